@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/base/varint.h"
+
+namespace quire {
+namespace {
+
+TEST(ByteSizeTest, ReadsWhatPeopleWrite) {
+  const std::vector<std::pair<std::string, uint64_t>> cases = {
+      {"0", 0},
+      {"17", 17},
+      {"64KiB", 65536},
+      {"64kib", 65536},
+      {"64K", 65536},
+      {" 16 MiB ", 16 * kMiB},
+      {"1.5GiB", 3 * kGiB / 2},
+      {"1MB", 1000000},
+      {"3 B", 3},
+      {"2TiB", 2048 * kGiB}};
+  for (const auto& [text, size_bytes] : cases) {
+    EXPECT_THAT(ParseByteSize(text), IsOk()) << text;
+    EXPECT_EQ(ParseByteSize(text).value_or(1), size_bytes) << text;
+  }
+}
+
+TEST(ByteSizeTest, RefusesTheRest) {
+  for (const char* text : {"", "KiB", "-1", "1.0001KiB", "64 Kib s", "1e3",
+                           "9223372036854775808", "99999999999TiB", "1..5M"}) {
+    EXPECT_THAT(ParseByteSize(text),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << text;
+  }
+}
+
+TEST(ByteSizeTest, Prints) {
+  EXPECT_EQ(FormatByteSize(0), "0 B");
+  EXPECT_EQ(FormatByteSize(1023), "1023 B");
+  EXPECT_EQ(FormatByteSize(65536), "64 KiB");
+  EXPECT_EQ(FormatByteSize(1536), "1.50 KiB");
+  EXPECT_EQ(FormatByteSize(1555555555), "1.45 GiB");
+  EXPECT_EQ(FormatCount(0), "0");
+  EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatCount(1234567), "1,234,567");
+  for (const uint64_t size :
+       {uint64_t{0}, uint64_t{1500}, 64 * kKiB, 3 * kGiB}) {
+    EXPECT_EQ(ParseByteSize(FormatByteSizeExact(size)).value_or(1), size);
+  }
+}
+
+TEST(VarintTest, RoundTripsAtEveryLength) {
+  for (int shift = 0; shift < 64; ++shift) {
+    for (const uint64_t value :
+         {uint64_t{1} << shift, (uint64_t{1} << shift) - 1,
+          std::numeric_limits<uint64_t>::max() >> shift}) {
+      std::string out;
+      AppendVarint(value, out);
+      ByteView in = AsBytes(out);
+      QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t back, TakeVarint(in));
+      EXPECT_EQ(back, value);
+      EXPECT_TRUE(in.empty());
+      ByteView cut = AsBytes(out).first(out.size() - 1);
+      EXPECT_FALSE(TakeVarint(cut).ok());
+      const auto negative = -static_cast<int64_t>(value >> 1);
+      EXPECT_EQ(UnZigZag(ZigZag(negative)), negative);
+    }
+  }
+}
+
+TEST(VarintTest, RefusesLongAndOverflowingForms) {
+  for (const std::vector<uint8_t>& bytes :
+       {std::vector<uint8_t>{0x80, 0x00},
+        std::vector<uint8_t>{0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+                             0xFF, 0x02},
+        std::vector<uint8_t>(11, 0x80)}) {
+    ByteView in = bytes;
+    EXPECT_THAT(TakeVarint(in), HasCode(absl::StatusCode::kDataLoss));
+  }
+}
+
+TEST(ChecksumTest, IsXxh3) {
+  // Values of XXH3_64bits from the algorithm's own test vectors.
+  EXPECT_EQ(Checksum64({}), 0x2D06800538D394C2u);
+  EXPECT_NE(Checksum64(AsBytes("quire"), 1), Checksum64(AsBytes("quire"), 2));
+}
+
+}  // namespace
+}  // namespace quire

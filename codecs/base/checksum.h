@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_BASE_CHECKSUM_H_
+#define QUIRE_CODECS_BASE_CHECKSUM_H_
+
+#include <cstdint>
+
+#include "codecs/base/bytes.h"
+
+namespace quire {
+
+// XXH3, 64 bits, of all of `bytes`; the same value as every implementation of
+// XXH3_64bits_withSeed, in any language. Finds accidents, not forgeries.
+// Thread-safe; about 20 GB/s, well above anything it guards.
+uint64_t Checksum64(ByteView bytes, uint64_t seed = 0);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_BASE_CHECKSUM_H_

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GoogleTest matchers for absl::Status and absl::StatusOr; for tests only.
+#ifndef QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
+#define QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
+
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace quire {
+
+inline const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
+
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& value) {
+  return value.status();
+}
+
+MATCHER(IsOk, negation ? "is not OK" : "is OK") {
+  *result_listener << StatusOf(arg).ToString();
+  return StatusOf(arg).ok();
+}
+
+MATCHER_P(HasCode, code,
+          std::string("has code ") + absl::StatusCodeToString(code)) {
+  *result_listener << StatusOf(arg).ToString();
+  return StatusOf(arg).code() == code;
+}
+
+// Matches a status of the given code whose message satisfies `message`.
+MATCHER_P2(FailsWith, code, message,
+           std::string("fails with ") + absl::StatusCodeToString(code)) {
+  *result_listener << StatusOf(arg).ToString();
+  return StatusOf(arg).code() == code &&
+         ::testing::ExplainMatchResult(
+             message, std::string(StatusOf(arg).message()), result_listener);
+}
+
+}  // namespace quire
+
+// The value of a StatusOr, or a fatal test failure.
+#define QUIRE_ASSERT_OK_AND_ASSIGN(target, expression) \
+  QUIRE_ASSERT_OK_AND_ASSIGN_IMPL_(                    \
+      QUIRE_MATCHER_CONCAT_(quire_value_, __LINE__), target, expression)
+#define QUIRE_ASSERT_OK_AND_ASSIGN_IMPL_(holder, target, expression) \
+  auto holder = (expression);                                        \
+  ASSERT_TRUE(holder.ok()) << holder.status();                       \
+  target = std::move(holder).value()
+#define QUIRE_MATCHER_CONCAT_INNER_(a, b) a##b
+#define QUIRE_MATCHER_CONCAT_(a, b) QUIRE_MATCHER_CONCAT_INNER_(a, b)
+
+#define QUIRE_ASSERT_OK(expression) ASSERT_THAT((expression), ::quire::IsOk())
+#define QUIRE_EXPECT_OK(expression) EXPECT_THAT((expression), ::quire::IsOk())
+
+#endif  // QUIRE_CODECS_BASE_STATUS_MATCHERS_H_

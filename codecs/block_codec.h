@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a codec is to the rest of Quire, and the registry of all codecs.
+//
+// An archive's text is cut into blocks of one size; each block is encoded on
+// its own, against a context that all blocks share (the dictionary of relative
+// Lempel-Ziv, see "Access Time Tradeoffs in Archive Compression", section 2).
+// A codec is therefore a pure function of (context, level, block): equal input
+// gives equal output, on every machine and from any number of threads.
+//
+// Start at MakeBlockCodec().
+#ifndef QUIRE_CODECS_BLOCK_CODEC_H_
+#define QUIRE_CODECS_BLOCK_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+
+namespace quire {
+
+// The number by which archives name their codec. Written to disk: never
+// renumbered, never reused.
+enum class CodecId : uint32_t {
+  kUnspecified = 0,
+  kCopy = 1,
+  kLz4 = 2,
+  kZlib = 4,
+  kZstd = 5,
+  kRlzZz = 18,
+};
+
+// The largest block, in bytes of text, that any codec is asked to encode.
+inline constexpr size_t kBlockSizeBytesMax = size_t{1} << 20;
+
+// What all blocks of an archive are coded against.
+// Immutable, hence thread-safe; shared by all codecs made from it.
+struct CodecContext {
+  // The dictionary's text; empty for codecs that use none. At most 2 GiB - 1.
+  std::string dictionary;
+};
+
+// What the registry knows of a codec without making one.
+struct CodecInfo {
+  CodecId id = CodecId::kUnspecified;
+  // As people write it: lower case, no colon.
+  absl::string_view name;
+  absl::string_view summary;
+  // Levels trade encoding time for size and change nothing for the decoder. A
+  // codec without levels has level_min == level_max == 0.
+  int level_min = 0;
+  int level_default = 0;
+  int level_max = 0;
+  bool needs_dictionary = false;
+};
+
+class BlockCodec {
+ public:
+  // Working memory that calls on one codec reuse: allocated by the first call,
+  // kept for the next. Belongs to the codec that made it; used by one thread at
+  // a time.
+  class Scratch {
+   public:
+    virtual ~Scratch() = default;
+  };
+
+  virtual ~BlockCodec() = default;
+
+  virtual const CodecInfo& info() const = 0;
+
+  // An upper bound of Encode()'s result for a block of `raw_size` bytes.
+  virtual size_t StoredSizeMax(size_t raw_size) const = 0;
+
+  virtual std::unique_ptr<Scratch> NewScratch() const = 0;
+
+  // Bytes of memory that the codec holds beyond its context: index structures
+  // for encoding, tables for decoding. Scratch is not included.
+  virtual size_t MemoryBytes() const = 0;
+
+  // Encodes `raw` to the front of `stored`; returns how many bytes it wrote.
+  // Deterministic.
+  // REQUIRES: 0 < raw.size() <= kBlockSizeBytesMax,
+  //           stored.size() >= StoredSizeMax(raw.size()).
+  // Errors: FailedPrecondition  made with CodecUse::kDecode.
+  //         Internal            the compression library refused.
+  // Thread-safe, given a scratch of its own.
+  virtual absl::StatusOr<size_t> Encode(ByteView raw, MutableByteView stored,
+                                        Scratch& scratch) const = 0;
+
+  // Decodes a whole block. `stored` is untrusted; `raw` must have exactly the
+  // block's size. On failure the contents of `raw` are unspecified.
+  // Errors: DataLoss  `stored` is not an encoding of exactly raw.size() bytes
+  //                   in this context.
+  // Thread-safe, given a scratch of its own.
+  virtual absl::Status Decode(ByteView stored, MutableByteView raw,
+                              Scratch& scratch) const = 0;
+
+  // Decodes bytes [offset, offset + out.size()) of a block of `raw_size` bytes.
+  // This default decodes the whole block and cuts; codecs that can stop early
+  // or start late override it, and may then miss damage outside the range.
+  // REQUIRES: offset + out.size() <= raw_size <= kBlockSizeBytesMax.
+  // Errors: as Decode().
+  // Thread-safe, given a scratch of its own.
+  virtual absl::Status DecodeRange(ByteView stored, size_t raw_size,
+                                   size_t offset, MutableByteView out,
+                                   Scratch& scratch) const;
+};
+
+// Which codec and level, as people write it: "zstd", "zstd:19".
+struct CodecSpec {
+  CodecId id = CodecId::kUnspecified;
+  // Always within the codec's limits.
+  int level = 0;
+};
+
+// Reads NAME[:LEVEL]; without a level, the codec's default.
+// Errors: InvalidArgument  no such codec (the message lists them), or a level
+//                          out of its range.
+absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text);
+
+// "zstd:19"; the name alone for codecs without levels.
+std::string FormatCodecSpec(const CodecSpec& spec);
+
+// All codecs, in order of id; valid for ever.
+std::span<const CodecInfo> AllCodecs();
+
+// Null if there is none.
+const CodecInfo* FindCodec(absl::string_view name);
+const CodecInfo* FindCodec(CodecId id);
+
+enum class CodecUse {
+  kDecode,           // leaves out index structures that only encoding needs
+  kEncodeAndDecode,  // builds them now: for a large dictionary this takes time
+};
+
+// `context` may be null for codecs that need no dictionary.
+// Errors: InvalidArgument    unknown codec, level out of range, dictionary
+//                            missing or too large for the codec.
+//         ResourceExhausted  not enough memory for the index structures.
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
+    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
+    CodecUse use);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_BLOCK_CODEC_H_

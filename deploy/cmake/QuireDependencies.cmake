@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# Everything that is not ours, from Debian 12 (see deploy/bootstrap.sh).
+find_package(Threads REQUIRED)
+# The order matters: MODULE mode defines the protobuf targets that gRPC's own
+# package file then finds.
+find_package(Protobuf 3.21 MODULE REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(gRPC 1.51 CONFIG REQUIRED)
+find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(LibLZMA REQUIRED)
+find_package(LibArchive REQUIRED)
+if(QUIRE_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(QUIRE_BENCHMARKS)
+  find_package(benchmark REQUIRED)
+endif()
+
+# quire_find_library(NAME library header) defines the imported target
+# quire::NAME for a library that ships no CMake package.
+function(quire_find_library name library header)
+  find_library(QUIRE_${name}_LIBRARY ${library} REQUIRED)
+  find_path(QUIRE_${name}_INCLUDE ${header} REQUIRED)
+  add_library(quire::${name} UNKNOWN IMPORTED)
+  set_target_properties(quire::${name} PROPERTIES
+    IMPORTED_LOCATION "${QUIRE_${name}_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${QUIRE_${name}_INCLUDE}")
+endfunction()
+
+quire_find_library(lz4 lz4 lz4.h)
+# The static library: its experimental section (sequences, raw dictionaries) is
+# not part of the shared one's stable ABI.
+quire_find_library(zstd libzstd.a zstd.h)
+quire_find_library(xxhash xxhash xxhash.h)
+quire_find_library(divsufsort divsufsort divsufsort.h)
+quire_find_library(divsufsort64 divsufsort64 divsufsort64.h)
+quire_find_library(uring uring liburing.h)
+quire_find_library(sdsl sdsl sdsl/sd_vector.hpp)
+target_link_libraries(quire::sdsl INTERFACE quire::divsufsort quire::divsufsort64)
+
+find_path(QUIRE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
+add_library(quire::cli11 INTERFACE IMPORTED)
+target_include_directories(quire::cli11 INTERFACE "${QUIRE_CLI11_INCLUDE}")

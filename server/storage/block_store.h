@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Decoded blocks, from the cache or from a device: what the service asks for
+// and all it sees of storage.
+#ifndef QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
+#define QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/positions.h"
+
+namespace quire {
+
+// Names a block within this process, for ever: archives that are opened anew
+// get a new source_id.
+struct BlockKey {
+  uint64_t source_id = 0;
+  BlockAddress block;
+
+  auto operator<=>(const BlockKey&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const BlockKey& key) {
+    return H::combine(std::move(h), key.source_id, key.block.segment_index,
+                      key.block.block_index);
+  }
+};
+
+// The text of one block. Immutable; whoever holds the pointer may read it.
+class DecodedBlock {
+ public:
+  virtual ~DecodedBlock() = default;
+  virtual ByteView bytes() const = 0;
+};
+
+// Turns what a device returned into text; injected, so that storage knows
+// neither formats nor codecs.
+// Thread-safe: called from all threads of the decode pool at once.
+class BlockDecoder {
+ public:
+  virtual ~BlockDecoder() = default;
+  // `stored` is all of the block's extent, straight from the device and not yet
+  // checked; `raw` has the block's decoded size.
+  // Errors: DataLoss.
+  virtual absl::Status Decode(BlockAddress block, ByteView stored,
+                              MutableByteView raw) const = 0;
+};
+
+// Who waits: decides what goes first when devices are busy.
+enum class FetchClass {
+  kInteractive,
+  kBatch,
+  kScan,
+};
+
+struct BlockFetch {
+  BlockKey key;
+  Extent extent;
+  uint32_t raw_size_bytes = 0;
+  FetchClass fetch_class = FetchClass::kInteractive;
+  // Also keeps extent.fd open until the fetch has ended.
+  std::shared_ptr<const BlockDecoder> decoder;
+};
+
+struct BlockStoreOptions {
+  // Affects memory. The cache holds at most this much decoded text.
+  uint64_t cache_size_bytes = uint64_t{256} << 20;
+  // Device reads and decoded blocks that are neither cached nor handed out yet.
+  uint64_t buffers_size_bytes_max = uint64_t{64} << 20;
+  // Fetches that may wait; past it Fetch() fails with ResourceExhausted.
+  uint32_t pending_fetches_max = 1 << 17;
+
+  // Affects performance.
+  // 0: one for each core.
+  uint32_t decode_threads = 0;
+  // "auto" takes io_uring where the kernel allows it and pread otherwise.
+  enum class Engine { kAuto, kIoUring, kPread };
+  Engine engine = Engine::kAuto;
+  // Reads in flight at the device.
+  uint32_t device_depth = 32;
+};
+
+// Monotonous counters and current levels, for metrics.
+struct BlockStoreStats {
+  uint64_t cache_hits = 0;
+  uint64_t cache_misses = 0;
+  uint64_t cache_evictions = 0;
+  uint64_t cache_size_bytes = 0;
+  uint64_t cache_blocks = 0;
+  // Fetches that found one for the same block in flight.
+  uint64_t joined_fetches = 0;
+  uint64_t device_reads = 0;
+  uint64_t device_read_bytes = 0;
+  uint64_t device_errors = 0;
+  uint64_t blocks_decoded = 0;
+  uint64_t decoded_bytes = 0;
+  // Checksum or codec failures.
+  uint64_t decode_failures = 0;
+  uint64_t cancelled_fetches = 0;
+  // Levels: fetches not yet at the device, and reads at the device.
+  uint64_t queued_fetches = 0;
+  uint64_t device_reads_in_flight = 0;
+  uint64_t buffers_size_bytes = 0;
+};
+
+// Thread-safe.
+class BlockStore {
+ public:
+  using BlockPtr = std::shared_ptr<const DecodedBlock>;
+  using Done = std::function<void(absl::StatusOr<BlockPtr>)>;
+  // Names a fetch that has not ended yet; 0 names none.
+  using FetchId = uint64_t;
+
+  // Starts the device threads and the decode pool.
+  // Errors: FailedPrecondition  the engine asked for does not work here; the
+  //                             message says why.
+  static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
+      const BlockStoreOptions& options);
+
+  // Ends all fetches (with Cancelled where they were still queued), then joins
+  // its threads.
+  virtual ~BlockStore() = default;
+
+  // The block if it is in the cache, else null. Counts as a hit or as nothing:
+  // the Fetch() that follows counts the miss. Never blocks on I/O.
+  virtual BlockPtr Lookup(const BlockKey& key) = 0;
+
+  // Gets a block. `done` is called exactly once, on a thread of the decode pool
+  // or, where the block is cached or the fetch is refused, on this one before
+  // Fetch() returns. It must not block. No lock is held while it runs.
+  // Fetches of one block that overlap in time share one read and one decoding.
+  // Errors, through `done`: DataLoss (from the decoder, or the file ends
+  // early), Unavailable (device error), ResourceExhausted (queue full),
+  // Cancelled.
+  virtual FetchId Fetch(BlockFetch fetch, Done done) = 0;
+
+  // Withdraws a fetch: if its read has not started, `done` gets Cancelled (on
+  // this thread, before Cancel() returns) and no I/O takes place on its behalf.
+  // Otherwise, or if it has ended, nothing happens.
+  virtual void Cancel(FetchId id) = 0;
+
+  // "io_uring" or "pread".
+  virtual std::string engine_name() const = 0;
+  virtual BlockStoreStats Stats() const = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
