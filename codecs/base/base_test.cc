@@ -91,5 +91,16 @@ TEST(ChecksumTest, IsXxh3) {
   EXPECT_NE(Checksum64(AsBytes("quire"), 1), Checksum64(AsBytes("quire"), 2));
 }
 
+TEST(ChecksumTest, OfPiecesIsThatOfTheWhole) {
+  std::string text;
+  Checksummer64 checksummer;
+  for (size_t size = 0; size < 700; size += 13) {
+    const std::string piece(size, static_cast<char>(size));
+    text += piece;
+    checksummer.Add(AsBytes(piece));
+    EXPECT_EQ(checksummer.Get(), Checksum64(AsBytes(text))) << text.size();
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -3,6 +3,7 @@
 #define QUIRE_CODECS_BASE_CHECKSUM_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "codecs/base/bytes.h"
 
@@ -12,6 +13,24 @@ namespace quire {
 // XXH3_64bits_withSeed, in any language. Finds accidents, not forgeries.
 // Thread-safe; about 20 GB/s, well above anything it guards.
 uint64_t Checksum64(ByteView bytes, uint64_t seed = 0);
+
+// The same checksum of bytes that come in pieces.
+// Thread-compatible.
+class Checksummer64 {
+ public:
+  Checksummer64();
+  ~Checksummer64();
+  Checksummer64(const Checksummer64&) = delete;
+  Checksummer64& operator=(const Checksummer64&) = delete;
+
+  void Add(ByteView bytes);
+  // Checksum64(all added so far); more may be added after it.
+  uint64_t Get() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace quire
 
