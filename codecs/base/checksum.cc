@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 
-#include <memory>
+#include <new>
 
 namespace quire {
 
@@ -11,22 +11,23 @@ uint64_t Checksum64(ByteView bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-struct Checksummer64::State {
-  XXH3_state_t xxh3;
-};
-
-Checksummer64::Checksummer64() : state_(std::make_unique<State>()) {
-  XXH3_64bits_reset(&state_->xxh3);
+void Checksummer64::Free::operator()(XXH3_state_s* state) const {
+  XXH3_freeState(state);
 }
 
-Checksummer64::~Checksummer64() = default;
+Checksummer64::Checksummer64() : state_(XXH3_createState()) {
+  if (state_ == nullptr) {
+    throw std::bad_alloc();
+  }
+  XXH3_64bits_reset(state_.get());
+}
 
 void Checksummer64::Add(ByteView bytes) {
-  XXH3_64bits_update(&state_->xxh3, bytes.data(), bytes.size());
+  XXH3_64bits_update(state_.get(), bytes.data(), bytes.size());
 }
 
 uint64_t Checksummer64::Get() const {
-  return XXH3_64bits_digest(&state_->xxh3);
+  return XXH3_64bits_digest(state_.get());
 }
 
 }  // namespace quire

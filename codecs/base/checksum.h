@@ -7,6 +7,8 @@
 
 #include "codecs/base/bytes.h"
 
+struct XXH3_state_s;
+
 namespace quire {
 
 // XXH3, 64 bits, of all of `bytes`; the same value as every implementation of
@@ -19,17 +21,17 @@ uint64_t Checksum64(ByteView bytes, uint64_t seed = 0);
 class Checksummer64 {
  public:
   Checksummer64();
-  ~Checksummer64();
-  Checksummer64(const Checksummer64&) = delete;
-  Checksummer64& operator=(const Checksummer64&) = delete;
 
   void Add(ByteView bytes);
   // Checksum64(all added so far); more may be added after it.
   uint64_t Get() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+
+  std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
 }  // namespace quire
