@@ -42,3 +42,7 @@ target_link_libraries(quire::sdsl INTERFACE quire::divsufsort quire::divsufsort6
 find_path(QUIRE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 add_library(quire::cli11 INTERFACE IMPORTED)
 target_include_directories(quire::cli11 INTERFACE "${QUIRE_CLI11_INCLUDE}")
+
+# Debian's own Python, which has the modules that bootstrap.sh installs; another
+# one may come first in PATH.
+set(QUIRE_PYTHON /usr/bin/python3 CACHE FILEPATH "runs the script tests")

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what Debian 12 must provide to build and test Quire. Safe to run
+# again: asks dpkg first, installs only what is missing, downloads nothing if
+# nothing is missing.
+#
+# usage: deploy/bootstrap.sh [build|all]
+#   build   what compiling needs (g++, CMake, libraries)
+#   all     also what deploy/test.sh needs (clang, Python modules); the default
+set -euo pipefail
+
+# Compiler and build tools. binutils, g++ and make come with build-essential.
+tools=(build-essential cmake ninja-build pkg-config ccache)
+
+# Libraries that deploy/cmake/QuireDependencies.cmake looks for.
+libraries=(
+  libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
+  libprotobuf-dev libabsl-dev
+  libsdsl-dev libdivsufsort-dev
+  zlib1g-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
+  liburing-dev libarchive-dev
+  libcli11-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+
+# The second compiler with its sanitizers and checkers, and the Python modules
+# of the reference reader and of the end-to-end tests.
+checkers=(
+  clang-14 clang-tidy-14 clang-format-14 llvm-14 libclang-rt-14-dev git
+  python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
+  python3-lz4
+)
+
+say() { printf 'bootstrap: %s\n' "$*"; }
+die() {
+  printf 'bootstrap: %s\n' "$@" >&2
+  exit 1
+}
+
+case "${1:-all}" in
+  build) wanted=("${tools[@]}" "${libraries[@]}") ;;
+  all) wanted=("${tools[@]}" "${libraries[@]}" "${checkers[@]}") ;;
+  *) die "usage: deploy/bootstrap.sh [build|all]" ;;
+esac
+
+# Not sourced: the file sets names that are none of ours.
+release_field() { sed -n "s/^$1=\"\\?\\([^\"]*\\)\"\\?\$/\\1/p" /etc/os-release; }
+if [[ ! -r /etc/os-release ]]; then
+  die "this system does not say what it is (no /etc/os-release)." \
+    "Quire is built and tested on Debian 12 (bookworm)."
+fi
+if [[ "$(release_field ID)" != debian || "$(release_field VERSION_ID)" != 12 ]]; then
+  die "this is $(release_field PRETTY_NAME); Quire is built and tested on Debian 12 (bookworm)." \
+    "Run it in a container instead:" \
+    "  docker run --rm -it -v \"\$PWD\":/quire -w /quire debian:12 deploy/quickstart.sh"
+fi
+
+missing_packages() {
+  local package
+  for package in "${wanted[@]}"; do
+    if [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" != installed ]]; then
+      printf '%s\n' "$package"
+    fi
+  done
+}
+
+mapfile -t missing < <(missing_packages)
+if ((${#missing[@]} == 0)); then
+  say "all ${#wanted[@]} packages are installed; nothing to do"
+  exit 0
+fi
+say "${#missing[@]} of ${#wanted[@]} packages are missing: ${missing[*]}"
+
+as_root=()
+if ((EUID != 0)); then
+  command -v sudo >/dev/null ||
+    die "installing packages needs root, and there is no sudo; run this as root once:" \
+      "  apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo)
+fi
+
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null
+}
+install_missing() {
+  say "apt-get install --no-install-recommends (the ${#missing[@]} above)"
+  apt install -y --no-install-recommends "${missing[@]}"
+}
+update_lists() {
+  say "apt-get update"
+  apt update || say "apt-get update failed for some source; going on with what there is"
+}
+
+# Package lists may be absent (a fresh container) or too old (files that are
+# gone from the mirror); only then are they fetched.
+if ! apt-cache show --no-all-versions "${missing[@]}" >/dev/null 2>&1; then
+  update_lists
+  install_missing || die "apt-get could not install them; its messages are above"
+elif ! install_missing; then
+  update_lists
+  install_missing || die "apt-get could not install them; its messages are above"
+fi
+
+mapfile -t missing < <(missing_packages)
+((${#missing[@]} == 0)) || die "still missing after installation: ${missing[*]}"
+say "done: all ${#wanted[@]} packages are installed"

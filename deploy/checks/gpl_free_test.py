@@ -1,0 +1,58 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""No binary of client/, loadtest/ or codecs/ links sdsl-lite or the server.
+
+Reads what Ninja links into each of them from build.ninja, transitively as CMake
+wrote it out.
+
+usage: gpl_free_test.py BUILD_FOLDER
+"""
+import pathlib
+import re
+import sys
+
+FREE = re.compile(r"^(client|loadtest|codecs(?!/lz77))/")
+FORBIDDEN = re.compile(r"(^|/)libsdsl[.\w-]*$|^server/|^-lsdsl$")
+EDGE = re.compile(r"^build ([^\s:|]+)[^:]*: CXX_EXECUTABLE_LINKER\w+ (.*)$")
+
+
+def check_ninja(text):
+    """(binaries looked at, complaints)"""
+    binaries, complaints = [], []
+    output = None
+    for line in text.splitlines():
+        if line.startswith("build "):
+            edge = EDGE.match(line)
+            output = edge.group(1) if edge and FREE.match(edge.group(1)) else None
+            if output:
+                binaries.append(output)
+        elif output and line.startswith("  LINK_LIBRARIES ="):
+            complaints += [f"{output} links {word}" for word in line.split("=", 1)[1].split()
+                           if FORBIDDEN.search(word)]
+    return binaries, complaints
+
+
+BAD_SAMPLE = """\
+build server/quired: CXX_EXECUTABLE_LINKER__quired_RelWithDebInfo a.o | libz.so
+  LINK_LIBRARIES = server/libquire_archive.a  /usr/lib/libsdsl.so
+build client/quire: CXX_EXECUTABLE_LINKER__quire_RelWithDebInfo a.o
+  LINK_LIBRARIES = client/libquire_client.a  server/libquire_archive.a  /usr/lib/libsdsl.so
+"""
+
+
+def main():
+    binaries, complaints = check_ninja(BAD_SAMPLE)
+    if binaries != ["client/quire"] or len(complaints) != 2:
+        sys.exit(f"gpl_free_test: misreads its own bad sample: {binaries} {complaints}")
+    text = (pathlib.Path(sys.argv[1]) / "build.ninja").read_text()
+    binaries, complaints = check_ninja(text)
+    if not any(name.startswith("client/") for name in binaries):
+        sys.exit("gpl_free_test: build.ninja links no binary of client/")
+    print(*complaints, sep="\n", end="\n" if complaints else "")
+    if complaints:
+        sys.exit(f"gpl_free_test: {len(complaints)} faults")
+    print(f"gpl_free_test: {len(binaries)} binaries, no faults")
+
+
+if __name__ == "__main__":
+    main()

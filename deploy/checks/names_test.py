@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""House rules about whole files.
+
+A file's name is unique, so that it can be named without its folder; a source
+file has at most 400 lines unless LONG_FILES says why; there are no notes to
+oneself, no tabs, no blanks at the ends of lines, and each folder of sources has
+a README.md, itself or above it.
+"""
+import re
+
+from source_tree import read_text, run_check
+
+LINES_MAX = 400
+# File -> why it is better in one piece.
+LONG_FILES = {}
+SHARED_NAMES = {"README.md", "CMakeLists.txt", ".clang-tidy"}
+SOURCE_SUFFIXES = (".cc", ".h", ".c", ".py", ".sh", ".proto", ".cmake")
+PROSE_SUFFIXES = (".md", ".txt", ".toml", ".yaml")
+NOTE_TO_SELF = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+
+
+def check_text(path, text):
+    complaints = []
+    lines = text.splitlines()
+    if (path.endswith(SOURCE_SUFFIXES) and len(lines) > LINES_MAX
+            and path not in LONG_FILES):
+        complaints.append(f"{path}: {len(lines)} lines; the most is {LINES_MAX}")
+    for number, line in enumerate(lines, 1):
+        if NOTE_TO_SELF.search(line):
+            complaints.append(f"{path}:{number}: a note to oneself")
+        if line != line.rstrip():
+            complaints.append(f"{path}:{number}: blanks at the end of the line")
+        if "\t" in line and path.endswith(SOURCE_SUFFIXES):
+            complaints.append(f"{path}:{number}: a tab")
+    if text and not text.endswith("\n"):
+        complaints.append(f"{path}: the last line does not end")
+    return complaints
+
+
+def check(root, files):
+    complaints = []
+    by_name = {}
+    folders = set()
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        if name not in SHARED_NAMES and path.endswith(SOURCE_SUFFIXES + PROSE_SUFFIXES):
+            by_name.setdefault(name, []).append(path)
+        if path.endswith((".cc", ".h", ".proto")):
+            folders.add(folder)
+        if path.startswith("LICENSES/"):
+            continue
+        text = read_text(root / path)
+        if text is not None and path.endswith(SOURCE_SUFFIXES + PROSE_SUFFIXES):
+            complaints += check_text(path, text)
+    for name, paths in sorted(by_name.items()):
+        if len(paths) > 1:
+            complaints.append(f"{name}: the same name {len(paths)} times: {' '.join(paths)}")
+    for folder in sorted(folders):
+        parts = folder.split("/")
+        above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+        if not any(f"{f}/README.md" in files for f in above):
+            complaints.append(f"{folder}: no README.md here or above")
+    return complaints
+
+
+BAD_SAMPLE = {
+    "README.md": "fine\n",
+    "client/README.md": "fine\n",
+    "client/long.cc": "//\n" * (LINES_MAX + 1),
+    "client/twice.h": "// TO" "DO later\n",
+    "server/twice.h": "int a; \n\tint b;",
+}
+EXPECTED = [
+    "client/long.cc: 401 lines",
+    "client/twice.h:1: a note",
+    "server/twice.h:1: blanks",
+    "server/twice.h:2: a tab",
+    "server/twice.h: the last line",
+    "twice.h: the same name 2 times",
+    "server: no README.md",
+]
+
+if __name__ == "__main__":
+    run_check("names_test", check, BAD_SAMPLE, EXPECTED)

@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The files of the repository, and how the checks beside this file run.
+
+As a program: prints the files of the tree, one a line, that end in one of the
+given suffixes (all without any).
+
+usage: source_tree.py [SUFFIX...]
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def list_files(root):
+    """Paths relative to root, sorted, of all that git tracks or would track.
+
+    Without git (an unpacked tarball): all files outside build folders.
+    """
+    try:
+        listing = subprocess.run(
+            ["git", "-c", f"safe.directory={root}", "ls-files", "-z", "--cached",
+             "--others", "--exclude-standard"],
+            cwd=root, check=True, capture_output=True).stdout.decode()
+        names = {name for name in listing.split("\0") if name}
+    except (OSError, subprocess.CalledProcessError):
+        names = set()
+        for folder, folders, files in os.walk(root):
+            folders[:] = [f for f in folders
+                          if f not in (".git", "__pycache__")
+                          and not f.startswith("build")]
+            names |= {os.path.relpath(os.path.join(folder, f), root) for f in files}
+    return sorted(n for n in names if (root / n).is_file())
+
+
+def read_text(path):
+    """The file's text; None if it is not text."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def run_check(name, check, bad_sample, expected):
+    """Runs `check(root, files) -> complaints` on the repository.
+
+    First it proves that the check can fail: `bad_sample` maps paths to
+    contents, and the complaints about it must be as many as `expected` and
+    contain those texts, in order.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        sample = pathlib.Path(folder)
+        for path, contents in bad_sample.items():
+            (sample / path).parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(contents, bytes):
+                (sample / path).write_bytes(contents)
+            else:
+                (sample / path).write_text(contents)
+        complaints = check(sample, sorted(bad_sample))
+    matches = len(complaints) == len(expected) and all(
+        text in complaint for text, complaint in zip(expected, complaints))
+    if not matches:
+        sys.exit(f"{name}: the check does not find what is wrong with its own bad sample.\n"
+                 f"expected: {expected}\nfound:    {complaints}")
+
+    files = list_files(ROOT)
+    complaints = check(ROOT, files)
+    for complaint in complaints:
+        print(complaint)
+    if complaints:
+        sys.exit(f"{name}: {len(complaints)} faults in {len(files)} files")
+    print(f"{name}: {len(files)} files, no faults "
+          f"(and {len(expected)} found in the bad sample)")
+
+
+if __name__ == "__main__":
+    for file in list_files(ROOT):
+        if len(sys.argv) == 1 or file.endswith(tuple(sys.argv[1:])):
+            print(file)
