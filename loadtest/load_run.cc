@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/load_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/client_callback.h"
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/mutex.h"
+
+namespace quire {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kFaultsKeptMax = 5;
+
+// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
+// generators"): any number of its stream at once, by its position.
+uint64_t RandomAt(uint64_t seed, uint64_t position) {
+  uint64_t z = seed + (position + 1) * 0x9E3779B97F4A7C15;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return z ^ (z >> 31);
+}
+
+absl::Status ToAbslStatus(const grpc::Status& status) {
+  return {static_cast<absl::StatusCode>(status.error_code()),
+          status.error_message()};
+}
+
+// What one request asks for.
+struct Target {
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+  // The document asked for; null for a range.
+  const SourceRow* row = nullptr;
+};
+
+std::string Describe(const Target& target) {
+  const std::string range =
+      absl::StrCat("[", target.offset, ", +", target.size_bytes, ")");
+  return target.row == nullptr
+             ? absl::StrCat("range ", range)
+             : absl::StrCat("document '", target.row->id, "' at ", range);
+}
+
+// How a request ended: an error, or a fault of the answer in words, or neither.
+struct Outcome {
+  Target target;
+  grpc::Status status;
+  std::optional<std::string> fault;
+  uint64_t latency_us = 0;
+};
+
+// Compares the messages of one answer with the source, in their order.
+class Checker {
+ public:
+  Checker(const SourceText& source, const Target& target)
+      : source_(source), target_(target) {}
+
+  // `Message` is ReadResponse or ReadStreamResponse.
+  template <typename Message>
+  void Check(const Message& message) {
+    if (fault_.has_value()) {
+      return;
+    }
+    if (!started_ && target_.row != nullptr) {
+      CheckDocument(message.has_document() ? &message.document() : nullptr);
+    }
+    started_ = true;
+    const uint64_t offset = target_.offset + received_bytes_;
+    const std::string& data = message.data();
+    if (message.encoding() != v1::WIRE_ENCODING_IDENTITY) {
+      Fail("an encoding that was not asked for");
+    } else if (message.range().offset() != offset ||
+               message.range().size_bytes() != data.size()) {
+      Fail(absl::StrCat("wrong range [", message.range().offset(), ", +",
+                        message.range().size_bytes(), ") with ", data.size(),
+                        " bytes of data"));
+    } else if (message.checksum() != Checksum64(AsBytes(data))) {
+      Fail("checksum and data differ");
+    } else {
+      CheckBytes(offset, data);
+    }
+    received_bytes_ += data.size();
+  }
+
+  std::optional<std::string> Finish() {
+    if (!fault_.has_value() && received_bytes_ != target_.size_bytes) {
+      Fail(absl::StrCat(received_bytes_, " bytes came"));
+    }
+    return fault_;
+  }
+
+ private:
+  void Fail(absl::string_view what) {
+    if (!fault_.has_value()) {
+      fault_ = absl::StrCat(Describe(target_), ": ", what);
+    }
+  }
+
+  // An id may occur several times; then the server may answer with another of
+  // that name than the one that was drawn.
+  void CheckDocument(const v1::Document* document) {
+    const std::vector<SourceRow>& rows = source_.documents();
+    if (document == nullptr || document->ordinal() >= rows.size()) {
+      Fail("no document, or one past the end, in the answer");
+      return;
+    }
+    const SourceRow& row = rows[document->ordinal()];
+    if (document->id() != target_.row->id || row.id != document->id() ||
+        document->range().offset() != row.offset ||
+        document->range().size_bytes() != row.size_bytes) {
+      Fail(absl::StrCat("another document: ", document->ShortDebugString()));
+      return;
+    }
+    target_ = {row.offset, row.size_bytes, &row};
+  }
+
+  void CheckBytes(uint64_t offset, absl::string_view data) {
+    const absl::StatusOr<bool> matches = source_.Matches(offset, data);
+    if (!matches.ok()) {
+      Fail(matches.status().message());
+    } else if (!*matches) {
+      Fail("the bytes differ from the source's");
+    }
+  }
+
+  const SourceText& source_;
+  Target target_;
+  bool started_ = false;
+  uint64_t received_bytes_ = 0;
+  std::optional<std::string> fault_;
+};
+
+class Run {
+ public:
+  Run(const std::shared_ptr<grpc::Channel>& channel, const SourceText& source,
+      const LoadOptions& options, uint64_t read_size_bytes_max)
+      : stub_(v1::Archive::NewStub(channel)),
+        source_(source),
+        options_(options),
+        read_size_bytes_max_(read_size_bytes_max) {}
+
+  LoadReport Execute();
+
+  v1::Archive::Stub& stub() { return *stub_; }
+
+  const SourceText& source() const { return source_; }
+
+  void Prepare(const Target& target, grpc::ClientContext& context,
+               v1::ReadRequest& request) const;
+
+  // Called once by each call, on a thread of gRPC: counts it and starts the
+  // next one in its place. The caller is gone when this returns.
+  void Finish(const Outcome& outcome);
+
+ private:
+  Target TargetOf(uint64_t request_index) const;
+  void Record(const Outcome& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next request's number; nullopt if no more is to start.
+  std::optional<uint64_t> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Start(uint64_t request_index);
+
+  const std::unique_ptr<v1::Archive::Stub> stub_;
+  const SourceText& source_;
+  const LoadOptions& options_;
+  const uint64_t read_size_bytes_max_;
+  const Clock::time_point started_ = Clock::now();
+
+  Mutex mutex_;
+  CondVar ended_;
+  uint64_t next_index_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  LoadReport report_ ABSL_GUARDED_BY(mutex_);
+};
+
+uint64_t MicrosecondsSince(Clock::time_point start) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() -
+                                                            start)
+          .count());
+}
+
+// One Read. Deletes itself when it has ended.
+class ReadCall {
+ public:
+  ReadCall(Run& run, const Target& target) : run_(run), target_(target) {
+    run_.Prepare(target, context_, request_);
+  }
+
+  void Start() {
+    run_.stub().async()->Read(
+        &context_, &request_, &response_,
+        [this](grpc::Status status) { Finish(std::move(status)); });
+  }
+
+ private:
+  void Finish(grpc::Status status) {
+    Outcome outcome{target_, std::move(status), std::nullopt,
+                    MicrosecondsSince(started_)};
+    if (outcome.status.ok()) {
+      Checker checker(run_.source(), target_);
+      checker.Check(response_);
+      outcome.fault = checker.Finish();
+    }
+    Run& run = run_;
+    delete this;
+    run.Finish(outcome);
+  }
+
+  Run& run_;
+  const Target target_;
+  grpc::ClientContext context_;
+  v1::ReadRequest request_;
+  v1::ReadResponse response_;
+  const Clock::time_point started_ = Clock::now();
+};
+
+// One ReadStream. Deletes itself when it has ended.
+class StreamCall final
+    : public grpc::ClientReadReactor<v1::ReadStreamResponse> {
+ public:
+  StreamCall(Run& run, const Target& target)
+      : run_(run), target_(target), checker_(run.source(), target) {
+    run_.Prepare(target, context_, request_);
+  }
+
+  void Start() {
+    run_.stub().async()->ReadStream(&context_, &request_, this);
+    StartRead(&response_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      checker_.Check(response_);
+      StartRead(&response_);
+    }
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    Outcome outcome{target_, status, std::nullopt, MicrosecondsSince(started_)};
+    if (status.ok()) {
+      outcome.fault = checker_.Finish();
+    }
+    Run& run = run_;
+    delete this;
+    run.Finish(outcome);
+  }
+
+ private:
+  Run& run_;
+  const Target target_;
+  Checker checker_;
+  grpc::ClientContext context_;
+  v1::ReadRequest request_;
+  v1::ReadStreamResponse response_;
+  const Clock::time_point started_ = Clock::now();
+};
+
+void Run::Prepare(const Target& target, grpc::ClientContext& context,
+                  v1::ReadRequest& request) const {
+  context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
+  request.set_archive(options_.archive);
+  if (target.row != nullptr) {
+    request.mutable_document()->set_id(target.row->id);
+  } else {
+    request.mutable_range()->set_offset(target.offset);
+    request.mutable_range()->set_size_bytes(target.size_bytes);
+  }
+}
+
+Target Run::TargetOf(uint64_t request_index) const {
+  const uint64_t first = RandomAt(options_.seed, 2 * request_index);
+  const uint64_t second = RandomAt(options_.seed, 2 * request_index + 1);
+  if (options_.kind == LoadKind::kDocuments) {
+    const std::vector<SourceRow>& rows = source_.documents();
+    const SourceRow& row = rows[first % rows.size()];
+    return {row.offset, row.size_bytes, &row};
+  }
+  const uint64_t spread =
+      options_.range_size_bytes_max - options_.range_size_bytes_min + 1;
+  const uint64_t size =
+      std::min(options_.range_size_bytes_min + second % spread,
+               std::min(source_.size_bytes(), read_size_bytes_max_));
+  return {first % (source_.size_bytes() - size + 1), size, nullptr};
+}
+
+void Run::Record(const Outcome& outcome) {
+  ++report_.request_count;
+  std::string fault;
+  if (!outcome.status.ok()) {
+    const absl::Status status = ToAbslStatus(outcome.status);
+    ++report_.errors[absl::StatusCodeToString(status.code())];
+    fault = absl::StrCat(Describe(outcome.target), ": ", status.ToString());
+  } else if (outcome.fault.has_value()) {
+    ++report_.wrong_count;
+    fault = *outcome.fault;
+  } else {
+    ++report_.right_count;
+    report_.received_bytes += outcome.target.size_bytes;
+    report_.latency.Add(outcome.latency_us);
+  }
+  if (!fault.empty() && report_.faults.size() < kFaultsKeptMax) {
+    report_.faults.push_back(std::move(fault));
+  }
+}
+
+std::optional<uint64_t> Run::TakeNext() {
+  if (next_index_ == options_.request_count ||
+      Clock::now() - started_ >= options_.time_max) {
+    return std::nullopt;
+  }
+  return next_index_++;
+}
+
+void Run::Start(uint64_t request_index) {
+  const Target target = TargetOf(request_index);
+  if (target.row != nullptr && target.size_bytes > read_size_bytes_max_) {
+    (new StreamCall(*this, target))->Start();
+  } else {
+    (new ReadCall(*this, target))->Start();
+  }
+}
+
+void Run::Finish(const Outcome& outcome) {
+  std::optional<uint64_t> next;
+  {
+    MutexLock lock(&mutex_);
+    Record(outcome);
+    next = TakeNext();
+    if (!next.has_value()) {
+      --in_flight_;
+      ended_.NotifyOne();
+    }
+  }
+  if (next.has_value()) {
+    Start(*next);
+  }
+}
+
+LoadReport Run::Execute() {
+  std::vector<uint64_t> first;
+  {
+    MutexLock lock(&mutex_);
+    while (first.size() < options_.in_flight) {
+      const std::optional<uint64_t> next = TakeNext();
+      if (!next.has_value()) {
+        break;
+      }
+      first.push_back(*next);
+    }
+    in_flight_ = static_cast<uint32_t>(first.size());
+  }
+  for (const uint64_t request_index : first) {
+    Start(request_index);
+  }
+  MutexLock lock(&mutex_);
+  while (in_flight_ > 0) {
+    ended_.Wait(&mutex_);
+  }
+  report_.elapsed_seconds =
+      std::chrono::duration<double>(Clock::now() - started_).count();
+  return report_;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadReport> RunLoad(
+    const std::shared_ptr<grpc::Channel>& channel, const SourceText& source,
+    const LoadOptions& options) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + options.deadline);
+  v1::GetArchiveRequest request;
+  request.set_archive(options.archive);
+  v1::GetArchiveResponse response;
+  const grpc::Status status =
+      v1::Archive::NewStub(channel)->GetArchive(&context, request, &response);
+  if (!status.ok()) {
+    return ToAbslStatus(status);
+  }
+  if (response.archive().size_bytes() != source.size_bytes()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "archive '", options.archive, "' has ", response.archive().size_bytes(),
+        " bytes, its source ", source.size_bytes()));
+  }
+  if (source.size_bytes() == 0 ||
+      (options.kind == LoadKind::kDocuments && source.documents().empty())) {
+    return absl::FailedPreconditionError("the source has nothing to read");
+  }
+  Run run(channel, source, options, response.limits().read_size_bytes_max());
+  return run.Execute();
+}
+
+}  // namespace quire

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run of random reads against a server, each answer compared with the source.
+//
+// Written on the generated stubs, not on client/quire: a fault of the client
+// library must not be able to hide a fault of the server.
+#ifndef QUIRE_LOADTEST_LOAD_RUN_H_
+#define QUIRE_LOADTEST_LOAD_RUN_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/channel.h"
+
+#include "loadtest/latency_histogram.h"
+#include "loadtest/source_text.h"
+
+namespace quire {
+
+enum class LoadKind {
+  // Ranges of uniform offset; by Read.
+  kRanges,
+  // Documents by id, each equally likely; by Read, or by ReadStream where the
+  // document is larger than the server grants to a Read.
+  kDocuments,
+};
+
+struct LoadOptions {
+  std::string archive;
+  LoadKind kind = LoadKind::kRanges;
+
+  // Affects what is read. Request i is a function of (seed, i) alone, whatever
+  // the order in which answers come.
+  uint64_t request_count = 10'000;
+  uint64_t seed = 1;
+  // Of ranges: uniform between these; cut to what the archive has.
+  // REQUIRES: range_size_bytes_min <= range_size_bytes_max.
+  uint64_t range_size_bytes_min = 16 << 10;
+  uint64_t range_size_bytes_max = 16 << 10;
+
+  // Affects performance: calls that wait for their answer at any moment.
+  // REQUIRES: > 0.
+  uint32_t in_flight = 64;
+
+  // The run ends early, without fault, when it has lasted this long.
+  std::chrono::seconds time_max{600};
+  std::chrono::milliseconds deadline{30'000};
+};
+
+struct LoadReport {
+  // Requests that were answered: right_count of them with the source's bytes,
+  // wrong_count with others or with a false checksum or description, the rest
+  // with an error.
+  uint64_t request_count = 0;
+  uint64_t right_count = 0;
+  uint64_t wrong_count = 0;
+  // By gRPC code and reason, such as "RESOURCE_EXHAUSTED".
+  std::map<std::string, uint64_t> errors;
+  // The first few faults in words.
+  std::vector<std::string> faults;
+  // Of right answers.
+  uint64_t received_bytes = 0;
+  double elapsed_seconds = 0;
+  // From the start of a call to its last byte; comparing is not part of it.
+  LatencyHistogram latency;
+};
+
+// Blocks until all requests are answered.
+// Errors: FailedPrecondition  the archive is not of the source's size, or there
+//                             is nothing to read in it.
+//         else                why GetArchive failed.
+absl::StatusOr<LoadReport> RunLoad(
+    const std::shared_ptr<grpc::Channel>& channel, const SourceText& source,
+    const LoadOptions& options);
+
+}  // namespace quire
+
+#endif  // QUIRE_LOADTEST_LOAD_RUN_H_
