@@ -28,7 +28,9 @@
 namespace quire {
 
 // The number by which archives name their codec. Written to disk: never
-// renumbered, never reused.
+// renumbered, never reused. Reserved for codecs that are not built yet:
+//   3 lz4hc, 16 rlz-uv, 17 rlz-pv, 19 rlz-zzz, 20 rlz-zzp, 21 zlib-primed,
+//   22 rlz, 23 zstd-dict, 32 fsst.
 enum class CodecId : uint32_t {
   kUnspecified = 0,
   kCopy = 1,
@@ -70,6 +72,15 @@ class BlockCodec {
   class Scratch {
    public:
     virtual ~Scratch() = default;
+
+    // Room for `size_bytes` of text, with unspecified contents: where a codec
+    // that cannot decode a range alone puts the whole. Valid until the next
+    // call.
+    MutableByteView TextBuffer(size_t size_bytes);
+
+   private:
+    std::unique_ptr<uint8_t[]> text_;
+    size_t text_size_bytes_ = 0;
   };
 
   virtual ~BlockCodec() = default;

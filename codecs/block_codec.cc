@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/block_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// In order of id.
+constexpr std::array kCodecs = {
+    CodecInfo{
+        .id = CodecId::kCopy, .name = "copy", .summary = "no compression"},
+    CodecInfo{.id = CodecId::kLz4,
+              .name = "lz4",
+              .summary = "LZ4 blocks: fastest to read; 1-2 fast to build, "
+                         "3-12 smaller",
+              .level_min = 1,
+              .level_default = 1,
+              .level_max = 12},
+    CodecInfo{.id = CodecId::kZlib,
+              .name = "zlib",
+              .summary = "DEFLATE, as gzip uses it, without header",
+              .level_min = 1,
+              .level_default = 6,
+              .level_max = 9},
+    CodecInfo{.id = CodecId::kZstd,
+              .name = "zstd",
+              .summary = "Zstandard frames without a dictionary",
+              .level_min = 1,
+              .level_default = 9,
+              .level_max = 22},
+};
+
+std::string ListOfNames() {
+  return absl::StrJoin(kCodecs, ", ",
+                       [](std::string* out, const CodecInfo& info) {
+                         absl::StrAppend(out, info.name);
+                       });
+}
+
+}  // namespace
+
+MutableByteView BlockCodec::Scratch::TextBuffer(size_t size_bytes) {
+  if (size_bytes > text_size_bytes_) {
+    text_ = std::make_unique_for_overwrite<uint8_t[]>(size_bytes);
+    text_size_bytes_ = size_bytes;
+  }
+  return {text_.get(), size_bytes};
+}
+
+absl::Status BlockCodec::DecodeRange(ByteView stored, size_t raw_size,
+                                     size_t offset, MutableByteView out,
+                                     Scratch& scratch) const {
+  assert(offset <= raw_size && out.size() <= raw_size - offset);
+  if (out.size() == raw_size) {
+    return Decode(stored, out, scratch);
+  }
+  const MutableByteView raw = scratch.TextBuffer(raw_size);
+  QUIRE_RETURN_IF_ERROR(Decode(stored, raw, scratch));
+  std::ranges::copy(raw.subspan(offset, out.size()), out.begin());
+  return absl::OkStatus();
+}
+
+std::span<const CodecInfo> AllCodecs() {
+  return kCodecs;
+}
+
+const CodecInfo* FindCodec(absl::string_view name) {
+  const auto* const found = std::ranges::find(kCodecs, name, &CodecInfo::name);
+  return found == kCodecs.end() ? nullptr : &*found;
+}
+
+const CodecInfo* FindCodec(CodecId id) {
+  const auto* const found = std::ranges::find(kCodecs, id, &CodecInfo::id);
+  return found == kCodecs.end() ? nullptr : &*found;
+}
+
+absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {
+  const size_t colon = text.find(':');
+  const absl::string_view name = text.substr(0, colon);
+  const CodecInfo* const info = FindCodec(name);
+  if (info == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no codec is called \"", name, "\"; there are ", ListOfNames()));
+  }
+  CodecSpec spec{.id = info->id, .level = info->level_default};
+  if (colon == absl::string_view::npos) {
+    return spec;
+  }
+  if (info->level_max == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", name, " has no levels; write \"", name, "\" alone"));
+  }
+  const absl::string_view level = text.substr(colon + 1);
+  if (!absl::SimpleAtoi(level, &spec.level) || spec.level < info->level_min ||
+      spec.level > info->level_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", level, "\" is no level of codec ", name,
+                     "; its levels are ", info->level_min, " to ",
+                     info->level_max, ", by default ", info->level_default));
+  }
+  return spec;
+}
+
+std::string FormatCodecSpec(const CodecSpec& spec) {
+  const CodecInfo* const info = FindCodec(spec.id);
+  if (info == nullptr) {
+    return absl::StrCat("codec#", static_cast<uint32_t>(spec.id));
+  }
+  if (info->level_max == 0) {
+    return std::string(info->name);
+  }
+  return absl::StrCat(info->name, ":", spec.level);
+}
+
+}  // namespace quire

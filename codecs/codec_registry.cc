@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a codec's number to its implementation: the one place that knows all
+// rooms. What is known of a codec without making one is in block_codec.cc.
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/block/library_codecs.h"
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
+    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
+    CodecUse use) {
+  const CodecInfo* const info = FindCodec(spec.id);
+  if (info == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this program knows no codec with the number ",
+                     static_cast<uint32_t>(spec.id),
+                     "; a newer version may have written the archive"));
+  }
+  if (spec.level < info->level_min || spec.level > info->level_max) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", info->name, " has no level ", spec.level, "; its levels are ",
+        info->level_min, " to ", info->level_max));
+  }
+  if (info->needs_dictionary && context == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ", info->name, " needs a dictionary"));
+  }
+  switch (spec.id) {
+    case CodecId::kCopy:
+      return MakeCopyCodec(*info, use);
+    case CodecId::kLz4:
+      return MakeLz4Codec(*info, spec.level, use);
+    case CodecId::kZlib:
+      return MakeZlibCodec(*info, spec.level, use);
+    case CodecId::kZstd:
+      return MakeZstdCodec(*info, spec.level, use);
+    case CodecId::kRlzZz:
+    case CodecId::kUnspecified:
+      break;
+  }
+  return absl::InternalError(
+      absl::StrCat("codec ", info->name, " is registered but not built"));
+}
+
+}  // namespace quire
