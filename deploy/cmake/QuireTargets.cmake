@@ -58,11 +58,13 @@ function(quire_library name)
 endfunction()
 
 # quire_binary(NAME SOURCES a.cc ... DEPS lib ...)
+# A program for users: bin/NAME below the build folder.
 function(quire_binary name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   quire_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
 # quire_test(NAME SOURCES a_test.cc ... DEPS lib ... [LABELS l ...] [TIMEOUT s])
