@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/archive.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+#include <queue>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/archive_format.h"
+#include "server/archive/dictionary_file.h"
+#include "server/archive/file_io.h"
+#include "server/archive/manifest.h"
+#include "server/archive/segment_reader.h"
+
+namespace quire {
+namespace {
+
+// Working memory of a decoder and the objects around the indexes.
+constexpr uint64_t kFixedMemoryBytes = 64 << 10;
+
+struct OpenFolder {
+  UniqueFd fd;
+  Manifest manifest;
+  uint64_t manifest_file_size_bytes = 0;
+};
+
+absl::StatusOr<OpenFolder> OpenManifest(const std::string& path) {
+  OpenFolder folder;
+  folder.fd = UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.fd.is_open()) {
+    if (errno == ENOTDIR) {
+      return absl::NotFoundError(absl::StrCat(
+          path, ": is a file; an archive is a folder with a MANIFEST"));
+    }
+    return ErrnoStatus(errno, path, "open");
+  }
+  const std::string file = absl::StrCat(path, "/", kManifestFileName);
+  QUIRE_ASSIGN_OR_RETURN(
+      const UniqueFd fd,
+      OpenForReading(folder.fd.get(), kManifestFileName, file));
+  QUIRE_ASSIGN_OR_RETURN(folder.manifest_file_size_bytes,
+                         FileSizeBytes(fd.get(), file));
+  if (folder.manifest_file_size_bytes > kManifestFileSizeBytesMax) {
+    return absl::DataLossError(absl::StrCat(
+        file, ": is ", folder.manifest_file_size_bytes,
+        " bytes long, expected at most ", kManifestFileSizeBytesMax));
+  }
+  std::string bytes(folder.manifest_file_size_bytes, '\0');
+  QUIRE_RETURN_IF_ERROR(ReadExactly(fd.get(), 0, AsMutableBytes(bytes), file));
+  auto manifest = ParseManifest(AsBytes(bytes));
+  QUIRE_RETURN_IF_ERROR(InFile(file, manifest.status()));
+  folder.manifest = *std::move(manifest);
+  return folder;
+}
+
+class ArchiveImpl final : public Archive {
+ public:
+  static absl::StatusOr<std::shared_ptr<const Archive>> Open(
+      const std::string& path);
+
+  const std::string& path() const override { return path_; }
+
+  const ArchiveInfo& info() const override { return info_; }
+
+  const ArchiveMemory& memory() const override { return memory_; }
+
+  const BlockCodec& codec() const override { return *codec_; }
+
+  ByteView dictionary() const override {
+    return context_ == nullptr ? ByteView() : AsBytes(context_->dictionary);
+  }
+
+  absl::StatusOr<std::vector<BlockSlice>> Plan(
+      LogicalRange range) const override;
+
+  uint32_t BlockSizeBytes(BlockAddress block) const override {
+    return SegmentOf(block).BlockSizeBytes(block.block_index);
+  }
+
+  Extent BlockExtent(BlockAddress block) const override {
+    return SegmentOf(block).BlockExtent(block.block_index);
+  }
+
+  uint64_t SegmentBlockCount(uint32_t segment_index) const override {
+    return segments_[segment_index].reader.block_count();
+  }
+
+  LogicalRange BlockRange(BlockAddress block) const override {
+    return {{segments_[block.segment_index].start +
+             block.block_index * info_.block_size_bytes},
+            BlockSizeBytes(block)};
+  }
+
+  absl::Status DecodeBlock(BlockAddress block, ByteView frame,
+                           MutableByteView raw,
+                           BlockCodec::Scratch& scratch) const override {
+    return SegmentOf(block).DecodeBlock(block.block_index, frame, raw, *codec_,
+                                        scratch);
+  }
+
+  absl::Status ReadBlock(BlockAddress block, MutableByteView raw,
+                         BlockCodec::Scratch& scratch) const override {
+    return SegmentOf(block).ReadBlock(block.block_index, raw, *codec_, scratch);
+  }
+
+  absl::StatusOr<Document> GetDocument(DocumentOrdinal ordinal) const override;
+  absl::StatusOr<LogicalRange> GetDocumentRange(
+      DocumentOrdinal ordinal) const override;
+  absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
+      absl::string_view id) const override;
+  absl::StatusOr<DocumentOrdinal> DocumentAt(
+      LogicalOffset offset) const override;
+  void VisitDocuments(
+      absl::string_view prefix, const std::optional<IdCursor>& after,
+      const std::function<bool(const Document&)>& visit) const override;
+
+ private:
+  struct Segment {
+    SegmentReader reader;
+    // Of the segment, in the logical space and among the ordinals.
+    uint64_t start = 0;
+    uint64_t first_ordinal = 0;
+
+    uint64_t document_count() const { return reader.documents().count(); }
+
+    Document Describe(uint64_t local_ordinal) const;
+  };
+
+  absl::Status Load(const OpenFolder& folder);
+
+  const SegmentReader& SegmentOf(BlockAddress block) const {
+    return segments_[block.segment_index].reader;
+  }
+
+  // The segment of a document. REQUIRES: ordinal < info_.document_count.
+  const Segment& SegmentOfDocument(uint64_t ordinal) const;
+  // The index of the segment of a byte. REQUIRES: offset < info_.size_bytes.
+  size_t SegmentIndexAt(uint64_t offset) const;
+  absl::Status CheckOrdinal(DocumentOrdinal ordinal) const;
+  // The rank in `segment` at which a listing begins.
+  static uint64_t FirstRank(const Segment& segment, absl::string_view prefix,
+                            const std::optional<IdCursor>& after);
+
+  std::string path_;
+  ArchiveInfo info_;
+  ArchiveMemory memory_;
+  // Null where the codec uses none.
+  std::shared_ptr<const CodecContext> context_;
+  std::unique_ptr<const BlockCodec> codec_;
+  std::vector<Segment> segments_;
+};
+
+absl::StatusOr<std::shared_ptr<const Archive>> ArchiveImpl::Open(
+    const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const OpenFolder folder, OpenManifest(path));
+  auto archive = std::make_shared<ArchiveImpl>();
+  archive->path_ = path;
+  QUIRE_RETURN_IF_ERROR(archive->Load(folder));
+  return archive;
+}
+
+absl::Status ArchiveImpl::Load(const OpenFolder& folder) {
+  const Manifest& manifest = folder.manifest;
+  info_ = manifest.Describe(folder.manifest_file_size_bytes);
+  if (manifest.dictionary.has_value()) {
+    auto context = std::make_shared<CodecContext>();
+    QUIRE_ASSIGN_OR_RETURN(
+        context->dictionary,
+        ReadDictionaryFile(folder.fd.get(), path_, *manifest.dictionary));
+    memory_.dictionary_bytes = context->dictionary.capacity();
+    context_ = std::move(context);
+  }
+  auto codec = MakeBlockCodec(manifest.codec, context_, CodecUse::kDecode);
+  QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
+  codec_ = *std::move(codec);
+  memory_.codec_bytes = codec_->MemoryBytes();
+  uint64_t start = 0;
+  uint64_t first_ordinal = 0;
+  for (const ManifestSegment& expected : manifest.segments) {
+    QUIRE_ASSIGN_OR_RETURN(
+        SegmentReader reader,
+        SegmentReader::Open(folder.fd.get(), path_, manifest, expected));
+    reader.AddMemory(memory_);
+    segments_.push_back({std::move(reader), start, first_ordinal});
+    start += expected.size_bytes;
+    first_ordinal += expected.document_count;
+  }
+  return absl::OkStatus();
+}
+
+Document ArchiveImpl::Segment::Describe(uint64_t local_ordinal) const {
+  Document document = reader.documents().Describe(local_ordinal);
+  document.ordinal.value = first_ordinal + local_ordinal;
+  document.range.offset.value += start;
+  return document;
+}
+
+const ArchiveImpl::Segment& ArchiveImpl::SegmentOfDocument(
+    uint64_t ordinal) const {
+  const auto after = std::upper_bound(
+      segments_.begin(), segments_.end(), ordinal,
+      [](uint64_t value, const Segment& s) { return value < s.first_ordinal; });
+  // Of segments that begin with the same ordinal, only the last has documents.
+  return *std::prev(after);
+}
+
+size_t ArchiveImpl::SegmentIndexAt(uint64_t offset) const {
+  const auto after = std::upper_bound(
+      segments_.begin(), segments_.end(), offset,
+      [](uint64_t value, const Segment& s) { return value < s.start; });
+  return static_cast<size_t>(std::prev(after) - segments_.begin());
+}
+
+absl::StatusOr<std::vector<BlockSlice>> ArchiveImpl::Plan(
+    LogicalRange range) const {
+  if (range.offset.value > info_.size_bytes ||
+      range.size_bytes > info_.size_bytes - range.offset.value) {
+    return absl::OutOfRangeError(
+        absl::StrCat("bytes ", range.offset.value, " + ", range.size_bytes,
+                     " end past the archive's ", info_.size_bytes, " bytes"));
+  }
+  std::vector<BlockSlice> slices;
+  if (range.size_bytes == 0) {
+    return slices;
+  }
+  size_t segment_index = SegmentIndexAt(range.offset.value);
+  uint64_t offset = range.offset.value - segments_[segment_index].start;
+  uint64_t left = range.size_bytes;
+  while (left > 0) {
+    const SegmentReader& reader = segments_[segment_index].reader;
+    if (offset == reader.size_bytes()) {
+      ++segment_index;
+      offset = 0;
+      continue;
+    }
+    BlockSlice slice;
+    slice.block.segment_index = static_cast<uint32_t>(segment_index);
+    slice.block.block_index = offset / info_.block_size_bytes;
+    slice.offset_in_block =
+        static_cast<uint32_t>(offset % info_.block_size_bytes);
+    slice.size_bytes = static_cast<uint32_t>(std::min<uint64_t>(
+        left, BlockSizeBytes(slice.block) - slice.offset_in_block));
+    slices.push_back(slice);
+    offset += slice.size_bytes;
+    left -= slice.size_bytes;
+  }
+  return slices;
+}
+
+absl::Status ArchiveImpl::CheckOrdinal(DocumentOrdinal ordinal) const {
+  if (ordinal.value >= info_.document_count) {
+    return absl::OutOfRangeError(
+        absl::StrCat("document ", ordinal.value, " of an archive of ",
+                     info_.document_count, " documents"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Document> ArchiveImpl::GetDocument(
+    DocumentOrdinal ordinal) const {
+  QUIRE_RETURN_IF_ERROR(CheckOrdinal(ordinal));
+  const Segment& segment = SegmentOfDocument(ordinal.value);
+  const uint64_t local = ordinal.value - segment.first_ordinal;
+  Document document = segment.Describe(local);
+  document.id = segment.reader.documents().Id(local);
+  return document;
+}
+
+absl::StatusOr<LogicalRange> ArchiveImpl::GetDocumentRange(
+    DocumentOrdinal ordinal) const {
+  QUIRE_RETURN_IF_ERROR(CheckOrdinal(ordinal));
+  const Segment& segment = SegmentOfDocument(ordinal.value);
+  LogicalRange range =
+      segment.reader.documents().Range(ordinal.value - segment.first_ordinal);
+  range.offset.value += segment.start;
+  return range;
+}
+
+absl::StatusOr<std::vector<DocumentOrdinal>> ArchiveImpl::FindDocuments(
+    absl::string_view id) const {
+  std::vector<DocumentOrdinal> found;
+  for (const Segment& segment : segments_) {
+    const DocumentIndex& documents = segment.reader.documents();
+    IdTable::Cursor cursor(documents.ids(), documents.ids().LowerBound(id));
+    for (; !cursor.at_end() && cursor.id() == id; cursor.Next()) {
+      found.push_back(
+          {segment.first_ordinal + documents.OrdinalAtRank(cursor.rank())});
+    }
+  }
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no document \"", id, "\""));
+  }
+  return found;
+}
+
+absl::StatusOr<DocumentOrdinal> ArchiveImpl::DocumentAt(
+    LogicalOffset offset) const {
+  if (offset.value >= info_.size_bytes) {
+    return absl::OutOfRangeError(absl::StrCat("byte ", offset.value,
+                                              " of an archive of ",
+                                              info_.size_bytes, " bytes"));
+  }
+  const Segment& segment = segments_[SegmentIndexAt(offset.value)];
+  return DocumentOrdinal{
+      segment.first_ordinal +
+      segment.reader.documents().At(offset.value - segment.start)};
+}
+
+uint64_t ArchiveImpl::FirstRank(const Segment& segment,
+                                absl::string_view prefix,
+                                const std::optional<IdCursor>& after) {
+  const DocumentIndex& documents = segment.reader.documents();
+  const uint64_t prefix_rank = documents.ids().LowerBound(prefix);
+  if (!after.has_value()) {
+    return prefix_rank;
+  }
+  // Among the documents of that very id, those up to that ordinal are past.
+  uint64_t low = documents.ids().LowerBound(after->id);
+  uint64_t high = documents.ids().UpperBound(after->id);
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    if (segment.first_ordinal + documents.OrdinalAtRank(middle) <=
+        after->ordinal) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return std::max(prefix_rank, low);
+}
+
+void ArchiveImpl::VisitDocuments(
+    absl::string_view prefix, const std::optional<IdCursor>& after,
+    const std::function<bool(const Document&)>& visit) const {
+  struct Position {
+    const Segment* segment;
+    IdTable::Cursor cursor;
+  };
+
+  std::vector<Position> positions;
+  for (const Segment& segment : segments_) {
+    const uint64_t rank = FirstRank(segment, prefix, after);
+    Position position = {
+        &segment, IdTable::Cursor(segment.reader.documents().ids(), rank)};
+    if (!position.cursor.at_end() &&
+        absl::StartsWith(position.cursor.id(), prefix)) {
+      positions.push_back(std::move(position));
+    }
+  }
+  // Merges the segments; ordinals of a later one are all higher.
+  const auto comes_later = [&positions](size_t a, size_t b) {
+    const int order =
+        positions[a].cursor.id().compare(positions[b].cursor.id());
+    return order > 0 || (order == 0 && a > b);
+  };
+  std::priority_queue<size_t, std::vector<size_t>, decltype(comes_later)> next(
+      comes_later);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    next.push(i);
+  }
+  while (!next.empty()) {
+    const size_t i = next.top();
+    next.pop();
+    const Segment& segment = *positions[i].segment;
+    IdTable::Cursor& cursor = positions[i].cursor;
+    Document document = segment.Describe(
+        segment.reader.documents().OrdinalAtRank(cursor.rank()));
+    document.id = cursor.id();
+    if (!visit(document)) {
+      return;
+    }
+    cursor.Next();
+    if (!cursor.at_end() && absl::StartsWith(cursor.id(), prefix)) {
+      next.push(i);
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
+    const std::string& path) {
+  try {
+    return ArchiveImpl::Open(path);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": not enough memory to open it"));
+  } catch (const std::length_error&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": not enough memory to open it"));
+  }
+}
+
+absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const OpenFolder folder, OpenManifest(path));
+  uint64_t size_bytes = kFixedMemoryBytes;
+  if (folder.manifest.dictionary.has_value()) {
+    size_bytes += folder.manifest.dictionary->size_bytes;
+  }
+  for (const ManifestSegment& segment : folder.manifest.segments) {
+    size_bytes += SegmentReader::EstimateMemoryBytes(segment);
+  }
+  return size_bytes;
+}
+
+}  // namespace quire

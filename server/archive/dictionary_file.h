@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The file that holds an archive's dictionary (FORMAT.md, "Dictionary").
+#ifndef QUIRE_SERVER_ARCHIVE_DICTIONARY_FILE_H_
+#define QUIRE_SERVER_ARCHIVE_DICTIONARY_FILE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/block_codec.h"
+#include "server/archive/manifest.h"
+
+namespace quire {
+
+// Writes the dictionary's file while other things go on: compressing it takes
+// some seconds for each 16 MiB.
+// Thread-compatible.
+class DictionaryFileWriter {
+ public:
+  // Starts a thread. `folder_fd` stays open until Finish() has returned or the
+  // writer is gone; `folder` is its path for messages.
+  DictionaryFileWriter(int folder_fd, std::string folder,
+                       std::shared_ptr<const CodecContext> context);
+  // Gives up unless Finish() was called, and joins the thread.
+  ~DictionaryFileWriter();
+
+  // Waits until the file is written and synced.
+  absl::StatusOr<ManifestDictionary> Finish();
+
+ private:
+  absl::StatusOr<ManifestDictionary> Write() const;
+
+  const int folder_fd_;
+  const std::string folder_;
+  const std::shared_ptr<const CodecContext> context_;
+  std::atomic<bool> cancel_ = false;
+  // Written by the thread, read once it is joined.
+  absl::StatusOr<ManifestDictionary> result_;
+  std::thread thread_;
+};
+
+// Reads and checks the dictionary that the manifest names. `folder` is a path
+// for messages. Errors: DataLoss, FailedPrecondition, Unavailable.
+absl::StatusOr<std::string> ReadDictionaryFile(
+    int folder_fd, const std::string& folder,
+    const ManifestDictionary& expected);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_DICTIONARY_FILE_H_

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/segment_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/column.h"
+#include "server/archive/section_compression.h"
+
+namespace quire {
+namespace {
+
+absl::string_view SectionName(uint32_t type) {
+  switch (static_cast<SectionType>(type)) {
+    case SectionType::kBlockSizes:
+      return "block index";
+    case SectionType::kDocumentSizes:
+      return "document sizes";
+    case SectionType::kDocumentIds:
+      return "document ids";
+    case SectionType::kDocumentOrder:
+      return "document order";
+    case SectionType::kCaptureTimes:
+      return "capture times";
+    case SectionType::kMediaTypes:
+      return "media types";
+    case SectionType::kRecordTypes:
+      return "record types";
+  }
+  return "unknown section";
+}
+
+absl::Status Differs(absl::string_view what, uint64_t found,
+                     uint64_t expected) {
+  return absl::DataLossError(
+      absl::StrCat(what, " is ", found, ", the manifest says ", expected,
+                   ": the file belongs to another archive, or is damaged"));
+}
+
+absl::Status CompareWithManifest(const SegmentHeader& header,
+                                 const Manifest& manifest,
+                                 const ManifestSegment& expected) {
+  if (header.number != expected.number) {
+    return Differs("segment number", header.number, expected.number);
+  }
+  if (header.block_size_bytes != manifest.block_size_bytes) {
+    return Differs("block size", header.block_size_bytes,
+                   manifest.block_size_bytes);
+  }
+  if (header.codec_id != static_cast<uint32_t>(manifest.codec.id)) {
+    return Differs("codec", header.codec_id,
+                   static_cast<uint32_t>(manifest.codec.id));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareWithManifest(const SegmentFooter& footer,
+                                 const ManifestSegment& expected) {
+  if (footer.checksum != expected.footer_checksum) {
+    return ChecksumMismatch("footer checksum", footer.checksum,
+                            expected.footer_checksum);
+  }
+  if (footer.block_count != expected.block_count) {
+    return Differs("block count", footer.block_count, expected.block_count);
+  }
+  if (footer.document_count != expected.document_count) {
+    return Differs("document count", footer.document_count,
+                   expected.document_count);
+  }
+  if (footer.size_bytes != expected.size_bytes) {
+    return Differs("size", footer.size_bytes, expected.size_bytes);
+  }
+  if (footer.id_size_bytes != expected.id_size_bytes) {
+    return Differs("size of ids", footer.id_size_bytes, expected.id_size_bytes);
+  }
+  // What the memory was estimated from must be what is loaded.
+  const bool same_sections = std::ranges::equal(
+      footer.sections, expected.sections,
+      [](const SectionEntry& a, const ManifestSection& b) {
+        return a.type == b.type && a.size_bytes == b.size_bytes &&
+               a.stored_size_bytes == b.stored_size_bytes;
+      });
+  if (!same_sections) {
+    return absl::DataLossError(
+        "the section table differs from the one in the manifest");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SegmentReader> SegmentReader::Open(
+    int folder_fd, const std::string& folder, const Manifest& manifest,
+    const ManifestSegment& expected) {
+  SegmentReader segment;
+  const std::string name = SegmentFileName(expected.number);
+  segment.file_ = absl::StrCat(folder, "/", name);
+  auto fd = OpenForReading(folder_fd, name, segment.file_);
+  if (absl::IsNotFound(fd.status())) {
+    return absl::DataLossError(
+        absl::StrCat(segment.file_, ": is missing; restore it from a copy"));
+  }
+  QUIRE_RETURN_IF_ERROR(fd.status());
+  segment.fd_ = *std::move(fd);
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t file_size_bytes,
+                         FileSizeBytes(segment.fd_.get(), segment.file_));
+  if (file_size_bytes != expected.file_size_bytes ||
+      file_size_bytes < kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
+    return absl::DataLossError(absl::StrCat(
+        segment.file_, ": is ", file_size_bytes, " bytes long, expected ",
+        expected.file_size_bytes, "; restore the file from a copy"));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
+  QUIRE_RETURN_IF_ERROR(InFile(segment.file_, segment.ReadIndexes()));
+  return segment;
+}
+
+absl::Status SegmentReader::ReadHeaderAndFooter(
+    const Manifest& manifest, const ManifestSegment& expected) {
+  std::array<uint8_t, kSegmentHeaderSizeBytes> header_bytes;
+  QUIRE_RETURN_IF_ERROR(ReadExactly(fd_.get(), 0, header_bytes, "header"));
+  QUIRE_ASSIGN_OR_RETURN(header_, ParseSegmentHeader(header_bytes));
+  QUIRE_RETURN_IF_ERROR(CompareWithManifest(header_, manifest, expected));
+
+  const uint64_t file_size_bytes = expected.file_size_bytes;
+  const size_t tail_size_bytes = static_cast<size_t>(std::min<uint64_t>(
+      kFooterSizeBytesMax, file_size_bytes - kSegmentHeaderSizeBytes));
+  std::vector<uint8_t> tail(tail_size_bytes);
+  QUIRE_RETURN_IF_ERROR(ReadExactly(
+      fd_.get(), file_size_bytes - tail_size_bytes, tail, "footer"));
+  const ByteView bytes = tail;
+  QUIRE_ASSIGN_OR_RETURN(const size_t footer_size_bytes,
+                         SegmentFooterSizeBytes(bytes.last(kTrailerSizeBytes)));
+  if (footer_size_bytes > bytes.size()) {
+    return absl::DataLossError(
+        absl::StrCat("the footer has ", footer_size_bytes, " bytes, there are ",
+                     bytes.size(), "; the file is damaged"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(footer_,
+                         ParseSegmentFooter(bytes.last(footer_size_bytes),
+                                            file_size_bytes, header_));
+  return CompareWithManifest(footer_, expected);
+}
+
+absl::StatusOr<std::string> SegmentReader::ReadSection(
+    const SectionEntry& entry) const {
+  const absl::string_view name = SectionName(entry.type);
+  std::string stored(entry.stored_size_bytes, '\0');
+  QUIRE_RETURN_IF_ERROR(
+      ReadExactly(fd_.get(), entry.offset, AsMutableBytes(stored), name));
+  const uint64_t found = Checksum64(AsBytes(stored));
+  if (found != entry.checksum) {
+    return ChecksumMismatch(absl::StrCat(name, " checksum"), found,
+                            entry.checksum);
+  }
+  auto section = Decompress(entry.method, AsBytes(stored), entry.size_bytes);
+  QUIRE_RETURN_IF_ERROR(InFile(name, section.status()));
+  return section;
+}
+
+absl::Status SegmentReader::ReadIndexes() {
+  const SectionEntry* block_sizes = footer_.Find(SectionType::kBlockSizes);
+  if (block_sizes != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                           ReadSection(*block_sizes));
+    QUIRE_RETURN_IF_ERROR(
+        InFile("block index", ParseBlockSizes(AsBytes(section))));
+  } else if (footer_.block_count != 0) {
+    return absl::DataLossError("there are blocks, but no block index");
+  }
+  const auto load =
+      [this](SectionType type) -> absl::StatusOr<std::optional<std::string>> {
+    const SectionEntry* entry = footer_.Find(type);
+    if (entry == nullptr) {
+      return std::nullopt;
+    }
+    return ReadSection(*entry);
+  };
+  QUIRE_ASSIGN_OR_RETURN(documents_, DocumentIndex::Parse(footer_, load));
+  return absl::OkStatus();
+}
+
+absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
+  const uint64_t count = footer_.block_count;
+  QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
+                         ColumnView::Parse(section, count));
+  EliasFano::Builder frames(count + 1, footer_.blocks_end);
+  uint64_t start = kSegmentHeaderSizeBytes;
+  for (uint64_t i = 0; i < count; ++i) {
+    frames.Add(start);
+    const uint64_t left = footer_.blocks_end - start;
+    if (sizes[i] == 0 || sizes[i] > BlockSizeBytes(i) ||
+        left < kFrameOverheadSizeBytes + sizes[i]) {
+      return absl::DataLossError(
+          absl::StrCat("block ", i, " has ", sizes[i], " bytes of ", left));
+    }
+    start += kFrameOverheadSizeBytes + sizes[i];
+  }
+  if (start != footer_.blocks_end) {
+    return absl::DataLossError(absl::StrCat("blocks end at byte ", start,
+                                            ", expected ", footer_.blocks_end));
+  }
+  frames.Add(start);
+  frames_ = std::move(frames).Build();
+  return absl::OkStatus();
+}
+
+uint32_t SegmentReader::BlockSizeBytes(uint64_t block_index) const {
+  const uint64_t start = block_index * header_.block_size_bytes;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(header_.block_size_bytes, footer_.size_bytes - start));
+}
+
+Extent SegmentReader::BlockExtent(uint64_t block_index) const {
+  const uint64_t start = frames_[block_index];
+  const uint64_t end = frames_[block_index + 1];
+  return {fd_.get(), {start}, static_cast<uint32_t>(end - start)};
+}
+
+absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
+                                        MutableByteView raw,
+                                        const BlockCodec& codec,
+                                        BlockCodec::Scratch& scratch,
+                                        uint64_t* checksum) const {
+  const auto damaged = [this, block_index](absl::string_view what) {
+    return absl::DataLossError(absl::StrCat(file_, ": block ", block_index,
+                                            ": ", what,
+                                            "; restore the file from a copy"));
+  };
+  if (frame.size() <= kFrameOverheadSizeBytes) {
+    return damaged(absl::StrCat("frame has ", frame.size(), " bytes"));
+  }
+  const size_t checked_size_bytes = frame.size() - sizeof(uint64_t);
+  const uint64_t expected =
+      LoadLittleEndian<uint64_t>(frame.data() + checked_size_bytes);
+  const uint64_t found = FrameChecksum(header_.number, block_index,
+                                       frame.first(checked_size_bytes));
+  if (found != expected) {
+    return damaged(absl::StrCat("checksum is ", FormatChecksum(found),
+                                ", expected ", FormatChecksum(expected)));
+  }
+  const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(frame.data()));
+  if (!word.ok()) {
+    return damaged(absl::StrCat(word.status().message()));
+  }
+  const ByteView payload = frame.subspan(
+      kFrameWordSizeBytes, frame.size() - kFrameOverheadSizeBytes);
+  if (word->payload_size_bytes != payload.size()) {
+    return damaged(absl::StrCat("payload size is ", word->payload_size_bytes,
+                                ", expected ", payload.size()));
+  }
+  if (word->is_raw) {
+    if (payload.size() != raw.size()) {
+      return damaged(absl::StrCat("text of ", payload.size(),
+                                  " bytes, expected ", raw.size()));
+    }
+    std::ranges::copy(payload, raw.begin());
+  } else {
+    const absl::Status status = codec.Decode(payload, raw, scratch);
+    if (!status.ok()) {
+      return damaged(absl::StrCat(status.message()));
+    }
+  }
+  if (checksum != nullptr) {
+    *checksum = expected;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SegmentReader::ReadBlock(uint64_t block_index, MutableByteView raw,
+                                      const BlockCodec& codec,
+                                      BlockCodec::Scratch& scratch,
+                                      uint64_t* checksum) const {
+  const Extent extent = BlockExtent(block_index);
+  std::vector<uint8_t> frame(extent.size_bytes);
+  QUIRE_RETURN_IF_ERROR(
+      ReadExactly(extent.fd, extent.offset.value, frame,
+                  absl::StrCat(file_, ": block ", block_index)));
+  return DecodeBlock(block_index, frame, raw, codec, scratch, checksum);
+}
+
+void SegmentReader::AddMemory(ArchiveMemory& memory) const {
+  memory.block_index_bytes += frames_.MemoryBytes();
+  documents_.AddMemory(memory);
+}
+
+uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
+  const uint64_t count = segment.document_count;
+  uint64_t size_bytes =
+      EliasFano::EstimateBytes(segment.block_count + 1,
+                               segment.file_size_bytes) +
+      EliasFano::EstimateBytes(count + 1, segment.size_bytes + count);
+  for (const ManifestSection& section : segment.sections) {
+    switch (static_cast<SectionType>(section.type)) {
+      case SectionType::kDocumentIds:
+        size_bytes += IdTable::EstimateBytes(count, section.size_bytes,
+                                             segment.id_size_bytes);
+        break;
+      case SectionType::kDocumentOrder:
+        size_bytes += InvertiblePermutation::EstimateBytes(count);
+        break;
+      case SectionType::kCaptureTimes:
+      case SectionType::kMediaTypes:
+      case SectionType::kRecordTypes:
+        // Columns lose bits in RAM; the few strings gain some overhead.
+        size_bytes += section.size_bytes + 4096;
+        break;
+      default:
+        break;
+    }
+  }
+  return size_bytes;
+}
+
+}  // namespace quire

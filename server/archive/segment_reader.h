@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// One segment file, opened: its indexes in RAM, its blocks by extent.
+#ifndef QUIRE_SERVER_ARCHIVE_SEGMENT_READER_H_
+#define QUIRE_SERVER_ARCHIVE_SEGMENT_READER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/block_codec.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_format.h"
+#include "server/archive/document_index.h"
+#include "server/archive/elias_fano.h"
+#include "server/archive/file_io.h"
+#include "server/archive/manifest.h"
+
+namespace quire {
+
+// Movable. Thread-safe.
+class SegmentReader {
+ public:
+  // Opens the segment that `expected` describes, in the folder `folder_fd`,
+  // whose path for messages is `folder`. Reads all but the blocks.
+  // Errors: DataLoss, FailedPrecondition, Unavailable, ...: the message begins
+  // with the file's path.
+  static absl::StatusOr<SegmentReader> Open(int folder_fd,
+                                            const std::string& folder,
+                                            const Manifest& manifest,
+                                            const ManifestSegment& expected);
+
+  // Path of the file, for messages.
+  const std::string& file() const { return file_; }
+
+  uint64_t block_count() const { return footer_.block_count; }
+
+  uint64_t size_bytes() const { return footer_.size_bytes; }
+
+  const SegmentFooter& footer() const { return footer_; }
+
+  const DocumentIndex& documents() const { return documents_; }
+
+  // REQUIRES for these: block_index < block_count().
+  uint32_t BlockSizeBytes(uint64_t block_index) const;
+  Extent BlockExtent(uint64_t block_index) const;
+
+  // As Archive::DecodeBlock(). The frame's checksum goes to `checksum`, if
+  // given, once it has been found right.
+  absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
+                           MutableByteView raw, const BlockCodec& codec,
+                           BlockCodec::Scratch& scratch,
+                           uint64_t* checksum = nullptr) const;
+  // As Archive::ReadBlock().
+  absl::Status ReadBlock(uint64_t block_index, MutableByteView raw,
+                         const BlockCodec& codec, BlockCodec::Scratch& scratch,
+                         uint64_t* checksum = nullptr) const;
+
+  void AddMemory(ArchiveMemory& memory) const;
+  // About what AddMemory() would add in all, rounded up.
+  static uint64_t EstimateMemoryBytes(const ManifestSegment& segment);
+
+ private:
+  SegmentReader() = default;
+  absl::Status ReadHeaderAndFooter(const Manifest& manifest,
+                                   const ManifestSegment& expected);
+  absl::Status ReadIndexes();
+  absl::Status ParseBlockSizes(ByteView section);
+  // The section, checked and decompressed.
+  absl::StatusOr<std::string> ReadSection(const SectionEntry& entry) const;
+
+  UniqueFd fd_;
+  std::string file_;
+  SegmentHeader header_;
+  SegmentFooter footer_;
+  // Where each frame starts, and where the last one ends.
+  EliasFano frames_;
+  DocumentIndex documents_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_SEGMENT_READER_H_

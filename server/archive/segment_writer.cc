@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/segment_writer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/column.h"
+#include "server/archive/section_compression.h"
+
+namespace quire {
+
+absl::StatusOr<SegmentWriter> SegmentWriter::Create(
+    int folder_fd, const std::string& folder, const SegmentHeader& header) {
+  const std::string name = SegmentFileName(header.number);
+  std::string file = absl::StrCat(folder, "/", name);
+  QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
+                         FileWriter::Create(folder_fd, name, file));
+  QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(EncodeSegmentHeader(header))));
+  return SegmentWriter(header, std::move(file), std::move(writer));
+}
+
+SegmentWriter::SegmentWriter(const SegmentHeader& header, std::string file,
+                             FileWriter writer)
+    : header_(header), file_(std::move(file)), writer_(std::move(writer)) {}
+
+absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
+  if (raw.empty() || raw.size() > header_.block_size_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a block of ", raw.size(),
+                                                   " bytes, expected 1 to ",
+                                                   header_.block_size_bytes));
+  }
+  if (footer_.size_bytes % header_.block_size_bytes != 0) {
+    return absl::InvalidArgumentError(
+        "a block after one that is short: only the last of a segment may be");
+  }
+  if (block_sizes_.size() >= kSegmentBlockCountMax ||
+      raw.size() > kLogicalSizeBytesMax - footer_.size_bytes) {
+    return absl::InvalidArgumentError("the segment is full: finish it");
+  }
+  const bool is_raw = stored.empty() || stored.size() >= raw.size();
+  const ByteView payload = is_raw ? raw : stored;
+  const FrameWord word = {
+      .payload_size_bytes = static_cast<uint32_t>(payload.size()),
+      .is_raw = is_raw};
+  frame_.resize(kFrameWordSizeBytes);
+  StoreLittleEndian(EncodeFrameWord(word), frame_.data());
+  frame_.insert(frame_.end(), payload.begin(), payload.end());
+  const uint64_t checksum =
+      FrameChecksum(header_.number, block_sizes_.size(), frame_);
+  frame_.resize(payload.size() + kFrameOverheadSizeBytes);
+  StoreLittleEndian(checksum,
+                    frame_.data() + kFrameWordSizeBytes + payload.size());
+  QUIRE_RETURN_IF_ERROR(writer_.Append(frame_));
+  footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
+  footer_.size_bytes += raw.size();
+  block_sizes_.push_back(payload.size());
+  return absl::OkStatus();
+}
+
+absl::Status SegmentWriter::AddDocument(const NewDocument& document) {
+  return documents_.Add(document);
+}
+
+absl::Status SegmentWriter::AppendSection(SectionType type, ByteView raw) {
+  const auto compressed = CompressStrongly(raw);
+  QUIRE_RETURN_IF_ERROR(InFile(file_, compressed.status()));
+  SectionEntry entry;
+  entry.type = static_cast<uint32_t>(type);
+  entry.method = compressed->method;
+  entry.offset = writer_.size_bytes();
+  entry.stored_size_bytes = compressed->bytes.size();
+  entry.size_bytes = raw.size();
+  entry.checksum = Checksum64(AsBytes(compressed->bytes));
+  footer_.sections.push_back(entry);
+  return writer_.Append(AsBytes(compressed->bytes));
+}
+
+absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
+  if (documents_.size_bytes() != footer_.size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_, ": has blocks of ", footer_.size_bytes,
+                     " bytes and documents of ", documents_.size_bytes(),
+                     "; documents lie wholly in one segment"));
+  }
+  footer_.blocks_end = writer_.size_bytes();
+  footer_.block_count = block_sizes_.size();
+  footer_.document_count = documents_.count();
+  if (!block_sizes_.empty()) {
+    std::string sizes;
+    AppendColumn(block_sizes_, sizes);
+    QUIRE_RETURN_IF_ERROR(
+        AppendSection(SectionType::kBlockSizes, AsBytes(sizes)));
+  }
+  QUIRE_RETURN_IF_ERROR(documents_.Build(
+      [this](SectionType type, std::string raw) {
+        return AppendSection(type, AsBytes(raw));
+      },
+      footer_.id_size_bytes));
+  QUIRE_RETURN_IF_ERROR(
+      writer_.Append(AsBytes(EncodeSegmentFooter(footer_, header_.number))));
+  QUIRE_RETURN_IF_ERROR(writer_.Finish());
+
+  ManifestSegment segment;
+  segment.number = header_.number;
+  segment.file_size_bytes = writer_.size_bytes();
+  segment.block_count = footer_.block_count;
+  segment.document_count = footer_.document_count;
+  segment.size_bytes = footer_.size_bytes;
+  segment.id_size_bytes = footer_.id_size_bytes;
+  segment.footer_checksum = footer_.checksum;
+  for (const SectionEntry& entry : footer_.sections) {
+    segment.sections.push_back(
+        {entry.type, entry.size_bytes, entry.stored_size_bytes});
+  }
+  return segment;
+}
+
+}  // namespace quire

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Writes one segment file.
+#ifndef QUIRE_SERVER_ARCHIVE_SEGMENT_WRITER_H_
+#define QUIRE_SERVER_ARCHIVE_SEGMENT_WRITER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/archive_format.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/document_index_builder.h"
+#include "server/archive/file_io.h"
+#include "server/archive/manifest.h"
+
+namespace quire {
+
+// Thread-compatible. ArchiveWriter documents the calls of the same name.
+class SegmentWriter {
+ public:
+  // Creates the file in the folder `folder_fd`; `folder` is its path for
+  // messages.
+  static absl::StatusOr<SegmentWriter> Create(int folder_fd,
+                                              const std::string& folder,
+                                              const SegmentHeader& header);
+
+  absl::Status AppendBlock(ByteView raw, ByteView stored);
+  absl::Status AddDocument(const NewDocument& document);
+
+  // Writes the sections and the footer and syncs the file.
+  absl::StatusOr<ManifestSegment> Finish();
+
+ private:
+  SegmentWriter(const SegmentHeader& header, std::string file,
+                FileWriter writer);
+  absl::Status AppendSection(SectionType type, ByteView raw);
+
+  SegmentHeader header_;
+  std::string file_;
+  FileWriter writer_;
+  SegmentFooter footer_;
+  // Of the last block; kept for its memory.
+  std::vector<uint8_t> frame_;
+  // Payload sizes: 8 bytes a block until the segment ends.
+  std::vector<uint64_t> block_sizes_;
+  DocumentIndexBuilder documents_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_SEGMENT_WRITER_H_
