@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Where documents come from: folders, tars, zips, WARCs, single files.
+//
+// What every source keeps to:
+// - Only regular files become documents. Folders are walked; symbolic links are
+//   never followed (but an input that is itself a link is); links, devices,
+//   pipes and sockets are left out and counted.
+// - Bytes are kept as they are, ids are bytes and are kept as they are.
+// - What cannot be read to its end is an error that names it. Nothing is lost
+//   in silence.
 #ifndef QUIRE_SERVER_INGEST_SOURCE_H_
 #define QUIRE_SERVER_INGEST_SOURCE_H_
 
@@ -28,8 +36,29 @@ struct SourceDocument {
   std::string media_type;
 };
 
+// Entries of an input that are no documents. Folders are not counted.
+struct SkippedEntries {
+  uint64_t symbolic_links = 0;
+  // Devices, pipes, sockets.
+  uint64_t special_files = 0;
+  // Hard links of a tar whose target is not in that tar.
+  uint64_t dangling_links = 0;
+
+  uint64_t total() const {
+    return symbolic_links + special_files + dangling_links;
+  }
+
+  SkippedEntries& operator+=(const SkippedEntries& other) {
+    symbolic_links += other.symbolic_links;
+    special_files += other.special_files;
+    dangling_links += other.dangling_links;
+    return *this;
+  }
+};
+
 // One pass over the documents of an input, in an order that is the same in
-// every pass. Thread-compatible.
+// every pass. All calls block on I/O.
+// Thread-compatible.
 class SourceReader {
  public:
   virtual ~SourceReader() = default;
@@ -38,32 +67,69 @@ class SourceReader {
   // after the last.
   // Errors: DataLoss     the input is malformed or cut; names file and place.
   //         Unavailable  it cannot be read.
+  // After an error the reader is of no more use.
   virtual absl::StatusOr<std::optional<SourceDocument>> Next() = 0;
 
-  // Reads on in the current document; 0 at its end.
+  // Reads on in the current document; 0 at its end. May return less than asked
+  // for before that.
   // REQUIRES: !out.empty(); Next() returned a document.
+  // Errors: as Next().
   virtual absl::StatusOr<size_t> Read(MutableByteView out) = 0;
+
+  // Passes over up to `size_bytes` of the current document, cheaper than
+  // Read() where the input can be sought in. Returns how many there were: fewer
+  // than asked for only at the document's end.
+  // REQUIRES: Next() returned a document.
+  // Errors: as Next().
+  virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
+
+  // What was left out up to now.
+  virtual SkippedEntries skipped() const { return {}; }
 };
 
-// An input that can be read several times: building takes one pass to count,
-// one to sample the dictionary and one to encode.
-// Immutable.
+// An input that can be read several times: building takes passes to count, to
+// sample the dictionary and to encode.
+// Immutable, thread-safe; readers keep what they need of it alive.
 class Source {
  public:
   virtual ~Source() = default;
+
   // For messages: the path as the user gave it.
   virtual const std::string& name() const = 0;
+
+  // What the input was taken for: "folder", "tar", "zip", "warc", "file".
+  virtual const char* kind() const = 0;
+
+  // Errors: NotFound, PermissionDenied, Unavailable  it cannot be opened (any
+  //         more).
   virtual absl::StatusOr<std::unique_ptr<SourceReader>> Open() const = 0;
 };
 
-// Looks at what `path` is and returns its source: a folder, a file that
-// libarchive reads as tar or zip in any compression, a WARC (plain or gzip), or
-// any other file, which is one document. "-" is a tar on standard input, which
-// is spooled to an unnamed file in `spool_folder` because it is read more than
-// once.
+// Looks at what `path` is, by its contents and not its name, and returns its
+// source:
+//   folder   every regular file below it is a document, ordered bytewise by
+//            its path below the folder, which is its id.
+//   tar, zip every regular file in it, in its order, with its name as id.
+//            A hard link is a document with the contents of its target.
+//   WARC     1.0 or 1.1; every record, from its version line to the two line
+//            ends behind its block: all documents together are the
+//            (uncompressed) WARC, byte for byte.
+//   other    one document, whose id is the last part of the path.
+// Tars, zips and WARCs may be compressed as a whole: by gzip, in any number of
+// members, or bzip2, compress, lz4, lzip, lzma, lzop, xz or zstd. A compressed
+// file of anything else is one document, as it is. Inside folders and archives
+// nothing is unpacked.
+// The file is opened now and read through the same descriptor in every pass,
+// so that renaming or deleting it does no harm.
+//
+// "-" is a tar (zip, WARC) on standard input, which is spooled to an unnamed
+// file in `spool_folder` because it is read more than once. Blocks until the
+// input ends.
 // Errors: NotFound         no such file.
-//         InvalidArgument  neither file nor folder; or a file that looks like
-//                          an archive but is none.
+//         InvalidArgument  neither file nor folder; or standard input is none
+//                          of the three.
+//         DataLoss         begins like a compressed file or a tar, but is
+//                          damaged from the start.
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(
     const std::string& path, const std::string& spool_folder);
 

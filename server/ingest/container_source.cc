@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/container_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/ingest/entry_walker.h"
+#include "server/ingest/hard_links.h"
+
+namespace quire {
+namespace {
+
+using Format = LibarchiveInput::Format;
+using Kind = EntryWalker::Kind;
+
+class ContainerReader final : public SourceReader {
+ public:
+  ContainerReader(ContainerInput input, Format format,
+                  std::shared_ptr<LazyHardLinkTable> links,
+                  std::unique_ptr<EntryWalker> walker)
+      : input_(std::move(input)),
+        format_(format),
+        links_(std::move(links)),
+        walker_(std::move(walker)) {}
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override {
+    while (true) {
+      QUIRE_ASSIGN_OR_RETURN(const bool more, walker_->Next());
+      if (!more) {
+        return std::nullopt;
+      }
+      switch (walker_->kind()) {
+        case Kind::kFile:
+          current_ = walker_.get();
+          return Describe();
+        case Kind::kHardLink: {
+          QUIRE_ASSIGN_OR_RETURN(const bool found, FollowLink());
+          if (found) {
+            return Describe();
+          }
+          ++skipped_.dangling_links;
+          break;
+        }
+        case Kind::kSymbolicLink:
+          ++skipped_.symbolic_links;
+          break;
+        case Kind::kSpecial:
+          ++skipped_.special_files;
+          break;
+        case Kind::kFolder:
+          break;
+      }
+    }
+  }
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    return current_->Read(out);
+  }
+
+  SkippedEntries skipped() const override { return skipped_; }
+
+ private:
+  SourceDocument Describe() const {
+    SourceDocument document;
+    document.id = walker_->entry_name();
+    document.size_bytes = current_->size_bytes();
+    return document;
+  }
+
+  // Goes to the contents of the hard link that walker_ is at; false if they are
+  // not in the tar.
+  absl::StatusOr<bool> FollowLink() {
+    QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const HardLinkTable> table,
+                           links_->Get(input_));
+    const std::optional<LinkTarget> target = table->Find(walker_->index());
+    if (!target.has_value()) {
+      return false;
+    }
+    if (input_.file != nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(
+          follower_, EntryWalker::Open(input_, format_, target->header_offset));
+      QUIRE_ASSIGN_OR_RETURN(const bool there, follower_->Next());
+      return CheckTarget(there);
+    }
+    if (follower_ == nullptr || follower_at_ > target->entry_index) {
+      QUIRE_ASSIGN_OR_RETURN(follower_, EntryWalker::Open(input_, format_));
+      follower_at_ = 0;
+    }
+    bool there = true;
+    while (there && follower_at_ <= target->entry_index) {
+      QUIRE_ASSIGN_OR_RETURN(there, follower_->Next());
+      ++follower_at_;
+    }
+    return CheckTarget(there);
+  }
+
+  absl::StatusOr<bool> CheckTarget(bool there) {
+    if (!there || follower_->kind() != Kind::kFile) {
+      return absl::UnavailableError(absl::StrCat(
+          input_.name, ": the target of the hard link \"",
+          absl::CHexEscape(walker_->entry_name()), "\" is no longer where it ",
+          "was; do not change the input while building from it"));
+    }
+    current_ = follower_.get();
+    return true;
+  }
+
+  const ContainerInput input_;
+  const Format format_;
+  const std::shared_ptr<LazyHardLinkTable> links_;
+  const std::unique_ptr<EntryWalker> walker_;
+  // Reads the targets of hard links. In a compressed tar it only goes forward,
+  // and this is how many entries it has gone.
+  std::unique_ptr<EntryWalker> follower_;
+  uint64_t follower_at_ = 0;
+  // The one of the two that has the contents of the current document.
+  EntryWalker* current_ = nullptr;
+  SkippedEntries skipped_;
+};
+
+class ContainerSource final : public Source {
+ public:
+  ContainerSource(ContainerInput input, Format format)
+      : input_(std::move(input)), format_(format) {}
+
+  const std::string& name() const override { return input_.name; }
+
+  const char* kind() const override {
+    return format_ == Format::kTar ? "tar" : "zip";
+  }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<EntryWalker> walker,
+                           EntryWalker::Open(input_, format_));
+    return std::make_unique<ContainerReader>(input_, format_, links_,
+                                             std::move(walker));
+  }
+
+ private:
+  const ContainerInput input_;
+  const Format format_;
+  const std::shared_ptr<LazyHardLinkTable> links_ =
+      std::make_shared<LazyHardLinkTable>();
+};
+
+}  // namespace
+
+bool IsTarHeader(ByteView block) {
+  constexpr size_t kChecksumOffset = 148;
+  constexpr size_t kChecksumSize = 8;
+  // The sum of all bytes, those of the field itself counted as spaces. Some old
+  // programs added them up as signed.
+  uint32_t unsigned_sum = 0;
+  int32_t signed_sum = 0;
+  for (size_t i = 0; i < block.size(); ++i) {
+    const bool in_field =
+        i >= kChecksumOffset && i < kChecksumOffset + kChecksumSize;
+    const uint8_t byte = in_field ? uint8_t{' '} : block[i];
+    unsigned_sum += byte;
+    signed_sum += static_cast<int8_t>(byte);
+  }
+  uint32_t stated = 0;
+  size_t digit_count = 0;
+  for (const uint8_t c : block.subspan(kChecksumOffset, kChecksumSize)) {
+    if (c >= '0' && c <= '7') {
+      stated = stated * 8 + (c - '0');
+      ++digit_count;
+    } else if (digit_count > 0 || c != ' ') {
+      break;
+    }
+  }
+  return digit_count > 0 &&
+         (stated == unsigned_sum || static_cast<int32_t>(stated) == signed_sum);
+}
+
+std::unique_ptr<Source> MakeTarSource(ContainerInput input) {
+  return std::make_unique<ContainerSource>(std::move(input), Format::kTar);
+}
+
+std::unique_ptr<Source> MakeZipSource(ContainerInput input) {
+  return std::make_unique<ContainerSource>(std::move(input), Format::kZip);
+}
+
+}  // namespace quire

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/directory_source.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/file_io.h"
+#include "server/ingest/byte_stream.h"
+
+namespace quire {
+namespace {
+
+struct DirCloser {
+  void operator()(DIR* folder) const { closedir(folder); }
+};
+
+// A folder on the way to the current file.
+struct Listing {
+  // Relative to the input; empty or ends in '/'.
+  std::string prefix;
+  // Names of files, and of folders with a '/' behind them: sorted like that,
+  // each folder stands where its contents belong in the order of whole paths.
+  std::vector<std::string> names;
+  size_t next = 0;
+};
+
+class DirectoryReader final : public SourceReader {
+ public:
+  explicit DirectoryReader(std::string root) : root_(std::move(root)) {}
+
+  // Reads the top folder, so that Open() tells if it cannot be read.
+  absl::Status Start() { return Descend(""); }
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override {
+    while (!listings_.empty()) {
+      Listing& top = listings_.back();
+      if (top.next == top.names.size()) {
+        listings_.pop_back();
+        continue;
+      }
+      std::string path = top.prefix + top.names[top.next++];
+      if (path.back() == '/') {
+        QUIRE_RETURN_IF_ERROR(Descend(std::move(path)));
+        continue;
+      }
+      return OpenFile(std::move(path));
+    }
+    return std::nullopt;
+  }
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    return file_->Read(out);
+  }
+
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
+    return file_->Skip(size_bytes);
+  }
+
+  SkippedEntries skipped() const override { return skipped_; }
+
+ private:
+  absl::Status Descend(std::string prefix) {
+    const std::string path = absl::StrCat(root_, "/", prefix);
+    // The input itself may be a link; what is below it may not, even if it
+    // turned into one after it was listed.
+    const int no_follow = prefix.empty() ? 0 : O_NOFOLLOW;
+    UniqueFd fd(
+        open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_follow));
+    if (!fd.is_open()) {
+      return ErrnoStatus(errno, path, "open");
+    }
+    const int list_fd = fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
+    std::unique_ptr<DIR, DirCloser> folder(list_fd >= 0 ? fdopendir(list_fd)
+                                                        : nullptr);
+    if (folder == nullptr) {
+      return ErrnoStatus(errno, path, "list");
+    }
+    Listing listing;
+    listing.prefix = std::move(prefix);
+    while (true) {
+      errno = 0;
+      // Only this thread reads from this DIR.
+      const dirent* const entry =
+          readdir(folder.get());  // NOLINT(concurrency-mt-unsafe)
+      if (entry == nullptr) {
+        break;
+      }
+      QUIRE_RETURN_IF_ERROR(List(fd.get(), entry->d_name, path, listing));
+    }
+    if (errno != 0) {
+      return ErrnoStatus(errno, path, "list");
+    }
+    std::sort(listing.names.begin(), listing.names.end());
+    listings_.push_back(std::move(listing));
+    return absl::OkStatus();
+  }
+
+  absl::Status List(int folder_fd, const std::string& name,
+                    const std::string& folder, Listing& listing) {
+    if (name == "." || name == "..") {
+      return absl::OkStatus();
+    }
+    struct stat status = {};
+    if (fstatat(folder_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+      return ErrnoStatus(errno, folder + name, "look at");
+    }
+    if (S_ISREG(status.st_mode)) {
+      listing.names.push_back(name);
+    } else if (S_ISDIR(status.st_mode)) {
+      listing.names.push_back(name + "/");
+    } else if (S_ISLNK(status.st_mode)) {
+      ++skipped_.symbolic_links;
+    } else {
+      ++skipped_.special_files;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<SourceDocument>> OpenFile(std::string id) {
+    const std::string path = absl::StrCat(root_, "/", id);
+    UniqueFd fd(
+        open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (!fd.is_open()) {
+      return ErrnoStatus(errno, path, "open");
+    }
+    struct stat status = {};
+    if (fstat(fd.get(), &status) != 0) {
+      return ErrnoStatus(errno, path, "look at");
+    }
+    if (!S_ISREG(status.st_mode)) {
+      return absl::UnavailableError(absl::StrCat(
+          path, ": was a regular file a moment ago and is none any more; do ",
+          "not change the input while building from it"));
+    }
+    file_ = std::make_unique<FileStream>(
+        std::make_shared<const InputFile>(std::move(fd), path));
+    SourceDocument document;
+    document.id = std::move(id);
+    document.size_bytes = static_cast<uint64_t>(status.st_size);
+    return document;
+  }
+
+  const std::string root_;
+  std::vector<Listing> listings_;
+  std::unique_ptr<FileStream> file_;
+  SkippedEntries skipped_;
+};
+
+class DirectorySource final : public Source {
+ public:
+  explicit DirectorySource(std::string path) : path_(std::move(path)) {}
+
+  const std::string& name() const override { return path_; }
+
+  const char* kind() const override { return "folder"; }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
+    auto reader = std::make_unique<DirectoryReader>(path_);
+    QUIRE_RETURN_IF_ERROR(reader->Start());
+    return reader;
+  }
+
+ private:
+  const std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> MakeDirectorySource(std::string path) {
+  return std::make_unique<DirectorySource>(std::move(path));
+}
+
+}  // namespace quire

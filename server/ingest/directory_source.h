@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_INGEST_DIRECTORY_SOURCE_H_
+#define QUIRE_SERVER_INGEST_DIRECTORY_SOURCE_H_
+
+#include <memory>
+#include <string>
+
+#include "server/ingest/source.h"
+
+namespace quire {
+
+// All regular files below the folder `path`, in bytewise order of their path
+// relative to it. Memory: the listings of the folders on the way to the current
+// file. A file that goes away between listing and reading is an error; files
+// that come and go between passes are simply in the one and not in the other.
+std::unique_ptr<Source> MakeDirectorySource(std::string path);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_DIRECTORY_SOURCE_H_

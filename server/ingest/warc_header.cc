@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/warc_header.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// For messages: untrusted and of any length.
+std::string Quoted(absl::string_view text) {
+  constexpr size_t kShownMax = 60;
+  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kShownMax)),
+                      text.size() > kShownMax ? "...\"" : "\"");
+}
+
+// Takes the first line off `rest`, without its line end.
+absl::string_view TakeLine(absl::string_view& rest) {
+  const size_t end = rest.find('\n');
+  absl::string_view line = rest.substr(0, end);
+  rest.remove_prefix(end == absl::string_view::npos ? rest.size() : end + 1);
+  absl::ConsumeSuffix(&line, "\r");
+  return line;
+}
+
+bool ContinuesLine(absl::string_view rest) {
+  return !rest.empty() && (rest[0] == ' ' || rest[0] == '\t');
+}
+
+struct Field {
+  absl::string_view name;
+  // Lines of a folded value are joined by one space.
+  std::string value;
+};
+
+// Takes the next field off `rest`; nullopt at the empty line or the end.
+// A line without a colon has an empty name.
+std::optional<Field> TakeField(absl::string_view& rest) {
+  const absl::string_view line = TakeLine(rest);
+  if (line.empty()) {
+    return std::nullopt;
+  }
+  Field field;
+  const size_t colon = line.find(':');
+  if (colon == absl::string_view::npos) {
+    field.value = std::string(line);
+    return field;
+  }
+  field.name = absl::StripTrailingAsciiWhitespace(line.substr(0, colon));
+  field.value = std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+  while (ContinuesLine(rest)) {
+    absl::StrAppend(&field.value, field.value.empty() ? "" : " ",
+                    absl::StripAsciiWhitespace(TakeLine(rest)));
+  }
+  return field;
+}
+
+std::string WithoutAngles(absl::string_view uri) {
+  if (uri.size() >= 2 && uri.front() == '<' && uri.back() == '>') {
+    uri = uri.substr(1, uri.size() - 2);
+  }
+  return std::string(uri);
+}
+
+absl::StatusOr<uint64_t> ParseContentLength(absl::string_view text) {
+  uint64_t length = 0;
+  if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) {
+        return absl::ascii_isdigit(static_cast<unsigned char>(c));
+      })) {
+    return absl::DataLossError(
+        absl::StrCat("Content-Length is ", Quoted(text), ", not a number"));
+  }
+  if (!absl::SimpleAtoi(text, &length) ||
+      length > static_cast<uint64_t>(INT64_MAX)) {
+    return absl::DataLossError(absl::StrCat("Content-Length ", Quoted(text),
+                                            " is over the largest size"));
+  }
+  return length;
+}
+
+void KeepFirst(std::string value, std::string& kept) {
+  if (kept.empty()) {
+    kept = std::move(value);
+  }
+}
+
+absl::Status TakeIntoHeader(const Field& field,
+                            std::optional<uint64_t>& content_length,
+                            WarcHeader& header) {
+  if (absl::EqualsIgnoreCase(field.name, "Content-Length")) {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t length,
+                           ParseContentLength(field.value));
+    if (content_length.value_or(length) != length) {
+      return absl::DataLossError(absl::StrCat(
+          "Content-Length is both ", *content_length, " and ", length));
+    }
+    content_length = length;
+  } else if (absl::EqualsIgnoreCase(field.name, "WARC-Type")) {
+    KeepFirst(absl::AsciiStrToLower(field.value), header.record_type);
+  } else if (absl::EqualsIgnoreCase(field.name, "WARC-Target-URI")) {
+    KeepFirst(WithoutAngles(field.value), header.target_uri);
+  } else if (absl::EqualsIgnoreCase(field.name, "WARC-Record-ID")) {
+    KeepFirst(WithoutAngles(field.value), header.record_id);
+  } else if (absl::EqualsIgnoreCase(field.name, "WARC-Date")) {
+    if (!header.date_ms.has_value()) {
+      header.date_ms = ParseWarcDate(field.value);
+    }
+  } else if (absl::EqualsIgnoreCase(field.name, "Content-Type")) {
+    KeepFirst(MediaTypeOf(field.value), header.media_type);
+  }
+  return absl::OkStatus();
+}
+
+// Takes exactly `count` digits off the front.
+std::optional<int> TakeNumber(absl::string_view& text, size_t count) {
+  if (text.size() < count) {
+    return std::nullopt;
+  }
+  int value = 0;
+  for (const char c : text.substr(0, count)) {
+    if (c < '0' || c > '9') {
+      return std::nullopt;
+    }
+    value = value * 10 + (c - '0');
+  }
+  text.remove_prefix(count);
+  return value;
+}
+
+// Takes ".123" off the front as milliseconds; nullopt if malformed.
+std::optional<int> TakeFraction(absl::string_view& text) {
+  if (!absl::ConsumePrefix(&text, ".")) {
+    return 0;
+  }
+  constexpr size_t kDigitsMax = 9;
+  size_t digit_count = 0;
+  int milliseconds = 0;
+  for (int weight = 100;
+       digit_count < text.size() &&
+       absl::ascii_isdigit(static_cast<unsigned char>(text[digit_count]));
+       ++digit_count, weight /= 10) {
+    milliseconds += weight * (text[digit_count] - '0');
+  }
+  if (digit_count == 0 || digit_count > kDigitsMax) {
+    return std::nullopt;
+  }
+  text.remove_prefix(digit_count);
+  return milliseconds;
+}
+
+}  // namespace
+
+std::optional<size_t> FindWarcHeaderEnd(ByteView bytes) {
+  const absl::string_view text = AsText(bytes);
+  size_t line_start = 0;
+  while (true) {
+    const size_t line_end = text.find('\n', line_start);
+    if (line_end == absl::string_view::npos) {
+      return std::nullopt;
+    }
+    const size_t length = line_end - line_start;
+    if (length == 0 || (length == 1 && text[line_start] == '\r')) {
+      return line_end + 1;
+    }
+    line_start = line_end + 1;
+  }
+}
+
+absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
+  absl::string_view rest = AsText(bytes);
+  WarcHeader header;
+  const size_t first_end = rest.find('\n');
+  header.crlf = first_end != absl::string_view::npos && first_end > 0 &&
+                rest[first_end - 1] == '\r';
+  const absl::string_view version = TakeLine(rest);
+  if (version != "WARC/1.0" && version != "WARC/1.1") {
+    return absl::DataLossError(absl::StrCat(
+        "found ", Quoted(version), " where a record must start with WARC/1.0 ",
+        "or WARC/1.1"));
+  }
+  std::optional<uint64_t> content_length;
+  while (std::optional<Field> field = TakeField(rest)) {
+    if (field->name.empty()) {
+      return absl::DataLossError(absl::StrCat(
+          "the header line ", Quoted(field->value), " has no name and colon"));
+    }
+    QUIRE_RETURN_IF_ERROR(TakeIntoHeader(*field, content_length, header));
+  }
+  if (!content_length.has_value()) {
+    return absl::DataLossError("the header has no Content-Length");
+  }
+  header.content_length = *content_length;
+  return header;
+}
+
+std::optional<int64_t> ParseWarcDate(absl::string_view text) {
+  // Year, month, day, hour, minute, second, and what stands before each.
+  std::array<int, 6> parts = {0, 1, 1, 0, 0, 0};
+  constexpr absl::string_view kBefore = " --T::";
+  size_t count = 0;
+  for (; count < parts.size(); ++count) {
+    if (count > 0 && !absl::ConsumePrefix(&text, kBefore.substr(count, 1))) {
+      break;
+    }
+    const std::optional<int> number = TakeNumber(text, count == 0 ? 4 : 2);
+    if (!number.has_value()) {
+      return std::nullopt;
+    }
+    parts[count] = *number;
+  }
+  const std::optional<int> milliseconds =
+      count == parts.size() ? TakeFraction(text) : 0;
+  // An hour without minutes is none of the forms; a time of day needs its zone.
+  const bool has_time = count > 3;
+  if (!milliseconds.has_value() || count == 4 ||
+      text != (has_time ? "Z" : "")) {
+    return std::nullopt;
+  }
+  const std::chrono::year_month_day date(
+      std::chrono::year(parts[0]),
+      std::chrono::month(static_cast<unsigned>(parts[1])),
+      std::chrono::day(static_cast<unsigned>(parts[2])));
+  // 60 is a leap second.
+  if (!date.ok() || parts[3] > 23 || parts[4] > 59 || parts[5] > 60) {
+    return std::nullopt;
+  }
+  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
+  const int64_t seconds =
+      ((days * 24 + parts[3]) * 60 + parts[4]) * 60 + parts[5];
+  return seconds * 1000 + *milliseconds;
+}
+
+std::string MediaTypeOf(absl::string_view content_type) {
+  return absl::AsciiStrToLower(absl::StripAsciiWhitespace(
+      content_type.substr(0, content_type.find(';'))));
+}
+
+std::optional<std::string> HttpMediaType(ByteView bytes) {
+  absl::string_view rest = AsText(bytes);
+  if (!absl::StartsWith(rest, "HTTP/")) {
+    return std::nullopt;
+  }
+  // A header that is cut by the end of `bytes` may end inside its last line.
+  const std::optional<size_t> end = FindWarcHeaderEnd(bytes);
+  rest = rest.substr(0, end.has_value() ? *end : rest.rfind('\n') + 1);
+  TakeLine(rest);
+  while (std::optional<Field> field = TakeField(rest)) {
+    if (absl::EqualsIgnoreCase(field->name, "Content-Type")) {
+      return MediaTypeOf(field->value);
+    }
+  }
+  return std::string();
+}
+
+}  // namespace quire
