@@ -8,14 +8,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/client_callback.h"
 
+#include "proto/error_details.h"
 #include "proto/quire/v1/archive.grpc.pb.h"
 
-#include "codecs/base/bytes.h"
-#include "codecs/base/checksum.h"
 #include "codecs/base/mutex.h"
+#include "loadtest/answer_checker.h"
 
 namespace quire {
 namespace {
@@ -38,109 +40,14 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
           status.error_message()};
 }
 
-// What one request asks for.
-struct Target {
-  uint64_t offset = 0;
-  uint64_t size_bytes = 0;
-  // The document asked for; null for a range.
-  const SourceRow* row = nullptr;
-};
-
-std::string Describe(const Target& target) {
-  const std::string range =
-      absl::StrCat("[", target.offset, ", +", target.size_bytes, ")");
-  return target.row == nullptr
-             ? absl::StrCat("range ", range)
-             : absl::StrCat("document '", target.row->id, "' at ", range);
-}
-
-// How a request ended: an error, or a fault of the answer in words, or neither.
+// How a call ended: an error, or a fault of the answer in words, or neither.
 struct Outcome {
-  Target target;
+  ReadTarget target;
+  // Of the request's first call.
+  Clock::time_point started;
   grpc::Status status;
   std::optional<std::string> fault;
   uint64_t latency_us = 0;
-};
-
-// Compares the messages of one answer with the source, in their order.
-class Checker {
- public:
-  Checker(const SourceText& source, const Target& target)
-      : source_(source), target_(target) {}
-
-  // `Message` is ReadResponse or ReadStreamResponse.
-  template <typename Message>
-  void Check(const Message& message) {
-    if (fault_.has_value()) {
-      return;
-    }
-    if (!started_ && target_.row != nullptr) {
-      CheckDocument(message.has_document() ? &message.document() : nullptr);
-    }
-    started_ = true;
-    const uint64_t offset = target_.offset + received_bytes_;
-    const std::string& data = message.data();
-    if (message.encoding() != v1::WIRE_ENCODING_IDENTITY) {
-      Fail("an encoding that was not asked for");
-    } else if (message.range().offset() != offset ||
-               message.range().size_bytes() != data.size()) {
-      Fail(absl::StrCat("wrong range [", message.range().offset(), ", +",
-                        message.range().size_bytes(), ") with ", data.size(),
-                        " bytes of data"));
-    } else if (message.checksum() != Checksum64(AsBytes(data))) {
-      Fail("checksum and data differ");
-    } else {
-      CheckBytes(offset, data);
-    }
-    received_bytes_ += data.size();
-  }
-
-  std::optional<std::string> Finish() {
-    if (!fault_.has_value() && received_bytes_ != target_.size_bytes) {
-      Fail(absl::StrCat(received_bytes_, " bytes came"));
-    }
-    return fault_;
-  }
-
- private:
-  void Fail(absl::string_view what) {
-    if (!fault_.has_value()) {
-      fault_ = absl::StrCat(Describe(target_), ": ", what);
-    }
-  }
-
-  // An id may occur several times; then the server may answer with another of
-  // that name than the one that was drawn.
-  void CheckDocument(const v1::Document* document) {
-    const std::vector<SourceRow>& rows = source_.documents();
-    if (document == nullptr || document->ordinal() >= rows.size()) {
-      Fail("no document, or one past the end, in the answer");
-      return;
-    }
-    const SourceRow& row = rows[document->ordinal()];
-    if (document->id() != target_.row->id || row.id != document->id() ||
-        document->range().offset() != row.offset ||
-        document->range().size_bytes() != row.size_bytes) {
-      Fail(absl::StrCat("another document: ", document->ShortDebugString()));
-      return;
-    }
-    target_ = {row.offset, row.size_bytes, &row};
-  }
-
-  void CheckBytes(uint64_t offset, absl::string_view data) {
-    const absl::StatusOr<bool> matches = source_.Matches(offset, data);
-    if (!matches.ok()) {
-      Fail(matches.status().message());
-    } else if (!*matches) {
-      Fail("the bytes differ from the source's");
-    }
-  }
-
-  const SourceText& source_;
-  Target target_;
-  bool started_ = false;
-  uint64_t received_bytes_ = 0;
-  std::optional<std::string> fault_;
 };
 
 class Run {
@@ -158,19 +65,21 @@ class Run {
 
   const SourceText& source() const { return source_; }
 
-  void Prepare(const Target& target, grpc::ClientContext& context,
+  void Prepare(const ReadTarget& target, grpc::ClientContext& context,
                v1::ReadRequest& request) const;
 
   // Called once by each call, on a thread of gRPC: counts it and starts the
-  // next one in its place. The caller is gone when this returns.
+  // next one in its place, or the same again where the server said when.
   void Finish(const Outcome& outcome);
 
  private:
-  Target TargetOf(uint64_t request_index) const;
+  ReadTarget TargetOf(uint64_t request_index) const;
   void Record(const Outcome& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next request's number; nullopt if no more is to start.
   std::optional<uint64_t> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Start(uint64_t request_index);
+  void Start(const ReadTarget& target, Clock::time_point started);
+  // Whether the request is to be called again; then it will be.
+  bool RetryLater(const Outcome& outcome);
 
   const std::unique_ptr<v1::Archive::Stub> stub_;
   const SourceText& source_;
@@ -195,7 +104,8 @@ uint64_t MicrosecondsSince(Clock::time_point start) {
 // One Read. Deletes itself when it has ended.
 class ReadCall {
  public:
-  ReadCall(Run& run, const Target& target) : run_(run), target_(target) {
+  ReadCall(Run& run, const ReadTarget& target, Clock::time_point started)
+      : run_(run), target_(target), started_(started) {
     run_.Prepare(target, context_, request_);
   }
 
@@ -207,10 +117,10 @@ class ReadCall {
 
  private:
   void Finish(grpc::Status status) {
-    Outcome outcome{target_, std::move(status), std::nullopt,
+    Outcome outcome{target_, started_, std::move(status), std::nullopt,
                     MicrosecondsSince(started_)};
     if (outcome.status.ok()) {
-      Checker checker(run_.source(), target_);
+      AnswerChecker checker(run_.source(), target_);
       checker.Check(response_);
       outcome.fault = checker.Finish();
     }
@@ -220,19 +130,22 @@ class ReadCall {
   }
 
   Run& run_;
-  const Target target_;
+  const ReadTarget target_;
+  const Clock::time_point started_;
   grpc::ClientContext context_;
   v1::ReadRequest request_;
   v1::ReadResponse response_;
-  const Clock::time_point started_ = Clock::now();
 };
 
 // One ReadStream. Deletes itself when it has ended.
 class StreamCall final
     : public grpc::ClientReadReactor<v1::ReadStreamResponse> {
  public:
-  StreamCall(Run& run, const Target& target)
-      : run_(run), target_(target), checker_(run.source(), target) {
+  StreamCall(Run& run, const ReadTarget& target, Clock::time_point started)
+      : run_(run),
+        target_(target),
+        started_(started),
+        checker_(run.source(), target) {
     run_.Prepare(target, context_, request_);
   }
 
@@ -250,7 +163,8 @@ class StreamCall final
   }
 
   void OnDone(const grpc::Status& status) override {
-    Outcome outcome{target_, status, std::nullopt, MicrosecondsSince(started_)};
+    Outcome outcome{target_, started_, status, std::nullopt,
+                    MicrosecondsSince(started_)};
     if (status.ok()) {
       outcome.fault = checker_.Finish();
     }
@@ -261,15 +175,15 @@ class StreamCall final
 
  private:
   Run& run_;
-  const Target target_;
-  Checker checker_;
+  const ReadTarget target_;
+  const Clock::time_point started_;
+  AnswerChecker checker_;
   grpc::ClientContext context_;
   v1::ReadRequest request_;
   v1::ReadStreamResponse response_;
-  const Clock::time_point started_ = Clock::now();
 };
 
-void Run::Prepare(const Target& target, grpc::ClientContext& context,
+void Run::Prepare(const ReadTarget& target, grpc::ClientContext& context,
                   v1::ReadRequest& request) const {
   context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
   request.set_archive(options_.archive);
@@ -281,7 +195,7 @@ void Run::Prepare(const Target& target, grpc::ClientContext& context,
   }
 }
 
-Target Run::TargetOf(uint64_t request_index) const {
+ReadTarget Run::TargetOf(uint64_t request_index) const {
   const uint64_t first = RandomAt(options_.seed, 2 * request_index);
   const uint64_t second = RandomAt(options_.seed, 2 * request_index + 1);
   if (options_.kind == LoadKind::kDocuments) {
@@ -302,8 +216,13 @@ void Run::Record(const Outcome& outcome) {
   std::string fault;
   if (!outcome.status.ok()) {
     const absl::Status status = ToAbslStatus(outcome.status);
-    ++report_.errors[absl::StatusCodeToString(status.code())];
-    fault = absl::StrCat(Describe(outcome.target), ": ", status.ToString());
+    const std::optional<ErrorDetails> details =
+        ParseErrorDetails(outcome.status.error_details());
+    ++report_.errors[absl::StrCat(absl::StatusCodeToString(status.code()),
+                                  details.has_value() ? " " : "",
+                                  details.has_value() ? details->reason : "")];
+    fault =
+        absl::StrCat(DescribeTarget(outcome.target), ": ", status.ToString());
   } else if (outcome.fault.has_value()) {
     ++report_.wrong_count;
     fault = *outcome.fault;
@@ -325,17 +244,42 @@ std::optional<uint64_t> Run::TakeNext() {
   return next_index_++;
 }
 
-void Run::Start(uint64_t request_index) {
-  const Target target = TargetOf(request_index);
+void Run::Start(const ReadTarget& target, Clock::time_point started) {
   if (target.row != nullptr && target.size_bytes > read_size_bytes_max_) {
-    (new StreamCall(*this, target))->Start();
+    (new StreamCall(*this, target, started))->Start();
   } else {
-    (new ReadCall(*this, target))->Start();
+    (new ReadCall(*this, target, started))->Start();
   }
+}
+
+bool Run::RetryLater(const Outcome& outcome) {
+  if (outcome.status.ok() ||
+      Clock::now() - outcome.started >= options_.deadline) {
+    return false;
+  }
+  const std::optional<ErrorDetails> details =
+      ParseErrorDetails(outcome.status.error_details());
+  if (!details.has_value() || !details->retry_delay.has_value()) {
+    return false;
+  }
+  auto* alarm = new grpc::Alarm;
+  alarm->Set(std::chrono::system_clock::now() +
+                 absl::ToChronoMilliseconds(*details->retry_delay),
+             [this, alarm, target = outcome.target,
+              started = outcome.started](bool /*not_cancelled*/) {
+               delete alarm;
+               Start(target, started);
+             });
+  return true;
 }
 
 void Run::Finish(const Outcome& outcome) {
   std::optional<uint64_t> next;
+  if (RetryLater(outcome)) {
+    MutexLock lock(&mutex_);
+    ++report_.retry_count;
+    return;
+  }
   {
     MutexLock lock(&mutex_);
     Record(outcome);
@@ -346,7 +290,7 @@ void Run::Finish(const Outcome& outcome) {
     }
   }
   if (next.has_value()) {
-    Start(*next);
+    Start(TargetOf(*next), Clock::now());
   }
 }
 
@@ -364,7 +308,7 @@ LoadReport Run::Execute() {
     in_flight_ = static_cast<uint32_t>(first.size());
   }
   for (const uint64_t request_index : first) {
-    Start(request_index);
+    Start(TargetOf(request_index), Clock::now());
   }
   MutexLock lock(&mutex_);
   while (in_flight_ > 0) {

@@ -59,14 +59,18 @@ struct LoadReport {
   uint64_t request_count = 0;
   uint64_t right_count = 0;
   uint64_t wrong_count = 0;
-  // By gRPC code and reason, such as "RESOURCE_EXHAUSTED".
+  // Calls that were made again because the server was busy and said for how
+  // long; not counted above.
+  uint64_t retry_count = 0;
+  // By gRPC code and reason, such as "NOT_FOUND DOCUMENT_NOT_FOUND".
   std::map<std::string, uint64_t> errors;
   // The first few faults in words.
   std::vector<std::string> faults;
   // Of right answers.
   uint64_t received_bytes = 0;
   double elapsed_seconds = 0;
-  // From the start of a call to its last byte; comparing is not part of it.
+  // From the start of a request's first call to the last byte of its answer,
+  // waiting for a busy server included; comparing is not part of it.
   LatencyHistogram latency;
 };
 

@@ -12,11 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 
+#include "proto/error_details.h"
 #include "proto/quire/v1/archive.grpc.pb.h"
 
 #include "codecs/base/bytes.h"
@@ -37,11 +39,22 @@ enum class Misdeed {
   kShiftedRange,
   kMissingByte,
   kOtherDocument,
+  kFail,
+  // Says when to try again.
   kBusy,
 };
 
 constexpr uint64_t kReadSizeMax = 4096;
 constexpr size_t kDocumentCount = 50;
+
+grpc::Status BusyStatus() {
+  ErrorDetails details;
+  details.reason = v1::ErrorReason_Name(v1::SERVER_BUSY);
+  details.retry_delay = absl::Milliseconds(1);
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED, "busy",
+          SerializeErrorDetails(absl::StatusCode::kResourceExhausted, "busy",
+                                details)};
+}
 
 class FakeServer final : public v1::Archive::Service {
  public:
@@ -140,8 +153,10 @@ class FakeServer final : public v1::Archive::Service {
       case Misdeed::kOtherDocument:
         response.mutable_document()->set_id("other");
         break;
+      case Misdeed::kFail:
+        return {grpc::StatusCode::INTERNAL, "a fault"};
       case Misdeed::kBusy:
-        return {grpc::StatusCode::RESOURCE_EXHAUSTED, "busy"};
+        return BusyStatus();
     }
     return grpc::Status::OK;
   }
@@ -236,11 +251,20 @@ TEST_F(LoadRunTest, ReadsTheSameWhateverIsInFlight) {
 
 TEST_F(LoadRunTest, CountsErrorsByCode) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport report,
-                             Load(LoadKind::kRanges, Misdeed::kBusy));
+                             Load(LoadKind::kRanges, Misdeed::kFail));
   EXPECT_EQ(report.right_count, 450u);
   EXPECT_EQ(report.wrong_count, 0u);
-  EXPECT_THAT(report.errors, ElementsAre(Pair("RESOURCE_EXHAUSTED", 50u)));
+  EXPECT_EQ(report.retry_count, 0u);
+  EXPECT_THAT(report.errors, ElementsAre(Pair("INTERNAL", 50u)));
   EXPECT_EQ(report.faults.size(), 5u);
+}
+
+TEST_F(LoadRunTest, CallsAgainWhenABusyServerSaysWhen) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport report,
+                             Load(LoadKind::kRanges, Misdeed::kBusy));
+  EXPECT_EQ(report.right_count, 500u);
+  EXPECT_GE(report.retry_count, 50u);
+  EXPECT_TRUE(report.errors.empty());
 }
 
 struct WrongAnswer {

@@ -118,6 +118,7 @@ void PrintText(const Arguments& arguments, const LoadReport& report) {
   for (const auto& [code, errors] : report.errors) {
     absl::PrintF("    %s %s\n", FormatCount(errors), code);
   }
+  absl::PrintF("  retries    %s\n", FormatCount(report.retry_count));
   absl::PrintF(
       "  rate       %.0f/s, %.1f MB/s, %.2f s in all\n",
       PerSecond(count, report),
@@ -140,13 +141,14 @@ void PrintJson(const Arguments& arguments, const LoadReport& report) {
   const LatencyHistogram& latency = report.latency;
   absl::PrintF(
       "{\"mode\": \"%s\", \"in_flight\": %d, \"seed\": %d, \"requests\": %d, "
-      "\"right\": %d, \"wrong\": %d, \"errors\": {%s}, \"seconds\": %.6f, "
+      "\"right\": %d, \"wrong\": %d, \"retries\": %d, \"errors\": {%s}, "
+      "\"seconds\": %.6f, "
       "\"requests_per_second\": %.1f, \"received_bytes\": %d, "
       "\"latency_us\": {\"p50\": %d, \"p90\": %d, \"p99\": %d, \"p99.9\": %d, "
       "\"max\": %d}}\n",
       arguments.mode, arguments.load.in_flight, arguments.load.seed,
-      report.request_count, report.right_count, report.wrong_count, errors,
-      report.elapsed_seconds,
+      report.request_count, report.right_count, report.wrong_count,
+      report.retry_count, errors, report.elapsed_seconds,
       PerSecond(static_cast<double>(report.request_count), report),
       report.received_bytes, latency.PercentileUs(50), latency.PercentileUs(90),
       latency.PercentileUs(99), latency.PercentileUs(99.9), latency.max_us());

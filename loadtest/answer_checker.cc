@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/answer_checker.h"
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+
+namespace quire {
+
+std::string DescribeTarget(const ReadTarget& target) {
+  const std::string range =
+      absl::StrCat("[", target.offset, ", +", target.size_bytes, ")");
+  return target.row == nullptr
+             ? absl::StrCat("range ", range)
+             : absl::StrCat("document '", target.row->id, "' at ", range);
+}
+
+void AnswerChecker::Fail(absl::string_view what) {
+  if (!fault_.has_value()) {
+    fault_ = absl::StrCat(DescribeTarget(target_), ": ", what);
+  }
+}
+
+// An id may occur several times; then the server may answer with another of
+// that name than the one that was drawn.
+void AnswerChecker::CheckDocument(const v1::Document* document) {
+  const std::vector<SourceRow>& rows = source_.documents();
+  if (document == nullptr || document->ordinal() >= rows.size()) {
+    Fail("no document, or one past the end, in the answer");
+    return;
+  }
+  const SourceRow& row = rows[document->ordinal()];
+  if (document->id() != target_.row->id || row.id != document->id() ||
+      document->range().offset() != row.offset ||
+      document->range().size_bytes() != row.size_bytes) {
+    Fail(absl::StrCat("another document: ", document->ShortDebugString()));
+    return;
+  }
+  target_ = {row.offset, row.size_bytes, &row};
+}
+
+void AnswerChecker::CheckPart(v1::WireEncoding encoding,
+                              const v1::ByteRange& range, uint64_t checksum,
+                              const std::string& data) {
+  if (fault_.has_value()) {
+    return;
+  }
+  const uint64_t offset = target_.offset + received_bytes_;
+  received_bytes_ += data.size();
+  if (encoding != v1::WIRE_ENCODING_IDENTITY) {
+    Fail("an encoding that was not asked for");
+  } else if (range.offset() != offset || range.size_bytes() != data.size()) {
+    Fail(absl::StrCat("wrong range [", range.offset(), ", +",
+                      range.size_bytes(), ") with ", data.size(),
+                      " bytes of data"));
+  } else if (checksum != Checksum64(AsBytes(data))) {
+    Fail("checksum and data differ");
+  } else {
+    const absl::StatusOr<bool> matches = source_.Matches(offset, data);
+    if (!matches.ok()) {
+      Fail(matches.status().message());
+    } else if (!*matches) {
+      Fail("the bytes differ from the source's");
+    }
+  }
+}
+
+std::optional<std::string> AnswerChecker::Finish() {
+  if (!fault_.has_value() && received_bytes_ != target_.size_bytes) {
+    Fail(absl::StrCat(received_bytes_, " bytes came"));
+  }
+  return fault_;
+}
+
+}  // namespace quire
