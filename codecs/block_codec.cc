@@ -39,6 +39,13 @@ constexpr std::array kCodecs = {
               .level_min = 1,
               .level_default = 9,
               .level_max = 22},
+    CodecInfo{.id = CodecId::kRlzZz,
+              .name = "rlz-zz",
+              .summary = "relative Lempel-Ziv, offsets and lengths by zlib",
+              .level_min = 1,
+              .level_default = 9,
+              .level_max = 9,
+              .needs_dictionary = true},
 };
 
 std::string ListOfNames() {

@@ -11,6 +11,7 @@
 
 #include "codecs/block/library_codecs.h"
 #include "codecs/block_codec.h"
+#include "codecs/rlz/rlz_zz_codec.h"
 
 namespace quire {
 
@@ -43,6 +44,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     case CodecId::kZstd:
       return MakeZstdCodec(*info, spec.level, use);
     case CodecId::kRlzZz:
+      return MakeRlzZzCodec(*info, spec.level, std::move(context), use);
     case CodecId::kUnspecified:
       break;
   }

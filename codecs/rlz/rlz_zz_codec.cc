@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/rlz_zz_codec.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/codec_base.h"
+#include "codecs/rlz/dictionary_builder.h"
+#include "codecs/rlz/factor.h"
+#include "codecs/rlz/factor_copy.h"
+#include "codecs/rlz/factor_streams.h"
+#include "codecs/rlz/factoriser.h"
+#include "codecs/rlz/suffix_index.h"
+
+namespace quire {
+namespace {
+
+constexpr uint8_t kTextFollows = 0;
+
+class RlzZzCodec final : public CodecBase {
+ public:
+  // `index` is null when made for decoding.
+  RlzZzCodec(const CodecInfo& info, int level,
+             std::shared_ptr<const CodecContext> context, CodecUse use,
+             std::unique_ptr<const SuffixIndex> index)
+      : CodecBase(info, use),
+        level_(level),
+        context_(std::move(context)),
+        index_(std::move(index)) {}
+
+  size_t StoredSizeMax(size_t raw_size) const override { return raw_size + 1; }
+
+  std::unique_ptr<Scratch> NewScratch() const override {
+    return std::make_unique<RlzScratch>(level_);
+  }
+
+  size_t MemoryBytes() const override {
+    return sizeof(*this) + (index_ == nullptr ? 0 : index_->MemoryBytes());
+  }
+
+  absl::Status Decode(ByteView stored, MutableByteView raw,
+                      Scratch& scratch) const override {
+    return DecodeRange(stored, raw.size(), 0, raw, scratch);
+  }
+
+  absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
+                           MutableByteView out,
+                           Scratch& scratch) const override {
+    assert(offset <= raw_size && out.size() <= raw_size - offset);
+    if (!stored.empty() && stored.front() == kTextFollows) {
+      const ByteView text = stored.subspan(1);
+      if (text.size() != raw_size) {
+        return WrongSize(stored, text.size(), raw_size);
+      }
+      std::ranges::copy(text.subspan(offset, out.size()), out.begin());
+      return absl::OkStatus();
+    }
+    auto& own = static_cast<RlzScratch&>(scratch);
+    absl::Status status =
+        own.reader.Read(stored, raw_size, offset + out.size(), own.factors);
+    if (status.ok()) {
+      status =
+          CopyFactors(AsBytes(context_->dictionary), own.factors, offset, out);
+    }
+    return absl::IsDataLoss(status) ? Damaged(stored, status.message())
+                                    : status;
+  }
+
+ protected:
+  absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
+                                     Scratch& scratch) const override {
+    auto& own = static_cast<RlzScratch&>(scratch);
+    FactoriseGreedily(*index_, raw, own.factors);
+    QUIRE_ASSIGN_OR_RETURN(const ByteView streams,
+                           own.writer.Write(own.factors));
+    if (streams.size() <= raw.size()) {
+      std::ranges::copy(streams, stored.begin());
+      return streams.size();
+    }
+    stored.front() = kTextFollows;
+    std::ranges::copy(raw, stored.begin() + 1);
+    return raw.size() + 1;
+  }
+
+ private:
+  struct RlzScratch final : public Scratch {
+    explicit RlzScratch(int level) : writer(level) {}
+
+    FactorList factors;
+    FactorStreamWriter writer;
+    FactorStreamReader reader;
+  };
+
+  const int level_;
+  const std::shared_ptr<const CodecContext> context_;
+  // Of the context's dictionary.
+  const std::unique_ptr<const SuffixIndex> index_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzZzCodec(
+    const CodecInfo& info, int level,
+    std::shared_ptr<const CodecContext> context, CodecUse use) {
+  const ByteView dictionary = AsBytes(context->dictionary);
+  if (dictionary.size() > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", info.name, " cannot use a dictionary of ", dictionary.size(),
+        " bytes; the limit is ", kDictionarySizeBytesMax));
+  }
+  std::unique_ptr<const SuffixIndex> index;
+  if (use == CodecUse::kEncodeAndDecode) {
+    QUIRE_ASSIGN_OR_RETURN(index, SuffixIndex::Build(dictionary));
+  }
+  return std::make_unique<RlzZzCodec>(info, level, std::move(context), use,
+                                      std::move(index));
+}
+
+}  // namespace quire

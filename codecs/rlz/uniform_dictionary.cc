@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/uniform_dictionary.h"
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+
+namespace quire {
+namespace {
+
+class UniformDictionaryBuilder final : public DictionaryBuilder {
+ public:
+  // REQUIRES: dictionary_size <= text_size; sample_size > 0.
+  UniformDictionaryBuilder(uint64_t dictionary_size, uint64_t sample_size,
+                           uint64_t text_size)
+      : dictionary_size_(dictionary_size),
+        sample_size_(sample_size),
+        text_size_(text_size),
+        sample_count_(dictionary_size / sample_size +
+                      (dictionary_size % sample_size != 0 ? 1 : 0)) {
+    dictionary_.reserve(dictionary_size_);
+  }
+
+  int pass_count() const override { return 1; }
+
+  size_t MemoryBytesMax() const override {
+    return sizeof(*this) + dictionary_size_;
+  }
+
+  absl::Status Add(ByteView piece) override {
+    if (piece.size() > text_size_ - position_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the text is longer than the ", text_size_,
+                       " bytes counted before: it changed meanwhile"));
+    }
+    const uint64_t piece_end = position_ + piece.size();
+    while (dictionary_.size() < dictionary_size_) {
+      // The rest of the sample that is being taken, or the next sample.
+      const uint64_t from = SampleStart(dictionary_.size() / sample_size_) +
+                            dictionary_.size() % sample_size_;
+      if (from >= piece_end) {
+        break;
+      }
+      const uint64_t size =
+          std::min({sample_size_ - dictionary_.size() % sample_size_,
+                    dictionary_size_ - dictionary_.size(), piece_end - from});
+      const ByteView part = piece.subspan(from - position_, size);
+      dictionary_.append(AsText(part).data(), part.size());
+    }
+    position_ = piece_end;
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishPass() override {
+    if (position_ != text_size_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the text has ", position_, " bytes, not the ",
+                       text_size_, " counted before: it changed meanwhile"));
+    }
+    return absl::OkStatus();
+  }
+
+  std::string Take() override {
+    assert(dictionary_.size() == dictionary_size_);
+    return std::move(dictionary_);
+  }
+
+ private:
+  // REQUIRES: index < sample_count_.
+  uint64_t SampleStart(uint64_t index) const {
+    // i * left_out / n without its overflow: both counts are below 2^31.
+    const uint64_t left_out = text_size_ - dictionary_size_;
+    return index * sample_size_ + left_out / sample_count_ * index +
+           left_out % sample_count_ * index / sample_count_;
+  }
+
+  const uint64_t dictionary_size_;
+  const uint64_t sample_size_;
+  const uint64_t text_size_;
+  const uint64_t sample_count_;
+  // Of the text, what was seen; always before the next byte to be taken.
+  uint64_t position_ = 0;
+  std::string dictionary_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeUniformDictionaryBuilder(
+    const UniformDictionaryOptions& options, uint64_t text_size_bytes) {
+  if (options.dictionary_size_bytes > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a dictionary of ", FormatByteSize(options.dictionary_size_bytes),
+        " is too large; the limit is ", kDictionarySizeBytesMax, " bytes"));
+  }
+  if (options.sample_size_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "samples of 0 bytes make no dictionary; 1024 is usual");
+  }
+  const uint64_t dictionary_size =
+      std::min(options.dictionary_size_bytes, text_size_bytes);
+  // A sample larger than the dictionary is cut to it.
+  const uint64_t sample_size = std::min(options.sample_size_bytes,
+                                        std::max<uint64_t>(dictionary_size, 1));
+  try {
+    return std::make_unique<UniformDictionaryBuilder>(
+        dictionary_size, sample_size, text_size_bytes);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("not enough memory for a dictionary of ",
+                     FormatByteSize(dictionary_size)));
+  }
+}
+
+}  // namespace quire
