@@ -211,13 +211,15 @@ SuffixIndex::Ranks SuffixIndex::NarrowByKeys(ByteView pattern,
     }
     above += step;
   }
+  const auto rank_of = [this](const uint64_t* sampled) {
+    return static_cast<uint32_t>(sampled - keys_.get()) * uint32_t{kKeyStride};
+  };
   Ranks ranks = bucket;
   if (not_below != begin) {
-    ranks.begin =
-        static_cast<uint32_t>((not_below - 1 - keys_.get()) * kKeyStride + 1);
+    ranks.begin = rank_of(not_below - 1) + 1;
   }
   if (above != end) {
-    ranks.end = static_cast<uint32_t>((above - keys_.get()) * kKeyStride);
+    ranks.end = rank_of(above);
   }
   return ranks;
 }
