@@ -243,7 +243,7 @@ TEST(ContainerSourceTest, EveryPassIsTheSame) {
   folder.Write("other", "not a tar");
   ASSERT_EQ(std::rename((folder / "other").c_str(), path.c_str()), 0);
   for (int pass = 0; pass < 3; ++pass) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                                ReadAllDocuments(*source));
     EXPECT_EQ(documents.size(), FilesOf(SomeFiles()).size());
   }

@@ -102,9 +102,9 @@ std::string ReadTestFile(const std::string& path) {
   return contents.str();
 }
 
-absl::StatusOr<std::vector<TestDocument>> ReadAllDocuments(
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     SourceReader& reader) {
-  std::vector<TestDocument> documents;
+  std::vector<IngestedDocument> documents;
   std::string piece(10007, '\0');
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
@@ -112,8 +112,8 @@ absl::StatusOr<std::vector<TestDocument>> ReadAllDocuments(
     if (!document.has_value()) {
       return documents;
     }
-    TestDocument& last =
-        documents.emplace_back(TestDocument{std::move(*document), ""});
+    IngestedDocument& last =
+        documents.emplace_back(IngestedDocument{std::move(*document), ""});
     while (true) {
       QUIRE_ASSIGN_OR_RETURN(const size_t got,
                              reader.Read(AsMutableBytes(piece)));
@@ -128,11 +128,11 @@ absl::StatusOr<std::vector<TestDocument>> ReadAllDocuments(
   }
 }
 
-absl::StatusOr<std::vector<TestDocument>> ReadAllDocuments(
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     const Source& source, SkippedEntries* skipped) {
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
                          source.Open());
-  QUIRE_ASSIGN_OR_RETURN(std::vector<TestDocument> documents,
+  QUIRE_ASSIGN_OR_RETURN(std::vector<IngestedDocument> documents,
                          ReadAllDocuments(*reader));
   if (skipped != nullptr) {
     *skipped = reader->skipped();
@@ -144,10 +144,10 @@ absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
                                          SkippedEntries* skipped) {
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Source> source,
                          OpenSource(path, ::testing::TempDir()));
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<TestDocument> documents,
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<IngestedDocument> documents,
                          ReadAllDocuments(*source, skipped));
   IdsAndContents result;
-  for (const TestDocument& document : documents) {
+  for (const IngestedDocument& document : documents) {
     result.emplace_back(document.document.id, document.contents);
   }
   return result;

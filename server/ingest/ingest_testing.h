@@ -38,16 +38,16 @@ class TestFolder {
 
 std::string ReadTestFile(const std::string& path);
 
-struct TestDocument {
+struct IngestedDocument {
   SourceDocument document;
   std::string contents;
 };
 
 // One pass over all of `source`. Odd read sizes, so that pieces do not fall on
 // round offsets. Checks that stated sizes are right.
-absl::StatusOr<std::vector<TestDocument>> ReadAllDocuments(
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     const Source& source, SkippedEntries* skipped = nullptr);
-absl::StatusOr<std::vector<TestDocument>> ReadAllDocuments(
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
     SourceReader& reader);
 
 // OpenSource() and one pass: id and contents of each document.

@@ -20,16 +20,16 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-absl::StatusOr<std::vector<TestDocument>> ReadWarc(const std::string& text,
-                                                   size_t read_size = 4096) {
+absl::StatusOr<std::vector<IngestedDocument>> ReadWarc(
+    const std::string& text, size_t read_size = 4096) {
   WarcReader reader(std::make_unique<MemoryStream>(AsBytes(text), read_size),
                     "test.warc");
   return ReadAllDocuments(reader);
 }
 
-std::string Concatenate(const std::vector<TestDocument>& documents) {
+std::string Concatenate(const std::vector<IngestedDocument>& documents) {
   std::string all;
-  for (const TestDocument& document : documents) {
+  for (const IngestedDocument& document : documents) {
     all += document.contents;
   }
   return all;
@@ -64,7 +64,7 @@ TEST(WarcReaderTest, ReadsRecordsByteExact) {
   const std::string text = SmallWarc();
   for (const size_t read_size : std::vector<size_t>{1, 3, 64, 100000}) {
     SCOPED_TRACE(read_size);
-    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                                ReadWarc(text, read_size));
     ASSERT_EQ(documents.size(), 5);
     EXPECT_EQ(Concatenate(documents), text);
@@ -87,7 +87,7 @@ TEST(WarcReaderTest, ReadsRecordsByteExact) {
 }
 
 TEST(WarcReaderTest, AnEmptyStreamHasNoRecords) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                              ReadWarc(""));
   EXPECT_TRUE(documents.empty());
 }
@@ -107,7 +107,7 @@ TEST(WarcReaderTest, ReadsPerRecordGzip) {
       GzipStream::Create(std::make_unique<MemoryStream>(AsBytes(compressed), 7),
                          "test.warc.gz"));
   WarcReader reader(std::move(stream), "test.warc.gz");
-  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                              ReadAllDocuments(reader));
   EXPECT_EQ(documents.size(), 5);
   EXPECT_EQ(Concatenate(documents), text);
@@ -139,7 +139,7 @@ TEST(WarcReaderTest, LooksThroughLongHttpHeaders) {
                    "\r\nContent-Type: image/png\r\n\r\n",
                    std::string(300000, 'y')));
   for (const size_t read_size : std::vector<size_t>{1000, 1000000}) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                                ReadWarc(text, read_size));
     ASSERT_EQ(documents.size(), 1);
     EXPECT_EQ(documents[0].document.media_type, "image/png");
@@ -152,7 +152,7 @@ TEST(WarcReaderTest, AcceptsBareLineFeeds) {
   // The blocks got shorter, so their lengths no longer fit.
   EXPECT_THAT(ReadWarc(text), HasCode(absl::StatusCode::kDataLoss));
   const std::string record = "WARC/1.0\nContent-Length: 3\n\nabc\n\n";
-  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                              ReadWarc(record + record));
   ASSERT_EQ(documents.size(), 2);
   EXPECT_EQ(Concatenate(documents), record + record);
@@ -161,14 +161,14 @@ TEST(WarcReaderTest, AcceptsBareLineFeeds) {
 TEST(WarcReaderTest, EveryCutIsAnError) {
   const std::string text = SmallWarc();
   std::vector<size_t> whole = {0};
-  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TestDocument> documents,
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                              ReadWarc(text));
-  for (const TestDocument& document : documents) {
+  for (const IngestedDocument& document : documents) {
     whole.push_back(whole.back() + document.contents.size());
   }
   for (size_t size = 0; size < text.size(); ++size) {
     SCOPED_TRACE(size);
-    const absl::StatusOr<std::vector<TestDocument>> cut =
+    const absl::StatusOr<std::vector<IngestedDocument>> cut =
         ReadWarc(text.substr(0, size));
     if (std::find(whole.begin(), whole.end(), size) != whole.end()) {
       EXPECT_THAT(cut, IsOk());
@@ -228,7 +228,7 @@ TEST(WarcReaderTest, DamagedWarcsNeverLoseBytesInSilence) {
     std::mt19937_64 random(seed);
     std::string damaged = text;
     damaged[random() % damaged.size()] = static_cast<char>(random());
-    const absl::StatusOr<std::vector<TestDocument>> documents =
+    const absl::StatusOr<std::vector<IngestedDocument>> documents =
         ReadWarc(damaged, 1 + random() % 200);
     if (documents.ok()) {
       EXPECT_EQ(Concatenate(*documents), damaged);

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/build_pipeline.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/block_codec.h"
+#include "codecs/rlz/uniform_dictionary.h"
+#include "server/ingest/parallel_encoder.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kReadSizeBytes = 1 << 20;
+// Between two calls of on_progress.
+constexpr uint64_t kProgressStepBytes = 2 << 20;
+
+// One build. Each pass is a walk over all documents of all sources.
+class ArchiveBuild {
+ public:
+  ArchiveBuild(std::span<const std::unique_ptr<Source>> sources,
+               const BuildOptions& options)
+      : sources_(sources), options_(options) {}
+
+  absl::StatusOr<BuildSummary> Run(const std::string& path) {
+    QUIRE_RETURN_IF_ERROR(Count());
+    auto context = std::make_shared<CodecContext>();
+    const CodecInfo* const codec_info = FindCodec(options_.archive.codec.id);
+    if (codec_info != nullptr && codec_info->needs_dictionary) {
+      QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        writer_, ArchiveWriter::Create(path, options_.archive, context));
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCodec> codec,
+                           MakeBlockCodec(options_.archive.codec, context,
+                                          CodecUse::kEncodeAndDecode));
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
+    QUIRE_RETURN_IF_ERROR(Encode(*codec));
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
+    QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
+    return summary_;
+  }
+
+ private:
+  using Visit =
+      std::function<absl::Status(SourceReader&, const SourceDocument&)>;
+
+  absl::Status CheckCancelled() const {
+    if (options_.cancel != nullptr && options_.cancel->load()) {
+      return absl::CancelledError("the build was interrupted");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartPhase(BuildPhase phase) {
+    progress_.phase = phase;
+    progress_.done_bytes = 0;
+    reported_bytes_ = 0;
+    Report();
+    return CheckCancelled();
+  }
+
+  void Report() {
+    if (options_.on_progress) {
+      options_.on_progress(progress_);
+    }
+  }
+
+  void Advance(uint64_t size_bytes) {
+    progress_.done_bytes += size_bytes;
+    if (progress_.done_bytes - reported_bytes_ >= kProgressStepBytes) {
+      reported_bytes_ = progress_.done_bytes;
+      Report();
+    }
+  }
+
+  absl::Status ForEachDocument(const Visit& visit) {
+    SkippedEntries skipped;
+    for (const std::unique_ptr<Source>& source : sources_) {
+      QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
+                             source->Open());
+      while (true) {
+        QUIRE_RETURN_IF_ERROR(CheckCancelled());
+        QUIRE_ASSIGN_OR_RETURN(const std::optional<SourceDocument> document,
+                               reader->Next());
+        if (!document.has_value()) {
+          break;
+        }
+        QUIRE_RETURN_IF_ERROR(visit(*reader, *document));
+      }
+      skipped += reader->skipped();
+    }
+    summary_.skipped = skipped;
+    return absl::OkStatus();
+  }
+
+  absl::Status Count() {
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kCount));
+    const absl::Status status = ForEachDocument(
+        [this](SourceReader& reader, const SourceDocument& document) {
+          return CountDocument(reader, document);
+        });
+    progress_.total_bytes = progress_.done_bytes;
+    return status;
+  }
+
+  absl::Status CountDocument(SourceReader& reader,
+                             const SourceDocument& document) {
+    if (document.size_bytes.has_value()) {
+      Advance(*document.size_bytes);
+      return absl::OkStatus();
+    }
+    uint64_t skipped = kReadSizeBytes;
+    while (skipped == kReadSizeBytes) {
+      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      QUIRE_ASSIGN_OR_RETURN(skipped, reader.Skip(kReadSizeBytes));
+      Advance(skipped);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::string> ChooseDictionary() {
+    const uint64_t total_bytes = *progress_.total_bytes;
+    UniformDictionaryOptions dictionary_options;
+    dictionary_options.dictionary_size_bytes = options_.dictionary_size_bytes;
+    QUIRE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<DictionaryBuilder> builder,
+        MakeUniformDictionaryBuilder(dictionary_options, total_bytes));
+    for (int pass = 0; pass < builder->pass_count(); ++pass) {
+      QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
+      QUIRE_RETURN_IF_ERROR(Feed(*builder, total_bytes));
+      const absl::Status status = builder->FinishPass();
+      if (!status.ok()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("the inputs became smaller while the archive was "
+                         "being built from them; build it again (",
+                         status.message(), ")"));
+      }
+    }
+    return builder->Take();
+  }
+
+  absl::Status Feed(DictionaryBuilder& builder, uint64_t total_bytes) {
+    std::vector<uint8_t> buffer(kReadSizeBytes);
+    return ForEachDocument([&](SourceReader& reader,
+                               const SourceDocument&) -> absl::Status {
+      while (true) {
+        QUIRE_RETURN_IF_ERROR(CheckCancelled());
+        QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
+        if (got == 0) {
+          return absl::OkStatus();
+        }
+        // What was added to the inputs since they were counted is not
+        // sampled; it is encoded all the same.
+        const uint64_t rest = total_bytes - progress_.done_bytes;
+        const auto size = static_cast<size_t>(std::min<uint64_t>(got, rest));
+        if (size > 0) {
+          QUIRE_RETURN_IF_ERROR(builder.Add(ByteView(buffer).first(size)));
+        }
+        Advance(size);
+      }
+    });
+  }
+
+  absl::Status Encode(const BlockCodec& codec) {
+    QUIRE_ASSIGN_OR_RETURN(
+        encoder_,
+        ParallelEncoder::Create(
+            codec, options_.threads, options_.archive.block_size_bytes,
+            [this](ByteView raw, ByteView stored) {
+              summary_.raw_block_count += stored.empty() ? 1 : 0;
+              progress_.stored_bytes +=
+                  stored.empty() ? raw.size() : stored.size();
+              Advance(raw.size());
+              return writer_->AppendBlock(raw, stored);
+            }));
+    uint64_t segment_bytes = 0;
+    const absl::Status status =
+        ForEachDocument([&](SourceReader& reader,
+                            const SourceDocument& document) -> absl::Status {
+          QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes,
+                                 EncodeDocument(reader, document));
+          segment_bytes += size_bytes;
+          if (segment_bytes >= options_.segment_size_bytes) {
+            segment_bytes = 0;
+            QUIRE_RETURN_IF_ERROR(EndBlocks());
+            return writer_->FinishSegment();
+          }
+          return absl::OkStatus();
+        });
+    QUIRE_RETURN_IF_ERROR(status);
+    QUIRE_RETURN_IF_ERROR(EndBlocks());
+    encoder_.reset();
+    return absl::OkStatus();
+  }
+
+  // Returns the document's size.
+  absl::StatusOr<uint64_t> EncodeDocument(SourceReader& reader,
+                                          const SourceDocument& document) {
+    NewDocument added;
+    while (true) {
+      if (block_.empty()) {
+        QUIRE_RETURN_IF_ERROR(CheckCancelled());
+        QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
+      }
+      QUIRE_ASSIGN_OR_RETURN(const size_t got,
+                             reader.Read(block_.subspan(block_filled_)));
+      if (got == 0) {
+        break;
+      }
+      added.size_bytes += got;
+      block_filled_ += got;
+      if (block_filled_ == block_.size()) {
+        SubmitBlock();
+      }
+    }
+    added.id = document.id;
+    added.capture_time_ms = document.capture_time_ms;
+    added.record_type = document.record_type;
+    added.media_type = document.media_type;
+    QUIRE_RETURN_IF_ERROR(writer_->AddDocument(added));
+    return added.size_bytes;
+  }
+
+  void SubmitBlock() {
+    encoder_->Submit(block_filled_);
+    block_ = {};
+    block_filled_ = 0;
+  }
+
+  // Makes what is left of the text a block, and writes all blocks.
+  absl::Status EndBlocks() {
+    if (block_filled_ > 0) {
+      SubmitBlock();
+    }
+    return encoder_->Drain();
+  }
+
+  const std::span<const std::unique_ptr<Source>> sources_;
+  const BuildOptions& options_;
+  BuildProgress progress_;
+  uint64_t reported_bytes_ = 0;
+  BuildSummary summary_;
+  std::unique_ptr<ArchiveWriter> writer_;
+  std::unique_ptr<ParallelEncoder> encoder_;
+  // The block that is being filled; empty if none.
+  MutableByteView block_;
+  size_t block_filled_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<BuildSummary> BuildArchive(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options) {
+  if (options.threads == 0 || options.segment_size_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "threads and segment size must be at least 1");
+  }
+  ArchiveBuild build(sources, options);
+  return build.Run(path);
+}
+
+uint64_t CountRepeatedIds(const Archive& archive) {
+  uint64_t repeated_count = 0;
+  std::optional<std::string> previous;
+  archive.VisitDocuments("", std::nullopt, [&](const Document& document) {
+    if (previous == document.id) {
+      ++repeated_count;
+    }
+    previous = document.id;
+    return true;
+  });
+  return repeated_count;
+}
+
+}  // namespace quire

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// From inputs to an archive.
+#ifndef QUIRE_SERVER_INGEST_BUILD_PIPELINE_H_
+#define QUIRE_SERVER_INGEST_BUILD_PIPELINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "server/archive/archive.h"
+#include "server/archive/archive_writer.h"
+#include "server/ingest/source.h"
+
+namespace quire {
+
+enum class BuildPhase {
+  // Going over all inputs to learn their size.
+  kCount,
+  // Reading all inputs to choose the dictionary.
+  kDictionary,
+  // Building what the codec needs to search the dictionary.
+  kIndex,
+  // Reading all inputs, encoding and writing.
+  kEncode,
+  // Writing the indexes, and waiting for the device.
+  kFinish,
+};
+
+struct BuildProgress {
+  BuildPhase phase = BuildPhase::kCount;
+  // Of text, in this phase; 0 in kIndex and kFinish.
+  uint64_t done_bytes = 0;
+  // Of text; unset while counting.
+  std::optional<uint64_t> total_bytes;
+  // What done_bytes became, in kEncode.
+  uint64_t stored_bytes = 0;
+};
+
+struct BuildOptions {
+  // Affects the archive.
+  ArchiveWriterOptions archive;
+  // 1 to kDictionarySizeBytesMax; codecs without dictionary ignore it.
+  uint64_t dictionary_size_bytes = uint64_t{16} << 20;
+  // A segment ends with the document that makes it this large, in bytes of
+  // text. At least 1.
+  uint64_t segment_size_bytes = uint64_t{64} << 30;
+
+  // Affects performance: threads that encode, at least 1. Memory grows by two
+  // blocks, raw and stored, with each.
+  uint32_t threads = 1;
+
+  // Called on the calling thread, some hundred times a gigabyte; may be empty.
+  std::function<void(const BuildProgress&)> on_progress;
+  // When it becomes true the build ends with Cancelled, as soon as the current
+  // block is encoded or, in kIndex, the index is built. May be null.
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+struct BuildSummary {
+  ArchiveInfo info;
+  SkippedEntries skipped;
+  // Blocks stored as they are because encoding did not make them smaller.
+  uint64_t raw_block_count = 0;
+};
+
+// Builds the archive at `path` from the documents of `sources`, one source
+// after the other. Takes a pass over all sources to count, as many as the
+// dictionary's builder asks for, and one to encode. What the last pass reads is
+// what the archive holds and counts, so a source that changes meanwhile costs
+// compression at worst; but if it lost bytes before its dictionary was sampled,
+// that is an error.
+//
+// The archive depends on documents, options and their order only, not on
+// threads or timing. On any error, and on a kill at any moment, `path` is what
+// it was before. Blocks. Errors: those of Source, DictionaryBuilder,
+// MakeBlockCodec() and ArchiveWriter; Cancelled.
+absl::StatusOr<BuildSummary> BuildArchive(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options);
+
+// How many documents have an id that a document before them has.
+uint64_t CountRepeatedIds(const Archive& archive);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_BUILD_PIPELINE_H_

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/build_pipeline.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+#include "server/ingest/ingest_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Documents in memory, which may be others in each pass.
+class MemorySource final : public Source {
+ public:
+  using Documents = IdsAndContents;
+  using PassContents = std::function<Documents(int pass)>;
+
+  explicit MemorySource(PassContents contents)
+      : contents_(std::move(contents)) {}
+
+  const std::string& name() const override { return name_; }
+
+  const char* kind() const override { return "memory"; }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
+    return std::make_unique<Reader>(contents_(pass_count_++));
+  }
+
+ private:
+  class Reader final : public SourceReader {
+   public:
+    explicit Reader(Documents documents) : documents_(std::move(documents)) {}
+
+    absl::StatusOr<std::optional<SourceDocument>> Next() override {
+      if (next_ == documents_.size()) {
+        return std::nullopt;
+      }
+      SourceDocument document;
+      document.id = documents_[next_].first;
+      contents_ = AsBytes(documents_[next_++].second);
+      return document;
+    }
+
+    absl::StatusOr<size_t> Read(MutableByteView out) override {
+      const size_t size =
+          std::min({out.size(), contents_.size(), size_t{3000}});
+      std::copy_n(contents_.begin(), size, out.begin());
+      contents_ = contents_.subspan(size);
+      return size;
+    }
+
+   private:
+    const Documents documents_;
+    size_t next_ = 0;
+    ByteView contents_;
+  };
+
+  const std::string name_ = "memory";
+  const PassContents contents_;
+  mutable int pass_count_ = 0;
+};
+
+std::unique_ptr<Source> FixedSource(IdsAndContents documents) {
+  return std::make_unique<MemorySource>([documents](int) { return documents; });
+}
+
+std::vector<std::unique_ptr<Source>> Sources(std::unique_ptr<Source> source) {
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(std::move(source));
+  return sources;
+}
+
+IdsAndContents SomeDocuments(uint64_t seed) {
+  IdsAndContents documents;
+  uint64_t i = 0;
+  for (const size_t size :
+       std::vector<size_t>{0, 1, 5000, 4096, 0, 70000, 8192, 13, 0}) {
+    documents.emplace_back(absl::StrCat("doc", seed, "-", i),
+                           MakeTestText(size, seed * 100 + i));
+    ++i;
+  }
+  return documents;
+}
+
+BuildOptions Options(const char* codec) {
+  BuildOptions options;
+  options.archive.codec = *ParseCodecSpec(codec);
+  options.archive.block_size_bytes = 4096;
+  options.dictionary_size_bytes = 8192;
+  options.threads = 2;
+  return options;
+}
+
+absl::StatusOr<std::string> ReadRange(const Archive& archive,
+                                      LogicalRange range) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,
+                         archive.Plan(range));
+  const std::unique_ptr<BlockCodec::Scratch> scratch =
+      archive.codec().NewScratch();
+  std::string text;
+  for (const BlockSlice& slice : slices) {
+    std::string block(archive.BlockSizeBytes(slice.block), '\0');
+    QUIRE_RETURN_IF_ERROR(
+        archive.ReadBlock(slice.block, AsMutableBytes(block), *scratch));
+    text.append(block, slice.offset_in_block, slice.size_bytes);
+  }
+  return text;
+}
+
+absl::StatusOr<IdsAndContents> ReadArchive(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
+                         Archive::Open(path));
+  IdsAndContents documents;
+  for (uint64_t i = 0; i < archive->info().document_count; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(const Document document,
+                           archive->GetDocument(DocumentOrdinal{i}));
+    QUIRE_ASSIGN_OR_RETURN(std::string text,
+                           ReadRange(*archive, document.range));
+    documents.emplace_back(document.id, std::move(text));
+  }
+  return documents;
+}
+
+std::map<std::string, std::string> FilesOf(const std::string& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files[entry.path().filename()] = ReadTestFile(entry.path());
+  }
+  return files;
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename());
+  }
+  return names;
+}
+
+TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
+  const TestFolder folder;
+  folder.Write("in/a/b.txt", MakeTestText(30000, 1));
+  folder.Write("in/c.txt", "");
+  folder.Write("in/d.txt", MakeTestText(4096, 2));
+  const std::vector<TestEntry> entries = {{"x", MakeTestText(50000, 3)},
+                                          {"y", "short"}};
+  const std::vector<std::string> inputs = {
+      folder / "in",
+      folder.Write("tar", MakeTestArchive("pax", "zstd", entries)),
+      folder.Write("zip", MakeTestArchive("zip", "none", entries)),
+      folder.Write(
+          "warc",
+          Gzip(MakeWarcRecord(
+              {"WARC-Target-URI: http://u/", "WARC-Date: 2020-01-01T00:00:00Z",
+               "WARC-Type: resource", "Content-Type: text/plain"},
+              MakeTestText(20000, 4)))),
+      folder.Write("plain", MakeTestText(9999, 5)),
+      folder.Write("empty", "")};
+  IdsAndContents expected;
+  for (const std::string& input : inputs) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents,
+                               ReadInput(input));
+    expected.insert(expected.end(), documents.begin(), documents.end());
+  }
+  for (const CodecInfo& codec : AllCodecs()) {
+    const std::string name(codec.name);
+    SCOPED_TRACE(name);
+    std::vector<std::unique_ptr<Source>> sources;
+    for (const std::string& input : inputs) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(sources.emplace_back(),
+                                 OpenSource(input, folder.path()));
+    }
+    const std::string path = folder / (name + ".quire");
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const BuildSummary summary,
+        BuildArchive(path, sources, Options(name.c_str())));
+    EXPECT_EQ(summary.info.document_count, expected.size());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
+    EXPECT_EQ(back, expected);
+
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto ordinals,
+                               archive->FindDocuments("http://u/"));
+    ASSERT_EQ(ordinals.size(), 1);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const Document record,
+                               archive->GetDocument(ordinals[0]));
+    EXPECT_EQ(record.capture_time_ms, 1577836800000);
+    EXPECT_EQ(record.record_type, "resource");
+    EXPECT_EQ(record.media_type, "text/plain");
+  }
+}
+
+TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
+  const TestFolder folder;
+  for (const char* codec : {"rlz-zz", "zstd:3"}) {
+    SCOPED_TRACE(codec);
+    std::map<std::string, std::string> first;
+    for (const uint32_t threads : {1u, 2u, 5u}) {
+      SCOPED_TRACE(threads);
+      BuildOptions options = Options(codec);
+      options.threads = threads;
+      options.segment_size_bytes = 60000;
+      const std::string path = folder / absl::StrCat(codec, threads);
+      std::vector<std::unique_ptr<Source>> sources;
+      for (uint64_t seed = 0; seed < 5; ++seed) {
+        sources.push_back(FixedSource(SomeDocuments(seed)));
+      }
+      QUIRE_ASSERT_OK(BuildArchive(path, sources, options));
+      const std::map<std::string, std::string> files = FilesOf(path);
+      EXPECT_GT(files.size(), 3);
+      if (first.empty()) {
+        first = files;
+      }
+      EXPECT_TRUE(files == first);
+    }
+  }
+}
+
+TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
+  const TestFolder folder;
+  std::vector<std::unique_ptr<Source>> sources;
+  for (const char letter : {'a', 'b', 'c', 'd'}) {
+    sources.push_back(
+        FixedSource({{std::string(1, letter), std::string(100000, letter)}}));
+  }
+  BuildOptions options = Options("rlz-zz");
+  options.dictionary_size_bytes = 40 * 1024;
+  const std::string path = folder / "x.quire";
+  QUIRE_ASSERT_OK(BuildArchive(path, sources, options));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  const absl::string_view dictionary = AsText(archive->dictionary());
+  EXPECT_EQ(dictionary.size(), 40 * 1024);
+  for (const char letter : {'a', 'b', 'c', 'd'}) {
+    // A quarter each, give or take the sample that lies across a border.
+    EXPECT_NEAR(static_cast<double>(
+                    std::count(dictionary.begin(), dictionary.end(), letter)),
+                10.0 * 1024, 1024)
+        << letter;
+  }
+}
+
+TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
+  const TestFolder folder;
+  const IdsAndContents documents = {{"a", MakeTestText(6000, 1)},
+                                    {"b", MakeTestText(6000, 2)},
+                                    {"c", MakeTestText(30000, 3)},
+                                    {"d", ""},
+                                    {"e", MakeTestText(100, 4)}};
+  BuildOptions options = Options("zstd");
+  options.segment_size_bytes = 10000;
+  const std::string path = folder / "x.quire";
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const BuildSummary summary,
+      BuildArchive(path, Sources(FixedSource(documents)), options));
+  EXPECT_EQ(summary.info.segment_count, 3);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
+  EXPECT_EQ(back, documents);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  EXPECT_EQ(archive->SegmentBlockCount(0), 3);
+  EXPECT_EQ(archive->SegmentBlockCount(1), 8);
+  EXPECT_EQ(archive->SegmentBlockCount(2), 1);
+}
+
+TEST(BuildPipelineTest, NoDocumentsAreAnArchiveToo) {
+  const TestFolder folder;
+  for (const CodecInfo& codec : AllCodecs()) {
+    const std::string name(codec.name);
+    SCOPED_TRACE(name);
+    const std::string path = folder / name;
+    QUIRE_ASSERT_OK(
+        BuildArchive(path, Sources(FixedSource({})), Options(name.c_str())));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
+    EXPECT_TRUE(back.empty());
+    const std::string empties = folder / (name + "-empties");
+    const IdsAndContents documents = {{"", ""}, {"", ""}, {"x", ""}};
+    QUIRE_ASSERT_OK(BuildArchive(empties, Sources(FixedSource(documents)),
+                                 Options(name.c_str())));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents same, ReadArchive(empties));
+    EXPECT_EQ(same, documents);
+  }
+}
+
+TEST(BuildPipelineTest, CountsRepeatedIds) {
+  const TestFolder folder;
+  const std::string path = folder / "x.quire";
+  QUIRE_ASSERT_OK(BuildArchive(
+      path,
+      Sources(FixedSource(
+          {{"a", "1"}, {"b", "2"}, {"a", "3"}, {"", "4"}, {"a", "5"}})),
+      Options("lz4")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  EXPECT_EQ(CountRepeatedIds(*archive), 2);
+}
+
+TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
+  const TestFolder folder;
+  std::string noise(20000, '\0');
+  uint64_t state = 1;
+  for (char& byte : noise) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    byte = static_cast<char>(state >> 56);
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const BuildSummary summary,
+      BuildArchive(folder / "x.quire", Sources(FixedSource({{"a", noise}})),
+                   Options("zlib")));
+  EXPECT_EQ(summary.raw_block_count, 5);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
+                             ReadArchive(folder / "x.quire"));
+  EXPECT_THAT(back, ElementsAre(::testing::Pair("a", noise)));
+}
+
+TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
+  const TestFolder folder;
+  // Grows from pass to pass: counted, sampled, encoded.
+  const auto growing = [](int pass) {
+    IdsAndContents documents;
+    for (uint64_t i = 0; i < 3 + static_cast<uint64_t>(pass); ++i) {
+      documents.emplace_back(absl::StrCat(i), MakeTestText(5000, i));
+    }
+    return documents;
+  };
+  QUIRE_ASSERT_OK(BuildArchive(folder / "x",
+                               Sources(std::make_unique<MemorySource>(growing)),
+                               Options("rlz-zz")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
+                             ReadArchive(folder / "x"));
+  EXPECT_EQ(back, growing(2));
+}
+
+TEST(BuildPipelineTest, SaysSoIfInputsShrinkBeforeSampling) {
+  const TestFolder folder;
+  const auto shrinking = [](int pass) {
+    return IdsAndContents{{"a", std::string(pass == 0 ? 20000 : 10000, 'x')}};
+  };
+  EXPECT_THAT(BuildArchive(folder / "x",
+                           Sources(std::make_unique<MemorySource>(shrinking)),
+                           Options("rlz-zz")),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("became smaller")));
+  EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
+}
+
+TEST(BuildPipelineTest, LeavesNothingBehindOnErrors) {
+  const TestFolder folder;
+  const std::string cut = folder.Write(
+      "in", MakeWarcRecord({}, MakeTestText(50000, 1)) + "WARC/1.0 cut");
+  for (const char* codec : {"rlz-zz", "zstd"}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Source> source,
+                               OpenSource(cut, folder.path()));
+    EXPECT_THAT(
+        BuildArchive(folder / "x", Sources(std::move(source)), Options(codec)),
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("record 1")));
+    EXPECT_THAT(NamesIn(folder.path()), ElementsAre("in"));
+  }
+}
+
+TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
+  const TestFolder folder;
+  for (const BuildPhase phase :
+       {BuildPhase::kCount, BuildPhase::kDictionary, BuildPhase::kIndex,
+        BuildPhase::kEncode, BuildPhase::kFinish}) {
+    std::atomic<bool> cancel = false;
+    BuildOptions options = Options("rlz-zz");
+    options.cancel = &cancel;
+    options.on_progress = [&](const BuildProgress& progress) {
+      cancel = cancel || progress.phase == phase;
+    };
+    EXPECT_THAT(BuildArchive(folder / "x",
+                             Sources(FixedSource(SomeDocuments(1))), options),
+                HasCode(absl::StatusCode::kCancelled));
+    EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
+  }
+}
+
+TEST(BuildPipelineTest, ReportsProgress) {
+  const TestFolder folder;
+  const IdsAndContents documents = {{"a", MakeTestText(10 << 20, 1)}};
+  BuildOptions options = Options("lz4");
+  options.archive.block_size_bytes = 65536;
+  std::vector<BuildProgress> seen;
+  options.on_progress = [&seen](const BuildProgress& progress) {
+    seen.push_back(progress);
+  };
+  QUIRE_ASSERT_OK(
+      BuildArchive(folder / "x", Sources(FixedSource(documents)), options));
+  ASSERT_GE(seen.size(), 10);
+  EXPECT_EQ(seen.front().phase, BuildPhase::kCount);
+  EXPECT_EQ(seen.back().phase, BuildPhase::kFinish);
+  for (const BuildProgress& progress : seen) {
+    if (progress.phase == BuildPhase::kEncode) {
+      EXPECT_EQ(progress.total_bytes, 10 << 20);
+      EXPECT_LE(progress.done_bytes, 10 << 20);
+      EXPECT_LE(progress.stored_bytes, progress.done_bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/parallel_encoder.h"
+
+#include <exception>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+
+ParallelEncoder::ParallelEncoder(const BlockCodec& codec, Sink sink)
+    : codec_(codec), sink_(std::move(sink)) {}
+
+absl::StatusOr<std::unique_ptr<ParallelEncoder>> ParallelEncoder::Create(
+    const BlockCodec& codec, uint32_t threads, size_t block_size_bytes,
+    Sink sink) {
+  std::unique_ptr<ParallelEncoder> encoder(
+      new ParallelEncoder(codec, std::move(sink)));
+  // Allocation and thread creation throw.
+  try {
+    encoder->slots_.resize(2 * size_t{threads} + 2);
+    for (Slot& slot : encoder->slots_) {
+      slot.raw.resize(block_size_bytes);
+      slot.stored.resize(codec.StoredSizeMax(block_size_bytes));
+    }
+    for (uint32_t i = 0; i < threads; ++i) {
+      encoder->threads_.emplace_back(&ParallelEncoder::EncodeLoop,
+                                     encoder.get());
+    }
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot encode on ", threads, " threads: ", error.what(),
+                     "; try fewer (--threads)"));
+  }
+  return encoder;
+}
+
+ParallelEncoder::~ParallelEncoder() {
+  {
+    const MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  submitted_.NotifyAll();
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+}
+
+absl::StatusOr<MutableByteView> ParallelEncoder::Acquire() {
+  uint64_t next = 0;
+  {
+    const MutexLock lock(&mutex_);
+    next = submitted_count_;
+  }
+  if (next - written_count_ == slots_.size()) {
+    QUIRE_RETURN_IF_ERROR(WriteOldest());
+  }
+  return MutableByteView(SlotOf(next).raw);
+}
+
+void ParallelEncoder::Submit(size_t size_bytes) {
+  {
+    const MutexLock lock(&mutex_);
+    Slot& slot = SlotOf(submitted_count_);
+    slot.raw_size_bytes = size_bytes;
+    slot.encoded = false;
+    ++submitted_count_;
+  }
+  submitted_.NotifyOne();
+}
+
+absl::Status ParallelEncoder::Drain() {
+  uint64_t submitted_count = 0;
+  {
+    const MutexLock lock(&mutex_);
+    submitted_count = submitted_count_;
+  }
+  while (written_count_ < submitted_count) {
+    QUIRE_RETURN_IF_ERROR(WriteOldest());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParallelEncoder::WriteOldest() {
+  Slot& slot = SlotOf(written_count_);
+  {
+    const MutexLock lock(&mutex_);
+    while (!slot.encoded) {
+      encoded_.Wait(&mutex_);
+    }
+  }
+  QUIRE_RETURN_IF_ERROR(slot.stored_size_bytes.status());
+  const size_t stored_size_bytes = *slot.stored_size_bytes;
+  const bool smaller = stored_size_bytes < slot.raw_size_bytes;
+  ++written_count_;
+  return sink_(ByteView(slot.raw).first(slot.raw_size_bytes),
+               ByteView(slot.stored).first(smaller ? stored_size_bytes : 0));
+}
+
+void ParallelEncoder::EncodeLoop() {
+  const std::unique_ptr<BlockCodec::Scratch> scratch = codec_.NewScratch();
+  while (true) {
+    uint64_t block_index = 0;
+    {
+      const MutexLock lock(&mutex_);
+      while (!stopping_ && taken_count_ == submitted_count_) {
+        submitted_.Wait(&mutex_);
+      }
+      if (stopping_) {
+        return;
+      }
+      block_index = taken_count_++;
+    }
+    Slot& slot = SlotOf(block_index);
+    slot.stored_size_bytes = codec_.Encode(
+        ByteView(slot.raw).first(slot.raw_size_bytes), slot.stored, *scratch);
+    {
+      const MutexLock lock(&mutex_);
+      slot.encoded = true;
+    }
+    encoded_.NotifyOne();
+  }
+}
+
+}  // namespace quire

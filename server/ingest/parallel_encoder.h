@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_INGEST_PARALLEL_ENCODER_H_
+#define QUIRE_SERVER_INGEST_PARALLEL_ENCODER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/mutex.h"
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// Encodes blocks on several threads and hands them on in the order in which
+// they came, so that what comes out does not depend on the number of threads.
+//
+//   while there is text:
+//     buffer = encoder->Acquire()     a block's worth of room
+//     fill it
+//     encoder->Submit(size)
+//   encoder->Drain()
+//
+// Memory: 2 * threads + 2 blocks, raw and stored. When all are taken, Acquire()
+// waits for the oldest: that is what keeps a fast reader from running ahead.
+//
+// Thread-compatible: one thread uses it, and the sink runs on that thread.
+class ParallelEncoder {
+ public:
+  // Gets the blocks in order. `stored` is empty where the codec could not make
+  // the block smaller. Views are valid during the call.
+  using Sink = std::function<absl::Status(ByteView raw, ByteView stored)>;
+
+  // `codec` must outlive the encoder. REQUIRES: threads >= 1.
+  // Errors: ResourceExhausted  no memory for the buffers, or no more threads.
+  static absl::StatusOr<std::unique_ptr<ParallelEncoder>> Create(
+      const BlockCodec& codec, uint32_t threads, size_t block_size_bytes,
+      Sink sink);
+
+  // Leaves out what is not encoded yet, and joins the threads.
+  ~ParallelEncoder();
+  ParallelEncoder(const ParallelEncoder&) = delete;
+  ParallelEncoder& operator=(const ParallelEncoder&) = delete;
+
+  // Room for one block. Stays valid until Submit().
+  // Errors: what the codec or the sink said of an earlier block.
+  absl::StatusOr<MutableByteView> Acquire();
+
+  // Passes the first `size_bytes` of what Acquire() returned on as a block.
+  // REQUIRES: 0 < size_bytes <= block size, one Acquire() before each.
+  void Submit(size_t size_bytes);
+
+  // Waits until the sink has had all blocks. Errors: as Acquire().
+  absl::Status Drain();
+
+ private:
+  struct Slot {
+    std::vector<uint8_t> raw;
+    std::vector<uint8_t> stored;
+    size_t raw_size_bytes = 0;
+    // Set by the thread that encoded it.
+    absl::StatusOr<size_t> stored_size_bytes = size_t{0};
+    bool encoded = false;
+  };
+
+  ParallelEncoder(const BlockCodec& codec, Sink sink);
+
+  Slot& SlotOf(uint64_t block_index) {
+    return slots_[static_cast<size_t>(block_index % slots_.size())];
+  }
+
+  // Waits for the oldest block and hands it to the sink.
+  absl::Status WriteOldest();
+  void EncodeLoop();
+
+  const BlockCodec& codec_;
+  const Sink sink_;
+  // A slot belongs to the using thread, but from Submit() until `encoded`.
+  std::vector<Slot> slots_;
+  std::vector<std::thread> threads_;
+  // Blocks handed to the sink; only the using thread looks at it.
+  uint64_t written_count_ = 0;
+
+  Mutex mutex_;
+  CondVar submitted_;
+  CondVar encoded_;
+  uint64_t submitted_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Blocks that a thread has taken.
+  uint64_t taken_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_PARALLEL_ENCODER_H_
