@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the client does when server or network do not do what they should.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/quire/client.h"
+#include "client/quire/client_fixture.h"
+#include "client/quire/client_status.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ClientFaultsTest : public ClientFixture {
+ protected:
+  absl::Status Scan(std::string& text, const ScanOptions& options = {}) {
+    return client_->Scan("web", options, [&](const ScanPiece& piece) {
+      text.append(AsText(piece.data).data(), piece.data.size());
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status Stream(const ReadTarget& target, std::string& text) {
+    return client_->ReadStream(
+        "web", target, [](const v1::Document&) { return absl::OkStatus(); },
+        [&](uint64_t, ByteView data) {
+          text.append(AsText(data).data(), data.size());
+          return absl::OkStatus();
+        });
+  }
+};
+
+TEST_F(ClientFaultsTest, TriesAgainWhileUnavailable) {
+  FakeFaults faults;
+  faults.unavailable_calls = 3;
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(client_->Read("web", ByteSpan{0, 10}));
+  EXPECT_EQ(server_->CallCount("Read"), 4);
+
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(client_->GetArchive("web"));
+  server_->SetFaults(faults);
+  EXPECT_TRUE(client_->ListDocuments("web", "").Next().ok());
+  std::string text;
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(Stream(ByteSpan{0, 5000}, text));
+  EXPECT_EQ(text, web_text_.substr(0, 5000));
+}
+
+TEST_F(ClientFaultsTest, GivesUpAfterTheLastAttempt) {
+  FakeFaults faults;
+  faults.unavailable_calls = -1;
+  server_->SetFaults(faults);
+  const auto result = client_->Read("web", ByteSpan{0, 10});
+  EXPECT_THAT(result, FailsWith(absl::StatusCode::kUnavailable,
+                                HasSubstr("the server drains")));
+  EXPECT_EQ(ErrorReasonOf(result.status()), "DRAINING");
+  EXPECT_EQ(server_->CallCount("Read"), 4);
+}
+
+TEST_F(ClientFaultsTest, DoesNotTryAgainIfToldSo) {
+  options_.attempts_max = 1;
+  Connect();
+  FakeFaults faults;
+  faults.unavailable_calls = 1;
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->Read("web", ByteSpan{0, 10}),
+              HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(server_->CallCount("Read"), 1);
+}
+
+TEST_F(ClientFaultsTest, SaysThatNobodyListens) {
+  options_.address = server_->address();
+  server_.reset();
+  Connect();
+  const auto result = client_->Read("web", ByteSpan{0, 10});
+  EXPECT_THAT(result, HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(ErrorReasonOf(result.status()), "");
+}
+
+TEST_F(ClientFaultsTest, PassesOnHowLongToWait) {
+  FakeFaults faults;
+  faults.busy_calls = 1;
+  server_->SetFaults(faults);
+  const auto result = client_->ReadDocument("web", DocumentKey::Ordinal(1));
+  EXPECT_THAT(result, HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ErrorReasonOf(result.status()), "SERVER_BUSY");
+  EXPECT_EQ(RetryDelayOf(result.status()), absl::Seconds(2));
+}
+
+TEST_F(ClientFaultsTest, KeepsItsDeadline) {
+  options_.deadline = absl::Milliseconds(20);
+  Connect();
+  FakeFaults faults;
+  faults.stalled_calls = 1;
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->GetArchive("web"),
+              HasCode(absl::StatusCode::kDeadlineExceeded));
+}
+
+TEST_F(ClientFaultsTest, GivesUpASilentStream) {
+  options_.stream_idle_max = absl::Milliseconds(20);
+  Connect();
+  FakeFaults faults;
+  faults.stalled_calls = 1;
+  server_->SetFaults(faults);
+  std::string text;
+  EXPECT_THAT(Stream(ByteSpan{0, 10}, text),
+              FailsWith(absl::StatusCode::kDeadlineExceeded,
+                        HasSubstr("sent nothing for 20ms")));
+}
+
+TEST_F(ClientFaultsTest, FindsWrongChecksums) {
+  const auto mismatch = FailsWith(absl::StatusCode::kDataLoss,
+                                  "received bytes do not match their checksum");
+  FakeFaults faults;
+  faults.wrong_checksums = 1;
+  std::string text;
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->Read("web", ByteSpan{0, 10}), mismatch);
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->ReadDocument("web", DocumentKey::Id("doc/11")),
+              mismatch);
+  server_->SetFaults(faults);
+  EXPECT_THAT(Stream(ByteSpan{0, 5000}, text), mismatch);
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->Read("web", ByteSpan{0, 15000}), mismatch);
+  server_->SetFaults(faults);
+  EXPECT_THAT(Scan(text), mismatch);
+  EXPECT_EQ(text, "");
+}
+
+TEST_F(ClientFaultsTest, FindsAnswersToAnotherQuestion) {
+  FakeFaults faults;
+  faults.wrong_ranges = 1;
+  std::string text;
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->Read("web", ByteSpan{0, 10}),
+              HasCode(absl::StatusCode::kInternal));
+  server_->SetFaults(faults);
+  EXPECT_THAT(Stream(ByteSpan{0, 10}, text),
+              HasCode(absl::StatusCode::kInternal));
+  server_->SetFaults(faults);
+  EXPECT_THAT(Scan(text), HasCode(absl::StatusCode::kInternal));
+  faults = {};
+  faults.wrong_documents = 1;
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->ReadDocument("web", DocumentKey::Ordinal(3)),
+              HasCode(absl::StatusCode::kInternal));
+  server_->SetFaults(faults);
+  EXPECT_THAT(Stream(DocumentKey::Id("doc/03"), text),
+              HasCode(absl::StatusCode::kInternal));
+  EXPECT_EQ(text, "");
+}
+
+TEST_F(ClientFaultsTest, NoticesStreamsThatEndEarly) {
+  for (int message_count : {0, 2}) {
+    FakeFaults faults;
+    faults.messages_before_break = message_count;
+    faults.early_ends = 1;
+    const auto early =
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("ended early"));
+    std::string text;
+    server_->SetFaults(faults);
+    EXPECT_THAT(Stream(ByteSpan{0, 5000}, text), early);
+    server_->SetFaults(faults);
+    EXPECT_THAT(Scan(text), early);
+    server_->SetFaults(faults);
+    EXPECT_THAT(
+        Scan(text, {.offset = 3, .size_bytes = 5000, .resume_token = {}}),
+        early);
+    server_->SetFaults(faults);
+    EXPECT_THAT(
+        client_->GetDictionary(
+            "hash-of-web", [](uint64_t, ByteView) { return absl::OkStatus(); }),
+        early);
+  }
+}
+
+TEST_F(ClientFaultsTest, ReadsALargeRangeAnewWhenItBreaks) {
+  FakeFaults faults;
+  faults.broken_streams = 2;
+  faults.messages_before_break = 4;
+  server_->SetFaults(faults);
+  const auto result = client_->Read("web", ByteSpan{100, 12345});
+  QUIRE_ASSERT_OK(result);
+  EXPECT_EQ(result->data, web_text_.substr(100, 12345));
+  EXPECT_EQ(server_->CallCount("ReadStream"), 3);
+}
+
+TEST_F(ClientFaultsTest, LeavesABrokenStreamToItsReader) {
+  FakeFaults faults;
+  faults.broken_streams = 1;
+  faults.messages_before_break = 3;
+  server_->SetFaults(faults);
+  std::string text;
+  EXPECT_THAT(Stream(ByteSpan{0, 5000}, text),
+              HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(text, web_text_.substr(0, 3000));
+}
+
+TEST_F(ClientFaultsTest, TakesUpABrokenScan) {
+  for (const std::optional<uint64_t> size_bytes :
+       {std::optional<uint64_t>(), std::optional<uint64_t>(20000)}) {
+    FakeFaults faults;
+    // More breaks than attempts in a row are allowed: each made progress.
+    faults.broken_streams = 6;
+    faults.messages_before_break = 2;
+    server_->SetFaults(faults);
+    const int calls_before = server_->CallCount("Scan");
+    std::string text;
+    QUIRE_ASSERT_OK(Scan(
+        text, {.offset = 11, .size_bytes = size_bytes, .resume_token = {}}));
+    EXPECT_EQ(text, web_text_.substr(11, size_bytes.value_or(~uint64_t{0})));
+    EXPECT_EQ(server_->CallCount("Scan"), calls_before + 7);
+  }
+}
+
+TEST_F(ClientFaultsTest, GivesUpAScanThatMakesNoProgress) {
+  FakeFaults faults;
+  faults.broken_streams = -1;
+  faults.messages_before_break = 0;
+  server_->SetFaults(faults);
+  std::string text;
+  EXPECT_THAT(Scan(text), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(server_->CallCount("Scan"), 4);
+}
+
+TEST_F(ClientFaultsTest, TakesUpABrokenDictionary) {
+  FakeFaults faults;
+  faults.broken_streams = 3;
+  faults.messages_before_break = 1;
+  server_->SetFaults(faults);
+  std::string text;
+  QUIRE_ASSERT_OK(
+      client_->GetDictionary("hash-of-web", [&](uint64_t, ByteView data) {
+        text.append(AsText(data).data(), data.size());
+        return absl::OkStatus();
+      }));
+  EXPECT_EQ(text, archives_.at("web").dictionary);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the client's tests share: archives with known contents, and a client
+// that does not wait long.
+#ifndef QUIRE_CLIENT_QUIRE_CLIENT_FIXTURE_H_
+#define QUIRE_CLIENT_QUIRE_CLIENT_FIXTURE_H_
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "client/quire/client.h"
+#include "client/quire/fake_server.h"
+
+namespace quire {
+
+inline std::string RandomText(uint64_t seed, size_t size_bytes) {
+  std::mt19937_64 random(seed);
+  std::string text(size_bytes, '\0');
+  for (char& c : text) {
+    c = static_cast<char>(random());
+  }
+  return text;
+}
+
+// "web": documents "doc/00" to "doc/39" of 0 to 390 bytes, then two of the id
+// "twice", one of binary id, and one of 25,000 bytes, "large". "tiny": one
+// document, "only". "empty": none.
+inline std::map<std::string, FakeArchive> TestArchives() {
+  FakeArchive web;
+  for (size_t i = 0; i < 40; ++i) {
+    FakeDocument document;
+    document.id = absl::StrCat("doc/", i / 10, i % 10);
+    document.text = RandomText(i, 10 * i);
+    web.documents.push_back(std::move(document));
+  }
+  web.documents.push_back({"twice", "first version", 1000, "text/html"});
+  web.documents.push_back({"twice", "second version", 2000, "text/plain"});
+  web.documents.push_back(
+      {std::string("\0\x1B[31m\xFF\n", 8), "binary", {}, {}});
+  web.documents.push_back({"large", RandomText(99, 25000), {}, {}});
+  web.dictionary = RandomText(7, 4500);
+  FakeArchive tiny;
+  tiny.documents.push_back({"only", "the only document", {}, {}});
+  return {{"web", std::move(web)}, {"tiny", std::move(tiny)}, {"empty", {}}};
+}
+
+inline std::string WholeText(const FakeArchive& archive) {
+  std::string text;
+  for (const FakeDocument& document : archive.documents) {
+    text += document.text;
+  }
+  return text;
+}
+
+class ClientFixture : public ::testing::Test {
+ protected:
+  void StartServer(const FakeSettings& settings = {}) {
+    server_ = FakeServer::Start(settings, archives_);
+    ASSERT_NE(server_, nullptr);
+    options_.address = server_->address();
+    options_.retry_backoff = absl::Milliseconds(1);
+    Connect();
+  }
+
+  void Connect() {
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options_);
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+  }
+
+  void SetUp() override { StartServer(); }
+
+  const std::map<std::string, FakeArchive> archives_ = TestArchives();
+  const std::string web_text_ = WholeText(archives_.at("web"));
+  ClientOptions options_;
+  std::unique_ptr<FakeServer> server_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_CLIENT_FIXTURE_H_

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/client_status.h"
+
+#include "absl/strings/cord.h"
+
+namespace quire {
+namespace {
+
+absl::string_view UrlView() {
+  return kErrorDetailsPayloadUrl;
+}
+
+absl::StatusCode CodeFromNumber(int code) {
+  if (code < 0 || code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
+    return absl::StatusCode::kUnknown;
+  }
+  return static_cast<absl::StatusCode>(code);
+}
+
+}  // namespace
+
+absl::Status StatusFromGrpc(const grpc::Status& status) {
+  if (status.ok()) {
+    return absl::OkStatus();
+  }
+  absl::Status result(CodeFromNumber(status.error_code()),
+                      status.error_message());
+  if (!status.error_details().empty()) {
+    result.SetPayload(UrlView(), absl::Cord(status.error_details()));
+  }
+  return result;
+}
+
+absl::Status StatusFromItem(const v1::ItemStatus& status) {
+  if (status.code() == 0) {
+    return absl::OkStatus();
+  }
+  absl::Status result(CodeFromNumber(status.code()), status.message());
+  ErrorDetails details;
+  // An unknown reason of a newer server has a number but no name here.
+  details.reason = v1::ErrorReason_Name(status.reason());
+  if (!details.reason.empty() &&
+      status.reason() != v1::ERROR_REASON_UNSPECIFIED) {
+    result.SetPayload(UrlView(),
+                      absl::Cord(SerializeErrorDetails(
+                          result.code(), status.message(), details)));
+  }
+  return result;
+}
+
+std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(UrlView());
+  if (!payload.has_value()) {
+    return std::nullopt;
+  }
+  return ParseErrorDetails(std::string(*payload));
+}
+
+std::string ErrorReasonOf(const absl::Status& status) {
+  const std::optional<ErrorDetails> details = ErrorDetailsOf(status);
+  return details.has_value() ? details->reason : std::string();
+}
+
+std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {
+  const std::optional<ErrorDetails> details = ErrorDetailsOf(status);
+  return details.has_value() ? details->retry_delay : std::nullopt;
+}
+
+}  // namespace quire

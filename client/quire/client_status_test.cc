@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/client_status.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+TEST(ClientStatusTest, KeepsEveryCode) {
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status =
+        StatusFromGrpc({static_cast<grpc::StatusCode>(code), "why"});
+    EXPECT_EQ(static_cast<int>(status.code()), code);
+    EXPECT_EQ(status.message(), "why");
+    v1::ItemStatus item;
+    item.set_code(code);
+    EXPECT_EQ(StatusFromItem(item).code(), status.code());
+  }
+  QUIRE_EXPECT_OK(StatusFromGrpc(grpc::Status::OK));
+  QUIRE_EXPECT_OK(StatusFromItem({}));
+}
+
+TEST(ClientStatusTest, TakesStrangeCodesForUnknown) {
+  for (int code : {-1, 17, 1 << 30}) {
+    EXPECT_THAT(StatusFromGrpc({static_cast<grpc::StatusCode>(code), ""}),
+                HasCode(absl::StatusCode::kUnknown));
+    v1::ItemStatus item;
+    item.set_code(code);
+    EXPECT_THAT(StatusFromItem(item), HasCode(absl::StatusCode::kUnknown));
+  }
+}
+
+TEST(ClientStatusTest, NamesTheReasonOfAnItem) {
+  v1::ItemStatus item;
+  item.set_code(15);
+  item.set_reason(v1::BLOCK_DAMAGED);
+  item.set_message("block 7");
+  EXPECT_EQ(ErrorReasonOf(StatusFromItem(item)), "BLOCK_DAMAGED");
+  item.set_reason(static_cast<v1::ErrorReason>(1000));
+  EXPECT_EQ(ErrorReasonOf(StatusFromItem(item)), "");
+}
+
+TEST(ClientStatusTest, HasNoReasonForWhatIsNotTheServers) {
+  EXPECT_EQ(ErrorReasonOf(absl::OkStatus()), "");
+  EXPECT_EQ(ErrorReasonOf(absl::DataLossError("")), "");
+  EXPECT_FALSE(RetryDelayOf(absl::UnavailableError("")).has_value());
+  EXPECT_EQ(
+      ErrorReasonOf(StatusFromGrpc({grpc::INTERNAL, "", "\xFF no status"})),
+      "");
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/client.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/quire/client_fixture.h"
+#include "client/quire/client_status.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ClientTest : public ClientFixture {
+ protected:
+  absl::StatusOr<std::string> ReadText(const ReadTarget& target) {
+    absl::StatusOr<ReadResult> result = client_->Read("web", target);
+    if (!result.ok()) {
+      return result.status();
+    }
+    return result->data;
+  }
+
+  absl::StatusOr<std::string> ScanText(absl::string_view archive,
+                                       const ScanOptions& options) {
+    std::string text;
+    const absl::Status status =
+        client_->Scan(archive, options, [&](const ScanPiece& piece) {
+          EXPECT_EQ(piece.offset, options.offset + text.size());
+          text.append(AsText(piece.data).data(), piece.data.size());
+          return absl::OkStatus();
+        });
+    if (!status.ok()) {
+      return status;
+    }
+    return text;
+  }
+};
+
+TEST_F(ClientTest, RefusesOptionsOutOfRange) {
+  for (const char* address :
+       {"", "localhost", "localhost:", "localhost:0", "localhost:65536",
+        "localhost:http", ":7420", "unix:", "http://localhost:7420"}) {
+    ClientOptions options;
+    options.address = address;
+    EXPECT_THAT(
+        Client::Connect(options),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")))
+        << address;
+  }
+  ClientOptions options;
+  options.attempts_max = 6;
+  EXPECT_THAT(Client::Connect(options),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  options = {};
+  options.deadline = absl::ZeroDuration();
+  EXPECT_THAT(Client::Connect(options),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  options = {};
+  options.keepalive_interval = absl::Seconds(1);
+  EXPECT_THAT(Client::Connect(options),
+              HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(ClientTest, AcceptsEveryFormOfAddress) {
+  for (const char* address : {"localhost:7420", "[::1]:7420", "unix:/run/q",
+                              "dns:///quire:7420", "10.0.0.1:1"}) {
+    ClientOptions options;
+    options.address = address;
+    QUIRE_EXPECT_OK(Client::Connect(options)) << address;
+  }
+}
+
+TEST_F(ClientTest, ListsArchivesOverSeveralPages) {
+  FakeSettings settings;
+  settings.page_size_max = 1;
+  StartServer(settings);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archives, client_->ListArchives());
+  ASSERT_EQ(archives.size(), 3u);
+  EXPECT_EQ(archives[0].name(), "empty");
+  EXPECT_EQ(archives[1].name(), "tiny");
+  EXPECT_EQ(archives[2].name(), "web");
+  EXPECT_EQ(archives[2].size_bytes(), web_text_.size());
+}
+
+TEST_F(ClientTest, DescribesAnArchive) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto web, client_->GetArchive("web"));
+  EXPECT_EQ(web.document_count(), 44u);
+  const auto missing = client_->GetArchive("nowhere");
+  EXPECT_THAT(missing, HasCode(absl::StatusCode::kNotFound));
+  EXPECT_EQ(ErrorReasonOf(missing.status()), "ARCHIVE_NOT_FOUND");
+}
+
+TEST_F(ClientTest, AsksForLimitsOnce) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const v1::Limits limits, client_->GetLimits());
+  EXPECT_EQ(limits.read_size_bytes_max(), 10000u);
+  QUIRE_EXPECT_OK(ReadText(ByteSpan{0, 10}));
+  QUIRE_EXPECT_OK(ReadText(ByteSpan{10, 10}));
+  EXPECT_EQ(server_->CallCount("ListArchives"), 1);
+}
+
+TEST_F(ClientTest, ReadsRangesOfAllPlaces) {
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 100; ++i) {
+    const uint64_t offset = random() % (web_text_.size() + 1);
+    const uint64_t size_bytes =
+        random() % (std::min<uint64_t>(web_text_.size() - offset, 300) + 1);
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const ReadResult result,
+        client_->Read("web", ByteSpan{offset, size_bytes}));
+    EXPECT_EQ(result.data, web_text_.substr(offset, size_bytes));
+    EXPECT_EQ(result.offset, offset);
+    EXPECT_FALSE(result.document.has_value());
+  }
+}
+
+TEST_F(ClientTest, RefusesRangesPastTheEnd) {
+  const auto result = client_->Read("web", ByteSpan{web_text_.size(), 1});
+  EXPECT_THAT(result, HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_EQ(ErrorReasonOf(result.status()), "RANGE_PAST_END");
+  EXPECT_THAT(client_->Read("web", ByteSpan{~uint64_t{0}, ~uint64_t{0}}),
+              HasCode(absl::StatusCode::kOutOfRange));
+}
+
+TEST_F(ClientTest, ReadsDocumentsByIdAndOrdinal) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const ReadResult result,
+      client_->ReadDocument("web", DocumentKey::Id("doc/17")));
+  EXPECT_EQ(result.data, archives_.at("web").documents[17].text);
+  ASSERT_TRUE(result.document.has_value());
+  EXPECT_EQ(result.document->ordinal(), 17u);
+  EXPECT_EQ(result.offset, result.document->range().offset());
+
+  for (uint64_t i = 0; i < 44; ++i) {
+    EXPECT_EQ(*ReadText(DocumentKey::Ordinal(i)),
+              archives_.at("web").documents[i].text);
+  }
+  EXPECT_EQ(*ReadText(DocumentKey::Id(std::string("\0\x1B[31m\xFF\n", 8))),
+            "binary");
+  EXPECT_THAT(ReadText(DocumentKey::Id("nothing")),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ReadText(DocumentKey::Ordinal(44)),
+              HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, ReadsOccurrencesAndParts) {
+  DocumentKey key = DocumentKey::Id("twice");
+  EXPECT_EQ(*ReadText(key), "second version");
+  key.occurrence = 0;
+  EXPECT_EQ(*ReadText(key), "first version");
+  key.part = ByteSpan{6, 3};
+  EXPECT_EQ(*ReadText(key), "ver");
+  key.part = ByteSpan{6, 300};
+  EXPECT_THAT(ReadText(key), HasCode(absl::StatusCode::kOutOfRange));
+  key.occurrence = 2;
+  EXPECT_THAT(ReadText(key), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, StreamsWhatIsTooLargeForOneMessage) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReadResult range,
+                             client_->Read("web", ByteSpan{5, 20000}));
+  EXPECT_EQ(range.data, web_text_.substr(5, 20000));
+  EXPECT_EQ(range.offset, 5u);
+  EXPECT_EQ(server_->CallCount("Read"), 0);
+  EXPECT_EQ(server_->CallCount("ReadStream"), 1);
+
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const ReadResult large,
+      client_->ReadDocument("web", DocumentKey::Id("large")));
+  EXPECT_EQ(large.data, archives_.at("web").documents[43].text);
+  EXPECT_EQ(large.document->id(), "large");
+  EXPECT_EQ(large.offset, large.document->range().offset());
+  EXPECT_EQ(server_->CallCount("ReadStream"), 2);
+}
+
+TEST_F(ClientTest, StreamsToASinkAndStopsWhenItSaysSo) {
+  std::string text;
+  std::string id;
+  const auto on_document = [&](const v1::Document& document) {
+    id = document.id();
+    return absl::OkStatus();
+  };
+  QUIRE_ASSERT_OK(
+      client_->ReadStream("web", DocumentKey::Id("large"), on_document,
+                          [&](uint64_t, ByteView data) {
+                            text.append(AsText(data).data(), data.size());
+                            return absl::OkStatus();
+                          }));
+  EXPECT_EQ(text, archives_.at("web").documents[43].text);
+  EXPECT_EQ(id, "large");
+
+  int piece_count = 0;
+  EXPECT_THAT(client_->ReadStream("web", DocumentKey::Id("large"), on_document,
+                                  [&](uint64_t, ByteView) {
+                                    ++piece_count;
+                                    return absl::UnavailableError("enough");
+                                  }),
+              FailsWith(absl::StatusCode::kUnavailable, "enough"));
+  EXPECT_EQ(piece_count, 1);
+}
+
+TEST_F(ClientTest, StreamsEmptyTargetsWithoutAPiece) {
+  EXPECT_EQ(*ReadText(DocumentKey::Id("doc/00")), "");
+  const auto never = [](uint64_t, ByteView) {
+    return absl::InternalError("a piece of nothing");
+  };
+  const auto any = [](const v1::Document&) { return absl::OkStatus(); };
+  QUIRE_EXPECT_OK(client_->ReadStream("web", ByteSpan{3, 0}, any, never));
+  QUIRE_EXPECT_OK(
+      client_->ReadStream("web", DocumentKey::Id("doc/00"), any, never));
+}
+
+TEST_F(ClientTest, ScansAllAndParts) {
+  EXPECT_EQ(*ScanText("web", {}), web_text_);
+  EXPECT_EQ(*ScanText("empty", {}), "");
+  EXPECT_EQ(
+      *ScanText("web", {.offset = 777, .size_bytes = {}, .resume_token = {}}),
+      web_text_.substr(777));
+  EXPECT_EQ(
+      *ScanText("web", {.offset = 777, .size_bytes = 3333, .resume_token = {}}),
+      web_text_.substr(777, 3333));
+  EXPECT_EQ(
+      *ScanText("web", {.offset = 7, .size_bytes = 0, .resume_token = {}}), "");
+  EXPECT_THAT(ScanText("web", {.offset = web_text_.size() + 1,
+                               .size_bytes = {},
+                               .resume_token = {}}),
+              HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(ScanText("nowhere", {}), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, GoesOnWithAScanByToken) {
+  std::string text;
+  std::string token;
+  EXPECT_THAT(
+      client_->Scan("web", {},
+                    [&](const ScanPiece& piece) {
+                      text.append(AsText(piece.data).data(), piece.data.size());
+                      token = std::string(piece.resume_token);
+                      return text.size() < 5000 ? absl::OkStatus()
+                                                : absl::AbortedError("pause");
+                    }),
+      HasCode(absl::StatusCode::kAborted));
+  ScanOptions options;
+  options.resume_token = token;
+  QUIRE_ASSERT_OK(client_->Scan("web", options, [&](const ScanPiece& piece) {
+    EXPECT_EQ(piece.offset, text.size());
+    text.append(AsText(piece.data).data(), piece.data.size());
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(text, web_text_);
+  options.size_bytes = 10;
+  EXPECT_THAT(ScanText("web", options),
+              HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(ClientTest, ListsDocumentsPageByPage) {
+  DocumentLister all = client_->ListDocuments("web", "");
+  size_t count = 0;
+  std::string last_id;
+  for (;;) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, all.Next());
+    if (!document.has_value()) {
+      break;
+    }
+    EXPECT_LE(last_id, document->id());
+    last_id = document->id();
+    ++count;
+  }
+  EXPECT_EQ(count, 44u);
+  EXPECT_EQ(server_->CallCount("ListDocuments"), 5);
+  EXPECT_FALSE(all.Next()->has_value());
+
+  DocumentLister tens = client_->ListDocuments("web", "doc/1");
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ((*tens.Next())->id(), absl::StrCat("doc/1", i));
+  }
+  EXPECT_FALSE(tens.Next()->has_value());
+
+  DocumentLister none = client_->ListDocuments("nowhere", "");
+  EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, FetchesADictionary) {
+  std::string text;
+  QUIRE_ASSERT_OK(client_->GetDictionary(
+      "hash-of-web", [&](uint64_t offset, ByteView data) {
+        EXPECT_EQ(offset, text.size());
+        text.append(AsText(data).data(), data.size());
+        return absl::OkStatus();
+      }));
+  EXPECT_EQ(text, archives_.at("web").dictionary);
+  EXPECT_THAT(client_->GetDictionary(
+                  "other", [](uint64_t, ByteView) { return absl::OkStatus(); }),
+              HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, SpeaksOverAUnixSocket) {
+  FakeSettings settings;
+  settings.listen = absl::StrCat("unix:", ::testing::TempDir(),
+                                 "quire_client_test_", getpid(), ".sock");
+  StartServer(settings);
+  EXPECT_EQ(*ReadText(DocumentKey::Id("doc/17")),
+            archives_.at("web").documents[17].text);
+  EXPECT_EQ(*ScanText("web", {}), web_text_);
+}
+
+}  // namespace
+}  // namespace quire

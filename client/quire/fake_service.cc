@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/fake_service.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include "proto/error_details.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+
+namespace quire {
+namespace {
+
+grpc::Status Fail(grpc::StatusCode code, v1::ErrorReason reason,
+                  const std::string& message,
+                  std::optional<absl::Duration> retry_delay = {}) {
+  ErrorDetails details;
+  details.reason = v1::ErrorReason_Name(reason);
+  details.retry_delay = retry_delay;
+  return grpc::Status(code, message,
+                      SerializeErrorDetails(static_cast<absl::StatusCode>(code),
+                                            message, details));
+}
+
+grpc::Status PastEnd() {
+  return Fail(grpc::OUT_OF_RANGE, v1::RANGE_PAST_END,
+              "the range ends past the end");
+}
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+v1::ByteRange MakeRange(uint64_t offset, uint64_t size_bytes) {
+  v1::ByteRange range;
+  range.set_offset(offset);
+  range.set_size_bytes(size_bytes);
+  return range;
+}
+
+}  // namespace
+
+FakeServer::Service::Service(FakeSettings settings,
+                             std::map<std::string, FakeArchive> archives)
+    : settings_(std::move(settings)) {
+  for (auto& [name, archive] : archives) {
+    Held& held = archives_[name];
+    for (const FakeDocument& fake : archive.documents) {
+      v1::Document document;
+      document.set_ordinal(held.documents.size());
+      document.set_id(fake.id);
+      *document.mutable_range() = MakeRange(held.text.size(), fake.text.size());
+      if (fake.capture_time_ms.has_value()) {
+        document.set_capture_time_ms(*fake.capture_time_ms);
+      }
+      if (fake.media_type.has_value()) {
+        document.set_media_type(*fake.media_type);
+      }
+      held.documents.push_back(document);
+      held.text += fake.text;
+    }
+    held.dictionary = archive.dictionary;
+    held.description.set_name(name);
+    held.description.set_uuid(absl::StrCat("uuid-of-", name));
+    held.description.set_size_bytes(held.text.size());
+    held.description.set_stored_size_bytes(held.text.size() / 4);
+    held.description.set_document_count(held.documents.size());
+    held.description.set_block_size_bytes(65536);
+    held.description.set_codec("copy");
+    if (!held.dictionary.empty()) {
+      held.description.set_dictionary_hash(absl::StrCat("hash-of-", name));
+      held.description.set_dictionary_size_bytes(held.dictionary.size());
+    }
+  }
+}
+
+void FakeServer::Service::SetFaults(const FakeFaults& faults) {
+  MutexLock lock(&mutex_);
+  faults_ = faults;
+}
+
+void FakeServer::Service::Release() {
+  {
+    MutexLock lock(&mutex_);
+    released_ = true;
+  }
+  released_changed_.NotifyAll();
+}
+
+int FakeServer::Service::CallCount(const std::string& method) const {
+  MutexLock lock(&mutex_);
+  const auto found = call_counts_.find(method);
+  return found == call_counts_.end() ? 0 : found->second;
+}
+
+int FakeServer::Service::LargestBatchMessage() const {
+  MutexLock lock(&mutex_);
+  return largest_batch_message_;
+}
+
+grpc::Status FakeServer::Service::Enter(const char* method) {
+  {
+    MutexLock lock(&mutex_);
+    ++call_counts_[method];
+    if (absl::string_view(method) == "ListArchives" && !faults_.with_listing) {
+      return grpc::Status::OK;
+    }
+  }
+  if (Due(&FakeFaults::unavailable_calls)) {
+    return Fail(grpc::UNAVAILABLE, v1::DRAINING, "the server drains");
+  }
+  if (Due(&FakeFaults::busy_calls)) {
+    return Fail(grpc::RESOURCE_EXHAUSTED, v1::SERVER_BUSY, "busy",
+                absl::Seconds(2));
+  }
+  if (Due(&FakeFaults::stalled_calls)) {
+    MutexLock lock(&mutex_);
+    while (!released_) {
+      released_changed_.Wait(&mutex_);
+    }
+  }
+  return grpc::Status::OK;
+}
+
+bool FakeServer::Service::Due(int FakeFaults::*fault) {
+  MutexLock lock(&mutex_);
+  int& count = faults_.*fault;
+  if (count == 0) {
+    return false;
+  }
+  if (count > 0) {
+    --count;
+  }
+  return true;
+}
+
+FakeServer::Service::StreamFate FakeServer::Service::FateAfter(
+    int message_count) {
+  {
+    MutexLock lock(&mutex_);
+    if (message_count != faults_.messages_before_break) {
+      return StreamFate::kGoOn;
+    }
+  }
+  if (Due(&FakeFaults::broken_streams)) {
+    return StreamFate::kBreak;
+  }
+  return Due(&FakeFaults::early_ends) ? StreamFate::kEnd : StreamFate::kGoOn;
+}
+
+const FakeServer::Service::Held* FakeServer::Service::Find(
+    const std::string& archive) const {
+  const auto found = archives_.find(archive);
+  return found == archives_.end() ? nullptr : &found->second;
+}
+
+FakeServer::Service::Resolved FakeServer::Service::ResolveRange(
+    const Held& archive, const v1::ByteRange& range) {
+  if (range.offset() > archive.text.size() ||
+      range.size_bytes() > archive.text.size() - range.offset()) {
+    return {PastEnd()};
+  }
+  return {grpc::Status::OK, &archive, range, nullptr};
+}
+
+FakeServer::Service::Resolved FakeServer::Service::ResolveDocument(
+    const Held& archive, const v1::DocumentName& name) {
+  const v1::Document* found = nullptr;
+  if (name.name_case() == v1::DocumentName::kOrdinal) {
+    if (name.ordinal() < archive.documents.size()) {
+      found = &archive.documents[name.ordinal()];
+    }
+  } else {
+    uint64_t occurrence = 0;
+    for (const v1::Document& document : archive.documents) {
+      if (document.id() == name.id()) {
+        if (!name.has_occurrence() || name.occurrence() == occurrence) {
+          found = &document;
+        }
+        ++occurrence;
+      }
+    }
+  }
+  if (found == nullptr) {
+    return {Fail(grpc::NOT_FOUND, v1::DOCUMENT_NOT_FOUND, "no such document")};
+  }
+  v1::ByteRange range = found->range();
+  if (name.has_range()) {
+    if (name.range().offset() > range.size_bytes() ||
+        name.range().size_bytes() >
+            range.size_bytes() - name.range().offset()) {
+      return {PastEnd()};
+    }
+    range = MakeRange(range.offset() + name.range().offset(),
+                      name.range().size_bytes());
+  }
+  return {grpc::Status::OK, &archive, range, found};
+}
+
+FakeServer::Service::Resolved FakeServer::Service::Resolve(
+    const std::string& archive, const v1::ByteRange* range,
+    const v1::DocumentName* document) const {
+  const Held* held = Find(archive);
+  if (held == nullptr) {
+    return {Fail(grpc::NOT_FOUND, v1::ARCHIVE_NOT_FOUND,
+                 absl::StrCat("no archive '", archive, "'"))};
+  }
+  if (range != nullptr) {
+    return ResolveRange(*held, *range);
+  }
+  if (document != nullptr) {
+    return ResolveDocument(*held, *document);
+  }
+  return {Fail(grpc::INVALID_ARGUMENT, v1::MALFORMED_REQUEST, "no target")};
+}
+
+template <typename Answer>
+void FakeServer::Service::Fill(const Resolved& resolved, Answer& answer) {
+  answer.set_data(resolved.archive->text.substr(resolved.range.offset(),
+                                                resolved.range.size_bytes()));
+  *answer.mutable_range() = resolved.range;
+  answer.set_encoding(v1::WIRE_ENCODING_IDENTITY);
+  answer.set_checksum(Checksum64(AsBytes(View(answer.data()))));
+  if (Due(&FakeFaults::wrong_checksums)) {
+    answer.set_checksum(answer.checksum() ^ 1);
+  }
+  if (Due(&FakeFaults::wrong_ranges)) {
+    answer.mutable_range()->set_offset(resolved.range.offset() + 1);
+  }
+  if constexpr (requires { answer.mutable_document(); }) {
+    if (resolved.document != nullptr) {
+      *answer.mutable_document() = *resolved.document;
+      if (Due(&FakeFaults::wrong_documents)) {
+        answer.mutable_document()->set_ordinal(resolved.document->ordinal() +
+                                               1);
+        answer.mutable_document()->set_id("another");
+      }
+    }
+  }
+}
+
+template void FakeServer::Service::Fill(const Resolved&, v1::ReadResponse&);
+template void FakeServer::Service::Fill(const Resolved&,
+                                        v1::ReadStreamResponse&);
+template void FakeServer::Service::Fill(const Resolved&, v1::BatchResult&);
+template void FakeServer::Service::Fill(const Resolved&, v1::ScanResponse&);
+
+v1::Limits FakeServer::Service::Limits() const {
+  v1::Limits limits;
+  limits.set_read_size_bytes_max(settings_.read_size_bytes_max);
+  limits.set_chunk_size_bytes_max(settings_.chunk_size_bytes_max);
+  limits.set_batch_message_items_max(settings_.batch_message_items_max);
+  limits.set_batch_pending_items_max(settings_.batch_window_items);
+  limits.set_in_flight_size_bytes_max(uint64_t{1} << 30);
+  limits.set_client_in_flight_size_bytes_max(uint64_t{1} << 30);
+  limits.set_page_size_max(settings_.page_size_max);
+  limits.set_document_id_size_bytes_max(65536);
+  return limits;
+}
+
+grpc::Status FakeServer::Service::ListArchives(
+    grpc::ServerContext* /*context*/, const v1::ListArchivesRequest* request,
+    v1::ListArchivesResponse* response) {
+  const grpc::Status entered = Enter("ListArchives");
+  if (!entered.ok()) {
+    return entered;
+  }
+  *response->mutable_limits() = Limits();
+  const uint32_t page_size =
+      std::min(request->has_page_size() ? request->page_size() : 1000,
+               settings_.page_size_max);
+  auto next = archives_.lower_bound(request->page_token());
+  while (next != archives_.end() &&
+         static_cast<uint32_t>(response->archives_size()) < page_size) {
+    *response->add_archives() = next->second.description;
+    ++next;
+  }
+  if (next != archives_.end()) {
+    response->set_next_page_token(next->first);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Service::GetArchive(
+    grpc::ServerContext* /*context*/, const v1::GetArchiveRequest* request,
+    v1::GetArchiveResponse* response) {
+  const grpc::Status entered = Enter("GetArchive");
+  if (!entered.ok()) {
+    return entered;
+  }
+  const Held* held = Find(request->archive());
+  if (held == nullptr) {
+    return Fail(grpc::NOT_FOUND, v1::ARCHIVE_NOT_FOUND,
+                absl::StrCat("no archive '", request->archive(), "'"));
+  }
+  *response->mutable_archive() = held->description;
+  *response->mutable_limits() = Limits();
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Service::Read(grpc::ServerContext* /*context*/,
+                                       const v1::ReadRequest* request,
+                                       v1::ReadResponse* response) {
+  const grpc::Status entered = Enter("Read");
+  if (!entered.ok()) {
+    return entered;
+  }
+  const Resolved resolved = ResolveTarget(request->archive(), *request);
+  if (!resolved.status.ok()) {
+    return resolved.status;
+  }
+  if (resolved.range.size_bytes() > settings_.read_size_bytes_max) {
+    return Fail(grpc::RESOURCE_EXHAUSTED, v1::LIMIT_EXCEEDED,
+                "too large for Read");
+  }
+  Fill(resolved, *response);
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Service::ListDocuments(
+    grpc::ServerContext* /*context*/, const v1::ListDocumentsRequest* request,
+    v1::ListDocumentsResponse* response) {
+  const grpc::Status entered = Enter("ListDocuments");
+  if (!entered.ok()) {
+    return entered;
+  }
+  const Held* held = Find(request->archive());
+  if (held == nullptr) {
+    return Fail(grpc::NOT_FOUND, v1::ARCHIVE_NOT_FOUND, "no such archive");
+  }
+  std::vector<const v1::Document*> matches;
+  for (const v1::Document& document : held->documents) {
+    if (document.id().compare(0, request->prefix().size(), request->prefix()) ==
+        0) {
+      matches.push_back(&document);
+    }
+  }
+  std::stable_sort(matches.begin(), matches.end(),
+                   [](const v1::Document* a, const v1::Document* b) {
+                     return a->id() < b->id();
+                   });
+  size_t next = 0;
+  if (request->has_page_token() &&
+      !absl::SimpleAtoi(request->page_token(), &next)) {
+    return Fail(grpc::INVALID_ARGUMENT, v1::MALFORMED_REQUEST, "page_token");
+  }
+  const size_t end =
+      std::min<size_t>(matches.size(), next + settings_.page_size_max);
+  for (; next < end; ++next) {
+    *response->add_documents() = *matches[next];
+  }
+  if (next < matches.size()) {
+    response->set_next_page_token(absl::StrCat(next));
+  }
+  return grpc::Status::OK;
+}
+
+}  // namespace quire

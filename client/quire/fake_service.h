@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The service of FakeServer; internal to it.
+#ifndef QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_
+#define QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "grpcpp/server_context.h"
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "client/quire/fake_server.h"
+#include "codecs/base/mutex.h"
+
+namespace quire {
+
+class FakeServer::Service final : public v1::Archive::Service {
+ public:
+  Service(FakeSettings settings, std::map<std::string, FakeArchive> archives);
+
+  void SetFaults(const FakeFaults& faults);
+  void Release();
+  int CallCount(const std::string& method) const;
+  int LargestBatchMessage() const;
+
+  grpc::Status ListArchives(grpc::ServerContext* context,
+                            const v1::ListArchivesRequest* request,
+                            v1::ListArchivesResponse* response) override;
+  grpc::Status GetArchive(grpc::ServerContext* context,
+                          const v1::GetArchiveRequest* request,
+                          v1::GetArchiveResponse* response) override;
+  grpc::Status Read(grpc::ServerContext* context,
+                    const v1::ReadRequest* request,
+                    v1::ReadResponse* response) override;
+  grpc::Status ReadStream(
+      grpc::ServerContext* context, const v1::ReadRequest* request,
+      grpc::ServerWriter<v1::ReadStreamResponse>* writer) override;
+  grpc::Status BatchRead(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::BatchReadResponse, v1::BatchReadRequest>*
+          stream) override;
+  grpc::Status Scan(grpc::ServerContext* context,
+                    const v1::ScanRequest* request,
+                    grpc::ServerWriter<v1::ScanResponse>* writer) override;
+  grpc::Status ListDocuments(grpc::ServerContext* context,
+                             const v1::ListDocumentsRequest* request,
+                             v1::ListDocumentsResponse* response) override;
+  grpc::Status GetDictionary(
+      grpc::ServerContext* context, const v1::GetDictionaryRequest* request,
+      grpc::ServerWriter<v1::GetDictionaryResponse>* writer) override;
+
+ private:
+  // An archive as it is served.
+  struct Held {
+    std::string text;
+    std::vector<v1::Document> documents;
+    std::string dictionary;
+    v1::ArchiveDescription description;
+  };
+
+  // What a request asks for, or why it cannot be had.
+  struct Resolved {
+    grpc::Status status;
+    const Held* archive = nullptr;
+    v1::ByteRange range = {};
+    const v1::Document* document = nullptr;
+  };
+
+  // Counts the call and does what faults say before it begins.
+  grpc::Status Enter(const char* method) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether this fault is due now; if so, once less from now on.
+  bool Due(int FakeFaults::*fault) ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK to go on with a stream that has sent so many messages, or how it ends.
+  enum class StreamFate { kGoOn, kBreak, kEnd };
+  StreamFate FateAfter(int message_count) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Held* Find(const std::string& archive) const;
+
+  // Of `request`, a ReadRequest or a BatchItem.
+  template <typename Request>
+  Resolved ResolveTarget(const std::string& archive,
+                         const Request& request) const {
+    return Resolve(archive, request.has_range() ? &request.range() : nullptr,
+                   request.has_document() ? &request.document() : nullptr);
+  }
+
+  Resolved Resolve(const std::string& archive, const v1::ByteRange* range,
+                   const v1::DocumentName* document) const;
+  static Resolved ResolveRange(const Held& archive, const v1::ByteRange& range);
+  static Resolved ResolveDocument(const Held& archive,
+                                  const v1::DocumentName& name);
+  // Fills in range, document, checksum and data of any kind of answer.
+  template <typename Answer>
+  void Fill(const Resolved& resolved, Answer& answer);
+  v1::Limits Limits() const;
+  v1::BatchResult AnswerItem(const std::string& archive,
+                             const v1::BatchItem& item);
+
+  const FakeSettings settings_;
+  std::map<std::string, Held> archives_;
+  mutable Mutex mutex_;
+  CondVar released_changed_;
+  FakeFaults faults_ ABSL_GUARDED_BY(mutex_);
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, int> call_counts_ ABSL_GUARDED_BY(mutex_);
+  int largest_batch_message_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/read_target.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kShownIdSizeBytesMax = 200;
+
+std::string DescribeSpan(const ByteSpan& span) {
+  return absl::StrCat(span.size_bytes, " bytes at offset ", span.offset);
+}
+
+}  // namespace
+
+std::string DescribeTarget(const ReadTarget& target) {
+  if (const auto* span = std::get_if<ByteSpan>(&target)) {
+    return DescribeSpan(*span);
+  }
+  const auto& key = std::get<DocumentKey>(target);
+  std::string text;
+  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
+    text = absl::StrCat("document number ", *ordinal);
+  } else {
+    const auto& id = std::get<std::string>(key.name);
+    text =
+        absl::StrCat("document '",
+                     absl::Utf8SafeCEscape(absl::string_view(
+                         id.data(), std::min(id.size(), kShownIdSizeBytesMax))),
+                     id.size() > kShownIdSizeBytesMax ? "..." : "", "'");
+    if (key.occurrence.has_value()) {
+      absl::StrAppend(&text, ", occurrence ", *key.occurrence);
+    }
+  }
+  if (key.part.has_value()) {
+    absl::StrAppend(&text, ", ", DescribeSpan(*key.part));
+  }
+  return text;
+}
+
+v1::ByteRange ToProto(const ByteSpan& span) {
+  v1::ByteRange range;
+  range.set_offset(span.offset);
+  range.set_size_bytes(span.size_bytes);
+  return range;
+}
+
+v1::DocumentName ToProto(const DocumentKey& key) {
+  v1::DocumentName name;
+  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
+    name.set_ordinal(*ordinal);
+  } else {
+    name.set_id(std::get<std::string>(key.name));
+    if (key.occurrence.has_value()) {
+      name.set_occurrence(*key.occurrence);
+    }
+  }
+  if (key.part.has_value()) {
+    *name.mutable_range() = ToProto(*key.part);
+  }
+  return name;
+}
+
+v1::ReadRequest MakeReadRequest(absl::string_view archive,
+                                const ReadTarget& target) {
+  v1::ReadRequest request;
+  request.set_archive(std::string(archive));
+  SetTarget(target, request);
+  request.add_accepted_encodings(v1::WIRE_ENCODING_IDENTITY);
+  return request;
+}
+
+}  // namespace quire
