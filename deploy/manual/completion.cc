@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "deploy/manual/manual.h"
+#include "deploy/manual/option_tree.h"
+
+namespace quire {
+namespace {
+
+std::string Join(const std::vector<std::string>& words,
+                 const std::string& separator) {
+  std::string joined;
+  for (const std::string& word : words) {
+    joined += (joined.empty() ? "" : separator) + word;
+  }
+  return joined;
+}
+
+// "_quire" for "quire"; dashes are no part of a function's name.
+std::string FunctionName(const std::string& program) {
+  std::string name = "_" + program;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+std::vector<std::string> Names(const std::vector<CommandView>& commands) {
+  std::vector<std::string> names;
+  for (const CommandView& command : commands) {
+    names.push_back(command.name);
+  }
+  return names;
+}
+
+// Texts inside single quotes: the quote itself leaves them for a moment.
+std::string Quote(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+// --- bash
+
+// One line of "case $verb:$previous" for each option that takes a value.
+void AppendBashValues(const CommandView& command, const std::string& verb,
+                      std::string& script) {
+  for (const OptionView& option : command.options) {
+    if (option.value_name.empty()) {
+      continue;
+    }
+    std::vector<std::string> patterns;
+    for (const std::string& name : option.names) {
+      patterns.push_back("'" + verb + ":" + name + "'");
+    }
+    script +=
+        "    " + Join(patterns, "|") + ") COMPREPLY=($(compgen " +
+        (option.values.empty() ? std::string("-f")
+                               : "-W '" + Join(option.values, " ") + "'") +
+        " -- \"$current\")); return ;;\n";
+  }
+}
+
+// One line of "case $verb": what may come next.
+void AppendBashWords(const CommandView& command, const std::string& verb,
+                     std::string& script) {
+  std::vector<std::string> options;
+  std::vector<std::string> words = Names(command.subcommands);
+  for (const OptionView& option : command.options) {
+    options.insert(options.end(), option.names.begin(), option.names.end());
+  }
+  for (const OptionView& positional : command.positionals) {
+    words.insert(words.end(), positional.values.begin(),
+                 positional.values.end());
+  }
+  script += "    '" + verb + "') options='" + Join(options, " ") + "' words='" +
+            Join(words, " ") + "' ;;\n";
+}
+
+std::string RenderBash(const CommandView& program) {
+  const std::string function = FunctionName(program.name);
+  std::vector<std::string> with_value;
+  for (const OptionView& option : program.options) {
+    if (!option.value_name.empty()) {
+      with_value.insert(with_value.end(), option.names.begin(),
+                        option.names.end());
+    }
+  }
+  std::string script = "# bash completion of " + program.name +
+                       "; source it, or install it in\n"
+                       "# /usr/share/bash-completion/completions/\n" +
+                       function + R"(() {
+  local current=${COMP_WORDS[COMP_CWORD]}
+  local previous=${COMP_WORDS[COMP_CWORD-1]}
+  local verb= options= words= i
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    case ${COMP_WORDS[i]} in
+)";
+  if (!with_value.empty()) {
+    script += "      " + Join(with_value, "|") + ") ((++i)) ;;\n";
+  }
+  script +=
+      "      -*) ;;\n      *) verb=${COMP_WORDS[i]}; break ;;\n"
+      "    esac\n  done\n  case $verb:$previous in\n";
+  AppendBashValues(program, "", script);
+  for (const CommandView& command : program.subcommands) {
+    AppendBashValues(command, command.name, script);
+  }
+  script += "  esac\n  case $verb in\n";
+  AppendBashWords(program, "", script);
+  for (const CommandView& command : program.subcommands) {
+    AppendBashWords(command, command.name, script);
+  }
+  script += R"(  esac
+  if [[ $current == -* ]]; then
+    COMPREPLY=($(compgen -W "$options" -- "$current"))
+  elif [[ -n $words ]]; then
+    COMPREPLY=($(compgen -W "$words" -- "$current"))
+  else
+    COMPREPLY=($(compgen -f -- "$current"))
+  fi
+}
+complete -o filenames -F )" +
+            function + " " + program.name + "\n";
+  return script;
+}
+
+// --- zsh
+
+// Text inside a specification of _arguments or _describe.
+std::string ZshText(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') {
+      escaped += '\\';
+    }
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string ZshAction(const OptionView& option) {
+  return option.values.empty() ? "_files"
+                               : "(" + Join(option.values, " ") + ")";
+}
+
+void AppendZshSpecs(const CommandView& command, const std::string& indent,
+                    std::string& script) {
+  for (const OptionView& option : command.options) {
+    const std::string value =
+        option.value_name.empty()
+            ? ""
+            : ":" + ZshText(option.value_name) + ":" + ZshAction(option);
+    for (const std::string& name : option.names) {
+      script += " \\\n" + indent +
+                Quote("(" + Join(option.names, " ") + ")" + name + "[" +
+                      ZshText(option.text) + "]" + value);
+    }
+  }
+  for (const OptionView& positional : command.positionals) {
+    const bool repeats = positional.positional.find("...") != std::string::npos;
+    script +=
+        " \\\n" + indent +
+        Quote(std::string(repeats ? "*" : "") + ":" +
+              ZshText(positional.positional) + ":" + ZshAction(positional));
+  }
+}
+
+std::string RenderZsh(const CommandView& program) {
+  const std::string function = FunctionName(program.name);
+  std::string script = "#compdef " + program.name + "\n" + function +
+                       "() {\n  local line state\n  _arguments -C";
+  AppendZshSpecs(program, "    ", script);
+  if (program.subcommands.empty()) {
+    return script + "\n}\n" + function + " \"$@\"\n";
+  }
+  script +=
+      " \\\n    '1: :->verb' \\\n    '*:: :->rest'\n"
+      "  case $state in\n  verb)\n    local -a verbs=(";
+  for (const CommandView& command : program.subcommands) {
+    script += "\n      " + Quote(command.name + ":" + ZshText(command.text));
+  }
+  script +=
+      "\n    )\n    _describe verb verbs ;;\n  rest)\n"
+      "    case $line[1] in\n";
+  for (const CommandView& command : program.subcommands) {
+    script += "    " + command.name + ")\n      _arguments";
+    AppendZshSpecs(command, "        ", script);
+    script += " ;;\n";
+  }
+  return script + "    esac ;;\n  esac\n}\n" + function + " \"$@\"\n";
+}
+
+// --- fish
+
+void AppendFishOptions(const CommandView& command, const std::string& prefix,
+                       std::string& script) {
+  for (const OptionView& option : command.options) {
+    script += prefix;
+    for (const std::string& name : option.names) {
+      script += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2)
+                                              : " -s " + name.substr(1);
+    }
+    if (!option.value_name.empty()) {
+      script += option.values.empty()
+                    ? " -r -F"
+                    : " -x -a " + Quote(Join(option.values, " "));
+    }
+    script += " -d " + Quote(option.text) + "\n";
+  }
+  for (const OptionView& positional : command.positionals) {
+    if (!positional.values.empty()) {
+      script += prefix + " -f -a " + Quote(Join(positional.values, " ")) + "\n";
+    }
+  }
+}
+
+std::string RenderFish(const CommandView& program) {
+  const std::string complete = "complete -c " + program.name;
+  std::string script = "# fish completion of " + program.name + "\n";
+  AppendFishOptions(program,
+                    program.subcommands.empty()
+                        ? complete
+                        : complete + " -n __fish_use_subcommand",
+                    script);
+  for (const CommandView& command : program.subcommands) {
+    script += complete + " -n __fish_use_subcommand -f -a " + command.name +
+              " -d " + Quote(command.text) + "\n";
+    AppendFishOptions(
+        command,
+        complete + " -n '__fish_seen_subcommand_from " + command.name + "'",
+        script);
+  }
+  return script;
+}
+
+}  // namespace
+
+std::string RenderCompletion(const CLI::App& app, Shell shell) {
+  const CommandView program = ViewCommand(app);
+  switch (shell) {
+    case Shell::kBash:
+      return RenderBash(program);
+    case Shell::kZsh:
+      return RenderZsh(program);
+    case Shell::kFish:
+      return RenderFish(program);
+  }
+  return "";
+}
+
+}  // namespace quire

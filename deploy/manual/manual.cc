@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/manual/manual.h"
+
+#include <algorithm>
+#include <string>
+
+namespace quire {
+namespace {
+
+void AppendHelpList(const std::string& title,
+                    const std::vector<ManualEntry>& entries,
+                    std::string& footer) {
+  if (entries.empty()) {
+    return;
+  }
+  size_t width = 0;
+  for (const ManualEntry& entry : entries) {
+    width = std::max(width, entry.term.size());
+  }
+  footer += title + ":\n";
+  for (const ManualEntry& entry : entries) {
+    footer += "  " + entry.term +
+              std::string(width - entry.term.size() + 2, ' ') + entry.text +
+              "\n";
+  }
+}
+
+// Examples may be long: what they do goes on a line of its own.
+void AppendHelpExamples(const std::vector<ManualEntry>& examples,
+                        std::string& footer) {
+  if (examples.empty()) {
+    return;
+  }
+  footer += "Examples:\n";
+  for (const ManualEntry& example : examples) {
+    footer += "  # " + example.text + "\n  " + example.term + "\n";
+  }
+}
+
+}  // namespace
+
+void AttachManual(CLI::App& app, const Manual& manual) {
+  std::string footer;
+  AppendHelpList("Exit codes", manual.exit_codes, footer);
+  AppendHelpList("Environment", manual.environment, footer);
+  AppendHelpExamples(manual.examples, footer);
+  if (!footer.empty()) {
+    footer.pop_back();  // CLI11 ends it itself.
+  }
+  app.footer(footer);
+  app.set_version_flag("--version", app.get_name() + " " + manual.version,
+                       "Print the version and exit");
+  // App::exit() prints what CallForVersion carries to standard output, as it
+  // is, and gives exit code 0.
+  app.add_flag_callback("--man",
+                        [&app, manual] {
+                          std::string page = RenderManPage(app, manual);
+                          page.pop_back();  // exit() ends the line itself.
+                          throw CLI::CallForVersion(page, 0);
+                        })
+      ->trigger_on_parse()
+      ->group("");
+  app.add_option_function<std::string>(
+         "--completion",
+         [&app](const std::string& shell) {
+           const Shell kind = shell == "bash"  ? Shell::kBash
+                              : shell == "zsh" ? Shell::kZsh
+                                               : Shell::kFish;
+           std::string script = RenderCompletion(app, kind);
+           script.pop_back();
+           throw CLI::CallForVersion(script, 0);
+         })
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->trigger_on_parse()
+      ->group("");
+}
+
+}  // namespace quire

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "deploy/manual/option_tree.h"
+
+#include <sstream>
+
+namespace quire {
+namespace {
+
+// CLI::IsMember tells its set in the type name: "TEXT:{bash,zsh,fish}".
+std::vector<std::string> FixedValues(const std::string& type_name) {
+  const size_t open = type_name.find('{');
+  const size_t close = type_name.rfind('}');
+  std::vector<std::string> values;
+  if (open == std::string::npos || close == std::string::npos || close < open) {
+    return values;
+  }
+  std::istringstream in(type_name.substr(open + 1, close - open - 1));
+  for (std::string value; std::getline(in, value, ',');) {
+    values.push_back(value);
+  }
+  return values;
+}
+
+OptionView ViewOption(const CLI::Option& option) {
+  OptionView view;
+  for (const std::string& name : option.get_lnames()) {
+    view.names.push_back("--" + name);
+  }
+  for (const std::string& name : option.get_snames()) {
+    view.names.push_back("-" + name);
+  }
+  view.text = option.get_description();
+  if (option.nonpositional() && option.get_items_expected_max() == 0) {
+    return view;
+  }
+  view.default_value = option.get_default_str();
+  const std::string type_name = option.get_type_name();
+  view.values = FixedValues(type_name);
+  view.value_name = type_name.substr(0, type_name.find(':'));
+  if (!view.values.empty()) {
+    view.value_name.clear();
+    for (const std::string& value : view.values) {
+      view.value_name += (view.value_name.empty() ? "" : "|") + value;
+    }
+  }
+  if (option.get_positional()) {
+    const bool repeats =
+        option.get_items_expected_max() > 1 && option.get_expected_max() > 1;
+    view.positional = option.get_name(true) + (repeats ? "..." : "");
+    if (!option.get_required()) {
+      view.positional = "[" + view.positional + "]";
+    }
+  }
+  return view;
+}
+
+}  // namespace
+
+CommandView ViewCommand(const CLI::App& app) {
+  CommandView view;
+  view.name = app.get_name();
+  view.text = app.get_description();
+  view.needs_subcommand = app.get_require_subcommand_min() > 0;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) {
+      continue;
+    }
+    if (option->get_positional()) {
+      view.positionals.push_back(ViewOption(*option));
+    } else {
+      view.options.push_back(ViewOption(*option));
+    }
+  }
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    if (!sub->get_group().empty()) {
+      view.subcommands.push_back(ViewCommand(*sub));
+    }
+  }
+  return view;
+}
+
+}  // namespace quire
