@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -70,9 +72,13 @@ struct BlockFetch {
 };
 
 struct BlockStoreOptions {
-  // Affects memory. The cache holds at most this much decoded text.
+  // Affects memory. The cache holds at most this much: decoded text, each block
+  // rounded up to whole pages, and what is kept about it. 0: no cache.
   uint64_t cache_size_bytes = uint64_t{256} << 20;
-  // Device reads and decoded blocks that are neither cached nor handed out yet.
+  // Device reads and decoded blocks that are neither cached nor handed out yet,
+  // and the pages that are kept for the next of them. A block that needs more
+  // is still read, alone. Not in either bound: blocks that callers hold on to
+  // after the cache let go of them, and about 300 bytes for each fetch pending.
   uint64_t buffers_size_bytes_max = uint64_t{64} << 20;
   // Fetches that may wait; past it Fetch() fails with ResourceExhausted.
   uint32_t pending_fetches_max = 1 << 17;
@@ -89,6 +95,7 @@ struct BlockStoreOptions {
 
 // Monotonous counters and current levels, for metrics.
 struct BlockStoreStats {
+  // Each Lookup() that found its block and each Fetch() counts once.
   uint64_t cache_hits = 0;
   uint64_t cache_misses = 0;
   uint64_t cache_evictions = 0;
@@ -104,6 +111,8 @@ struct BlockStoreStats {
   // Checksum or codec failures.
   uint64_t decode_failures = 0;
   uint64_t cancelled_fetches = 0;
+  // Of all device requests together, from Fetch() until their read was started.
+  uint64_t queue_wait_us = 0;
   // Levels: fetches not yet at the device, and reads at the device.
   uint64_t queued_fetches = 0;
   uint64_t device_reads_in_flight = 0;
@@ -125,21 +134,40 @@ class BlockStore {
       const BlockStoreOptions& options);
 
   // Ends all fetches (with Cancelled where they were still queued), then joins
-  // its threads.
+  // its threads. Blocks that were handed out stay valid.
+  // REQUIRES: no other call runs, and this is not called by a `done`.
   virtual ~BlockStore() = default;
 
   // The block if it is in the cache, else null. Counts as a hit or as nothing:
-  // the Fetch() that follows counts the miss. Never blocks on I/O.
+  // the Fetch() that follows counts the miss. Never blocks on I/O. Marks the
+  // block as in demand: scans call Fetch() alone, which does not.
   virtual BlockPtr Lookup(const BlockKey& key) = 0;
 
   // Gets a block. `done` is called exactly once, on a thread of the decode pool
   // or, where the block is cached or the fetch is refused, on this one before
   // Fetch() returns. It must not block. No lock is held while it runs.
   // Fetches of one block that overlap in time share one read and one decoding.
+  // Returns the fetch's id, or 0 if `done` has run already.
   // Errors, through `done`: DataLoss (from the decoder, or the file ends
-  // early), Unavailable (device error), ResourceExhausted (queue full),
-  // Cancelled.
+  // early), Unavailable (device error), ResourceExhausted (queue full, or no
+  // memory), Cancelled, InvalidArgument (empty extent or no decoder).
   virtual FetchId Fetch(BlockFetch fetch, Done done) = 0;
+
+  // Fetch() for each, in one step: neighbours that are asked for together are
+  // read together even where the device idles. Returns the ids in their order.
+  struct FetchItem {
+    BlockFetch fetch;
+    Done done;
+  };
+
+  virtual std::vector<FetchId> FetchAll(std::vector<FetchItem> items) {
+    std::vector<FetchId> ids;
+    ids.reserve(items.size());
+    for (FetchItem& item : items) {
+      ids.push_back(Fetch(std::move(item.fetch), std::move(item.done)));
+    }
+    return ids;
+  }
 
   // Withdraws a fetch: if its read has not started, `done` gets Cancelled (on
   // this thread, before Cancel() returns) and no I/O takes place on its behalf.
@@ -148,6 +176,11 @@ class BlockStore {
 
   // "io_uring" or "pread".
   virtual std::string engine_name() const = 0;
+
+  // Why the engine is not io_uring although the options left that open; empty
+  // otherwise. For the log.
+  virtual std::string engine_note() const { return ""; }
+
   virtual BlockStoreStats Stats() const = 0;
 };
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/block_cache.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/hash/hash.h"
+
+#include "server/storage/block_cache_shard.h"
+
+namespace quire {
+namespace {
+
+// Below this a shard holds too few blocks to choose among.
+constexpr uint64_t kShardSizeBytesMin = uint64_t{4} << 20;
+
+}  // namespace
+
+BlockCache::BlockCache(const Options& options)
+    : capacity_size_bytes_(options.capacity_size_bytes), hash_(options.hash) {
+  const uint64_t shard_count = std::bit_floor(
+      std::clamp<uint64_t>(capacity_size_bytes_ / kShardSizeBytesMin, 1,
+                           std::max(options.shards_max, 1U)));
+  for (uint64_t i = 0; i < shard_count; ++i) {
+    shards_.push_back(
+        std::make_unique<Shard>(capacity_size_bytes_ / shard_count, hash_));
+  }
+}
+
+BlockCache::~BlockCache() = default;
+
+uint64_t BlockCache::HashKey(const BlockKey& key) {
+  return absl::Hash<BlockKey>{}(key);
+}
+
+BlockCache::Shard& BlockCache::ShardOf(uint64_t hash) const {
+  // Bits that neither the hash tables nor the ghosts look at first.
+  return *shards_[(hash >> 48) & (shards_.size() - 1)];
+}
+
+BlockCache::BlockPtr BlockCache::Find(const BlockKey& key, Use use) {
+  return ShardOf(hash_(key)).Find(key, use);
+}
+
+void BlockCache::Insert(const BlockKey& key, BlockPtr block,
+                        uint64_t charge_bytes, Use use) {
+  const uint64_t hash = hash_(key);
+  ShardOf(hash).Insert(key, hash, std::move(block),
+                       charge_bytes + kEntryOverheadBytes, use);
+}
+
+BlockCache::Stats BlockCache::GetStats() const {
+  Stats stats;
+  for (const auto& shard : shards_) {
+    shard->AddTo(stats);
+  }
+  return stats;
+}
+
+}  // namespace quire

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// One shard of the block cache; see block_cache.h for the policy.
+#ifndef QUIRE_SERVER_STORAGE_BLOCK_CACHE_SHARD_H_
+#define QUIRE_SERVER_STORAGE_BLOCK_CACHE_SHARD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+
+#include "codecs/base/mutex.h"
+#include "server/storage/block_cache.h"
+
+namespace quire {
+
+// Remembers the hashes of blocks that left probation unwanted: direct-mapped,
+// each slot with the last hash that fell into it. A collision mistakes a new
+// block for a returning one, which costs nothing but a little scan resistance.
+// Thread-compatible.
+class GhostTable {
+ public:
+  explicit GhostTable(size_t slot_count) : slots_(slot_count) {}
+
+  void Add(uint64_t hash);
+  // True, and forgets it, if the hash was among the last `age_max` added.
+  bool Take(uint64_t hash, uint64_t age_max);
+
+  static constexpr size_t kSlotSizeBytes = 8;
+
+ private:
+  struct Slot {
+    uint32_t tag = 0;
+    // Of the addition, from 1; 0: empty.
+    uint32_t number = 0;
+  };
+
+  Slot* SlotOf(uint64_t hash);
+
+  std::vector<Slot> slots_;
+  uint32_t last_number_ = 0;
+};
+
+// Thread-safe.
+class BlockCache::Shard {
+ public:
+  Shard(uint64_t capacity_size_bytes, Hash hash);
+
+  BlockPtr Find(const BlockKey& key, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
+              uint64_t charge_bytes, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddTo(Stats& stats) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    BlockKey key;
+    uint64_t hash = 0;
+    BlockPtr block;
+    uint64_t charge_bytes = 0;
+    // Uses since it entered its queue, up to kUsesMax.
+    uint8_t uses = 0;
+    bool from_scan = false;
+  };
+
+  // Front: in last. Back: out next.
+  using Queue = std::list<Entry>;
+  // Evicted blocks, to be destroyed after the lock is gone.
+  using Evicted = absl::InlinedVector<BlockPtr, 8>;
+
+  struct KeyHash {
+    Hash hash;
+
+    size_t operator()(const BlockKey& key) const { return hash(key); }
+  };
+
+  void EvictOne(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool EvictFromProbation(Evicted& evicted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EvictFromMain(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes its last entry out of probation's accounts.
+  void LeaveProbation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Queue& queue, Evicted& evicted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t capacity_size_bytes_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<BlockKey, Queue::iterator, KeyHash> index_
+      ABSL_GUARDED_BY(mutex_);
+  // Those of scans are all at the back.
+  Queue probation_ ABSL_GUARDED_BY(mutex_);
+  Queue main_ ABSL_GUARDED_BY(mutex_);
+  GhostTable ghosts_ ABSL_GUARDED_BY(mutex_);
+  uint64_t probation_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t scan_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t evictions_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_BLOCK_CACHE_SHARD_H_

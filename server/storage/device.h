@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What extents are read from: asynchronous positional reads of open files.
+#ifndef QUIRE_SERVER_STORAGE_DEVICE_H_
+#define QUIRE_SERVER_STORAGE_DEVICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/positions.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// One read. The device fills `buffer`, whose size says how much to read; buffer
+// and file stay valid until the read's result has been delivered.
+struct DeviceRead {
+  // Names the read in its result; chosen by the caller.
+  uint64_t id = 0;
+  int fd = -1;
+  FileOffset offset;
+  // Any address and size today. The buffer pool hands out whole pages, which is
+  // what O_DIRECT will ask for.
+  MutableByteView buffer;
+};
+
+struct DeviceResult {
+  uint64_t id = 0;
+  // The first so many bytes of the buffer are as in the file, whatever the
+  // status says: blocks that lie before the fault can still be served.
+  size_t size_bytes = 0;
+  // Errors: DataLoss     the file ends before the read does.
+  //         Unavailable  the operating system reports an error; named.
+  absl::Status status;
+};
+
+// Thread-safe.
+class Device {
+ public:
+  // Gets results, several at a time where several came together, on a thread of
+  // the device. May call Submit(). Must not block: the device stands still.
+  using Done = std::function<void(std::span<DeviceResult>)>;
+
+  // Delivers the results of all reads in flight, also of those that `done`
+  // submits meanwhile, then joins the threads.
+  // REQUIRES: no Submit() runs but from `done`; not called by `done`.
+  virtual ~Device() = default;
+
+  // Starts the reads, in this order as far as the device has one. Does not wait
+  // for I/O. Each read gets exactly one result, never before Submit() was
+  // called but perhaps before it returns. The device queues what is more than
+  // its depth: bounding the number in flight is the caller's business.
+  // REQUIRES: no buffer is empty.
+  virtual void Submit(std::span<const DeviceRead> reads) = 0;
+
+  // "io_uring" or "pread".
+  virtual std::string name() const = 0;
+};
+
+struct OpenedDevice {
+  std::unique_ptr<Device> device;
+  // Why io_uring was passed over; empty if it was not.
+  std::string note;
+};
+
+// Makes a device that delivers to the given function; how a store is put on
+// something other than the engines below (a modelled disk, a faulty one).
+using DeviceFactory = std::function<absl::StatusOr<OpenedDevice>(Device::Done)>;
+
+// Opens the engine, or for kAuto the first that works here: containers and
+// hardened kernels often forbid io_uring. `depth`: reads at work at once.
+// Errors: FailedPrecondition  the engine asked for does not work here; says why
+//                             and what to do.
+//         InvalidArgument     depth is 0 or over kDeviceDepthMax.
+absl::StatusOr<OpenedDevice> OpenDevice(BlockStoreOptions::Engine engine,
+                                        uint32_t depth, Device::Done done);
+
+inline constexpr uint32_t kDeviceDepthMax = 4096;
+
+// For engines: the status of a read that failed with `error` (an errno), and of
+// one that met the end of the file.
+absl::Status DeviceErrorStatus(const DeviceRead& read, int error);
+absl::Status EndOfFileStatus(const DeviceRead& read, size_t size_bytes);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_DEVICE_H_

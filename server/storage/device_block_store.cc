@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/device_block_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/storage/elevator_scheduler.h"
+
+namespace quire {
+namespace {
+
+absl::Status CheckFetch(const BlockFetch& fetch) {
+  const Extent& extent = fetch.extent;
+  if (extent.size_bytes == 0 || fetch.decoder == nullptr ||
+      extent.offset.value >
+          static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) -
+              extent.size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no block can be read from ", extent.size_bytes,
+                     " bytes at offset ", extent.offset.value,
+                     fetch.decoder == nullptr ? " without decoder" : ""));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+DeviceBlockStore::DeviceBlockStore(const BlockStoreOptions& options)
+    : options_(options),
+      reservable_size_bytes_(options.buffers_size_bytes_max -
+                             options.buffers_size_bytes_max / 8),
+      buffers_(BufferPool::Create(options.buffers_size_bytes_max / 8)),
+      cache_({.capacity_size_bytes = options.cache_size_bytes}),
+      scheduler_(std::make_unique<ElevatorScheduler>(ElevatorScheduler::Options{
+          .pending_requests_max = options.pending_fetches_max,
+          .buffer_memory_size_bytes = &BufferPool::MemorySizeBytes})) {}
+
+absl::StatusOr<std::unique_ptr<BlockStore>> DeviceBlockStore::Create(
+    const BlockStoreOptions& options, const DeviceFactory& open_device) {
+  if (options.pending_fetches_max == 0 || options.device_depth == 0) {
+    return absl::InvalidArgumentError(
+        "the block store's depth and number of pending fetches must be at "
+        "least 1");
+  }
+  auto store = std::unique_ptr<DeviceBlockStore>(new DeviceBlockStore(options));
+  QUIRE_ASSIGN_OR_RETURN(store->decode_pool_,
+                         DecodePool::Create(options.decode_threads));
+  QUIRE_ASSIGN_OR_RETURN(
+      OpenedDevice opened,
+      open_device([s = store.get()](std::span<DeviceResult> results) {
+        s->OnReadsDone(results);
+      }));
+  store->device_ = std::move(opened.device);
+  store->engine_note_ = std::move(opened.note);
+  return store;
+}
+
+DeviceBlockStore::~DeviceBlockStore() {
+  std::vector<std::unique_ptr<Flight>> cancelled;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    for (const auto& [request_id, flight] : queued_) {
+      scheduler_->Cancel(request_id);
+      for (const Waiter& waiter : flight->waiters) {
+        fetches_.erase(waiter.id);
+      }
+      stats_.cancelled_fetches += flight->waiters.size();
+      const auto it = flights_.find(flight->fetch.key);
+      cancelled.push_back(std::move(it->second));
+      flights_.erase(it);
+    }
+    queued_.clear();
+    stats_.queued_fetches = 0;
+  }
+  for (const auto& flight : cancelled) {
+    for (Waiter& waiter : flight->waiters) {
+      waiter.done(absl::CancelledError("the block store is shutting down"));
+    }
+  }
+  cancelled.clear();
+  {
+    MutexLock lock(&mutex_);
+    while (!readings_.empty()) {
+      readings_ended_.Wait(&mutex_);
+    }
+  }
+  // The device first: its thread feeds the decode pool.
+  device_.reset();
+  decode_pool_.reset();
+}
+
+BlockStore::BlockPtr DeviceBlockStore::Lookup(const BlockKey& key) {
+  return cache_.Find(key, BlockCache::Use::kDemand);
+}
+
+BlockStore::FetchId DeviceBlockStore::Fetch(BlockFetch fetch, Done done) {
+  absl::StatusOr<BlockPtr> result =
+      cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
+  FetchId id = 0;
+  if (*result == nullptr) {
+    Readings readings;
+    {
+      MutexLock lock(&mutex_);
+      id = Begin(fetch, done, result);
+      readings = Plan();
+    }
+    Start(readings);
+  }
+  if (id == 0) {
+    done(std::move(result));
+  }
+  return id;
+}
+
+std::vector<BlockStore::FetchId> DeviceBlockStore::FetchAll(
+    std::vector<FetchItem> items) {
+  std::vector<FetchId> ids(items.size(), 0);
+  std::vector<absl::StatusOr<BlockPtr>> results;
+  results.reserve(items.size());
+  for (const FetchItem& item : items) {
+    results.emplace_back(
+        cache_.Find(item.fetch.key, BlockCache::UseOf(item.fetch.fetch_class)));
+  }
+  Readings readings;
+  {
+    MutexLock lock(&mutex_);
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (*results[i] == nullptr) {
+        ids[i] = Begin(items[i].fetch, items[i].done, results[i]);
+      }
+    }
+    readings = Plan();
+  }
+  Start(readings);
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (ids[i] == 0) {
+      items[i].done(std::move(results[i]));
+    }
+  }
+  return ids;
+}
+
+BlockStore::FetchId DeviceBlockStore::Begin(BlockFetch& fetch, Done& done,
+                                            absl::StatusOr<BlockPtr>& result) {
+  const auto it = flights_.find(fetch.key);
+  if (it == flights_.end()) {
+    // A flight may have ended since the caller looked; it fills the cache
+    // before it goes.
+    BlockPtr cached =
+        cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
+    if (cached != nullptr) {
+      result = std::move(cached);
+      return 0;
+    }
+  }
+  ++stats_.cache_misses;
+  if (stopping_) {
+    result = absl::CancelledError("the block store is shutting down");
+    return 0;
+  }
+  if (fetches_.size() >= options_.pending_fetches_max) {
+    result = absl::ResourceExhaustedError(
+        absl::StrCat("the block store is busy: ", fetches_.size(),
+                     " fetches wait; try again later"));
+    return 0;
+  }
+  const FetchId id = next_id_;
+  if (it != flights_.end()) {
+    ++stats_.joined_fetches;
+    Join(*it->second, id, fetch.fetch_class, done);
+  } else {
+    absl::Status status = CheckFetch(fetch);
+    if (status.ok()) {
+      status = scheduler_->Push(
+          Now(), {.id = id,
+                  .address = {fetch.extent.fd, fetch.extent.offset},
+                  .size_bytes = fetch.extent.size_bytes,
+                  .memory_size_bytes =
+                      BufferPool::MemorySizeBytes(fetch.raw_size_bytes),
+                  .fetch_class = fetch.fetch_class});
+    }
+    if (!status.ok()) {
+      result = std::move(status);
+      return 0;
+    }
+    auto flight = std::make_unique<Flight>();
+    flight->fetch = std::move(fetch);
+    flight->request_id = id;
+    queued_.emplace(id, flight.get());
+    Join(*flight, id, flight->fetch.fetch_class, done);
+    flights_.emplace(flight->fetch.key, std::move(flight));
+  }
+  ++next_id_;
+  return id;
+}
+
+void DeviceBlockStore::Join(Flight& flight, FetchId id, FetchClass fetch_class,
+                            Done& done) {
+  flight.waiters.push_back({id, std::move(done)});
+  fetches_.emplace(id, &flight);
+  if (!flight.reading) {
+    ++stats_.queued_fetches;
+  }
+  if (fetch_class < flight.fetch.fetch_class) {
+    flight.fetch.fetch_class = fetch_class;
+    if (!flight.reading) {
+      scheduler_->Promote(flight.request_id, fetch_class);
+    }
+  }
+}
+
+void DeviceBlockStore::Cancel(FetchId id) {
+  Done done;
+  std::unique_ptr<Flight> abandoned;
+  {
+    MutexLock lock(&mutex_);
+    const auto fetch = fetches_.find(id);
+    if (fetch == fetches_.end() || fetch->second->reading) {
+      return;
+    }
+    Flight& flight = *fetch->second;
+    fetches_.erase(fetch);
+    const auto waiter =
+        std::find_if(flight.waiters.begin(), flight.waiters.end(),
+                     [id](const Waiter& w) { return w.id == id; });
+    done = std::move(waiter->done);
+    flight.waiters.erase(waiter);
+    --stats_.queued_fetches;
+    ++stats_.cancelled_fetches;
+    if (flight.waiters.empty()) {
+      scheduler_->Cancel(flight.request_id);
+      queued_.erase(flight.request_id);
+      const auto it = flights_.find(flight.fetch.key);
+      abandoned = std::move(it->second);
+      flights_.erase(it);
+    }
+  }
+  done(absl::CancelledError("the fetch was cancelled"));
+}
+
+BlockStoreStats DeviceBlockStore::Stats() const {
+  const BlockCache::Stats cache = cache_.GetStats();
+  MutexLock lock(&mutex_);
+  BlockStoreStats stats = stats_;
+  stats.cache_hits = cache.hits;
+  stats.cache_evictions = cache.evictions;
+  stats.cache_size_bytes = cache.size_bytes;
+  stats.cache_blocks = cache.blocks;
+  stats.device_reads_in_flight = scheduler_->reads_in_flight();
+  stats.buffers_size_bytes = reserved_size_bytes_;
+  return stats;
+}
+
+}  // namespace quire

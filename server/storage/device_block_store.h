@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_STORAGE_DEVICE_BLOCK_STORE_H_
+#define QUIRE_SERVER_STORAGE_DEVICE_BLOCK_STORE_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+#include "server/storage/block_cache.h"
+#include "server/storage/block_store.h"
+#include "server/storage/buffer_pool.h"
+#include "server/storage/decode_pool.h"
+#include "server/storage/device.h"
+#include "server/storage/scheduler.h"
+
+namespace quire {
+
+// The block store over any device. The way of a block that is not cached:
+//
+//   Fetch()         a Flight, joined by later fetches of the block; the
+//                   scheduler queues its request
+//   Plan()          the scheduler joins requests into a Reading, whose memory
+//   is
+//                   reserved; Start() hands it to the device
+//   OnReadsDone()   device thread: cuts the Reading into blocks; plans again
+//   Finish()        decode pool: decodes, caches, ends the Flight; plans again
+//
+// One mutex guards the bookkeeping of the miss path; the cached path takes only
+// its shard's. Neither is held across I/O, decoding, callbacks or the
+// destruction of anything of the caller's.
+// Thread-safe.
+class DeviceBlockStore final : public BlockStore {
+ public:
+  // Errors: those of `open_device`; InvalidArgument  an option is out of range.
+  static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
+      const BlockStoreOptions& options, const DeviceFactory& open_device);
+  ~DeviceBlockStore() override;
+
+  BlockPtr Lookup(const BlockKey& key) override;
+  FetchId Fetch(BlockFetch fetch, Done done) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<FetchId> FetchAll(std::vector<FetchItem> items) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel(FetchId id) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::string engine_name() const override { return device_->name(); }
+
+  std::string engine_note() const override { return engine_note_; }
+
+  BlockStoreStats Stats() const override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Waiter {
+    FetchId id = 0;
+    Done done;
+  };
+
+  // A block on its way. `fetch` is that of the first to ask and does not change
+  // except for its class; that and the rest are guarded by mutex_.
+  struct Flight {
+    BlockFetch fetch;
+    uint64_t request_id = 0;
+    bool reading = false;
+    absl::InlinedVector<Waiter, 1> waiters;
+  };
+
+  // A read at the device, until its last block is decoded.
+  struct Reading {
+    uint64_t id = 0;
+    DeviceAddress address;
+    uint32_t size_bytes = 0;
+    uint64_t buffer_memory_size_bytes = 0;
+    Buffer buffer;
+    std::vector<Flight*> flights;
+    // Flights [done_count, operation_end) are in the operation at the device;
+    // guarded by mutex_.
+    size_t done_count = 0;
+    size_t operation_end = 0;
+    // Flights that still need the buffer.
+    std::atomic<size_t> flights_left = 0;
+  };
+
+  using ReadingPtr = std::shared_ptr<Reading>;
+  using Readings = absl::InlinedVector<ReadingPtr, 1>;
+
+  explicit DeviceBlockStore(const BlockStoreOptions& options);
+
+  static SchedulerTime Now() {
+    return std::chrono::steady_clock::now().time_since_epoch();
+  }
+
+  // Begins or joins a flight. Returns 0 and sets `result` if the fetch has
+  // ended at once.
+  FetchId Begin(BlockFetch& fetch, Done& done, absl::StatusOr<BlockPtr>& result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Join(Flight& flight, FetchId id, FetchClass fetch_class, Done& done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // What the device is to read now; the caller passes it to Start() after the
+  // lock is gone.
+  Readings Plan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Start(const Readings& readings) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void OnReadsDone(std::span<DeviceResult> results) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Turns what a device operation gave into tasks. Returns false if the rest of
+  // the reading goes to the device again, block by block.
+  bool TakeResult(const ReadingPtr& reading, const DeviceResult& result,
+                  std::vector<DecodePool::Task>& tasks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The operation that the reading's fields describe.
+  static DeviceRead OperationOf(Reading& reading);
+  absl::StatusOr<BlockPtr> Decode(const Reading& reading, const Flight& flight);
+  // Ends a flight of the reading; `status` is the device's.
+  void Finish(Reading& reading, Flight& flight, const absl::Status& status,
+              BlockCache::Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const BlockStoreOptions options_;
+  // Of buffers_size_bytes_max, what reads may reserve; the rest may idle in the
+  // pool.
+  const uint64_t reservable_size_bytes_;
+  const std::shared_ptr<BufferPool> buffers_;
+  BlockCache cache_;
+  std::string engine_note_;
+
+  mutable Mutex mutex_;
+  CondVar readings_ended_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  FetchId next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::unique_ptr<Scheduler> scheduler_ ABSL_PT_GUARDED_BY(mutex_);
+  absl::flat_hash_map<BlockKey, std::unique_ptr<Flight>> flights_
+      ABSL_GUARDED_BY(mutex_);
+  // All fetches that have not ended, and the flights that still queue by their
+  // request.
+  absl::flat_hash_map<FetchId, Flight*> fetches_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, Flight*> queued_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, ReadingPtr> readings_ ABSL_GUARDED_BY(mutex_);
+  uint64_t reserved_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The cache counts the rest.
+  BlockStoreStats stats_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<DecodePool> decode_pool_;
+  std::unique_ptr<Device> device_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_DEVICE_BLOCK_STORE_H_

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The second half of DeviceBlockStore: from the scheduler to the end of a
+// flight.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/storage/device_block_store.h"
+
+namespace quire {
+namespace {
+
+class PooledBlock final : public DecodedBlock {
+ public:
+  explicit PooledBlock(Buffer buffer) : buffer_(std::move(buffer)) {}
+
+  ByteView bytes() const override { return buffer_.bytes(); }
+
+ private:
+  const Buffer buffer_;
+};
+
+absl::Status NoMemory(uint64_t size_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no memory for a block buffer of ", size_bytes, " bytes"));
+}
+
+// Where in the reading's buffer the block begins.
+uint64_t StartOf(const BlockFetch& fetch, const DeviceAddress& reading) {
+  return fetch.extent.offset.value - reading.offset.value;
+}
+
+absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
+  return absl::Status(
+      status.code(),
+      absl::StrCat("segment ", block.segment_index, ", block ",
+                   block.block_index, ": ", std::string(status.message())));
+}
+
+}  // namespace
+
+DeviceBlockStore::Readings DeviceBlockStore::Plan() {
+  Readings readings;
+  const size_t in_flight = scheduler_->reads_in_flight();
+  if (queued_.empty() || in_flight >= options_.device_depth) {
+    return readings;
+  }
+  const DispatchLimits limits{
+      .reads_max = static_cast<uint32_t>(options_.device_depth - in_flight),
+      .memory_size_bytes_max =
+          reservable_size_bytes_ -
+          std::min(reservable_size_bytes_, reserved_size_bytes_),
+      .at_least_one = reserved_size_bytes_ == 0};
+  for (ScheduledRead& read : scheduler_->Dispatch(Now(), limits)) {
+    auto reading = std::make_shared<Reading>();
+    reading->id = read.id;
+    reading->address = read.address;
+    reading->size_bytes = read.size_bytes;
+    reading->buffer_memory_size_bytes =
+        BufferPool::MemorySizeBytes(read.size_bytes);
+    reading->operation_end = read.request_ids.size();
+    reading->flights_left = read.request_ids.size();
+    for (const uint64_t request_id : read.request_ids) {
+      const auto it = queued_.find(request_id);
+      Flight* flight = it->second;
+      queued_.erase(it);
+      flight->reading = true;
+      stats_.queued_fetches -= flight->waiters.size();
+      reading->flights.push_back(flight);
+    }
+    reserved_size_bytes_ += read.memory_size_bytes;
+    stats_.queue_wait_us += static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(read.waited)
+            .count());
+    readings_.emplace(reading->id, reading);
+    readings.push_back(std::move(reading));
+  }
+  return readings;
+}
+
+void DeviceBlockStore::Start(const Readings& readings) {
+  if (readings.empty()) {
+    return;
+  }
+  absl::InlinedVector<DeviceRead, 1> operations;
+  std::vector<DeviceResult> failed;
+  for (const ReadingPtr& reading : readings) {
+    reading->buffer = buffers_->Allocate(reading->size_bytes);
+    if (reading->buffer) {
+      operations.push_back({.id = reading->id,
+                            .fd = reading->address.fd,
+                            .offset = reading->address.offset,
+                            .buffer = reading->buffer.bytes()});
+    } else {
+      failed.push_back({.id = reading->id,
+                        .size_bytes = 0,
+                        .status = NoMemory(reading->size_bytes)});
+    }
+  }
+  if (!operations.empty()) {
+    device_->Submit({operations.data(), operations.size()});
+  }
+  if (!failed.empty()) {
+    // Not from here: what is planned next may fail as well, and so on.
+    std::vector<DecodePool::Task> tasks;
+    tasks.push_back([this, failed]() mutable {
+      OnReadsDone({failed.data(), failed.size()});
+    });
+    decode_pool_->Add(tasks);
+  }
+}
+
+DeviceRead DeviceBlockStore::OperationOf(Reading& reading) {
+  const BlockFetch& fetch = reading.flights[reading.done_count]->fetch;
+  return {.id = reading.id,
+          .fd = reading.address.fd,
+          .offset = fetch.extent.offset,
+          .buffer = reading.buffer.bytes().subspan(
+              StartOf(fetch, reading.address), fetch.extent.size_bytes)};
+}
+
+void DeviceBlockStore::OnReadsDone(std::span<DeviceResult> results) {
+  std::vector<DecodePool::Task> tasks;
+  std::vector<DeviceRead> repeats;
+  Readings readings;
+  {
+    MutexLock lock(&mutex_);
+    for (const DeviceResult& result : results) {
+      const auto it = readings_.find(result.id);
+      // Without memory for its buffer it never came to the device.
+      if (!absl::IsResourceExhausted(result.status)) {
+        ++stats_.device_reads;
+        stats_.device_read_bytes += result.size_bytes;
+        stats_.device_errors += result.status.ok() ? 0 : 1;
+      }
+      if (TakeResult(it->second, result, tasks)) {
+        scheduler_->Complete(Now(), result.id);
+        readings_.erase(it);
+      } else {
+        repeats.push_back(OperationOf(*it->second));
+      }
+    }
+    if (stopping_ && readings_.empty()) {
+      readings_ended_.NotifyAll();
+    }
+    readings = Plan();
+  }
+  if (!repeats.empty()) {
+    device_->Submit(repeats);
+  }
+  Start(readings);
+  decode_pool_->Add(tasks);
+}
+
+bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
+                                  const DeviceResult& result,
+                                  std::vector<DecodePool::Task>& tasks) {
+  const size_t operation_start = reading->done_count;
+  const bool alone = reading->operation_end - operation_start == 1;
+  // The first operation covers the whole reading, later ones a block each.
+  const uint64_t start =
+      StartOf(reading->flights[operation_start]->fetch, reading->address);
+  for (size_t& i = reading->done_count; i < reading->operation_end; ++i) {
+    Flight* flight = reading->flights[i];
+    const BlockFetch& fetch = flight->fetch;
+    absl::Status status;
+    if (StartOf(fetch, reading->address) - start + fetch.extent.size_bytes >
+        result.size_bytes) {
+      // An error of the device may be one sector's: find out whose.
+      if (!alone && absl::IsUnavailable(result.status)) {
+        reading->operation_end = i + 1;
+        return false;
+      }
+      status = WithBlock(result.status, fetch.key.block);
+    }
+    tasks.push_back([this, reading, flight, status = std::move(status),
+                     use = BlockCache::UseOf(fetch.fetch_class)] {
+      Finish(*reading, *flight, status, use);
+    });
+  }
+  if (reading->done_count < reading->flights.size()) {
+    reading->operation_end = reading->done_count + 1;
+    return false;
+  }
+  return true;
+}
+
+absl::StatusOr<BlockStore::BlockPtr> DeviceBlockStore::Decode(
+    const Reading& reading, const Flight& flight) {
+  const BlockFetch& fetch = flight.fetch;
+  Buffer raw = buffers_->Allocate(fetch.raw_size_bytes);
+  if (!raw) {
+    return NoMemory(fetch.raw_size_bytes);
+  }
+  QUIRE_RETURN_IF_ERROR(fetch.decoder->Decode(
+      fetch.key.block,
+      reading.buffer.bytes().subspan(StartOf(fetch, reading.address),
+                                     fetch.extent.size_bytes),
+      raw.bytes()));
+  return std::make_shared<PooledBlock>(std::move(raw));
+}
+
+void DeviceBlockStore::Finish(Reading& reading, Flight& flight,
+                              const absl::Status& status, BlockCache::Use use) {
+  const absl::StatusOr<BlockPtr> result =
+      status.ok() ? Decode(reading, flight) : absl::StatusOr<BlockPtr>(status);
+  const uint64_t raw_size_bytes = flight.fetch.raw_size_bytes;
+  uint64_t freed_size_bytes = BufferPool::MemorySizeBytes(raw_size_bytes);
+  if (result.ok()) {
+    cache_.Insert(flight.fetch.key, *result, freed_size_bytes, use);
+  }
+  // Memory is free before it is accounted for as free.
+  if (reading.flights_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    reading.buffer = Buffer();
+    freed_size_bytes += reading.buffer_memory_size_bytes;
+  }
+  std::unique_ptr<Flight> ended;
+  Readings readings;
+  {
+    MutexLock lock(&mutex_);
+    const auto it = flights_.find(flight.fetch.key);
+    ended = std::move(it->second);
+    flights_.erase(it);
+    for (const Waiter& waiter : ended->waiters) {
+      fetches_.erase(waiter.id);
+    }
+    if (result.ok()) {
+      ++stats_.blocks_decoded;
+      stats_.decoded_bytes += raw_size_bytes;
+    } else if (status.ok()) {
+      ++stats_.decode_failures;
+    }
+    reserved_size_bytes_ -= freed_size_bytes;
+    readings = Plan();
+  }
+  Start(readings);
+  for (Waiter& waiter : ended->waiters) {
+    waiter.done(result);
+  }
+}
+
+}  // namespace quire

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/io_uring_device.h"
+
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// User data of the read of the eventfd; all others are slot indexes.
+constexpr uint64_t kWakeupUserData = ~uint64_t{0};
+// A read that the kernel refuses for the moment so often in a row has failed.
+constexpr uint32_t kAttemptsMax = 64;
+// One operation's length is 32 bits and the kernel caps it below 2 GiB anyway.
+constexpr size_t kOperationSizeBytesMax = size_t{1} << 30;
+
+// Reads out of the page cache interrupt no one when they complete; before
+// Linux 5.19 the flag is unknown.
+constexpr unsigned kPreferredFlags = IORING_SETUP_COOP_TASKRUN;
+
+absl::Status Unusable(absl::string_view step, int error) {
+  absl::string_view reason = "";
+  switch (error) {
+    case ENOSYS:
+      reason = "this kernel has no io_uring";
+      break;
+    case EPERM:
+    case EACCES:
+      reason =
+          "forbidden by sysctl kernel.io_uring_disabled or by a seccomp "
+          "profile (containers)";
+      break;
+    case ENOMEM:
+      reason = "out of memory, or the limit on locked memory is too low";
+      break;
+    case EMFILE:
+    case ENFILE:
+      reason = "the limit on open files is reached";
+      break;
+    default:
+      reason = "this kernel's io_uring is too old";
+      break;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "io_uring does not work here: ", step, ": ", std::strerror(error), ": ",
+      reason, "; allow it or use the engine pread"));
+}
+
+}  // namespace
+
+IoUringDevice::IoUringDevice(uint32_t depth, Done done)
+    : done_(std::move(done)), depth_(depth), slots_(depth) {
+  free_slots_.reserve(depth);
+  for (uint32_t i = depth; i-- > 0;) {
+    free_slots_.push_back(i);
+  }
+  results_.reserve(depth);
+}
+
+absl::StatusOr<std::unique_ptr<Device>> IoUringDevice::Open(uint32_t depth,
+                                                            Done done) {
+  auto device =
+      std::unique_ptr<IoUringDevice>(new IoUringDevice(depth, std::move(done)));
+  QUIRE_RETURN_IF_ERROR(device->Start());
+  return device;
+}
+
+absl::Status IoUringDevice::Start() {
+  wakeup_fd_ = eventfd(0, EFD_CLOEXEC);
+  if (wakeup_fd_ < 0) {
+    return Unusable("eventfd", errno);
+  }
+  // One entry more, for the read of the eventfd.
+  int result = io_uring_queue_init(depth_ + 1, &ring_, kPreferredFlags);
+  if (result == -EINVAL) {
+    result = io_uring_queue_init(depth_ + 1, &ring_, 0);
+  }
+  if (result < 0) {
+    return Unusable("io_uring_setup", -result);
+  }
+  ring_ready_ = true;
+  QUIRE_RETURN_IF_ERROR(ProbeRead());
+  try {
+    thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start a thread for io_uring: ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IoUringDevice::ProbeRead() {
+  // Something to read at once, so that a ring that works answers at once.
+  if (eventfd_write(wakeup_fd_, 1) != 0) {
+    return Unusable("eventfd_write", errno);
+  }
+  EnqueueWakeup();
+  const int submitted = io_uring_submit_and_wait(&ring_, 1);
+  if (submitted < 0) {
+    return Unusable("io_uring_enter", -submitted);
+  }
+  io_uring_cqe* completion = nullptr;
+  const int peeked = io_uring_peek_cqe(&ring_, &completion);
+  if (peeked != 0) {
+    return Unusable("waiting for a first read", -peeked);
+  }
+  const int result = completion->res;
+  io_uring_cqe_seen(&ring_, completion);
+  wakeup_armed_ = false;
+  if (result != static_cast<int>(sizeof(wakeup_count_))) {
+    return Unusable("a first read", result < 0 ? -result : EINVAL);
+  }
+  return absl::OkStatus();
+}
+
+IoUringDevice::~IoUringDevice() {
+  if (thread_.joinable()) {
+    {
+      MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    eventfd_write(wakeup_fd_, 1);
+    thread_.join();
+  }
+  if (ring_ready_) {
+    io_uring_queue_exit(&ring_);
+  }
+  if (wakeup_fd_ >= 0) {
+    close(wakeup_fd_);
+  }
+}
+
+void IoUringDevice::Submit(std::span<const DeviceRead> reads) {
+  bool wake = false;
+  {
+    MutexLock lock(&mutex_);
+    inbox_.insert(inbox_.end(), reads.begin(), reads.end());
+    wake = std::exchange(waiting_, false);
+  }
+  if (wake) {
+    eventfd_write(wakeup_fd_, 1);
+  }
+}
+
+bool IoUringDevice::TakeInbox() {
+  const bool quiet = backlog_.empty() && free_slots_.size() == depth_;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_ && quiet && inbox_.empty()) {
+      return false;
+    }
+    taken_.swap(inbox_);
+    waiting_ = true;
+  }
+  backlog_.insert(backlog_.end(), taken_.begin(), taken_.end());
+  taken_.clear();
+  return true;
+}
+
+void IoUringDevice::Run() {
+  pthread_setname_np(pthread_self(), "quire-io_uring");
+  while (TakeInbox()) {
+    StartBacklog();
+    if (!wakeup_armed_) {
+      EnqueueWakeup();
+    }
+    // A failure (EINTR, or EAGAIN and EBUSY for want of kernel memory) leaves
+    // the entries where they are; the next turn submits them.
+    io_uring_submit_and_wait(&ring_, 1);
+    {
+      MutexLock lock(&mutex_);
+      waiting_ = false;
+    }
+    ReapCompletions();
+  }
+  // The kernel must not be left with a pointer to wakeup_count_.
+  while (wakeup_armed_) {
+    eventfd_write(wakeup_fd_, 1);
+    io_uring_submit_and_wait(&ring_, 1);
+    ReapCompletions();
+  }
+}
+
+void IoUringDevice::StartBacklog() {
+  while (!backlog_.empty() && !free_slots_.empty()) {
+    const uint32_t slot_index = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[slot_index] = {.read = backlog_.front()};
+    backlog_.pop_front();
+    EnqueueSlot(slot_index);
+  }
+}
+
+void IoUringDevice::ReapCompletions() {
+  results_.clear();
+  io_uring_cqe* completion = nullptr;
+  while (io_uring_peek_cqe(&ring_, &completion) == 0) {
+    const uint64_t user_data = completion->user_data;
+    const int result = completion->res;
+    io_uring_cqe_seen(&ring_, completion);
+    if (user_data == kWakeupUserData) {
+      wakeup_armed_ = false;
+    } else {
+      Complete(static_cast<uint32_t>(user_data), result);
+    }
+  }
+  if (!results_.empty()) {
+    done_(results_);
+  }
+}
+
+void IoUringDevice::Complete(uint32_t slot_index, int result) {
+  Slot& slot = slots_[slot_index];
+  absl::Status status;
+  if (result > 0) {
+    slot.done_bytes += static_cast<size_t>(result);
+    slot.attempts = 0;
+    if (slot.done_bytes < slot.read.buffer.size()) {
+      EnqueueSlot(slot_index);
+      return;
+    }
+  } else if (result == 0) {
+    status = EndOfFileStatus(slot.read, slot.done_bytes);
+  } else if ((result == -EINTR || result == -EAGAIN) &&
+             ++slot.attempts < kAttemptsMax) {
+    EnqueueSlot(slot_index);
+    return;
+  } else {
+    status = DeviceErrorStatus(slot.read, -result);
+  }
+  results_.push_back({.id = slot.read.id,
+                      .size_bytes = slot.done_bytes,
+                      .status = std::move(status)});
+  free_slots_.push_back(slot_index);
+}
+
+void IoUringDevice::EnqueueSlot(uint32_t slot_index) {
+  const Slot& slot = slots_[slot_index];
+  io_uring_sqe* entry = NextEntry();
+  io_uring_prep_read(
+      entry, slot.read.fd, slot.read.buffer.data() + slot.done_bytes,
+      static_cast<unsigned>(std::min(slot.read.buffer.size() - slot.done_bytes,
+                                     kOperationSizeBytesMax)),
+      slot.read.offset.value + slot.done_bytes);
+  io_uring_sqe_set_data64(entry, slot_index);
+}
+
+void IoUringDevice::EnqueueWakeup() {
+  io_uring_sqe* entry = NextEntry();
+  io_uring_prep_read(entry, wakeup_fd_, &wakeup_count_, sizeof(wakeup_count_),
+                     0);
+  io_uring_sqe_set_data64(entry, kWakeupUserData);
+  wakeup_armed_ = true;
+}
+
+io_uring_sqe* IoUringDevice::NextEntry() {
+  io_uring_sqe* entry = io_uring_get_sqe(&ring_);
+  // There are as many entries as slots and one more, and none holds two.
+  if (entry == nullptr) {
+    std::abort();
+  }
+  return entry;
+}
+
+}  // namespace quire

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_STORAGE_IO_URING_DEVICE_H_
+#define QUIRE_SERVER_STORAGE_IO_URING_DEVICE_H_
+
+#include <liburing.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+#include "server/storage/device.h"
+
+namespace quire {
+
+// Reads through one io_uring that one thread owns: it submits, waits and
+// delivers, so neither side of the ring is ever locked. Other threads leave
+// their reads in an inbox and wake it through an eventfd that the ring itself
+// is reading.
+// At most `depth` reads are in the ring, half of what its completion queue
+// holds, so completions cannot overflow.
+// Thread-safe.
+class IoUringDevice : public Device {
+ public:
+  // Sets up the ring and reads once through it, as a check that the kernel and
+  // its policies let us.
+  // Errors: FailedPrecondition  they do not: names the step and says what
+  //                             forbids it and what to do.
+  static absl::StatusOr<std::unique_ptr<Device>> Open(uint32_t depth,
+                                                      Done done);
+  ~IoUringDevice() override;
+
+  void Submit(std::span<const DeviceRead> reads) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::string name() const override { return "io_uring"; }
+
+ private:
+  // A read in the ring; its index is the completion's user data.
+  struct Slot {
+    DeviceRead read;
+    size_t done_bytes = 0;
+    uint32_t attempts = 0;
+  };
+
+  IoUringDevice(uint32_t depth, Done done);
+  absl::Status Start();
+  absl::Status ProbeRead();
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the inbox; false if the thread is to end.
+  bool TakeInbox() ABSL_LOCKS_EXCLUDED(mutex_);
+  void StartBacklog();
+  void ReapCompletions();
+  void Complete(uint32_t slot_index, int result);
+  void EnqueueSlot(uint32_t slot_index);
+  void EnqueueWakeup();
+  io_uring_sqe* NextEntry();
+
+  const Done done_;
+  const uint32_t depth_;
+  int wakeup_fd_ = -1;
+  bool ring_ready_ = false;
+
+  Mutex mutex_;
+  std::vector<DeviceRead> inbox_ ABSL_GUARDED_BY(mutex_);
+  // The thread waits in the kernel, or is about to: wake it.
+  bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // Of the thread alone, once it runs.
+  io_uring ring_;
+  uint64_t wakeup_count_ = 0;
+  bool wakeup_armed_ = false;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_slots_;
+  std::deque<DeviceRead> backlog_;
+  std::vector<DeviceRead> taken_;
+  std::vector<DeviceResult> results_;
+
+  std::thread thread_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_IO_URING_DEVICE_H_
