@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/archive.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <new>
 #include <queue>
 #include <stdexcept>
@@ -14,9 +11,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "server/archive/archive_format.h"
+#include "server/archive/archive_folder.h"
 #include "server/archive/dictionary_file.h"
-#include "server/archive/file_io.h"
 #include "server/archive/manifest.h"
 #include "server/archive/segment_reader.h"
 
@@ -25,41 +21,6 @@ namespace {
 
 // Working memory of a decoder and the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
-
-struct OpenFolder {
-  UniqueFd fd;
-  Manifest manifest;
-  uint64_t manifest_file_size_bytes = 0;
-};
-
-absl::StatusOr<OpenFolder> OpenManifest(const std::string& path) {
-  OpenFolder folder;
-  folder.fd = UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.fd.is_open()) {
-    if (errno == ENOTDIR) {
-      return absl::NotFoundError(absl::StrCat(
-          path, ": is a file; an archive is a folder with a MANIFEST"));
-    }
-    return ErrnoStatus(errno, path, "open");
-  }
-  const std::string file = absl::StrCat(path, "/", kManifestFileName);
-  QUIRE_ASSIGN_OR_RETURN(
-      const UniqueFd fd,
-      OpenForReading(folder.fd.get(), kManifestFileName, file));
-  QUIRE_ASSIGN_OR_RETURN(folder.manifest_file_size_bytes,
-                         FileSizeBytes(fd.get(), file));
-  if (folder.manifest_file_size_bytes > kManifestFileSizeBytesMax) {
-    return absl::DataLossError(absl::StrCat(
-        file, ": is ", folder.manifest_file_size_bytes,
-        " bytes long, expected at most ", kManifestFileSizeBytesMax));
-  }
-  std::string bytes(folder.manifest_file_size_bytes, '\0');
-  QUIRE_RETURN_IF_ERROR(ReadExactly(fd.get(), 0, AsMutableBytes(bytes), file));
-  auto manifest = ParseManifest(AsBytes(bytes));
-  QUIRE_RETURN_IF_ERROR(InFile(file, manifest.status()));
-  folder.manifest = *std::move(manifest);
-  return folder;
-}
 
 class ArchiveImpl final : public Archive {
  public:
@@ -108,7 +69,11 @@ class ArchiveImpl final : public Archive {
 
   absl::Status ReadBlock(BlockAddress block, MutableByteView raw,
                          BlockCodec::Scratch& scratch) const override {
-    return SegmentOf(block).ReadBlock(block.block_index, raw, *codec_, scratch);
+    const SegmentReader& segment = SegmentOf(block);
+    std::vector<uint8_t> frame;
+    QUIRE_RETURN_IF_ERROR(segment.ReadFrame(block.block_index, frame).status());
+    return segment.DecodeCheckedFrame(block.block_index, frame, raw, *codec_,
+                                      scratch);
   }
 
   absl::StatusOr<Document> GetDocument(DocumentOrdinal ordinal) const override;
@@ -134,7 +99,7 @@ class ArchiveImpl final : public Archive {
     Document Describe(uint64_t local_ordinal) const;
   };
 
-  absl::Status Load(const OpenFolder& folder);
+  absl::Status Load(const ArchiveFolder& folder);
 
   const SegmentReader& SegmentOf(BlockAddress block) const {
     return segments_[block.segment_index].reader;
@@ -160,14 +125,14 @@ class ArchiveImpl final : public Archive {
 
 absl::StatusOr<std::shared_ptr<const Archive>> ArchiveImpl::Open(
     const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(const OpenFolder folder, OpenManifest(path));
+  QUIRE_ASSIGN_OR_RETURN(const ArchiveFolder folder, OpenArchiveFolder(path));
   auto archive = std::make_shared<ArchiveImpl>();
   archive->path_ = path;
   QUIRE_RETURN_IF_ERROR(archive->Load(folder));
   return archive;
 }
 
-absl::Status ArchiveImpl::Load(const OpenFolder& folder) {
+absl::Status ArchiveImpl::Load(const ArchiveFolder& folder) {
   const Manifest& manifest = folder.manifest;
   info_ = manifest.Describe(folder.manifest_file_size_bytes);
   if (manifest.dictionary.has_value()) {
@@ -401,7 +366,7 @@ absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
 }
 
 absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(const OpenFolder folder, OpenManifest(path));
+  QUIRE_ASSIGN_OR_RETURN(const ArchiveFolder folder, OpenArchiveFolder(path));
   uint64_t size_bytes = kFixedMemoryBytes;
   if (folder.manifest.dictionary.has_value()) {
     size_bytes += folder.manifest.dictionary->size_bytes;

@@ -11,6 +11,7 @@
 #include "server/archive/dictionary_file.h"
 #include "server/archive/manifest.h"
 #include "server/archive/partial_folder.h"
+#include "server/archive/segment_format.h"
 #include "server/archive/segment_writer.h"
 
 namespace quire {

@@ -31,11 +31,11 @@ struct ArchiveWriterOptions {
 
 // A document to be added. Views are used during the call only.
 struct NewDocument {
-  absl::string_view id;
+  absl::string_view id = {};
   uint64_t size_bytes = 0;
-  std::optional<int64_t> capture_time_ms;
-  absl::string_view record_type;
-  absl::string_view media_type;
+  std::optional<int64_t> capture_time_ms = std::nullopt;
+  absl::string_view record_type = {};
+  absl::string_view media_type = {};
 };
 
 // All files are written to the folder PATH.partial beside the archive, synced,
@@ -52,8 +52,10 @@ class ArchiveWriter {
   // Errors: AlreadyExists       the path exists and is not to be replaced, or
   //                             is something other than an archive.
   //         FailedPrecondition  another writer is at work on this path.
-  //         InvalidArgument     options out of range.
-  //         Unavailable         the file system refuses.
+  //         InvalidArgument     options out of range, or no path to give a new
+  //                             archive.
+  //         NotFound            the folder that is to hold it does not exist.
+  //         PermissionDenied, Unavailable  the file system refuses.
   static absl::StatusOr<std::unique_ptr<ArchiveWriter>> Create(
       const std::string& path, const ArchiveWriterOptions& options,
       std::shared_ptr<const CodecContext> context);
@@ -70,6 +72,8 @@ class ArchiveWriter {
 
   // Adds the next document to the current segment. Its bytes are the next
   // size_bytes of the logical space, and lie wholly in this segment.
+  // Errors: InvalidArgument  over a limit of the format: ids and attributes of
+  //                          65535 bytes, 2^32 - 1 documents in a segment.
   virtual absl::Status AddDocument(const NewDocument& document) = 0;
 
   // Ends the current segment; the next block starts a new one. Documents added
@@ -79,6 +83,8 @@ class ArchiveWriter {
 
   // Ends the last segment, writes the manifest, syncs all, and puts the archive
   // in its place. The writer is of no more use, whatever it returns.
+  // Errors: as all calls before; after one failure, of any call, every call
+  //         returns it again.
   virtual absl::StatusOr<ArchiveInfo> Commit() = 0;
 };
 

@@ -15,10 +15,10 @@
 
 #include "codecs/base/bytes.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_format.h"
 #include "server/archive/elias_fano.h"
 #include "server/archive/id_table.h"
 #include "server/archive/packed_vector.h"
+#include "server/archive/segment_format.h"
 
 namespace quire {
 

@@ -16,8 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-#include "server/archive/archive_format.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/segment_format.h"
 
 namespace quire {
 

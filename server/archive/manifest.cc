@@ -11,6 +11,7 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/manifest.pb.h"
+#include "server/archive/segment_format.h"
 
 namespace quire {
 namespace {
@@ -33,10 +34,6 @@ std::string FormatUuid(const Manifest::Uuid& uuid) {
   return absl::StrCat(digits.substr(0, 8), "-", digits.substr(8, 4), "-",
                       digits.substr(12, 4), "-", digits.substr(16, 4), "-",
                       digits.substr(20));
-}
-
-absl::Status Contradiction(absl::string_view what) {
-  return absl::DataLossError(absl::StrCat(what, "; the file is damaged"));
 }
 
 ManifestSegment FromProto(const pb::Segment& message) {
@@ -85,7 +82,7 @@ absl::Status CheckCodec(const Manifest& manifest) {
                      " is not known to this program: use a newer one"));
   }
   if (codec->needs_dictionary != manifest.dictionary.has_value()) {
-    return Contradiction(absl::StrCat(
+    return Damaged(absl::StrCat(
         "codec ", codec->name,
         codec->needs_dictionary ? " without a" : " with a", " dictionary"));
   }
@@ -94,9 +91,9 @@ absl::Status CheckCodec(const Manifest& manifest) {
 
 absl::Status CheckSegments(const Manifest& manifest) {
   if (manifest.segments.size() > kSegmentCountMax) {
-    return Contradiction(absl::StrCat(manifest.segments.size(),
-                                      " segments, expected at most ",
-                                      kSegmentCountMax));
+    return Damaged(absl::StrCat(manifest.segments.size(),
+                                " segments, expected at most ",
+                                kSegmentCountMax));
   }
   int64_t previous_number = -1;
   uint64_t size_bytes = 0;
@@ -105,32 +102,36 @@ absl::Status CheckSegments(const Manifest& manifest) {
     const std::string name = absl::StrCat("segment ", segment.number);
     if (segment.number > kSegmentNumberMax ||
         int64_t{segment.number} <= previous_number) {
-      return Contradiction(
+      return Damaged(
           absl::StrCat(name, " comes after segment ", previous_number));
     }
     previous_number = segment.number;
     // With these, no sum over 65536 segments overflows.
+    const uint64_t block_count =
+        segment.size_bytes / manifest.block_size_bytes +
+        (segment.size_bytes % manifest.block_size_bytes != 0 ? 1 : 0);
     if (segment.size_bytes > kLogicalSizeBytesMax - size_bytes ||
+        segment.block_count != block_count ||
         segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
         segment.block_count > kSegmentBlockCountMax ||
         segment.document_count > kSegmentDocumentCountMax ||
         segment.id_size_bytes >
             segment.document_count * kDocumentIdSizeBytesMax) {
-      return Contradiction(absl::StrCat(name, " is over a limit"));
+      return Damaged(absl::StrCat(name, " has impossible counts or sizes"));
     }
     size_bytes += segment.size_bytes;
     file_size_bytes += segment.file_size_bytes;
     if (segment.sections.size() > kSectionCountMax) {
-      return Contradiction(
+      return Damaged(
           absl::StrCat(name, " has ", segment.sections.size(), " sections"));
     }
     for (const ManifestSection& section : segment.sections) {
       if (section.stored_size_bytes > segment.file_size_bytes ||
           section.size_bytes > kSectionSizeBytesMax ||
           section.size_bytes / kExpansionMax > section.stored_size_bytes) {
-        return Contradiction(absl::StrCat(name, " has a section that claims ",
-                                          section.size_bytes, " bytes out of ",
-                                          section.stored_size_bytes));
+        return Damaged(absl::StrCat(name, " has a section that claims ",
+                                    section.size_bytes, " bytes out of ",
+                                    section.stored_size_bytes));
       }
     }
   }
@@ -140,13 +141,12 @@ absl::Status CheckSegments(const Manifest& manifest) {
 absl::Status CheckManifest(const Manifest& manifest) {
   QUIRE_RETURN_IF_ERROR(CheckCodec(manifest));
   if (!IsBlockSize(manifest.block_size_bytes)) {
-    return Contradiction(
-        absl::StrCat("block size is ", manifest.block_size_bytes));
+    return Damaged(absl::StrCat("block size is ", manifest.block_size_bytes));
   }
   if (manifest.dictionary.has_value() &&
       (manifest.dictionary->size_bytes > kDictionarySizeBytesMax ||
        manifest.dictionary->file_size_bytes > kLogicalSizeBytesMax)) {
-    return Contradiction(
+    return Damaged(
         absl::StrCat("dictionary size is ", manifest.dictionary->size_bytes));
   }
   return CheckSegments(manifest);
@@ -156,13 +156,13 @@ absl::Status CheckManifest(const Manifest& manifest) {
 absl::StatusOr<ByteView> TakePayload(ByteView file) {
   QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest"));
   if (file.size() < kHeaderSizeBytes + kChecksumSizeBytes) {
-    return Contradiction(absl::StrCat("only ", file.size(), " bytes long"));
+    return Damaged(absl::StrCat("only ", file.size(), " bytes long"));
   }
   const uint32_t payload_size_bytes =
       LoadLittleEndian<uint32_t>(file.data() + 12);
   const size_t checked_size_bytes = file.size() - kChecksumSizeBytes;
   if (checked_size_bytes - kHeaderSizeBytes != payload_size_bytes) {
-    return Contradiction(absl::StrCat(
+    return Damaged(absl::StrCat(
         file.size(), " bytes long, expected ",
         uint64_t{payload_size_bytes} + kHeaderSizeBytes + kChecksumSizeBytes));
   }
@@ -250,12 +250,12 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   pb::Manifest message;
   if (!message.ParseFromArray(payload.data(),
                               static_cast<int>(payload.size()))) {
-    return Contradiction("the message does not parse");
+    return Damaged("the message does not parse");
   }
   Manifest manifest;
   if (message.uuid().size() != manifest.uuid.size()) {
-    return Contradiction(absl::StrCat("the uuid has ", message.uuid().size(),
-                                      " bytes, expected 16"));
+    return Damaged(absl::StrCat("the uuid has ", message.uuid().size(),
+                                " bytes, expected 16"));
   }
   std::ranges::copy(AsBytes(message.uuid()), manifest.uuid.begin());
   manifest.codec = {static_cast<CodecId>(message.codec_id()),

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/block_frame.h"
 #include "server/archive/column.h"
 #include "server/archive/section_compression.h"
 
@@ -226,66 +226,42 @@ Extent SegmentReader::BlockExtent(uint64_t block_index) const {
   return {fd_.get(), {start}, static_cast<uint32_t>(end - start)};
 }
 
+absl::Status SegmentReader::InBlock(uint64_t block_index,
+                                    const absl::Status& status) const {
+  if (status.ok()) {
+    return status;
+  }
+  return absl::Status(
+      status.code(),
+      absl::StrCat(file_, ": block ", block_index, ": ", status.message(),
+                   "; restore the file from a copy"));
+}
+
 absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
                                         MutableByteView raw,
                                         const BlockCodec& codec,
-                                        BlockCodec::Scratch& scratch,
-                                        uint64_t* checksum) const {
-  const auto damaged = [this, block_index](absl::string_view what) {
-    return absl::DataLossError(absl::StrCat(file_, ": block ", block_index,
-                                            ": ", what,
-                                            "; restore the file from a copy"));
-  };
-  if (frame.size() <= kFrameOverheadSizeBytes) {
-    return damaged(absl::StrCat("frame has ", frame.size(), " bytes"));
-  }
-  const size_t checked_size_bytes = frame.size() - sizeof(uint64_t);
-  const uint64_t expected =
-      LoadLittleEndian<uint64_t>(frame.data() + checked_size_bytes);
-  const uint64_t found = FrameChecksum(header_.number, block_index,
-                                       frame.first(checked_size_bytes));
-  if (found != expected) {
-    return damaged(absl::StrCat("checksum is ", FormatChecksum(found),
-                                ", expected ", FormatChecksum(expected)));
-  }
-  const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(frame.data()));
-  if (!word.ok()) {
-    return damaged(absl::StrCat(word.status().message()));
-  }
-  const ByteView payload = frame.subspan(
-      kFrameWordSizeBytes, frame.size() - kFrameOverheadSizeBytes);
-  if (word->payload_size_bytes != payload.size()) {
-    return damaged(absl::StrCat("payload size is ", word->payload_size_bytes,
-                                ", expected ", payload.size()));
-  }
-  if (word->is_raw) {
-    if (payload.size() != raw.size()) {
-      return damaged(absl::StrCat("text of ", payload.size(),
-                                  " bytes, expected ", raw.size()));
-    }
-    std::ranges::copy(payload, raw.begin());
-  } else {
-    const absl::Status status = codec.Decode(payload, raw, scratch);
-    if (!status.ok()) {
-      return damaged(absl::StrCat(status.message()));
-    }
-  }
-  if (checksum != nullptr) {
-    *checksum = expected;
-  }
-  return absl::OkStatus();
+                                        BlockCodec::Scratch& scratch) const {
+  QUIRE_RETURN_IF_ERROR(InBlock(
+      block_index, CheckFrame({header_.number, block_index}, frame).status()));
+  return DecodeCheckedFrame(block_index, frame, raw, codec, scratch);
 }
 
-absl::Status SegmentReader::ReadBlock(uint64_t block_index, MutableByteView raw,
-                                      const BlockCodec& codec,
-                                      BlockCodec::Scratch& scratch,
-                                      uint64_t* checksum) const {
+absl::StatusOr<uint64_t> SegmentReader::ReadFrame(
+    uint64_t block_index, std::vector<uint8_t>& frame) const {
   const Extent extent = BlockExtent(block_index);
-  std::vector<uint8_t> frame(extent.size_bytes);
+  frame.resize(extent.size_bytes);
   QUIRE_RETURN_IF_ERROR(
       ReadExactly(extent.fd, extent.offset.value, frame,
                   absl::StrCat(file_, ": block ", block_index)));
-  return DecodeBlock(block_index, frame, raw, codec, scratch, checksum);
+  const auto checksum = CheckFrame({header_.number, block_index}, frame);
+  QUIRE_RETURN_IF_ERROR(InBlock(block_index, checksum.status()));
+  return checksum;
+}
+
+absl::Status SegmentReader::DecodeCheckedFrame(
+    uint64_t block_index, ByteView frame, MutableByteView raw,
+    const BlockCodec& codec, BlockCodec::Scratch& scratch) const {
+  return InBlock(block_index, DecodeFrame(frame, raw, codec, scratch));
 }
 
 void SegmentReader::AddMemory(ArchiveMemory& memory) const {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,11 +14,11 @@
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_format.h"
 #include "server/archive/document_index.h"
 #include "server/archive/elias_fano.h"
 #include "server/archive/file_io.h"
 #include "server/archive/manifest.h"
+#include "server/archive/segment_format.h"
 
 namespace quire {
 
@@ -48,16 +49,18 @@ class SegmentReader {
   uint32_t BlockSizeBytes(uint64_t block_index) const;
   Extent BlockExtent(uint64_t block_index) const;
 
-  // As Archive::DecodeBlock(). The frame's checksum goes to `checksum`, if
-  // given, once it has been found right.
+  // As Archive::DecodeBlock().
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
                            MutableByteView raw, const BlockCodec& codec,
-                           BlockCodec::Scratch& scratch,
-                           uint64_t* checksum = nullptr) const;
-  // As Archive::ReadBlock().
-  absl::Status ReadBlock(uint64_t block_index, MutableByteView raw,
-                         const BlockCodec& codec, BlockCodec::Scratch& scratch,
-                         uint64_t* checksum = nullptr) const;
+                           BlockCodec::Scratch& scratch) const;
+  // Reads the block's frame with a blocking pread, over what was in `frame`,
+  // and checks it; returns its checksum. Errors: as Archive::ReadBlock().
+  absl::StatusOr<uint64_t> ReadFrame(uint64_t block_index,
+                                     std::vector<uint8_t>& frame) const;
+  // The second half of DecodeBlock(), for a frame that ReadFrame() returned.
+  absl::Status DecodeCheckedFrame(uint64_t block_index, ByteView frame,
+                                  MutableByteView raw, const BlockCodec& codec,
+                                  BlockCodec::Scratch& scratch) const;
 
   void AddMemory(ArchiveMemory& memory) const;
   // About what AddMemory() would add in all, rounded up.
@@ -68,6 +71,7 @@ class SegmentReader {
   absl::Status ReadHeaderAndFooter(const Manifest& manifest,
                                    const ManifestSegment& expected);
   absl::Status ReadIndexes();
+  absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
   // The section, checked and decompressed.
   absl::StatusOr<std::string> ReadSection(const SectionEntry& entry) const;

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/block_frame.h"
 #include "server/archive/column.h"
 #include "server/archive/section_compression.h"
 
@@ -41,23 +41,12 @@ absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
       raw.size() > kLogicalSizeBytesMax - footer_.size_bytes) {
     return absl::InvalidArgumentError("the segment is full: finish it");
   }
-  const bool is_raw = stored.empty() || stored.size() >= raw.size();
-  const ByteView payload = is_raw ? raw : stored;
-  const FrameWord word = {
-      .payload_size_bytes = static_cast<uint32_t>(payload.size()),
-      .is_raw = is_raw};
-  frame_.resize(kFrameWordSizeBytes);
-  StoreLittleEndian(EncodeFrameWord(word), frame_.data());
-  frame_.insert(frame_.end(), payload.begin(), payload.end());
   const uint64_t checksum =
-      FrameChecksum(header_.number, block_sizes_.size(), frame_);
-  frame_.resize(payload.size() + kFrameOverheadSizeBytes);
-  StoreLittleEndian(checksum,
-                    frame_.data() + kFrameWordSizeBytes + payload.size());
+      EncodeFrame({header_.number, block_sizes_.size()}, raw, stored, frame_);
   QUIRE_RETURN_IF_ERROR(writer_.Append(frame_));
   footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
   footer_.size_bytes += raw.size();
-  block_sizes_.push_back(payload.size());
+  block_sizes_.push_back(frame_.size() - kFrameOverheadSizeBytes);
   return absl::OkStatus();
 }
 

@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "server/archive/archive_format.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/document_index_builder.h"
 #include "server/archive/file_io.h"
 #include "server/archive/manifest.h"
+#include "server/archive/segment_format.h"
 
 namespace quire {
 

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Damages every byte of an archive in turn. Each time the archive must refuse
+// to open, or refuse to read the block, with a message that names the file, or
+// still say exactly what it said before.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_testing.h"
+#include "server/archive/archive_verifier.h"
+#include "server/archive/archive_writer.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// All that an archive says, as one string; or the first error.
+absl::StatusOr<std::string> Contents(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const auto archive, Archive::Open(path));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::string contents,
+      ReadTestRange(*archive, {{0}, archive->info().size_bytes}));
+  absl::StrAppend(&contents, archive->info().uuid, "|",
+                  FormatCodecSpec(archive->info().codec));
+  archive->VisitDocuments("", std::nullopt, [&](const Document& document) {
+    absl::StrAppend(&contents, "|", document.ordinal.value, " ",
+                    document.range.offset.value, " ", document.range.size_bytes,
+                    " ", document.capture_time_ms.value_or(-1), " ",
+                    document.media_type, " ", document.record_type, " ",
+                    document.id);
+    return true;
+  });
+  return contents;
+}
+
+class ArchiveDamageTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Small once compressed, as the time taken goes with its square.
+    const auto text = [](size_t size) {
+      std::string result;
+      while (result.size() < size) {
+        absl::StrAppend(&result, "what follows ", result.size() / 900, "; ");
+      }
+      return result.substr(0, size);
+    };
+    segments_ = {
+        {{.id = "b/1",
+          .text = text(3000),
+          .capture_time_ms = 1000,
+          .record_type = "response",
+          .media_type = "text/html"},
+         {.id = "b/2", .text = text(2500), .media_type = "text/css"},
+         {.id = "a", .capture_time_ms = 5000}},
+        {{.id = "b/1", .text = text(100)}, {.id = "c", .text = text(9000)}}};
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec("zlib").value();
+    options.block_size_bytes = 4096;
+    QUIRE_ASSERT_OK(WriteTestArchive(path_, options, segments_));
+    QUIRE_ASSERT_OK_AND_ASSIGN(contents_, Contents(path_));
+  }
+
+  void SetByte(const std::string& file, size_t offset, char value) const {
+    std::fstream out(path_ + "/" + file,
+                     std::ios::in | std::ios::out | std::ios::binary);
+    out.seekp(static_cast<std::streamoff>(offset));
+    out.put(value);
+  }
+
+  void ExpectNamedOrHarmless(const std::string& file) const {
+    const auto found = Contents(path_);
+    if (found.ok()) {
+      EXPECT_EQ(*found, contents_);
+      return;
+    }
+    EXPECT_TRUE(absl::IsDataLoss(found.status()) ||
+                absl::IsFailedPrecondition(found.status()))
+        << found.status();
+    EXPECT_THAT(std::string(found.status().message()), HasSubstr(file));
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.File("a.quire");
+  std::vector<TestSegment> segments_;
+  std::string contents_;
+};
+
+TEST_F(ArchiveDamageTest, EveryFlippedBitIsNamedOrHarmless) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    const std::string file = entry.path().filename().string();
+    const std::string good = ReadTestFile(entry.path().string());
+    for (size_t i = 0; i < good.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(file, " byte ", i));
+      for (int bit = 0; bit < 8; ++bit) {
+        SetByte(file, i, static_cast<char>(good[i] ^ (1 << bit)));
+        ExpectNamedOrHarmless(file);
+      }
+      SetByte(file, i, good[i]);
+    }
+  }
+}
+
+TEST_F(ArchiveDamageTest, EveryTruncationIsNamed) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    const std::string file = entry.path().filename().string();
+    const std::string good = ReadTestFile(entry.path().string());
+    for (size_t size = good.size(); size-- > 0;) {
+      SCOPED_TRACE(absl::StrCat(file, " cut to ", size));
+      std::filesystem::resize_file(entry.path(), size);
+      ExpectNamedOrHarmless(file);
+      EXPECT_FALSE(Contents(path_).ok());
+    }
+    WriteTestFile(entry.path().string(), good);
+  }
+}
+
+TEST_F(ArchiveDamageTest, NamesMissingFiles) {
+  for (const char* file : {"segment-000000", "segment-000001"}) {
+    const std::string name = path_ + "/" + file;
+    const std::string good = ReadTestFile(name);
+    std::filesystem::remove(name);
+    EXPECT_THAT(Archive::Open(path_),
+                FailsWith(absl::StatusCode::kDataLoss,
+                          HasSubstr(absl::StrCat(file, ": is missing"))));
+    WriteTestFile(name, good);
+  }
+  std::filesystem::remove(path_ + "/MANIFEST");
+  EXPECT_THAT(Archive::Open(path_), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
+  // Two blocks of equal stored size, swapped with their checksums.
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = 4096;
+  const std::string path = folder_.File("b.quire");
+  QUIRE_ASSERT_OK(WriteTestArchive(
+      path, options,
+      {{{.id = "a",
+         .text = std::string(4096, 'x') + std::string(4096, 'y')}}}));
+  const std::string name = path + "/segment-000000";
+  const std::string good = ReadTestFile(name);
+  constexpr size_t kFrame = 4096 + 12;
+  WriteTestFile(name, good.substr(0, 32) + good.substr(32 + kFrame, kFrame) +
+                          good.substr(32, kFrame) +
+                          good.substr(32 + 2 * kFrame));
+  EXPECT_THAT(Contents(path), FailsWith(absl::StatusCode::kDataLoss,
+                                        HasSubstr("block 0: checksum is")));
+}
+
+TEST_F(ArchiveDamageTest, OtherBlocksStayReadable) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  ASSERT_GT(archive->SegmentBlockCount(1), 1u);
+  const Extent extent = archive->BlockExtent({1, 0});
+  const std::string name = path_ + "/segment-000001";
+  std::string bytes = ReadTestFile(name);
+  bytes[extent.offset.value + 20] ^= 1;
+  WriteTestFile(name, bytes);
+  const auto scratch = archive->codec().NewScratch();
+  std::vector<uint8_t> raw(archive->BlockSizeBytes({1, 0}));
+  EXPECT_THAT(archive->ReadBlock({1, 0}, raw, *scratch),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("segment-000001: block 0: checksum is")));
+  raw.resize(archive->BlockSizeBytes({1, 1}));
+  QUIRE_EXPECT_OK(archive->ReadBlock({1, 1}, raw, *scratch));
+}
+
+// --- Verification ---
+
+struct Verified {
+  VerifyReport report;
+  std::vector<ArchiveDamage> damages;
+};
+
+Verified Verify(const std::string& path, int thread_count = 3) {
+  Verified verified;
+  VerifyOptions options;
+  options.thread_count = thread_count;
+  const auto report = VerifyArchive(
+      path, options,
+      [&](const ArchiveDamage& damage) { verified.damages.push_back(damage); });
+  EXPECT_THAT(report, IsOk());
+  verified.report = report.value_or(VerifyReport{});
+  EXPECT_EQ(verified.report.damage_count, verified.damages.size());
+  return verified;
+}
+
+TEST_F(ArchiveDamageTest, VerifyFindsNothingInAGoodArchive) {
+  VerifyProgress last;
+  VerifyOptions options;
+  options.on_progress = [&](const VerifyProgress& progress) {
+    last = progress;
+  };
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const VerifyReport report,
+      VerifyArchive(path_, options, [](const ArchiveDamage& damage) {
+        ADD_FAILURE() << damage.status;
+      }));
+  EXPECT_EQ(report.good_block_count, report.info.block_count);
+  EXPECT_EQ(report.good_size_bytes, report.info.size_bytes);
+  EXPECT_EQ(last.blocks_done, report.info.block_count);
+  EXPECT_EQ(last.blocks_total, report.info.block_count);
+}
+
+TEST_F(ArchiveDamageTest, VerifyNamesBlocksAndTheirDocuments) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  const BlockAddress block = {1, 1};
+  const std::string name = path_ + "/segment-000001";
+  std::string bytes = ReadTestFile(name);
+  bytes[archive->BlockExtent(block).offset.value + 30] ^= 4;
+  WriteTestFile(name, bytes);
+
+  std::vector<uint64_t> expected;
+  const LogicalRange lost = archive->BlockRange(block);
+  for (uint64_t i = 0; i < archive->info().document_count; ++i) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const LogicalRange range,
+                               archive->GetDocumentRange({i}));
+    if (range.size_bytes > 0 &&
+        range.offset.value < lost.offset.value + lost.size_bytes &&
+        range.offset.value + range.size_bytes > lost.offset.value) {
+      expected.push_back(i);
+    }
+  }
+  const Verified verified = Verify(path_);
+  ASSERT_THAT(verified.damages, SizeIs(1));
+  const ArchiveDamage& damage = verified.damages[0];
+  EXPECT_THAT(damage.status,
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("segment-000001: block 1: checksum is")));
+  EXPECT_EQ(damage.block, block);
+  EXPECT_EQ(damage.lost, lost);
+  EXPECT_EQ(damage.document_count, expected.size());
+  std::vector<uint64_t> found;
+  for (const Document& document : damage.documents) {
+    found.push_back(document.ordinal.value);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const Document same,
+                               archive->GetDocument(document.ordinal));
+    EXPECT_EQ(document.id, same.id);
+    EXPECT_EQ(document.range, same.range);
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(verified.report.damaged_block_count, 1u);
+  EXPECT_EQ(verified.report.good_block_count, archive->info().block_count - 1);
+}
+
+TEST_F(ArchiveDamageTest, VerifyReadsBlocksWithoutIndexes) {
+  const std::string name = path_ + "/segment-000000";
+  std::string bytes = ReadTestFile(name);
+  bytes[bytes.size() - 20] ^= 4;
+  WriteTestFile(name, bytes);
+  const Verified verified = Verify(path_);
+  ASSERT_THAT(verified.damages, SizeIs(1));
+  EXPECT_THAT(std::string(verified.damages[0].status.message()),
+              HasSubstr("segment-000000: footer checksum is"));
+  EXPECT_EQ(verified.damages[0].lost.size_bytes, 0u);
+  EXPECT_EQ(verified.report.good_block_count, verified.report.info.block_count);
+  EXPECT_EQ(verified.report.good_size_bytes, verified.report.info.size_bytes);
+}
+
+TEST_F(ArchiveDamageTest, VerifySaysWhatItCannotFind) {
+  const std::string name = path_ + "/segment-000001";
+  std::string bytes = ReadTestFile(name);
+  bytes.back() = 'x';
+  bytes[32 + 3] = 0x40;
+  WriteTestFile(name, bytes);
+  const Verified verified = Verify(path_);
+  ASSERT_THAT(verified.damages, SizeIs(2));
+  EXPECT_THAT(std::string(verified.damages[1].status.message()),
+              HasSubstr("blocks after it"));
+  EXPECT_EQ(verified.damages[1].block, (BlockAddress{1, 0}));
+  std::filesystem::remove(name);
+  const Verified missing = Verify(path_);
+  ASSERT_THAT(missing.damages, SizeIs(1));
+  EXPECT_EQ(missing.damages[0].document_count, segments_[1].size());
+  EXPECT_EQ(missing.report.good_size_bytes + missing.damages[0].lost.size_bytes,
+            missing.report.info.size_bytes);
+}
+
+TEST_F(ArchiveDamageTest, VerifyFindsEveryFlippedBit) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    const std::string file = entry.path().filename().string();
+    const std::string good = ReadTestFile(entry.path().string());
+    for (size_t i = 0; i < good.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat(file, " byte ", i));
+      SetByte(file, i, static_cast<char>(good[i] ^ (1 << (i % 8))));
+      int damage_count = 0;
+      const auto report =
+          VerifyArchive(path_, {}, [&](const ArchiveDamage& damage) {
+            EXPECT_THAT(std::string(damage.status.message()), HasSubstr(file));
+            ++damage_count;
+          });
+      if (report.ok()) {
+        EXPECT_GT(damage_count, 0);
+      } else {
+        EXPECT_THAT(std::string(report.status().message()), HasSubstr(file));
+      }
+      SetByte(file, i, good[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire

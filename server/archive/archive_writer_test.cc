@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the writer refuses, and that a path holds a whole archive or nothing,
+// whenever the writer is killed and whatever the file system refuses.
+#include "server/archive/archive_writer.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr uint32_t kBlockSizeBytes = 4096;
+
+ArchiveWriterOptions Options(bool replace = false) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  options.block_size_bytes = kBlockSizeBytes;
+  options.replace = replace;
+  return options;
+}
+
+// An archive of two segments whose documents all consist of `letter`.
+std::vector<TestSegment> Segments(char letter) {
+  TestSegment segment;
+  for (int i = 0; i < 20; ++i) {
+    segment.push_back({.id = absl::StrCat("document ", i),
+                       .text = std::string(7000, letter)});
+  }
+  return {segment, segment};
+}
+
+void ExpectWhole(const std::string& path, char letter) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::string text,
+      ReadTestRange(*archive, {{0}, archive->info().size_bytes}));
+  EXPECT_EQ(text, std::string(2 * 20 * 7000, letter));
+}
+
+TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
+  const TemporaryFolder folder;
+  const auto create = [&](const std::string& path) {
+    return ArchiveWriter::Create(path, Options(), nullptr);
+  };
+  EXPECT_THAT(create(folder.File("none/a")),
+              FailsWith(absl::StatusCode::kNotFound, HasSubstr("none")));
+  for (const std::string& path :
+       {std::string(), std::string("/"), folder.path() + "/.",
+        folder.path() + "/..", std::string("..")}) {
+    EXPECT_THAT(create(path), HasCode(absl::StatusCode::kInvalidArgument))
+        << path;
+  }
+  WriteTestFile(folder.File("file"), "x");
+  EXPECT_THAT(
+      create(folder.File("file")),
+      FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("is no folder")));
+  EXPECT_THAT(create(folder.File("file/a")), Not(IsOk()));
+  std::filesystem::create_directory(folder.File("folder"));
+  EXPECT_THAT(
+      create(folder.File("folder")),
+      FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("not an archive")));
+  ArchiveWriterOptions options = Options();
+  for (const uint32_t block_size_bytes : {0u, 2048u, 5000u, 2u << 20}) {
+    options.block_size_bytes = block_size_bytes;
+    EXPECT_THAT(ArchiveWriter::Create(folder.File("a"), options, nullptr),
+                HasCode(absl::StatusCode::kInvalidArgument));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.File("a.partial")));
+}
+
+TEST(ArchiveWriterTest, TakesATrailingSlash) {
+  const TemporaryFolder folder;
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(folder.File("a") + "//", Options(), Segments('x')));
+  ExpectWhole(folder.File("a"), 'x');
+}
+
+TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
+  const TemporaryFolder folder;
+  const std::vector<uint8_t> block(kBlockSizeBytes, 'x');
+  const auto create = [&] {
+    return ArchiveWriter::Create(folder.File("a"), Options(), nullptr).value();
+  };
+  {
+    const auto writer = create();
+    QUIRE_EXPECT_OK(writer->AppendBlock(ByteView(block).first(10), {}));
+    EXPECT_THAT(writer->AppendBlock(block, {}),
+                HasCode(absl::StatusCode::kInvalidArgument));
+    EXPECT_THAT(writer->Commit(), HasCode(absl::StatusCode::kInvalidArgument));
+  }
+  {
+    const auto writer = create();
+    QUIRE_EXPECT_OK(writer->AppendBlock(block, {}));
+    QUIRE_EXPECT_OK(writer->AddDocument({.id = "a", .size_bytes = 4095}));
+    EXPECT_THAT(writer->FinishSegment(),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          HasSubstr("documents of 4095")));
+    EXPECT_THAT(writer->Commit(), HasCode(absl::StatusCode::kInvalidArgument));
+  }
+  {
+    const auto writer = create();
+    const std::string id(65536, 'i');
+    EXPECT_THAT(writer->AddDocument({.id = id}),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          HasSubstr("65536 bytes long")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.File("a")));
+  EXPECT_FALSE(std::filesystem::exists(folder.File("a.partial")));
+}
+
+TEST(ArchiveWriterTest, KeepsOthersOut) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("a");
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto first,
+                             ArchiveWriter::Create(path, Options(), nullptr));
+  EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("another writer")));
+  first.reset();
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  QUIRE_EXPECT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
+              HasCode(absl::StatusCode::kAlreadyExists));
+}
+
+TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("a");
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto writer,
+                             ArchiveWriter::Create(path, Options(), nullptr));
+  std::filesystem::create_directory(path);
+  WriteTestFile(path + "/precious", "x");
+  EXPECT_THAT(writer->Commit(), HasCode(absl::StatusCode::kAlreadyExists));
+  writer.reset();
+  EXPECT_EQ(ReadTestFile(path + "/precious"), "x");
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+TEST(ArchiveWriterTest, Replaces) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("a");
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('x')));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto old, Archive::Open(path));
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('y')));
+  ExpectWhole(path, 'y');
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  // Whoever had the old one open reads on.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::string text,
+                             ReadTestRange(*old, {{0}, 100}));
+  EXPECT_EQ(text, std::string(100, 'x'));
+  WriteTestFile(path + "/notes.txt", "mine");
+  EXPECT_THAT(
+      ArchiveWriter::Create(path, Options(true), nullptr),
+      FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("notes.txt")));
+}
+
+TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("a");
+  const std::string partial = path + ".partial";
+  std::filesystem::create_directory(partial);
+  for (const char* file :
+       {"MANIFEST", "segment-000007", "dictionary-0123456789abcdef"}) {
+    WriteTestFile(partial + "/" + file, "left over");
+  }
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  ExpectWhole(path, 'x');
+  EXPECT_FALSE(std::filesystem::exists(path + "/segment-000007"));
+
+  const std::string other = folder.File("b");
+  std::filesystem::create_directory(other + ".partial");
+  WriteTestFile(other + ".partial/thesis.tex", "precious");
+  EXPECT_THAT(
+      ArchiveWriter::Create(other, Options(), nullptr),
+      FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("thesis.tex")));
+  EXPECT_EQ(ReadTestFile(other + ".partial/thesis.tex"), "precious");
+  WriteTestFile(folder.File("c.partial"), "a file");
+  EXPECT_THAT(ArchiveWriter::Create(folder.File("c"), Options(), nullptr),
+              HasCode(absl::StatusCode::kAlreadyExists));
+}
+
+// Writes archives over and over in a child, which is killed after a while.
+void KillAWriter(const std::string& path, char letter, bool replace,
+                 useconds_t delay_us) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const char byte = 'r';
+    if (write(ready[1], &byte, 1) != 1) {
+      _exit(1);
+    }
+    do {
+      WriteTestArchive(path, Options(replace), Segments(letter)).IgnoreError();
+    } while (replace);
+    _exit(0);
+  }
+  char byte = 0;
+  EXPECT_EQ(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  close(ready[1]);
+  usleep(delay_us);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+}
+
+TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  int absent = 0;
+  for (int round = 0; round < 30; ++round) {
+    const TemporaryFolder folder;
+    const std::string path = folder.File("a");
+    KillAWriter(path, 'x', false, static_cast<useconds_t>(random() % 40000));
+    if (std::filesystem::exists(path)) {
+      ExpectWhole(path, 'x');
+    } else {
+      ++absent;
+      EXPECT_THAT(Archive::Open(path), HasCode(absl::StatusCode::kNotFound));
+      // The next writer clears what is there.
+      QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('y')));
+      ExpectWhole(path, 'y');
+    }
+    EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  }
+  RecordProperty("rounds_killed_before_commit", absent);
+}
+
+TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
+  const uint64_t seed = std::random_device{}();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  const TemporaryFolder folder;
+  const std::string path = folder.File("a");
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  for (int round = 0; round < 30; ++round) {
+    KillAWriter(path, 'x', true, static_cast<useconds_t>(random() % 40000));
+    ExpectWhole(path, 'x');
+  }
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('y')));
+  ExpectWhole(path, 'y');
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+}
+
+TEST(ArchiveWriterTest, SurvivesAFullDisk) {
+  const TemporaryFolder folder;
+  const std::string path = folder.File("a");
+  // In a child, because the limit and the signal concern the whole process.
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    int failed = 0;
+    for (const rlim_t limit :
+         std::vector<rlim_t>{0, 20, 1000, 100000, 140500}) {
+      const rlimit file_size = {limit, RLIM_INFINITY};
+      setrlimit(RLIMIT_FSIZE, &file_size);
+      const auto result = WriteTestArchive(path, Options(), Segments('x'));
+      const bool named = absl::IsUnavailable(result.status()) &&
+                         result.status().message().find("a.partial/") !=
+                             absl::string_view::npos &&
+                         result.status().message().find("File too large") !=
+                             absl::string_view::npos;
+      failed += named ? 0 : 1;
+      failed += std::filesystem::exists(path) ? 1 : 0;
+      failed += std::filesystem::exists(path + ".partial") ? 1 : 0;
+    }
+    _exit(failed);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
+  ExpectWhole(path, 'x');
+}
+
+}  // namespace
+}  // namespace quire
