@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // quire-loadtest: random reads against a server, each answer compared with the
-// source. Exit codes: 0 all right, 1 an answer was wrong or failed, 2 usage,
-// 3 the run could not start.
+// source.
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -20,7 +19,8 @@
 #include "loadtest/load_run.h"
 #include "loadtest/source_text.h"
 
-#include <CLI/CLI.hpp>
+#include "CLI/CLI.hpp"
+#include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {
@@ -38,7 +38,6 @@ struct Arguments {
 };
 
 void Declare(CLI::App& app, Arguments& arguments) {
-  app.set_version_flag("--version", "quire-loadtest " QUIRE_VERSION);
   app.add_option("ARCHIVE", arguments.load.archive, "name of the archive")
       ->required();
   app.add_option("--server", arguments.server, "address of the server")
@@ -67,6 +66,14 @@ void Declare(CLI::App& app, Arguments& arguments) {
                  "start no request after so long")
       ->capture_default_str();
   app.add_flag("--json", arguments.json, "the report as one JSON object");
+  Manual manual;
+  manual.version = QUIRE_VERSION;
+  manual.exit_codes = {{"0", "all answers were right"},
+                       {"1", "an answer was wrong, or an error"},
+                       {"2", "a mistake in the command line"},
+                       {"3", "the run could not start"}};
+  manual.see_also = {"quire(1)", "quired(1)"};
+  AttachManual(app, manual);
 }
 
 absl::Status Complete(Arguments& arguments) {
