@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Serialised answers that refer to decoded blocks instead of copying them.
+#ifndef QUIRE_SERVER_SERVICE_ANSWER_BYTES_H_
+#define QUIRE_SERVER_SERVICE_ANSWER_BYTES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+#include "server/service/range_read.h"
+
+namespace quire {
+
+// Builds the serialised form of one protobuf message piece by piece. Protobuf
+// lets the fields of a message come in any order, so the small fields are
+// serialised by the library and the text follows as one more field.
+// Thread-compatible.
+class AnswerBytes {
+ public:
+  // All set fields of `message`, serialised.
+  void AppendFields(const google::protobuf::MessageLite& message);
+
+  // A `bytes` field holding all pieces in a row. Short pieces are copied; long
+  // ones are referred to, and their blocks live until gRPC has sent them.
+  void AppendBytesField(int field_number,
+                        const std::vector<BlockPiece>& pieces);
+
+  // A field that is a message: `head`'s fields, and in it the bytes field
+  // `bytes_field_number` with all pieces.
+  void AppendNested(int field_number, const google::protobuf::MessageLite& head,
+                    int bytes_field_number,
+                    const std::vector<BlockPiece>& pieces);
+
+  uint64_t size_bytes() const { return size_bytes_; }
+
+  // The whole message. The builder is empty afterwards.
+  grpc::ByteBuffer Take();
+
+ private:
+  void AppendPieces(const std::vector<BlockPiece>& pieces);
+  void FlushCopied();
+
+  // Bytes that are copied anyway gather here, to become one slice.
+  std::string copied_;
+  std::vector<grpc::Slice> slices_;
+  uint64_t size_bytes_ = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_ANSWER_BYTES_H_

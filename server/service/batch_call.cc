@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/batch_call.h"
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/service/answer_bytes.h"
+#include "server/service/range_read.h"
+#include "server/service/read_planner.h"
+#include "server/service/serial_call.h"
+#include "server/service/service_error.h"
+
+namespace quire {
+namespace {
+
+// A message of answers is closed when it has this much text or this many
+// answers: enough that the cost of a message no longer shows.
+constexpr uint64_t kMessageTextSizeBytes = 512 << 10;
+constexpr size_t kMessageResultsMax = 1024;
+// What a waiting item is charged for: its place in the queue.
+constexpr uint64_t kWaitingItemBytes = 128;
+
+struct WaitingItem {
+  uint64_t tag = 0;
+  ResolvedTarget target;
+};
+
+// An item from its fetch to its answer.
+struct ActiveItem {
+  uint64_t tag = 0;
+  ResolvedTarget target;
+  uint64_t pinned_bytes = 0;
+  std::shared_ptr<RangeRead> read;
+  // Set when the item is ready.
+  absl::StatusOr<std::vector<BlockPiece>> outcome;
+};
+
+class BatchCall
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+      private SerialCall {
+ public:
+  BatchCall(ServiceCore& core, grpc::CallbackServerContext& context)
+      : core_(core),
+        context_(context),
+        booking_(core, Method::kBatchRead, context) {}
+
+  void Start() {
+    absl::Status status = Begin();
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      ended_with_ = std::move(status);
+    });
+  }
+
+  void OnReadDone(bool ok) override {
+    std::vector<WaitingItem> waiting;
+    std::list<ActiveItem> refused;
+    absl::Status status = ok ? TakeMessage(waiting, refused) : absl::OkStatus();
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      reading_ = false;
+      all_received_ |= !ok;
+      End(std::move(status));
+      unanswered_count_ += waiting.size() + refused.size();
+      for (WaitingItem& item : waiting) {
+        const uint64_t offset = item.target.range.offset.value;
+        waiting_.emplace(offset, std::move(item));
+      }
+      ready_.splice(ready_.end(), refused);
+    });
+  }
+
+  void OnWriteDone(bool ok) override {
+    booking_.ClientTookIt();
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      writing_ = false;
+      window_used_bytes_ -= std::exchange(writing_pinned_bytes_, 0);
+      unanswered_count_ -= std::exchange(writing_count_, 0);
+      if (!ok) {
+        End(absl::CancelledError());
+      }
+    });
+  }
+
+  void OnCancel() override {
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      End(absl::CancelledError());
+    });
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Begin() {
+    QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+    const uint64_t charged_count = core_.limits.batch_message_items_max();
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_, core_.admission.Admit(context_.peer(),
+                                       core_.stream_window_size_bytes +
+                                           charged_count * kWaitingItemBytes));
+    MutexLock lock(&mutex_);
+    waiting_charged_count_ = charged_count;
+    return absl::OkStatus();
+  }
+
+  // The first error counts.
+  void End(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (ended_with_.ok()) {
+      ended_with_ = std::move(status);
+    }
+  }
+
+  // Splits the message just read into items to be fetched and items that have
+  // their answer already, an error.
+  // Errors: those of the whole stream.
+  absl::Status TakeMessage(std::vector<WaitingItem>& waiting,
+                           std::list<ActiveItem>& refused) {
+    v1::BatchReadRequest request;
+    QUIRE_RETURN_IF_ERROR(ParseRequest(request_, request));
+    request_.Clear();
+    if (archive_ == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(archive_, core_.catalog.Find(request.archive()));
+    } else if (request.has_archive() && request.archive() != archive_->name) {
+      return ServiceError(
+          absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+          "archive: a stream reads one archive; open another stream");
+    }
+    const auto item_count = static_cast<uint64_t>(request.items_size());
+    if (item_count > core_.limits.batch_message_items_max()) {
+      return ServiceError(absl::StatusCode::kInvalidArgument,
+                          v1::LIMIT_EXCEEDED,
+                          absl::StrCat("items: a message has ", item_count,
+                                       " items, over batch_message_items_max, ",
+                                       core_.limits.batch_message_items_max(),
+                                       "; spread them over several messages"),
+                          {{"limit", "batch_message_items_max"}});
+    }
+    core_.metrics.BatchMessage(item_count);
+    for (const v1::BatchItem& item : request.items()) {
+      absl::StatusOr<ResolvedTarget> target = ResolveItem(item);
+      if (target.ok()) {
+        waiting.push_back({item.tag(), *std::move(target)});
+      } else {
+        refused.push_back({.tag = item.tag(),
+                           .target = {},
+                           .pinned_bytes = 0,
+                           .read = nullptr,
+                           .outcome = target.status()});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<ResolvedTarget> ResolveItem(const v1::BatchItem& item) const {
+    QUIRE_ASSIGN_OR_RETURN(
+        ResolvedTarget target,
+        ResolveTarget(*archive_->archive, item,
+                      core_.limits.document_id_size_bytes_max()));
+    if (target.range.size_bytes > core_.limits.read_size_bytes_max()) {
+      return ServiceError(absl::StatusCode::kResourceExhausted,
+                          v1::LIMIT_EXCEEDED,
+                          absl::StrCat("the item has ", target.range.size_bytes,
+                                       " bytes, over read_size_bytes_max, ",
+                                       core_.limits.read_size_bytes_max(),
+                                       "; use ReadStream for it"),
+                          {{"limit", "read_size_bytes_max"}});
+    }
+    return target;
+  }
+
+  bool Act() override {
+    while (StartNextFetch()) {
+    }
+    StartWriteIfReady();
+    StartReadIfWanted();
+    return CancelFetchesIfEnded();
+  }
+
+  // False if there is nothing to fetch or no room in the window.
+  bool StartNextFetch() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::list<ActiveItem>::iterator active;
+    std::vector<BlockSlice> slices;
+    {
+      MutexLock lock(&mutex_);
+      if (!ended_with_.ok() || waiting_.empty()) {
+        return false;
+      }
+      auto next = waiting_.lower_bound(sweep_offset_);
+      if (next == waiting_.end()) {
+        next = waiting_.begin();
+      }
+      const Archive& archive = *archive_->archive;
+      slices = PlanBlocks(archive, next->second.target.range);
+      const uint64_t pinned_bytes = PinnedBytes(archive, slices);
+      if (window_used_bytes_ > 0 &&
+          window_used_bytes_ + pinned_bytes > core_.stream_window_size_bytes) {
+        return false;
+      }
+      window_used_bytes_ += pinned_bytes;
+      sweep_offset_ = next->first;
+      fetching_.push_back({.tag = next->second.tag,
+                           .target = next->second.target,
+                           .pinned_bytes = pinned_bytes,
+                           .read = nullptr,
+                           .outcome = std::vector<BlockPiece>()});
+      active = std::prev(fetching_.end());
+      waiting_.erase(next);
+    }
+    std::shared_ptr<RangeRead> read = RangeRead::Start(
+        core_.store, archive_, std::move(slices), FetchClass::kBatch,
+        [this, active](absl::StatusOr<std::vector<BlockPiece>> outcome) {
+          Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            active->outcome = std::move(outcome);
+            ready_.splice(ready_.end(), fetching_, active);
+          });
+        });
+    if (read != nullptr) {
+      MutexLock lock(&mutex_);
+      // It may be in ready_ by now, but only this thread takes it from there.
+      active->read = std::move(read);
+    }
+    return true;
+  }
+
+  void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::list<ActiveItem> items;
+    {
+      MutexLock lock(&mutex_);
+      if (writing_ || !ended_with_.ok() || ready_.empty()) {
+        return;
+      }
+      uint64_t text_size_bytes = 0;
+      while (!ready_.empty() && items.size() < kMessageResultsMax &&
+             text_size_bytes < kMessageTextSizeBytes) {
+        text_size_bytes += ready_.front().target.range.size_bytes;
+        writing_pinned_bytes_ += ready_.front().pinned_bytes;
+        items.splice(items.end(), ready_, ready_.begin());
+      }
+      writing_count_ = items.size();
+      writing_ = true;
+    }
+    AnswerBytes answer;
+    for (const ActiveItem& item : items) {
+      AppendResult(item, answer);
+    }
+    response_ = answer.Take();
+    booking_.WaitForClient();
+    StartWrite(&response_);
+  }
+
+  void AppendResult(const ActiveItem& item, AnswerBytes& answer) {
+    v1::BatchResult head;
+    head.set_tag(item.tag);
+    if (!item.outcome.ok()) {
+      *head.mutable_status() = ToItemStatus(item.outcome.status());
+      answer.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
+                          v1::BatchResult::kDataFieldNumber, {});
+      return;
+    }
+    *head.mutable_range() = ToProto(item.target.range);
+    if (item.target.document.has_value()) {
+      *head.mutable_document() =
+          DescribeDocument(*archive_->archive, *item.target.document);
+    }
+    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
+    head.set_checksum(ChecksumOf(*item.outcome));
+    answer.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
+                        v1::BatchResult::kDataFieldNumber, *item.outcome);
+    booking_.Sending(item.target.range.size_bytes);
+  }
+
+  // Reads the next message if all of its items would find room.
+  void StartReadIfWanted() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      const uint64_t message_items_max = core_.limits.batch_message_items_max();
+      if (reading_ || all_received_ || !ended_with_.ok() ||
+          unanswered_count_ >= core_.limits.batch_pending_items_max()) {
+        return;
+      }
+      if (unanswered_count_ + message_items_max > waiting_charged_count_) {
+        // The client's other calls may hold the memory; this stream goes on
+        // with what it has.
+        if (!ticket_.Grow(message_items_max * kWaitingItemBytes).ok()) {
+          return;
+        }
+        waiting_charged_count_ += message_items_max;
+      }
+      reading_ = true;
+    }
+    StartRead(&request_);
+  }
+
+  // True if nothing is under way any more and the call can be finished.
+  bool CancelFetchesIfEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::shared_ptr<RangeRead>> reads;
+    {
+      MutexLock lock(&mutex_);
+      if (ended_with_.ok()) {
+        return all_received_ && unanswered_count_ == 0;
+      }
+      if (fetching_.empty()) {
+        return !writing_;
+      }
+      for (const ActiveItem& item : fetching_) {
+        if (item.read != nullptr) {
+          reads.push_back(item.read);
+        }
+      }
+    }
+    for (const std::shared_ptr<RangeRead>& read : reads) {
+      read->Cancel();
+    }
+    return false;
+  }
+
+  void FinishCall() override {
+    absl::Status status;
+    {
+      MutexLock lock(&mutex_);
+      status = ended_with_;
+    }
+    const grpc::Status outgoing = ToGrpcStatus(status);
+    booking_.Ended(outgoing.error_code());
+    booking_.WaitForClient();
+    Finish(outgoing);
+  }
+
+  ServiceCore& core_;
+  grpc::CallbackServerContext& context_;
+  CallBooking booking_;
+  // Messages being read and written; touched by gRPC while `reading_` or
+  // `writing_`.
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  // Set by the first message; read by whoever acts afterwards.
+  std::shared_ptr<const ServedArchive> archive_;
+  // Held until gRPC has let go of the last message.
+  Admission::Ticket ticket_;
+
+  // Not OK: nothing more is begun.
+  absl::Status ended_with_ ABSL_GUARDED_BY(mutex_);
+  // By logical offset.
+  absl::btree_multimap<uint64_t, WaitingItem> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<ActiveItem> fetching_ ABSL_GUARDED_BY(mutex_);
+  std::list<ActiveItem> ready_ ABSL_GUARDED_BY(mutex_);
+  // Items that the client has no answer for: waiting, fetching, ready, or in
+  // the message being written.
+  uint64_t unanswered_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // How many of them the ticket pays for.
+  uint64_t waiting_charged_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t window_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool all_received_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t writing_pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t writing_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartBatchCall(
+    ServiceCore& core, grpc::CallbackServerContext& context) {
+  auto* call = new BatchCall(core, context);
+  call->Start();
+  return call;
+}
+
+}  // namespace quire

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What all calls share, and what each call does at its beginning and end.
+#ifndef QUIRE_SERVER_SERVICE_CALL_CONTEXT_H_
+#define QUIRE_SERVER_SERVICE_CALL_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "server/service/admission.h"
+#include "server/service/call_metrics.h"
+#include "server/service/catalog.h"
+#include "server/service/stall_guard.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// Everything a call works with; all of it outlives all calls. Thread-safe.
+struct ServiceCore {
+  Catalog& catalog;
+  BlockStore& store;
+  Admission& admission;
+  CallMetrics& metrics;
+  StallGuard& stall_guard;
+  // Set once, when the server begins to drain.
+  const std::atomic<bool>& draining;
+  const v1::Limits limits;
+  // Decoded bytes that one stream or batch reads ahead of its client.
+  const uint64_t stream_window_size_bytes;
+};
+
+// Books one call: counted from construction to destruction, with the status
+// that it ended with. Thread-compatible.
+class CallBooking {
+ public:
+  CallBooking(ServiceCore& core, Method method,
+              grpc::CallbackServerContext& context)
+      : core_(core),
+        method_(method),
+        started_(absl::Now()),
+        stall_entry_(core.stall_guard.Register(context)) {
+    core_.metrics.CallStarted(method);
+  }
+
+  ~CallBooking() {
+    core_.metrics.CallEnded(method_, code_, absl::Now() - started_);
+  }
+
+  CallBooking(const CallBooking&) = delete;
+  CallBooking& operator=(const CallBooking&) = delete;
+
+  void Ended(grpc::StatusCode code) { code_ = code; }
+
+  void Sending(uint64_t size_bytes) {
+    core_.metrics.BytesSent(method_, size_bytes);
+  }
+
+  // The client must take what was handed to gRPC before the stall limit.
+  void WaitForClient() { stall_entry_.Arm(); }
+
+  void ClientTookIt() { stall_entry_.Disarm(); }
+
+ private:
+  ServiceCore& core_;
+  const Method method_;
+  const absl::Time started_;
+  grpc::StatusCode code_ = grpc::StatusCode::CANCELLED;
+  StallGuard::Entry stall_entry_;
+};
+
+// Errors: InvalidArgument  the bytes are not such a message.
+absl::Status ParseRequest(const grpc::ByteBuffer& buffer,
+                          google::protobuf::MessageLite& message);
+
+// Errors: Unavailable  DRAINING.
+absl::Status RefuseIfDraining(const ServiceCore& core);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CALL_CONTEXT_H_

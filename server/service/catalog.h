@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The archives that a server holds, by name, and their replacement while calls
+// are under way.
+#ifndef QUIRE_SERVER_SERVICE_CATALOG_H_
+#define QUIRE_SERVER_SERVICE_CATALOG_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/archive.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// One archive as it is served. Immutable.
+struct ServedArchive {
+  std::string name;
+  std::shared_ptr<const Archive> archive;
+  // For BlockKey: new at every opening.
+  uint64_t source_id = 0;
+  // Decodes blocks of `archive` and keeps it alive.
+  std::shared_ptr<const BlockDecoder> decoder;
+  v1::ArchiveDescription description;
+};
+
+// An archive to serve: "NAME=PATH", or "PATH" alone, whose name is then the
+// last part of the path without ".quire".
+struct ArchiveArgument {
+  std::string name;
+  std::string path;
+};
+
+// Errors: InvalidArgument  empty path, or a name that is not 1 to 128 of
+//                          [A-Za-z0-9._-].
+absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
+
+// Opens an archive for serving. Blocks on I/O.
+// Errors: as Archive::Open().
+absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
+    const ArchiveArgument& argument);
+
+// Thread-safe. Get() is a pointer copy; calls keep the snapshot they started
+// with, so that a reload never pulls an archive away from under them.
+class Catalog {
+ public:
+  using ByName =
+      std::map<std::string, std::shared_ptr<const ServedArchive>, std::less<>>;
+
+  explicit Catalog(ByName archives)
+      : archives_(std::make_shared<const ByName>(std::move(archives))) {}
+
+  std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Publish(ByName archives) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Errors: NotFound (ARCHIVE_NOT_FOUND).
+  absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
+      absl::string_view name) const;
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const ByName> archives_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CATALOG_H_

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/chunk_stream.h"
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/service/answer_bytes.h"
+#include "server/service/range_read.h"
+#include "server/service/read_planner.h"
+#include "server/service/resume_token.h"
+#include "server/service/serial_call.h"
+#include "server/service/service_error.h"
+
+namespace quire {
+namespace {
+
+// One message to be.
+struct Chunk {
+  LogicalRange range;
+  uint64_t pinned_bytes = 0;
+  std::shared_ptr<RangeRead> read;
+  // Set when the read has ended.
+  std::optional<absl::StatusOr<std::vector<BlockPiece>>> pieces;
+};
+
+// Sends one range as a row of chunks. What differs between the methods is in
+// the virtual functions.
+class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
+                    private SerialCall {
+ public:
+  ChunkStream(ServiceCore& core, grpc::CallbackServerContext& context,
+              Method method, FetchClass fetch_class)
+      : core_(core),
+        context_(context),
+        fetch_class_(fetch_class),
+        booking_(core, method, context) {}
+
+  void Start(const grpc::ByteBuffer& buffer) {
+    absl::Status status = Begin(buffer);
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      ended_with_ = std::move(status);
+      chunks_left_ = ended_with_.ok();
+    });
+  }
+
+  void OnWriteDone(bool ok) override {
+    booking_.ClientTookIt();
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      writing_ = false;
+      window_used_bytes_ -= std::exchange(writing_pinned_bytes_, 0);
+      if (!ok && ended_with_.ok()) {
+        ended_with_ = absl::CancelledError();
+      }
+    });
+  }
+
+  void OnCancel() override {
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      if (ended_with_.ok()) {
+        ended_with_ = absl::CancelledError();
+      }
+    });
+  }
+
+  void OnDone() override { delete this; }
+
+ protected:
+  struct Task {
+    std::shared_ptr<const ServedArchive> archive;
+    ResolvedTarget target;
+  };
+
+  // Errors: all that the method has for its request.
+  virtual absl::StatusOr<Task> ResolveRequest(
+      const grpc::ByteBuffer& buffer) = 0;
+  // Appends the fields of a message that go before its text.
+  virtual void AppendHead(LogicalRange range, bool is_first, uint64_t checksum,
+                          AnswerBytes& answer) const = 0;
+  virtual int data_field_number() const = 0;
+
+  const ServiceCore& core() const { return core_; }
+
+  const Task& task() const { return task_; }
+
+ private:
+  absl::Status Begin(const grpc::ByteBuffer& buffer) {
+    QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+    QUIRE_ASSIGN_OR_RETURN(task_, ResolveRequest(buffer));
+    const LogicalRange range = task_.target.range;
+    window_size_bytes_ = std::min(
+        core_.stream_window_size_bytes,
+        // A short range pins its blocks: its own length and at most one block
+        // more at either end.
+        range.size_bytes +
+            2 * uint64_t{task_.archive->archive->info().block_size_bytes});
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_, core_.admission.Admit(context_.peer(), window_size_bytes_));
+    MutexLock lock(&mutex_);
+    next_offset_ = range.offset.value;
+    end_offset_ = range.offset.value + range.size_bytes;
+    return absl::OkStatus();
+  }
+
+  bool Act() override {
+    StartReads();
+    StartWriteIfReady();
+    return CancelReadsIfEnded();
+  }
+
+  void StartReads() ABSL_LOCKS_EXCLUDED(mutex_) {
+    while (true) {
+      Chunk* chunk = nullptr;
+      std::vector<BlockSlice> slices;
+      {
+        MutexLock lock(&mutex_);
+        if (!ended_with_.ok() || !chunks_left_) {
+          return;
+        }
+        slices = NextSlices();
+        const Archive& archive = *task_.archive->archive;
+        const uint64_t pinned_bytes = PinnedBytes(archive, slices);
+        if (window_used_bytes_ > 0 &&
+            window_used_bytes_ + pinned_bytes > window_size_bytes_) {
+          return;
+        }
+        uint64_t size_bytes = 0;
+        for (const BlockSlice& slice : slices) {
+          size_bytes += slice.size_bytes;
+        }
+        window_used_bytes_ += pinned_bytes;
+        chunks_.push_back({.range = {{next_offset_}, size_bytes},
+                           .pinned_bytes = pinned_bytes,
+                           .read = nullptr,
+                           .pieces = std::nullopt});
+        // A deque never moves its elements while it grows and shrinks at its
+        // ends; this one stays until its read has ended.
+        chunk = &chunks_.back();
+        next_offset_ += size_bytes;
+        chunks_left_ = next_offset_ < end_offset_;
+        ++reads_in_flight_;
+      }
+      std::shared_ptr<RangeRead> read = RangeRead::Start(
+          core_.store, task_.archive, std::move(slices), fetch_class_,
+          [this, chunk](absl::StatusOr<std::vector<BlockPiece>> pieces) {
+            OnPieces(chunk, std::move(pieces));
+          });
+      MutexLock lock(&mutex_);
+      if (read != nullptr) {
+        chunk->read = std::move(read);
+      }
+    }
+  }
+
+  // The blocks of the next chunk. A chunk ends where a block does, so that no
+  // block is needed twice, unless a block is larger than a chunk.
+  std::vector<BlockSlice> NextSlices() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const Archive& archive = *task_.archive->archive;
+    const uint64_t size_bytes =
+        std::min(core_.limits.chunk_size_bytes_max(),
+                 std::min(window_size_bytes_, end_offset_ - next_offset_));
+    std::vector<BlockSlice> slices =
+        PlanBlocks(archive, {{next_offset_}, size_bytes});
+    if (slices.size() > 1 && next_offset_ + size_bytes < end_offset_ &&
+        slices.back().size_bytes <
+            archive.BlockSizeBytes(slices.back().block)) {
+      slices.pop_back();
+    }
+    return slices;
+  }
+
+  void OnPieces(Chunk* chunk, absl::StatusOr<std::vector<BlockPiece>> pieces)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      chunk->pieces = std::move(pieces);
+      --reads_in_flight_;
+    });
+  }
+
+  void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
+    LogicalRange range;
+    std::vector<BlockPiece> pieces;
+    bool is_first = false;
+    {
+      MutexLock lock(&mutex_);
+      if (writing_ || !ended_with_.ok() || chunks_.empty() ||
+          !chunks_.front().pieces.has_value()) {
+        return;
+      }
+      Chunk& chunk = chunks_.front();
+      if (!chunk.pieces->ok()) {
+        ended_with_ = chunk.pieces->status();
+        return;
+      }
+      range = chunk.range;
+      pieces = *std::move(*chunk.pieces);
+      writing_ = true;
+      writing_pinned_bytes_ = chunk.pinned_bytes;
+      chunks_.pop_front();
+      is_first = !std::exchange(wrote_first_, true);
+    }
+    AnswerBytes answer;
+    AppendHead(range, is_first, ChecksumOf(pieces), answer);
+    answer.AppendBytesField(data_field_number(), pieces);
+    message_ = answer.Take();
+    booking_.Sending(range.size_bytes);
+    booking_.WaitForClient();
+    StartWrite(&message_);
+  }
+
+  // True if nothing is under way any more and the call can be finished.
+  bool CancelReadsIfEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::shared_ptr<RangeRead>> reads;
+    {
+      MutexLock lock(&mutex_);
+      if (ended_with_.ok()) {
+        return !writing_ && !chunks_left_ && chunks_.empty();
+      }
+      if (reads_in_flight_ == 0) {
+        return !writing_;
+      }
+      for (const Chunk& chunk : chunks_) {
+        if (chunk.read != nullptr && !chunk.pieces.has_value()) {
+          reads.push_back(chunk.read);
+        }
+      }
+    }
+    for (const std::shared_ptr<RangeRead>& read : reads) {
+      read->Cancel();
+    }
+    return false;
+  }
+
+  void FinishCall() override {
+    absl::Status status;
+    {
+      MutexLock lock(&mutex_);
+      status = ended_with_;
+    }
+    const grpc::Status outgoing = ToGrpcStatus(status);
+    booking_.Ended(outgoing.error_code());
+    booking_.WaitForClient();
+    Finish(outgoing);
+  }
+
+  ServiceCore& core_;
+  grpc::CallbackServerContext& context_;
+  const FetchClass fetch_class_;
+  CallBooking booking_;
+  Task task_;
+  uint64_t window_size_bytes_ = 0;
+  // Held until gRPC has let go of the last message.
+  Admission::Ticket ticket_;
+  // The message being written.
+  grpc::ByteBuffer message_;
+
+  // Not OK: no more reads and writes are begun.
+  absl::Status ended_with_ ABSL_GUARDED_BY(mutex_);
+  // In logical order; the first is the next to be sent.
+  std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
+  bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t window_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t reads_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t writing_pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool wrote_first_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class ReadStreamCall : public ChunkStream {
+ public:
+  ReadStreamCall(ServiceCore& core, grpc::CallbackServerContext& context)
+      : ChunkStream(core, context, Method::kReadStream,
+                    FetchClass::kInteractive) {}
+
+ private:
+  absl::StatusOr<Task> ResolveRequest(const grpc::ByteBuffer& buffer) override {
+    v1::ReadRequest request;
+    QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    Task task;
+    QUIRE_ASSIGN_OR_RETURN(task.archive,
+                           core().catalog.Find(request.archive()));
+    QUIRE_ASSIGN_OR_RETURN(
+        task.target, ResolveTarget(*task.archive->archive, request,
+                                   core().limits.document_id_size_bytes_max()));
+    return task;
+  }
+
+  void AppendHead(LogicalRange range, bool is_first, uint64_t checksum,
+                  AnswerBytes& answer) const override {
+    v1::ReadStreamResponse head;
+    *head.mutable_range() = ToProto(range);
+    if (is_first && task().target.document.has_value()) {
+      *head.mutable_document() =
+          DescribeDocument(*task().archive->archive, *task().target.document);
+    }
+    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
+    head.set_checksum(checksum);
+    answer.AppendFields(head);
+  }
+
+  int data_field_number() const override {
+    return v1::ReadStreamResponse::kDataFieldNumber;
+  }
+};
+
+class ScanCall : public ChunkStream {
+ public:
+  ScanCall(ServiceCore& core, grpc::CallbackServerContext& context)
+      : ChunkStream(core, context, Method::kScan, FetchClass::kScan) {}
+
+ private:
+  absl::StatusOr<Task> ResolveRequest(const grpc::ByteBuffer& buffer) override {
+    v1::ScanRequest request;
+    QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    Task task;
+    QUIRE_ASSIGN_OR_RETURN(task.archive,
+                           core().catalog.Find(request.archive()));
+    QUIRE_ASSIGN_OR_RETURN(task.target.range,
+                           ResolveScan(*task.archive->archive, request));
+    return task;
+  }
+
+  void AppendHead(LogicalRange range, bool /*is_first*/, uint64_t checksum,
+                  AnswerBytes& answer) const override {
+    const LogicalRange all = task().target.range;
+    v1::ScanResponse head;
+    *head.mutable_range() = ToProto(range);
+    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
+    head.set_checksum(checksum);
+    head.set_resume_token(
+        MakeResumeToken(*task().archive->archive,
+                        {.next_offset = range.offset.value + range.size_bytes,
+                         .end_offset = all.offset.value + all.size_bytes}));
+    answer.AppendFields(head);
+  }
+
+  int data_field_number() const override {
+    return v1::ScanResponse::kDataFieldNumber;
+  }
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StartReadStreamCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const grpc::ByteBuffer& request) {
+  auto* call = new ReadStreamCall(core, context);
+  call->Start(request);
+  return call;
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StartScanCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const grpc::ByteBuffer& request) {
+  auto* call = new ScanCall(core, context);
+  call->Start(request);
+  return call;
+}
+
+}  // namespace quire

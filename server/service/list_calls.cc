@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/list_calls.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/read_planner.h"
+#include "server/service/resume_token.h"
+#include "server/service/service_error.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kPageSizeDefault = 100;
+// Ids are of any length: a page ends early where they are long.
+constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
+
+absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
+                                  uint32_t page_size) {
+  if (!is_set) {
+    return kPageSizeDefault;
+  }
+  if (page_size == 0) {
+    return ServiceError(absl::StatusCode::kInvalidArgument,
+                        v1::MALFORMED_REQUEST,
+                        "page_size is 0; leave it out or set 1 or more");
+  }
+  return std::min(page_size, core.limits.page_size_max());
+}
+
+}  // namespace
+
+absl::Status ListArchives(const ServiceCore& core,
+                          const v1::ListArchivesRequest& request,
+                          v1::ListArchivesResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  QUIRE_ASSIGN_OR_RETURN(
+      const uint32_t page_size,
+      PageSize(core, request.has_page_size(), request.page_size()));
+  *response.mutable_limits() = core.limits;
+  const std::shared_ptr<const Catalog::ByName> archives = core.catalog.Get();
+  // The token is the last name sent: a good place to go on even where archives
+  // came and went meanwhile.
+  auto next = request.has_page_token()
+                  ? archives->upper_bound(request.page_token())
+                  : archives->begin();
+  for (; next != archives->end(); ++next) {
+    if (response.archives_size() == static_cast<int>(page_size)) {
+      response.set_next_page_token(std::prev(next)->first);
+      break;
+    }
+    *response.add_archives() = next->second->description;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GetArchive(const ServiceCore& core,
+                        const v1::GetArchiveRequest& request,
+                        v1::GetArchiveResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
+                         core.catalog.Find(request.archive()));
+  *response.mutable_archive() = served->description;
+  *response.mutable_limits() = core.limits;
+  return absl::OkStatus();
+}
+
+absl::Status ListDocuments(const ServiceCore& core,
+                           const v1::ListDocumentsRequest& request,
+                           v1::ListDocumentsResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
+                         core.catalog.Find(request.archive()));
+  QUIRE_ASSIGN_OR_RETURN(
+      const uint32_t page_size,
+      PageSize(core, request.has_page_size(), request.page_size()));
+  const Archive& archive = *served->archive;
+  std::optional<Archive::IdCursor> after;
+  if (request.has_page_token()) {
+    QUIRE_ASSIGN_OR_RETURN(
+        after, ParsePageToken(archive, request.prefix(), request.page_token()));
+  }
+  uint64_t page_bytes = 0;
+  std::optional<Archive::IdCursor> last;
+  archive.VisitDocuments(
+      request.prefix(), after, [&](const Document& document) {
+        if (response.documents_size() == static_cast<int>(page_size) ||
+            page_bytes > kPageSizeBytesMax) {
+          response.set_next_page_token(
+              MakePageToken(archive, request.prefix(), *last));
+          return false;
+        }
+        *response.add_documents() = ToProto(document);
+        page_bytes += document.id.size();
+        last = {document.id, document.ordinal.value};
+        return true;
+      });
+  return absl::OkStatus();
+}
+
+namespace {
+
+// Sends a dictionary, which is in RAM, a chunk at a time.
+class GetDictionaryCall
+    : public grpc::ServerWriteReactor<v1::GetDictionaryResponse> {
+ public:
+  GetDictionaryCall(ServiceCore& core, grpc::CallbackServerContext& context)
+      : core_(core),
+        context_(context),
+        booking_(core, Method::kGetDictionary, context) {}
+
+  void Start(const v1::GetDictionaryRequest& request) {
+    if (absl::Status status = Begin(request); !status.ok()) {
+      FinishWith(status);
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    booking_.ClientTookIt();
+    if (!ok) {
+      FinishWith(absl::CancelledError());
+    } else if (offset_ < dictionary_.size()) {
+      WriteNext();
+    } else {
+      FinishWith(absl::OkStatus());
+    }
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Begin(const v1::GetDictionaryRequest& request) {
+    QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+    const std::shared_ptr<const Catalog::ByName> archives = core_.catalog.Get();
+    for (const auto& [name, served] : *archives) {
+      if (!request.hash().empty() &&
+          served->archive->info().dictionary_hash == request.hash()) {
+        archive_ = served->archive;
+      }
+    }
+    if (archive_ == nullptr) {
+      return ServiceError(absl::StatusCode::kNotFound, v1::DICTIONARY_NOT_FOUND,
+                          "no archive here uses a dictionary of that hash");
+    }
+    dictionary_ = archive_->dictionary();
+    offset_ = request.offset();
+    if (offset_ > dictionary_.size()) {
+      return ServiceError(absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
+                          absl::StrCat("offset ", offset_, " is past the end ",
+                                       "of the dictionary, which has ",
+                                       dictionary_.size(), " bytes"));
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_, core_.admission.Admit(context_.peer(),
+                                       core_.limits.chunk_size_bytes_max()));
+    WriteNext();
+    return absl::OkStatus();
+  }
+
+  void WriteNext() {
+    const ByteView chunk = dictionary_.subspan(
+        offset_, std::min<uint64_t>(core_.limits.chunk_size_bytes_max(),
+                                    dictionary_.size() - offset_));
+    message_.set_size_bytes(dictionary_.size());
+    message_.set_offset(offset_);
+    message_.set_checksum(Checksum64(chunk));
+    message_.set_data(chunk.data(), chunk.size());
+    offset_ += chunk.size();
+    booking_.Sending(chunk.size());
+    booking_.WaitForClient();
+    StartWrite(&message_);
+  }
+
+  void FinishWith(const absl::Status& status) {
+    const grpc::Status outgoing = ToGrpcStatus(status);
+    booking_.Ended(outgoing.error_code());
+    booking_.WaitForClient();
+    Finish(outgoing);
+  }
+
+  ServiceCore& core_;
+  grpc::CallbackServerContext& context_;
+  CallBooking booking_;
+  std::shared_ptr<const Archive> archive_;
+  ByteView dictionary_;
+  uint64_t offset_ = 0;
+  Admission::Ticket ticket_;
+  v1::GetDictionaryResponse message_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::GetDictionaryResponse>* StartGetDictionaryCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const v1::GetDictionaryRequest& request) {
+  auto* call = new GetDictionaryCall(core, context);
+  call->Start(request);
+  return call;
+}
+
+}  // namespace quire

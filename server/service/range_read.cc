@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/range_read.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "server/service/service_error.h"
+
+namespace quire {
+
+uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces) {
+  if (pieces.size() == 1) {
+    return Checksum64(pieces.front().bytes());
+  }
+  Checksummer64 checksummer;
+  for (const BlockPiece& piece : pieces) {
+    checksummer.Add(piece.bytes());
+  }
+  return checksummer.Get();
+}
+
+uint64_t PinnedBytes(const Archive& archive,
+                     const std::vector<BlockSlice>& slices) {
+  uint64_t pinned_bytes = 0;
+  for (const BlockSlice& slice : slices) {
+    pinned_bytes += archive.BlockSizeBytes(slice.block);
+  }
+  return pinned_bytes;
+}
+
+RangeRead::RangeRead(BlockStore& store,
+                     std::shared_ptr<const ServedArchive> archive,
+                     std::vector<BlockSlice> slices, Done done)
+    : store_(store),
+      archive_(std::move(archive)),
+      slices_(std::move(slices)),
+      done_(std::move(done)) {}
+
+std::shared_ptr<RangeRead> RangeRead::Start(
+    BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+    std::vector<BlockSlice> slices, FetchClass fetch_class, Done done) {
+  std::vector<BlockPiece> pieces(slices.size());
+  size_t miss_count = 0;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    pieces[i] = {store.Lookup({archive->source_id, slices[i].block}),
+                 slices[i].offset_in_block, slices[i].size_bytes};
+    miss_count += pieces[i].block == nullptr ? 1 : 0;
+  }
+  if (miss_count == 0) {
+    done(std::move(pieces));
+    return nullptr;
+  }
+  std::shared_ptr<RangeRead> read(new RangeRead(
+      store, std::move(archive), std::move(slices), std::move(done)));
+  {
+    MutexLock lock(&read->mutex_);
+    read->pieces_ = std::move(pieces);
+    read->fetches_.resize(read->slices_.size());
+    // One more for the loop that starts them, so that fetches which end at once
+    // do not end the whole before its time.
+    read->pending_count_ = miss_count + 1;
+  }
+  read->FetchMisses(fetch_class);
+  return read;
+}
+
+void RangeRead::FetchMisses(FetchClass fetch_class) {
+  const Archive& archive = *archive_->archive;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    {
+      MutexLock lock(&mutex_);
+      if (pieces_[i].block != nullptr) {
+        continue;
+      }
+    }
+    const BlockAddress block = slices_[i].block;
+    const BlockStore::FetchId id =
+        store_.Fetch({.key = {archive_->source_id, block},
+                      .extent = archive.BlockExtent(block),
+                      .raw_size_bytes = archive.BlockSizeBytes(block),
+                      .fetch_class = fetch_class,
+                      .decoder = archive_->decoder},
+                     [self = shared_from_this(),
+                      i](absl::StatusOr<BlockStore::BlockPtr> result) {
+                       self->OnBlock(i, std::move(result));
+                     });
+    bool cancel = false;
+    {
+      MutexLock lock(&mutex_);
+      fetches_[i] = id;
+      cancel = cancelled_;
+    }
+    if (cancel && id != 0) {
+      store_.Cancel(id);
+    }
+  }
+  OneEnded();
+}
+
+void RangeRead::OnBlock(size_t index,
+                        absl::StatusOr<BlockStore::BlockPtr> block) {
+  bool is_first_error = false;
+  {
+    MutexLock lock(&mutex_);
+    if (block.ok()) {
+      pieces_[index].block = *std::move(block);
+    } else if (first_error_.ok()) {
+      first_error_ = Explain(block.status(), slices_[index].block);
+      is_first_error = true;
+    }
+  }
+  if (is_first_error) {
+    Cancel();
+  }
+  OneEnded();
+}
+
+void RangeRead::OneEnded() {
+  absl::StatusOr<std::vector<BlockPiece>> result;
+  {
+    MutexLock lock(&mutex_);
+    if (--pending_count_ > 0) {
+      return;
+    }
+    if (first_error_.ok()) {
+      result = std::move(pieces_);
+    } else {
+      result = first_error_;
+    }
+  }
+  // The last one to end is alone here.
+  Done done = std::move(done_);
+  done(std::move(result));
+}
+
+void RangeRead::Cancel() {
+  std::vector<BlockStore::FetchId> fetches;
+  {
+    MutexLock lock(&mutex_);
+    if (cancelled_) {
+      return;
+    }
+    cancelled_ = true;
+    fetches = fetches_;
+  }
+  for (const BlockStore::FetchId id : fetches) {
+    if (id != 0) {
+      store_.Cancel(id);
+    }
+  }
+}
+
+absl::Status RangeRead::Explain(const absl::Status& status,
+                                BlockAddress block) const {
+  const ErrorMetadata metadata = {
+      {"archive", archive_->name},
+      {"segment", absl::StrCat(block.segment_index)},
+      {"block", absl::StrCat(block.block_index)}};
+  const std::string place =
+      absl::StrCat("block ", block.block_index, " of segment ",
+                   block.segment_index, " of archive \"", archive_->name, "\"");
+  switch (status.code()) {
+    case absl::StatusCode::kDataLoss:
+      return ServiceError(
+          status.code(), v1::BLOCK_DAMAGED,
+          absl::StrCat(place, " is damaged; `quired verify` on the server ",
+                       "names what it touches"),
+          metadata);
+    case absl::StatusCode::kUnavailable:
+      return ServiceError(status.code(), v1::DEVICE_FAILED,
+                          absl::StrCat(place, " could not be read"), metadata);
+    case absl::StatusCode::kResourceExhausted:
+      return ServiceError(status.code(), v1::SERVER_BUSY,
+                          "the server's read queue is full; retry later", {},
+                          absl::Milliseconds(100));
+    case absl::StatusCode::kCancelled:
+      return ServiceError(status.code(), v1::CALL_CANCELLED,
+                          "the call was cancelled");
+    default:
+      return status;
+  }
+}
+
+}  // namespace quire

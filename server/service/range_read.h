@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// From a range of the logical space to the decoded blocks that cover it.
+#ifndef QUIRE_SERVER_SERVICE_RANGE_READ_H_
+#define QUIRE_SERVER_SERVICE_RANGE_READ_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/archive.h"
+#include "server/service/catalog.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// A part of a decoded block. Keeps the block.
+struct BlockPiece {
+  BlockStore::BlockPtr block;
+  uint32_t offset = 0;
+  uint32_t size_bytes = 0;
+
+  ByteView bytes() const { return block->bytes().subspan(offset, size_bytes); }
+};
+
+// XXH3 of all pieces in a row.
+uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces);
+
+// Decoded bytes that `slices` pin in memory while they are being answered:
+// whole blocks, however little of each is wanted.
+uint64_t PinnedBytes(const Archive& archive,
+                     const std::vector<BlockSlice>& slices);
+
+// Fetches all blocks of one range at once.
+class RangeRead : public std::enable_shared_from_this<RangeRead> {
+ public:
+  // The pieces in logical order, or the first error: DataLoss becomes
+  // BLOCK_DAMAGED and names archive, segment and block; Unavailable becomes
+  // DEVICE_FAILED, ResourceExhausted becomes SERVER_BUSY.
+  using Done = std::function<void(absl::StatusOr<std::vector<BlockPiece>>)>;
+
+  // Calls `done` exactly once: before returning where all blocks are cached
+  // (the result is then null), otherwise on a thread of the store.
+  // `store` must outlive the read.
+  static std::shared_ptr<RangeRead> Start(
+      BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+      std::vector<BlockSlice> slices, FetchClass fetch_class, Done done);
+
+  // Withdraws what has not reached the device; `done` gets Cancelled, perhaps
+  // before this returns, unless it has had its call already.
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+            std::vector<BlockSlice> slices, Done done);
+
+  void FetchMisses(FetchClass fetch_class) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnBlock(size_t index, absl::StatusOr<BlockStore::BlockPtr> block)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // One of the fetches, or the loop that starts them, has ended.
+  void OneEnded() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Explain(const absl::Status& status, BlockAddress block) const;
+
+  BlockStore& store_;
+  const std::shared_ptr<const ServedArchive> archive_;
+  const std::vector<BlockSlice> slices_;
+  Done done_;
+
+  Mutex mutex_;
+  std::vector<BlockPiece> pieces_ ABSL_GUARDED_BY(mutex_);
+  std::vector<BlockStore::FetchId> fetches_ ABSL_GUARDED_BY(mutex_);
+  size_t pending_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_RANGE_READ_H_

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/read_call.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/service/answer_bytes.h"
+#include "server/service/range_read.h"
+#include "server/service/read_planner.h"
+#include "server/service/service_error.h"
+
+namespace quire {
+namespace {
+
+class ReadCall : public grpc::ServerUnaryReactor {
+ public:
+  ReadCall(ServiceCore& core, grpc::CallbackServerContext& context,
+           grpc::ByteBuffer& response)
+      : core_(core),
+        context_(context),
+        response_(response),
+        booking_(core, Method::kRead, context) {}
+
+  void Start(const grpc::ByteBuffer& request) {
+    if (absl::Status status = Begin(request); !status.ok()) {
+      FinishWith(status);
+    }
+  }
+
+  void OnCancel() override {
+    std::shared_ptr<RangeRead> read;
+    {
+      MutexLock lock(&mutex_);
+      read = read_;
+    }
+    if (read != nullptr) {
+      read->Cancel();
+    }
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  // OK: Finish() has been or will be called by OnPieces().
+  absl::Status Begin(const grpc::ByteBuffer& buffer) {
+    QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+    v1::ReadRequest request;
+    QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    QUIRE_ASSIGN_OR_RETURN(archive_, core_.catalog.Find(request.archive()));
+    const Archive& archive = *archive_->archive;
+    QUIRE_ASSIGN_OR_RETURN(
+        target_, ResolveTarget(archive, request,
+                               core_.limits.document_id_size_bytes_max()));
+    if (target_.range.size_bytes > core_.limits.read_size_bytes_max()) {
+      return ServiceError(
+          absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+          absl::StrCat("the answer has ", target_.range.size_bytes,
+                       " bytes, over read_size_bytes_max, ",
+                       core_.limits.read_size_bytes_max(),
+                       "; use ReadStream, or ask for ranges"),
+          {{"limit", "read_size_bytes_max"}});
+    }
+    std::vector<BlockSlice> slices = PlanBlocks(archive, target_.range);
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_,
+        core_.admission.Admit(context_.peer(), PinnedBytes(archive, slices)));
+    std::shared_ptr<RangeRead> read = RangeRead::Start(
+        core_.store, archive_, std::move(slices), FetchClass::kInteractive,
+        [this](absl::StatusOr<std::vector<BlockPiece>> pieces) {
+          OnPieces(std::move(pieces));
+        });
+    MutexLock lock(&mutex_);
+    read_ = std::move(read);
+    return absl::OkStatus();
+  }
+
+  void OnPieces(absl::StatusOr<std::vector<BlockPiece>> pieces) {
+    if (!pieces.ok()) {
+      FinishWith(pieces.status());
+      return;
+    }
+    v1::ReadResponse head;
+    *head.mutable_range() = ToProto(target_.range);
+    if (target_.document.has_value()) {
+      *head.mutable_document() =
+          DescribeDocument(*archive_->archive, *target_.document);
+    }
+    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
+    head.set_checksum(ChecksumOf(*pieces));
+    AnswerBytes answer;
+    answer.AppendFields(head);
+    answer.AppendBytesField(v1::ReadResponse::kDataFieldNumber, *pieces);
+    response_ = answer.Take();
+    booking_.Sending(target_.range.size_bytes);
+    FinishWith(absl::OkStatus());
+  }
+
+  void FinishWith(const absl::Status& status) {
+    const grpc::Status outgoing = ToGrpcStatus(status);
+    booking_.Ended(outgoing.error_code());
+    booking_.WaitForClient();
+    Finish(outgoing);
+  }
+
+  ServiceCore& core_;
+  grpc::CallbackServerContext& context_;
+  grpc::ByteBuffer& response_;
+  CallBooking booking_;
+  std::shared_ptr<const ServedArchive> archive_;
+  ResolvedTarget target_;
+  // Held until gRPC has let go of the answer.
+  Admission::Ticket ticket_;
+
+  Mutex mutex_;
+  std::shared_ptr<RangeRead> read_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* StartReadCall(ServiceCore& core,
+                                        grpc::CallbackServerContext& context,
+                                        const grpc::ByteBuffer& request,
+                                        grpc::ByteBuffer& response) {
+  auto* call = new ReadCall(core, context, response);
+  call->Start(request);
+  return call;
+}
+
+}  // namespace quire

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/mutex.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/archive_service.h"
+#include "server/service/call_context.h"
+#include "server/service/listen_address.h"
+
+#include "prometheus/exposer.h"
+#include "prometheus/registry.h"
+
+namespace quire {
+namespace {
+
+constexpr char kServiceName[] = "quire.v1.Archive";
+// Requests are small: a batch message of 4,096 ids of a kilobyte each fits.
+constexpr int kRequestSizeBytesMax = 4 << 20;
+// A connection is good for many calls; one that has none for so long is let go.
+constexpr int kConnectionIdleMsMax = 10 * 60 * 1000;
+constexpr int kStreamsPerConnectionMax = 1024;
+
+v1::Limits MakeLimits(const MemoryPlan& plan) {
+  v1::Limits limits;
+  limits.set_in_flight_size_bytes_max(plan.in_flight_bytes);
+  // Half of it for one connection: alone it can do well, and cannot shut out
+  // the others.
+  limits.set_client_in_flight_size_bytes_max(plan.in_flight_bytes / 2);
+  // An answer pins up to two blocks more than its own length.
+  limits.set_read_size_bytes_max(std::min(8 * kMiB, plan.in_flight_bytes / 4) -
+                                 2 * kBlockSizeBytesMax);
+  limits.set_chunk_size_bytes_max(256 * kKiB);
+  limits.set_batch_message_items_max(4096);
+  limits.set_batch_pending_items_max(131072);
+  limits.set_page_size_max(1000);
+  limits.set_document_id_size_bytes_max(64 * kKiB);
+  return limits;
+}
+
+// Per stream or batch: an eighth of what one client may hold, and room for one
+// whole answer in any case.
+uint64_t StreamWindowBytes(const v1::Limits& limits) {
+  return std::max(limits.client_in_flight_size_bytes_max() / 8,
+                  limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
+}
+
+std::string HealthName(const std::string& archive) {
+  return absl::StrCat(kServiceName, "/", archive);
+}
+
+class ServerImpl : public Server {
+ public:
+  ServerImpl(ServerOptions options, MemoryPlan plan, Catalog::ByName archives,
+             std::unique_ptr<BlockStore> store)
+      : options_(std::move(options)),
+        plan_(plan),
+        limits_(MakeLimits(plan)),
+        catalog_(std::move(archives)),
+        store_(std::move(store)),
+        admission_(limits_.in_flight_size_bytes_max(),
+                   limits_.client_in_flight_size_bytes_max()),
+        registry_(std::make_shared<prometheus::Registry>()),
+        metrics_(*registry_),
+        collector_(
+            std::make_shared<ServerCollector>(*store_, admission_, catalog_)),
+        stall_guard_(options_.stall_limit),
+        core_{.catalog = catalog_,
+              .store = *store_,
+              .admission = admission_,
+              .metrics = metrics_,
+              .stall_guard = stall_guard_,
+              .draining = draining_,
+              .limits = limits_,
+              .stream_window_size_bytes = StreamWindowBytes(limits_)},
+        service_(MakeArchiveService(core_)) {}
+
+  ~ServerImpl() override { Shutdown(absl::ZeroDuration()); }
+
+  absl::Status Listen() {
+    QUIRE_RETURN_IF_ERROR(StartGrpc());
+    return StartMetrics();
+  }
+
+  const std::string& address() const override { return address_; }
+
+  const std::string& metrics_address() const override {
+    return metrics_address_;
+  }
+
+  std::string Description() const override {
+    std::vector<ArchiveNeed> needs;
+    const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+    for (const auto& [name, served] : *archives) {
+      needs.push_back({name, served->archive->memory().total_bytes()});
+    }
+    return absl::StrCat(DescribePlan(plan_, needs),
+                        "reads through: ", store_->engine_name(), "\n");
+  }
+
+  std::vector<std::string> Reload() override
+      ABSL_LOCKS_EXCLUDED(reload_mutex_) {
+    MutexLock lock(&reload_mutex_);
+    std::vector<std::string> lines;
+    for (const ArchiveArgument& argument : options_.archives) {
+      absl::StatusOr<std::string> outcome = ReloadOne(argument);
+      metrics_.ReloadEnded(outcome.ok());
+      lines.push_back(
+          outcome.ok()
+              ? absl::StrCat("archive ", argument.name, ": ", *outcome)
+              : absl::StrCat("archive ", argument.name,
+                             " stays as it was: ", outcome.status().message()));
+    }
+    return lines;
+  }
+
+  void Shutdown(absl::Duration timeout) override
+      ABSL_LOCKS_EXCLUDED(reload_mutex_) {
+    MutexLock lock(&reload_mutex_);
+    if (grpc_server_ == nullptr) {
+      return;
+    }
+    draining_ = true;
+    grpc_server_->GetHealthCheckService()->SetServingStatus(false);
+    grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+    grpc_server_->Wait();
+    grpc_server_.reset();
+    exposer_.reset();
+  }
+
+ private:
+  absl::Status StartGrpc() {
+    QUIRE_RETURN_IF_ERROR(CheckListenAddress(options_.listen_address));
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(options_.listen_address,
+                             grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(service_.get());
+    builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
+    // Two servers on one port would each get half of the connections.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                               kConnectionIdleMsMax);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                               kStreamsPerConnectionMax);
+    // Clients may keep connections alive that have no call.
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    builder.AddChannelArgument(
+        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
+    grpc_server_ = builder.BuildAndStart();
+    if (grpc_server_ == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cannot listen on ", options_.listen_address,
+          ": the address is in use or not of this machine; choose another ",
+          "with --listen"));
+    }
+    address_ = WithPort(options_.listen_address, port);
+    grpc::HealthCheckServiceInterface* health =
+        grpc_server_->GetHealthCheckService();
+    health->SetServingStatus(kServiceName, true);
+    const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+    for (const auto& [name, served] : *archives) {
+      health->SetServingStatus(HealthName(name), true);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartMetrics() {
+    if (options_.metrics_address.empty()) {
+      return absl::OkStatus();
+    }
+    auto& build_info = prometheus::BuildGauge()
+                           .Name("quire_build_info")
+                           .Help("Always 1; the labels say what is running.")
+                           .Register(*registry_);
+    build_info
+        .Add({{"version", QUIRE_VERSION}, {"engine", store_->engine_name()}})
+        .Set(1);
+    try {
+      exposer_ = std::make_unique<prometheus::Exposer>(options_.metrics_address,
+                                                       /*num_threads=*/2);
+    } catch (const std::exception& error) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "cannot serve metrics on ", options_.metrics_address, " (",
+          error.what(), "); choose another address with --metrics"));
+    }
+    exposer_->RegisterCollectable(registry_);
+    exposer_->RegisterCollectable(collector_);
+    const std::vector<int> ports = exposer_->GetListeningPorts();
+    metrics_address_ =
+        WithPort(options_.metrics_address, ports.empty() ? 0 : ports.front());
+    return absl::OkStatus();
+  }
+
+  // What happened, as the end of a sentence.
+  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument) {
+    Catalog::ByName archives = *catalog_.Get();
+    std::shared_ptr<const ServedArchive>& served = archives[argument.name];
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t needed_bytes,
+                           Archive::EstimateMemoryBytes(argument.path));
+    // The old one goes only when the last call that reads it has ended, so
+    // there must be room for both.
+    uint64_t held_bytes = 0;
+    for (const auto& [name, other] : archives) {
+      held_bytes += other->archive->memory().total_bytes();
+    }
+    const uint64_t room_bytes = plan_.archives_bytes + plan_.reload_bytes;
+    if (held_bytes + needed_bytes > room_bytes) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "it needs ", FormatByteSize(needed_bytes), " beside the old one, ",
+          FormatByteSize(room_bytes - std::min(room_bytes, held_bytes)),
+          " are free for that; restart with more --memory"));
+    }
+    QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> fresh,
+                           OpenServedArchive(argument));
+    if (fresh->archive->info().uuid == served->archive->info().uuid) {
+      return "unchanged";
+    }
+    const std::string line = absl::StrCat(
+        "replaced, ", FormatCount(fresh->archive->info().document_count),
+        " documents");
+    served = std::move(fresh);
+    catalog_.Publish(std::move(archives));
+    return line;
+  }
+
+  const ServerOptions options_;
+  const MemoryPlan plan_;
+  const v1::Limits limits_;
+  std::atomic<bool> draining_{false};
+  Catalog catalog_;
+  const std::unique_ptr<BlockStore> store_;
+  Admission admission_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  CallMetrics metrics_;
+  const std::shared_ptr<ServerCollector> collector_;
+  StallGuard stall_guard_;
+  ServiceCore core_;
+  const std::unique_ptr<grpc::Service> service_;
+  std::string address_;
+  std::string metrics_address_;
+  // Serialises Reload() and Shutdown().
+  Mutex reload_mutex_;
+  std::unique_ptr<grpc::Server> grpc_server_;
+  std::unique_ptr<prometheus::Exposer> exposer_;
+};
+
+absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
+  Catalog::ByName archives;
+  for (const ArchiveArgument& argument : options.archives) {
+    if (archives.contains(argument.name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("two archives are named \"", argument.name,
+                       "\"; name them apart with NAME=PATH"));
+    }
+    QUIRE_ASSIGN_OR_RETURN(archives[argument.name],
+                           OpenServedArchive(argument));
+  }
+  return archives;
+}
+
+// The needs of all archives before any is opened, so that what does not fit is
+// refused without filling the memory first.
+absl::StatusOr<std::vector<ArchiveNeed>> EstimateAll(
+    const ServerOptions& options) {
+  std::vector<ArchiveNeed> needs;
+  for (const ArchiveArgument& argument : options.archives) {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t memory_bytes,
+                           Archive::EstimateMemoryBytes(argument.path));
+    needs.push_back({argument.name, memory_bytes});
+  }
+  return needs;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    const ServerOptions& options) {
+  if (options.archives.empty()) {
+    return absl::InvalidArgumentError("no archive to serve; name at least one");
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::vector<ArchiveNeed> needs, EstimateAll(options));
+  QUIRE_RETURN_IF_ERROR(PlanMemory(options.memory_bytes, needs).status());
+  QUIRE_ASSIGN_OR_RETURN(Catalog::ByName archives, OpenAll(options));
+  needs.clear();
+  for (const auto& [name, served] : archives) {
+    needs.push_back({name, served->archive->memory().total_bytes()});
+  }
+  QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
+                         PlanMemory(options.memory_bytes, needs));
+  BlockStoreOptions store_options;
+  store_options.cache_size_bytes = plan.cache_bytes;
+  store_options.buffers_size_bytes_max = plan.buffers_bytes;
+  store_options.decode_threads = options.decode_threads;
+  store_options.engine = options.engine;
+  store_options.device_depth = options.device_depth;
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
+                         BlockStore::Create(store_options));
+  auto server = std::make_unique<ServerImpl>(options, plan, std::move(archives),
+                                             std::move(store));
+  QUIRE_RETURN_IF_ERROR(server->Listen());
+  return server;
+}
+
+}  // namespace quire

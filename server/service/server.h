@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The server as a whole: archives, storage, gRPC services, metrics.
+#ifndef QUIRE_SERVER_SERVICE_SERVER_H_
+#define QUIRE_SERVER_SERVICE_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "server/service/catalog.h"
+#include "server/service/memory_plan.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+struct ServerOptions {
+  std::vector<ArchiveArgument> archives;
+  // "HOST:PORT" or "unix:PATH"; port 0 takes a free one. Not encrypted and not
+  // authenticated: see README.md.
+  std::string listen_address = "127.0.0.1:7420";
+  // "HOST:PORT" for Prometheus; empty: no metrics.
+  std::string metrics_address;
+  // Bounds the process; unset: what the archives need and a working cache.
+  std::optional<uint64_t> memory_bytes;
+  // A client that takes nothing of its answer for so long loses the call.
+  absl::Duration stall_limit = absl::Seconds(60);
+  // Affects performance.
+  uint32_t decode_threads = 0;
+  BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
+  uint32_t device_depth = 32;
+};
+
+// Thread-safe.
+class Server {
+ public:
+  // Opens the archives, then listens. Blocks on I/O.
+  // Errors: InvalidArgument     two archives of one name, or none at all.
+  //         FailedPrecondition  the memory does not suffice, an address is in
+  //                             use or malformed, the engine does not work.
+  //         those of Archive::Open(), with the archive's path.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const ServerOptions& options);
+
+  // Ends what Shutdown() has not.
+  virtual ~Server() = default;
+
+  // Where it listens, with the port it got: "127.0.0.1:7420".
+  virtual const std::string& address() const = 0;
+  // Empty if there are no metrics.
+  virtual const std::string& metrics_address() const = 0;
+  // What it holds in RAM and in what it reads, for the log.
+  virtual std::string Description() const = 0;
+
+  // Opens all archives anew and puts those that have changed in place of the
+  // old ones. Calls under way keep what they started with. An archive that
+  // cannot be opened, or does not fit, stays as it was.
+  // Returns one line for each archive; blocks on I/O.
+  virtual std::vector<std::string> Reload() = 0;
+
+  // Refuses new calls (UNAVAILABLE, DRAINING; health NOT_SERVING), waits for
+  // those under way until `timeout` has passed, then cancels them.
+  virtual void Shutdown(absl::Duration timeout) = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_SERVER_H_

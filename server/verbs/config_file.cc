@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/verbs/config_file.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace quire {
+
+absl::Status ApplyConfigFile(const std::string& path, CLI::App& verb) {
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigTOML().from_file(path);
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": cannot be read as a configuration: ", error.what()));
+  }
+  for (const CLI::ConfigItem& item : items) {
+    CLI::Option* option = verb.get_option_no_throw("--" + item.name);
+    if (option == nullptr || !item.parents.empty() || item.name == "help" ||
+        item.name == "config") {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", item.fullname(), " is no option of `",
+                       verb.get_name(), "`; its --help lists them"));
+    }
+    if (option->count() > 0) {
+      continue;
+    }
+    try {
+      option->add_result(item.inputs);
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": ", item.fullname(), ": ", error.what()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quire

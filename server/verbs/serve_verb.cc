@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/verbs/serve_verb.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/server.h"
+#include "server/verbs/config_file.h"
+
+namespace quire {
+namespace {
+
+constexpr int kExitGood = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+// As the command line has them.
+struct ServeArguments {
+  std::vector<std::string> archives;
+  std::string listen = ServerOptions().listen_address;
+  std::string metrics;
+  std::string memory;
+  std::string engine = "auto";
+  uint32_t decode_threads = 0;
+  uint32_t device_depth = ServerOptions().device_depth;
+  double stall_seconds = 60;
+  double drain_seconds = 30;
+  std::string config;
+};
+
+sigset_t ServeSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  return signals;
+}
+
+void Say(const std::string& message) {
+  std::fprintf(stderr, "quired: %s\n", message.c_str());
+}
+
+absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
+  ServerOptions options;
+  for (const std::string& text : arguments.archives) {
+    QUIRE_ASSIGN_OR_RETURN(ArchiveArgument archive, ParseArchiveArgument(text));
+    options.archives.push_back(std::move(archive));
+  }
+  if (options.archives.empty()) {
+    return absl::InvalidArgumentError(
+        "no archive to serve; name one: quired serve ARCHIVE");
+  }
+  options.listen_address = arguments.listen;
+  options.metrics_address = arguments.metrics;
+  if (!arguments.memory.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(options.memory_bytes,
+                           ParseByteSize(arguments.memory));
+  }
+  options.engine =
+      arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
+      : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
+                                     : BlockStoreOptions::Engine::kAuto;
+  options.decode_threads = arguments.decode_threads;
+  options.device_depth = arguments.device_depth;
+  options.stall_limit = absl::Seconds(arguments.stall_seconds);
+  return options;
+}
+
+// The limits of the process, set for a server that holds many connections and
+// moves large buffers.
+void PrepareProcess() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  // By default glibc returns and maps large buffers anew all the time, and
+  // keeps a heap of its own for each thread, which breaks the memory bound.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_ARENA_MAX, 2);
+}
+
+// Serves until told to stop.
+void WaitForSignals(Server& server, absl::Duration drain_timeout) {
+  const sigset_t signals = ServeSignals();
+  while (true) {
+    int signal_number = 0;
+    sigwait(&signals, &signal_number);
+    if (signal_number != SIGHUP) {
+      break;
+    }
+    Say("SIGHUP: opening the archives anew");
+    for (const std::string& line : server.Reload()) {
+      Say(line);
+    }
+  }
+  Say(absl::StrCat("stopping; calls under way have ",
+                   absl::FormatDuration(drain_timeout), " to end"));
+  server.Shutdown(drain_timeout);
+  Say("stopped");
+}
+
+int Serve(const ServeArguments& arguments) {
+  absl::StatusOr<ServerOptions> options = MakeOptions(arguments);
+  if (!options.ok()) {
+    Say(std::string(options.status().message()));
+    return kExitUsage;
+  }
+  PrepareProcess();
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*options);
+  if (!server.ok()) {
+    Say(std::string(server.status().message()));
+    return server.status().code() == absl::StatusCode::kInvalidArgument
+               ? kExitUsage
+               : kExitFailed;
+  }
+  std::fputs((*server)->Description().c_str(), stderr);
+  if (!(*server)->metrics_address().empty()) {
+    Say(absl::StrCat("metrics on http://", (*server)->metrics_address(),
+                     "/metrics"));
+  }
+  // The last line of the start: whoever waits for the server waits for it.
+  Say(absl::StrCat("listening on ", (*server)->address()));
+  WaitForSignals(**server, absl::Seconds(arguments.drain_seconds));
+  return kExitGood;
+}
+
+}  // namespace
+
+void BlockServeSignals() {
+  const sigset_t signals = ServeSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+void AddServeVerb(CLI::App& app, int& exit_code) {
+  CLI::App* verb =
+      app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
+  auto arguments = std::make_shared<ServeArguments>();
+  verb->add_option("ARCHIVE,--archive", arguments->archives,
+                   "Archives to serve, each as PATH or NAME=PATH; clients use "
+                   "the name, which is by default the last part of the path "
+                   "without .quire")
+      ->type_name("[NAME=]PATH");
+  verb->add_option("--listen", arguments->listen,
+                   "Address for gRPC; port 0 takes a free port. Calls are "
+                   "neither encrypted nor authenticated: do not listen where "
+                   "strangers can reach it")
+      ->type_name("HOST:PORT|unix:PATH")
+      ->capture_default_str();
+  verb->add_option("--metrics", arguments->metrics,
+                   "Address for Prometheus, at /metrics; without it there are "
+                   "no metrics")
+      ->type_name("HOST:PORT");
+  verb->add_option("--memory", arguments->memory,
+                   "Bound of the server's memory: dictionaries, indexes, cache "
+                   "and answers in flight. Without it: what the archives need "
+                   "and 512MiB")
+      ->type_name("SIZE");
+  verb->add_option("--engine", arguments->engine,
+                   "How blocks are read: io_uring, pread, or auto, which takes "
+                   "io_uring where it works")
+      ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
+      ->capture_default_str();
+  verb->add_option("--decode-threads", arguments->decode_threads,
+                   "Threads that decode blocks; 0: one for each core")
+      ->check(CLI::Range(0U, 1024U))
+      ->capture_default_str();
+  verb->add_option("--device-depth", arguments->device_depth,
+                   "Reads in flight at the device")
+      ->check(CLI::Range(1U, 4096U))
+      ->capture_default_str();
+  verb->add_option("--stall-timeout", arguments->stall_seconds,
+                   "Cancel a call whose client takes nothing of its answer for "
+                   "this many seconds")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  verb->add_option("--drain-timeout", arguments->drain_seconds,
+                   "On SIGTERM, seconds that calls under way have to end")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  verb->add_option("--config", arguments->config,
+                   "TOML file with any of these options by their long names, "
+                   "such as memory = \"4GiB\" and archive = [\"a.quire\"]; the "
+                   "command line goes first")
+      ->type_name("FILE");
+  verb->footer(
+      "Signals: SIGTERM and SIGINT drain and stop; SIGHUP opens the archives "
+      "anew and\nputs changed ones in place without dropping calls.\n\n"
+      "Example:\n"
+      "  quired serve docs.quire --listen 127.0.0.1:7420 "
+      "--metrics 127.0.0.1:7421 --memory 1GiB\n");
+  verb->callback([verb, arguments, &exit_code] {
+    if (!arguments->config.empty()) {
+      if (absl::Status status = ApplyConfigFile(arguments->config, *verb);
+          !status.ok()) {
+        Say(std::string(status.message()));
+        exit_code = kExitUsage;
+        return;
+      }
+    }
+    exit_code = Serve(*arguments);
+  });
+}
+
+}  // namespace quire

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_VERBS_SERVE_VERB_H_
+#define QUIRE_SERVER_VERBS_SERVE_VERB_H_
+
+#include "CLI/CLI.hpp"
+
+namespace quire {
+
+// Adds `quired serve`. When chosen, it serves until SIGTERM or SIGINT, and sets
+// `exit_code`: 0 after a drain, 1 if it could not start, 2 for a mistake in the
+// command line or the configuration file.
+void AddServeVerb(CLI::App& app, int& exit_code);
+
+// Blocks the signals that serving waits for, in this thread and all threads it
+// starts. REQUIRES: called before the first thread is started.
+void BlockServeSignals();
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_VERBS_SERVE_VERB_H_
