@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/admission.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "codecs/base/status_matchers.h"
+#include "server/service/service_error.h"
+
+namespace quire {
+namespace {
+
+TEST(AdmissionTest, BoundsAllClientsAndEachOne) {
+  Admission admission(100, 60);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a, admission.Admit("a", 50));
+  EXPECT_EQ(ReasonOf(admission.Admit("a", 11).status()), v1::SERVER_BUSY);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b, admission.Admit("b", 50));
+  EXPECT_EQ(ReasonOf(admission.Admit("c", 1).status()), v1::SERVER_BUSY);
+  EXPECT_EQ(admission.in_flight_bytes(), 100u);
+  EXPECT_EQ(admission.rejected_count(), 2u);
+  a.Release();
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c, admission.Admit("c", 50));
+}
+
+TEST(AdmissionTest, SaysWhatCanNeverBe) {
+  Admission admission(100, 60);
+  const absl::Status status = admission.Admit("a", 61).status();
+  EXPECT_THAT(status, HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ReasonOf(status), v1::LIMIT_EXCEEDED);
+}
+
+TEST(AdmissionTest, TicketsGrowMoveAndGiveBackOnce) {
+  Admission admission(100, 100);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket ticket,
+                               admission.Admit("a", 40));
+    QUIRE_EXPECT_OK(ticket.Grow(40));
+    EXPECT_FALSE(ticket.Grow(40).ok());
+    EXPECT_EQ(ticket.size_bytes(), 80u);
+    Admission::Ticket moved = std::move(ticket);
+    ticket.Release();
+    EXPECT_EQ(admission.in_flight_bytes(), 80u);
+    QUIRE_ASSERT_OK_AND_ASSIGN(moved, admission.Admit("a", 20));
+    EXPECT_EQ(admission.in_flight_bytes(), 20u);
+  }
+  EXPECT_EQ(admission.in_flight_bytes(), 0u);
+}
+
+TEST(AdmissionTest, HoldsUnderManyThreads) {
+  Admission admission(1000, 400);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&admission, t] {
+      const std::string client = t % 2 == 0 ? "even" : "odd";
+      for (uint64_t i = 0; i < 2000; ++i) {
+        absl::StatusOr<Admission::Ticket> ticket =
+            admission.Admit(client, 1 + i % 200);
+        EXPECT_LE(admission.in_flight_bytes(), 800u);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(admission.in_flight_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What happens to a server from outside: damage, reload, drain, health, clients
+// that do not read.
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+
+#include "codecs/base/checksum.h"
+#include "server/archive/archive.h"
+#include "server/service/server_fixture.h"
+
+namespace quire {
+namespace {
+
+class ServerLifeTest : public ServerTest {
+ protected:
+  grpc::Status ReadRange(uint64_t offset, uint64_t size_bytes,
+                         std::string* data) {
+    v1::ReadRequest request;
+    request.set_archive("docs");
+    request.mutable_range()->set_offset(offset);
+    request.mutable_range()->set_size_bytes(size_bytes);
+    v1::ReadResponse response;
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    const grpc::Status status = stub().Read(&context, request, &response);
+    *data = response.data();
+    return status;
+  }
+};
+
+TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
+  const std::vector<TestDocument> documents = MakeDocuments(60, 5);
+  const std::string all = Concatenate(documents);
+  WriteArchive(archive_path(), documents);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                               Archive::Open(archive_path()));
+    const Extent extent = archive->BlockExtent({0, 3});
+    std::fstream file(archive_path() + "/segment-000000",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(extent.offset.value + 20));
+    const char byte = static_cast<char>(file.get() ^ 0x10);
+    file.seekp(static_cast<std::streamoff>(extent.offset.value + 20));
+    file.put(byte);
+  }
+  StartServer();
+  std::string data;
+  const grpc::Status status = ReadRange(3 * 16384 + 5, 10, &data);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(ReasonIn(status), "BLOCK_DAMAGED");
+  EXPECT_NE(status.error_message().find("block 3 of segment 0"),
+            std::string::npos)
+      << status.error_message();
+  EXPECT_TRUE(ReadRange(0, 3 * 16384, &data).ok());
+  EXPECT_TRUE(data == all.substr(0, 3 * 16384));
+  EXPECT_TRUE(ReadRange(4 * 16384, all.size() - 4 * 16384, &data).ok());
+  EXPECT_TRUE(data == all.substr(4 * 16384));
+
+  // A batch loses the one item only.
+  grpc::ClientContext context;
+  const auto stream = stub().BatchRead(&context);
+  v1::BatchReadRequest request;
+  request.set_archive("docs");
+  for (uint64_t block = 0; block < 10; ++block) {
+    v1::BatchItem* item = request.add_items();
+    item->set_tag(block);
+    item->mutable_range()->set_offset(block * 16384);
+    item->mutable_range()->set_size_bytes(16384);
+  }
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->WritesDone());
+  int good_count = 0;
+  for (v1::BatchReadResponse response; stream->Read(&response);) {
+    for (const v1::BatchResult& result : response.results()) {
+      if (result.tag() == 3) {
+        EXPECT_EQ(result.status().reason(), v1::BLOCK_DAMAGED);
+      } else {
+        EXPECT_TRUE(result.data() == all.substr(result.tag() * 16384, 16384));
+        ++good_count;
+      }
+    }
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(good_count, 9);
+}
+
+TEST_F(ServerLifeTest, HandsOutTheDictionary) {
+  const std::vector<TestDocument> documents = MakeDocuments(40, 6);
+  WriteArchive(archive_path(), documents, "rlz-zz");
+  StartServer();
+  grpc::ClientContext list_context;
+  v1::ListArchivesResponse list;
+  ASSERT_TRUE(stub().ListArchives(&list_context, {}, &list).ok());
+  const v1::ArchiveDescription& description = list.archives(0);
+  ASSERT_TRUE(description.has_dictionary_hash());
+  const std::string expected = Concatenate(documents).substr(0, 100000);
+  EXPECT_EQ(description.dictionary_size_bytes(), expected.size());
+
+  v1::GetDictionaryRequest request;
+  request.set_hash(description.dictionary_hash());
+  request.set_offset(10);
+  grpc::ClientContext context;
+  const auto reader = stub().GetDictionary(&context, request);
+  std::string got;
+  for (v1::GetDictionaryResponse response; reader->Read(&response);) {
+    EXPECT_EQ(response.offset(), 10 + got.size());
+    EXPECT_EQ(response.size_bytes(), expected.size());
+    EXPECT_EQ(response.checksum(), Checksum64(AsBytes(response.data())));
+    got += response.data();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(got == expected.substr(10));
+
+  request.set_hash("0000000000000000");
+  grpc::ClientContext other;
+  v1::GetDictionaryResponse response;
+  const auto missing = stub().GetDictionary(&other, request);
+  EXPECT_FALSE(missing->Read(&response));
+  const grpc::Status status = missing->Finish();
+  EXPECT_EQ(ReasonIn(status), "DICTIONARY_NOT_FOUND");
+}
+
+TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
+  const std::vector<TestDocument> before = MakeDocuments(400, 7);
+  const std::vector<TestDocument> after = MakeDocuments(100, 8);
+  WriteArchive(archive_path(), before);
+  StartServer();
+  // A call that began before the reload goes on with what it started with.
+  v1::ScanRequest request;
+  request.set_archive("docs");
+  grpc::ClientContext context;
+  const auto reader = stub().Scan(&context, request);
+  v1::ScanResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  std::string got = response.data();
+  const std::string token = response.resume_token();
+
+  ASSERT_EQ(server().Reload().size(), 1u);
+  EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("unchanged"));
+  WriteArchive(archive_path(), after);
+  EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("replaced"));
+
+  while (reader->Read(&response)) {
+    got += response.data();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_TRUE(got == Concatenate(before));
+
+  std::string data;
+  const std::string all = Concatenate(after);
+  EXPECT_TRUE(ReadRange(0, 100000, &data).ok());
+  EXPECT_TRUE(data == all.substr(0, 100000));
+  // The old token is of contents that are gone.
+  request.set_resume_token(token);
+  grpc::ClientContext resumed;
+  const auto refused = stub().Scan(&resumed, request);
+  EXPECT_FALSE(refused->Read(&response));
+  EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  // What cannot be opened leaves the archive as it was.
+  std::filesystem::remove(archive_path() + "/MANIFEST");
+  EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("stays as it was"));
+  EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
+  EXPECT_TRUE(data == all.substr(5, 1000));
+}
+
+TEST_F(ServerLifeTest, EndsCallsWhoseClientStopsReading) {
+  const std::vector<TestDocument> documents = MakeDocuments(2000, 9);
+  WriteArchive(archive_path(), documents, "copy");
+  ServerOptions options;
+  options.stall_limit = absl::Milliseconds(200);
+  options.metrics_address = "127.0.0.1:0";
+  StartServer(options);
+  v1::ScanRequest request;
+  request.set_archive("docs");
+  grpc::ClientContext context;
+  // Nothing is read: flow control fills up, and the server gives up.
+  const auto reader = stub().Scan(&context, request);
+  const std::string ended =
+      "quire_calls_total{code=\"CANCELLED\",method=\"Scan\"} 1";
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  std::string metrics;
+  while (metrics.find(ended) == std::string::npos && absl::Now() < give_up) {
+    metrics = HttpGet(server().metrics_address(), "/metrics");
+  }
+  EXPECT_NE(metrics.find(ended), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("quire_in_flight_bytes 0"), std::string::npos);
+  uint64_t got_bytes = 0;
+  for (v1::ScanResponse response; reader->Read(&response);) {
+    got_bytes += response.data().size();
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_LT(got_bytes, Concatenate(documents).size());
+}
+
+TEST_F(ServerLifeTest, DrainsAndRefuses) {
+  WriteArchive(archive_path(), MakeDocuments(20, 10));
+  StartServer();
+  std::string data;
+  EXPECT_TRUE(ReadRange(0, 10, &data).ok());
+  server().Shutdown(absl::Seconds(5));
+  v1::GetArchiveRequest request;
+  request.set_archive("docs");
+  v1::GetArchiveResponse response;
+  grpc::ClientContext context;
+  EXPECT_EQ(stub().GetArchive(&context, request, &response).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ServerLifeTest, ServesOnAUnixSocketAndKeepsItsPlace) {
+  const std::vector<TestDocument> documents = MakeDocuments(20, 11);
+  WriteArchive(archive_path(), documents);
+  ServerOptions options;
+  options.archives = {{"docs", archive_path()}};
+  options.listen_address = absl::StrCat("unix:", folder(), "/socket");
+  StartServer(options);
+  std::string data;
+  EXPECT_TRUE(ReadRange(3, 500, &data).ok());
+  EXPECT_EQ(data, Concatenate(documents).substr(3, 500));
+  EXPECT_THAT(Server::Start(options),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr("answers there already")));
+}
+
+TEST_F(ServerLifeTest, RefusesWhatCannotWork) {
+  WriteArchive(archive_path(), MakeDocuments(20, 12));
+  StartServer();
+  ServerOptions options;
+  options.archives = {{"docs", archive_path()}};
+  options.listen_address = server().address();
+  EXPECT_THAT(Server::Start(options),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr("in use")));
+  options.listen_address = "127.0.0.1:0";
+  options.memory_bytes = 10 << 20;
+  EXPECT_THAT(Server::Start(options),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr("are needed")));
+  options.memory_bytes.reset();
+  options.archives.push_back({"docs", archive_path()});
+  EXPECT_THAT(Server::Start(options),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  options.archives = {{"x", folder() + "/absent.quire"}};
+  EXPECT_THAT(Server::Start(options), HasCode(absl::StatusCode::kNotFound));
+  options.archives.clear();
+  EXPECT_THAT(Server::Start(options),
+              HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace quire
