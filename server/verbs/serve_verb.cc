@@ -85,7 +85,11 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
 
 // The limits of the process, set for a server that holds many connections and
 // moves large buffers.
+// REQUIRES: no other thread has been started: all inherit the signal mask, and
+// the signals are for WaitForSignals() alone.
 void PrepareProcess() {
+  const sigset_t signals = ServeSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;
@@ -144,11 +148,6 @@ int Serve(const ServeArguments& arguments) {
 }
 
 }  // namespace
-
-void BlockServeSignals() {
-  const sigset_t signals = ServeSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
 
 void AddServeVerb(CLI::App& app, int& exit_code) {
   CLI::App* verb =

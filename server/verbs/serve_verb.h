@@ -11,10 +11,6 @@ namespace quire {
 // command line or the configuration file.
 void AddServeVerb(CLI::App& app, int& exit_code);
 
-// Blocks the signals that serving waits for, in this thread and all threads it
-// starts. REQUIRES: called before the first thread is started.
-void BlockServeSignals();
-
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_VERBS_SERVE_VERB_H_
