@@ -45,8 +45,12 @@ std::shared_ptr<RangeRead> RangeRead::Start(
   std::vector<BlockPiece> pieces(slices.size());
   size_t miss_count = 0;
   for (size_t i = 0; i < slices.size(); ++i) {
-    pieces[i] = {store.Lookup({archive->source_id, slices[i].block}),
-                 slices[i].offset_in_block, slices[i].size_bytes};
+    pieces[i] = {nullptr, slices[i].offset_in_block, slices[i].size_bytes};
+    // A look-up marks a block as in demand; that a scan passes by does not make
+    // it so.
+    if (fetch_class != FetchClass::kScan) {
+      pieces[i].block = store.Lookup({archive->source_id, slices[i].block});
+    }
     miss_count += pieces[i].block == nullptr ? 1 : 0;
   }
   if (miss_count == 0) {
@@ -58,7 +62,6 @@ std::shared_ptr<RangeRead> RangeRead::Start(
   {
     MutexLock lock(&read->mutex_);
     read->pieces_ = std::move(pieces);
-    read->fetches_.resize(read->slices_.size());
     // One more for the loop that starts them, so that fetches which end at once
     // do not end the whole before its time.
     read->pending_count_ = miss_count + 1;
@@ -69,33 +72,35 @@ std::shared_ptr<RangeRead> RangeRead::Start(
 
 void RangeRead::FetchMisses(FetchClass fetch_class) {
   const Archive& archive = *archive_->archive;
-  for (size_t i = 0; i < slices_.size(); ++i) {
-    {
-      MutexLock lock(&mutex_);
+  std::vector<BlockStore::FetchItem> items;
+  {
+    MutexLock lock(&mutex_);
+    for (size_t i = 0; i < slices_.size(); ++i) {
       if (pieces_[i].block != nullptr) {
         continue;
       }
+      const BlockAddress block = slices_[i].block;
+      items.push_back(
+          {.fetch = {.key = {archive_->source_id, block},
+                     .extent = archive.BlockExtent(block),
+                     .raw_size_bytes = archive.BlockSizeBytes(block),
+                     .fetch_class = fetch_class,
+                     .decoder = archive_->decoder},
+           .done = [self = shared_from_this(),
+                    i](absl::StatusOr<BlockStore::BlockPtr> result) {
+             self->OnBlock(i, std::move(result));
+           }});
     }
-    const BlockAddress block = slices_[i].block;
-    const BlockStore::FetchId id =
-        store_.Fetch({.key = {archive_->source_id, block},
-                      .extent = archive.BlockExtent(block),
-                      .raw_size_bytes = archive.BlockSizeBytes(block),
-                      .fetch_class = fetch_class,
-                      .decoder = archive_->decoder},
-                     [self = shared_from_this(),
-                      i](absl::StatusOr<BlockStore::BlockPtr> result) {
-                       self->OnBlock(i, std::move(result));
-                     });
-    bool cancel = false;
-    {
-      MutexLock lock(&mutex_);
-      fetches_[i] = id;
-      cancel = cancelled_;
-    }
-    if (cancel && id != 0) {
-      store_.Cancel(id);
-    }
+  }
+  std::vector<BlockStore::FetchId> fetches = store_.FetchAll(std::move(items));
+  bool was_cancelled = false;
+  {
+    MutexLock lock(&mutex_);
+    was_cancelled = cancelled_;
+    fetches_ = fetches;
+  }
+  if (was_cancelled) {
+    CancelFetches(fetches);
   }
   OneEnded();
 }
@@ -146,6 +151,10 @@ void RangeRead::Cancel() {
     cancelled_ = true;
     fetches = fetches_;
   }
+  CancelFetches(fetches);
+}
+
+void RangeRead::CancelFetches(const std::vector<BlockStore::FetchId>& fetches) {
   for (const BlockStore::FetchId id : fetches) {
     if (id != 0) {
       store_.Cancel(id);

@@ -63,6 +63,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   void FetchMisses(FetchClass fetch_class) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, absl::StatusOr<BlockStore::BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelFetches(const std::vector<BlockStore::FetchId>& fetches);
   // One of the fetches, or the loop that starts them, has ended.
   void OneEnded() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Explain(const absl::Status& status, BlockAddress block) const;
@@ -74,6 +75,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
 
   Mutex mutex_;
   std::vector<BlockPiece> pieces_ ABSL_GUARDED_BY(mutex_);
+  // Empty until all have been started.
   std::vector<BlockStore::FetchId> fetches_ ABSL_GUARDED_BY(mutex_);
   size_t pending_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

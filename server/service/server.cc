@@ -108,7 +108,11 @@ class ServerImpl : public Server {
       needs.push_back({name, served->archive->memory().total_bytes()});
     }
     return absl::StrCat(DescribePlan(plan_, needs),
-                        "reads through: ", store_->engine_name(), "\n");
+                        "reads through: ", store_->engine_name(),
+                        store_->engine_note().empty()
+                            ? ""
+                            : absl::StrCat(" (", store_->engine_note(), ")"),
+                        "\n");
   }
 
   std::vector<std::string> Reload() override
