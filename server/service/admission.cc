@@ -53,6 +53,10 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(absl::string_view client,
 }
 
 absl::Status Admission::Claim(absl::string_view client, uint64_t size_bytes) {
+  if (size_bytes == 0) {
+    // An empty answer: it must not leave an entry of nothing behind.
+    return absl::OkStatus();
+  }
   if (size_bytes > client_max_bytes_) {
     return ServiceError(
         absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
@@ -87,6 +91,9 @@ absl::Status Admission::Claim(absl::string_view client, uint64_t size_bytes) {
 }
 
 void Admission::Return(absl::string_view client, uint64_t size_bytes) {
+  if (size_bytes == 0) {
+    return;
+  }
   MutexLock lock(&mutex_);
   total_bytes_ -= size_bytes;
   const auto held = client_bytes_.find(client);

@@ -47,6 +47,17 @@ TEST(AdmissionTest, TicketsGrowMoveAndGiveBackOnce) {
   EXPECT_EQ(admission.in_flight_bytes(), 0u);
 }
 
+TEST(AdmissionTest, AdmitsEmptyAnswersAlways) {
+  Admission admission(100, 100);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a, admission.Admit("a", 0));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b, admission.Admit("a", 0));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all, admission.Admit("b", 100));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c, admission.Admit("a", 0));
+  a.Release();
+  b.Release();
+  EXPECT_EQ(admission.in_flight_bytes(), 100u);
+}
+
 TEST(AdmissionTest, HoldsUnderManyThreads) {
   Admission admission(1000, 400);
   std::vector<std::thread> threads;

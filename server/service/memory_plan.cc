@@ -37,11 +37,13 @@ absl::StatusOr<MemoryPlan> PlanMemory(
     plan.archives_bytes += archive.memory_bytes;
     largest_bytes = std::max(largest_bytes, archive.memory_bytes);
   }
+  // An archive that is built anew has often grown.
+  const uint64_t reload_bytes = largest_bytes + largest_bytes / 4;
   const uint64_t fixed_bytes = plan.base_bytes + plan.archives_bytes;
   const uint64_t needed_bytes =
       fixed_bytes + kInFlightBytesMin + kBuffersBytesMin + kCacheBytesMin;
   plan.total_bytes =
-      total_bytes.value_or(fixed_bytes + largest_bytes + kDefaultFreeBytes);
+      total_bytes.value_or(fixed_bytes + reload_bytes + kDefaultFreeBytes);
   if (plan.total_bytes < needed_bytes) {
     std::string parts = absl::StrCat("server ", FormatByteSize(kBaseBytes));
     for (const ArchiveNeed& archive : archives) {
@@ -58,9 +60,9 @@ absl::StatusOr<MemoryPlan> PlanMemory(
   }
   uint64_t free_bytes = plan.total_bytes - fixed_bytes;
   // The room for reloading must not squeeze the rest below a working size.
-  if (free_bytes >= largest_bytes + (needed_bytes - fixed_bytes)) {
-    plan.reload_bytes = largest_bytes;
-    free_bytes -= largest_bytes;
+  if (free_bytes >= reload_bytes + (needed_bytes - fixed_bytes)) {
+    plan.reload_bytes = reload_bytes;
+    free_bytes -= reload_bytes;
   }
   plan.in_flight_bytes =
       std::clamp(free_bytes / 4, kInFlightBytesMin, kInFlightBytesMax);

@@ -26,7 +26,8 @@ struct MemoryPlan {
   // archives and calls was measured to take, rounded up.
   uint64_t base_bytes = 0;
   uint64_t archives_bytes = 0;
-  // Kept free so that an archive can be opened anew beside its old self; 0
+  // Kept free so that the largest archive can be opened anew beside its old
+  // self, grown by up to a quarter; 0
   // where the memory does not suffice, and then reloading needs a restart.
   uint64_t reload_bytes = 0;
   // Answers from admission to the wire.

@@ -41,7 +41,7 @@ TEST(MemoryPlanTest, ChoosesWhenToldNothing) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
                              PlanMemory(std::nullopt, {{"a", 100 * kMiB}}));
   EXPECT_EQ(SumOf(plan), plan.total_bytes);
-  EXPECT_EQ(plan.reload_bytes, 100 * kMiB);
+  EXPECT_EQ(plan.reload_bytes, 125 * kMiB);
   EXPECT_GE(plan.cache_bytes, 256 * kMiB);
 }
 

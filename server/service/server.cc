@@ -301,9 +301,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   QUIRE_ASSIGN_OR_RETURN(std::vector<ArchiveNeed> needs, EstimateAll(options));
   QUIRE_RETURN_IF_ERROR(PlanMemory(options.memory_bytes, needs).status());
   QUIRE_ASSIGN_OR_RETURN(Catalog::ByName archives, OpenAll(options));
-  needs.clear();
-  for (const auto& [name, served] : archives) {
-    needs.push_back({name, served->archive->memory().total_bytes()});
+  // An estimate that was too high is kept: reloading is measured by it too.
+  for (ArchiveNeed& need : needs) {
+    need.memory_bytes =
+        std::max(need.memory_bytes,
+                 archives.at(need.name)->archive->memory().total_bytes());
   }
   QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
                          PlanMemory(options.memory_bytes, needs));
