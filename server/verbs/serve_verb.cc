@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,13 +23,10 @@
 #include "codecs/base/status_macros.h"
 #include "server/service/server.h"
 #include "server/verbs/config_file.h"
+#include "server/verbs/verb_support.h"
 
 namespace quire {
 namespace {
-
-constexpr int kExitGood = 0;
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 
 // As the command line has them.
 struct ServeArguments {
@@ -100,6 +98,8 @@ void PrepareProcess() {
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_ARENA_MAX, 2);
+  // What gRPC would log is told to the user in our own words, or is noise.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
 }
 
 // Serves until told to stop.
