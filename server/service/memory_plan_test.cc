@@ -13,8 +13,8 @@ uint64_t SumOf(const MemoryPlan& plan) {
 }
 
 TEST(MemoryPlanTest, PartsAddUpToTheWhole) {
-  for (const uint64_t total_mib : {200, 300, 512, 1024, 4096, 65536}) {
-    for (const uint64_t archive_mib : {0, 1, 20, 100}) {
+  for (const uint64_t total_mib : {200U, 300U, 512U, 1024U, 4096U, 65536U}) {
+    for (const uint64_t archive_mib : {0U, 1U, 20U, 100U}) {
       const auto plan =
           PlanMemory(total_mib * kMiB, {{"a", archive_mib * kMiB}});
       if (plan.ok()) {
