@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Many clients at once, doing everything, some of it badly. Run under
-// ThreadSanitizer by deploy/test.sh.
+// Many clients at once, doing everything, some of it badly.
 #include <algorithm>
 #include <atomic>
 #include <random>

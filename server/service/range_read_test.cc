@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/range_read.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "codecs/base/checksum.h"
+#include "server/service/read_planner.h"
+#include "server/service/server_fixture.h"
+
+namespace quire {
+namespace {
+
+class RangeReadTest : public ServerTest {
+ protected:
+  RangeReadTest() : documents_(MakeDocuments(80, 31)) {
+    all_ = Concatenate(documents_);
+    WriteArchive(archive_path(), documents_);
+    Open();
+  }
+
+  void Open() {
+    QUIRE_ASSERT_OK_AND_ASSIGN(archive_,
+                               OpenServedArchive({"docs", archive_path()}));
+    BlockStoreOptions options;
+    // A few blocks only, so that they come and go.
+    options.cache_size_bytes = 300000;
+    QUIRE_ASSERT_OK_AND_ASSIGN(store_, BlockStore::Create(options));
+  }
+
+  std::shared_ptr<RangeRead> Start(LogicalRange range, FetchClass fetch_class,
+                                   RangeRead::Done done) {
+    return RangeRead::Start(*store_, archive_,
+                            PlanBlocks(*archive_->archive, range), fetch_class,
+                            std::move(done));
+  }
+
+  // Waits for one result.
+  class Result {
+   public:
+    RangeRead::Done Setter() {
+      return [this](absl::StatusOr<std::vector<BlockPiece>> pieces) {
+        MutexLock lock(&mutex_);
+        pieces_ = std::move(pieces);
+        changed_.NotifyAll();
+      };
+    }
+
+    absl::StatusOr<std::vector<BlockPiece>> Wait() {
+      MutexLock lock(&mutex_);
+      while (!pieces_.has_value()) {
+        changed_.Wait(&mutex_);
+      }
+      return *std::move(pieces_);
+    }
+
+   private:
+    Mutex mutex_;
+    CondVar changed_;
+    std::optional<absl::StatusOr<std::vector<BlockPiece>>> pieces_
+        ABSL_GUARDED_BY(mutex_);
+  };
+
+  std::vector<TestDocument> documents_;
+  std::string all_;
+  std::shared_ptr<const ServedArchive> archive_;
+  std::unique_ptr<BlockStore> store_;
+};
+
+std::string TextOf(const std::vector<BlockPiece>& pieces) {
+  std::string text;
+  for (const BlockPiece& piece : pieces) {
+    text += std::string(AsText(piece.bytes()));
+  }
+  return text;
+}
+
+TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
+  for (const FetchClass fetch_class :
+       {FetchClass::kInteractive, FetchClass::kBatch, FetchClass::kScan}) {
+    for (const auto& [offset, size_bytes] :
+         std::vector<std::pair<uint64_t, uint64_t>>{
+             {0, 1}, {16383, 2}, {5000, 200000}, {all_.size(), 0}}) {
+      Result result;
+      Start({{offset}, size_bytes}, fetch_class, result.Setter());
+      QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces,
+                                 result.Wait());
+      const std::string expected = all_.substr(offset, size_bytes);
+      EXPECT_TRUE(TextOf(pieces) == expected);
+      EXPECT_EQ(ChecksumOf(pieces), Checksum64(AsBytes(expected)));
+    }
+  }
+}
+
+TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
+  std::atomic<int> wrong_count{0};
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937_64 random(seed);
+      for (int i = 0; i < 200; ++i) {
+        const uint64_t offset = random() % all_.size();
+        const uint64_t size_bytes =
+            std::min<uint64_t>(random() % 100000, all_.size() - offset);
+        auto result = std::make_shared<Result>();
+        auto call_count = std::make_shared<std::atomic<int>>(0);
+        std::shared_ptr<RangeRead> read =
+            Start({{offset}, size_bytes}, FetchClass::kInteractive,
+                  [result, call_count, set = result->Setter()](
+                      absl::StatusOr<std::vector<BlockPiece>> pieces) {
+                    ++*call_count;
+                    set(std::move(pieces));
+                  });
+        if (read != nullptr && random() % 2 == 0) {
+          read->Cancel();
+        }
+        const absl::StatusOr<std::vector<BlockPiece>> pieces = result->Wait();
+        const bool right =
+            pieces.ok()
+                ? TextOf(*pieces) == all_.substr(offset, size_bytes)
+                : pieces.status().code() == absl::StatusCode::kCancelled;
+        if (!right || *call_count != 1) {
+          ++wrong_count;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong_count, 0) << "seeds 1 to 4";
+}
+
+}  // namespace
+}  // namespace quire
