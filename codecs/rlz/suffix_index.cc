@@ -124,8 +124,7 @@ SuffixIndex::Match SuffixIndex::LongestMatch(ByteView pattern) const {
                    .end = bucket_begin_[bucket + 1]};
     // The suffix of one byte is the first of its bucket, where it does not
     // belong.
-    if (pattern[1] == 0 && pattern[0] == text_.back() &&
-        ranks.begin != ranks.end &&
+    if (pattern[1] == 0 && ranks.begin != ranks.end &&
         static_cast<size_t>(suffixes_[ranks.begin]) == text_.size() - 1) {
       ++ranks.begin;
     }
