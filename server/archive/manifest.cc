@@ -126,6 +126,9 @@ absl::Status CheckSegments(const Manifest& manifest) {
           absl::StrCat(name, " has ", segment.sections.size(), " sections"));
     }
     for (const ManifestSection& section : segment.sections) {
+      if ((section.type & kSectionIgnorableBit) != 0) {
+        continue;
+      }
       if (section.stored_size_bytes > segment.file_size_bytes ||
           section.size_bytes > kSectionSizeBytesMax ||
           section.size_bytes / kExpansionMax > section.stored_size_bytes) {

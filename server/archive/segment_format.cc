@@ -18,21 +18,23 @@ absl::StatusOr<SectionEntry> ParseSectionEntry(ByteView bytes) {
   FieldReader reader(bytes);
   SectionEntry entry;
   entry.type = reader.Integer<uint32_t>();
-  const std::string name = absl::StrCat("section of type ", entry.type);
-  QUIRE_ASSIGN_OR_RETURN(
-      entry.method, ParseCompressionMethod(reader.Integer<uint32_t>(), name));
+  const uint32_t method = reader.Integer<uint32_t>();
   entry.offset = reader.Integer<uint64_t>();
   entry.stored_size_bytes = reader.Integer<uint64_t>();
   entry.size_bytes = reader.Integer<uint64_t>();
   entry.checksum = reader.Integer<uint64_t>();
-  const bool is_known =
-      entry.type >= static_cast<uint32_t>(SectionType::kBlockSizes) &&
-      entry.type <= static_cast<uint32_t>(SectionType::kRecordTypes);
-  if (!is_known && (entry.type & kSectionIgnorableBit) == 0) {
+  if ((entry.type & kSectionIgnorableBit) != 0) {
+    // Nothing but its place concerns this program.
+    return entry;
+  }
+  const std::string name = absl::StrCat("section of type ", entry.type);
+  if (entry.type < static_cast<uint32_t>(SectionType::kBlockSizes) ||
+      entry.type > static_cast<uint32_t>(SectionType::kRecordTypes)) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, " is not known to this program and cannot be ignored: use a ",
         "newer one"));
   }
+  QUIRE_ASSIGN_OR_RETURN(entry.method, ParseCompressionMethod(method, name));
   if (entry.size_bytes > kSectionSizeBytesMax ||
       !IsPlausibleExpansion(entry.method, entry.stored_size_bytes,
                             entry.size_bytes)) {

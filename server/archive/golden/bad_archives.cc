@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/golden/bad_archives.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "server/archive/golden/handmade_archive.h"
+
+namespace quire {
+namespace {
+
+void WriteBad(const std::string& folder, const std::string& name,
+              const std::function<void(Handmade&)>& spoil) {
+  Handmade made;
+  spoil(made);
+  WriteHandmade(absl::StrCat(folder, "/", name), made);
+}
+
+void WriteBadManifests(const std::string& folder) {
+  const auto bytes = [&](const char* name,
+                         std::function<void(std::string&)> edit) {
+    WriteBad(folder, name,
+             [&](Handmade& made) { made.edit_manifest_bytes = edit; });
+  };
+  bytes("manifest-magic", [](std::string& file) { file[0] = 'x'; });
+  bytes("manifest-version", [](std::string& file) {
+    file[8] = 2;
+    Reseal(file);
+  });
+  bytes("manifest-cut", [](std::string& file) { file.pop_back(); });
+  bytes("manifest-longer", [](std::string& file) { file.push_back('\0'); });
+  bytes("manifest-checksum", [](std::string& file) { file[20] ^= 1; });
+  bytes("manifest-message", [](std::string& file) {
+    file[16] = '\x07';
+    Reseal(file);
+  });
+  const auto fields = [&](const char* name,
+                          std::function<void(Manifest&)> edit) {
+    WriteBad(folder, name, [&](Handmade& made) { made.edit_manifest = edit; });
+  };
+  fields("manifest-codec",
+         [](Manifest& m) { m.codec.id = static_cast<CodecId>(999); });
+  fields("manifest-dictionary", [](Manifest& m) {
+    m.dictionary = {.hash = 1, .size_bytes = 1, .file_size_bytes = 57};
+  });
+  fields("manifest-block-size", [](Manifest& m) { m.block_size_bytes = 5000; });
+  fields("manifest-segment-order",
+         [](Manifest& m) { m.segments.push_back(m.segments[0]); });
+  fields("manifest-counts", [](Manifest& m) { m.segments[0].block_count = 2; });
+  fields("manifest-sum", [](Manifest& m) {
+    m.segments[0].size_bytes = ~uint64_t{0};
+    m.segments[0].block_count = uint64_t{1} << 52;
+  });
+}
+
+void WriteBadDictionaries(const std::string& folder) {
+  WriteBad(folder, "dictionary-hash", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    made.dictionary[0] = 'D';
+  });
+  WriteBad(folder, "dictionary-bomb", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    made.dictionary_header.method = CompressionMethod::kXz;
+    made.dictionary_header.size_bytes = kDictionarySizeBytesMax;
+  });
+  WriteBad(folder, "dictionary-not-xz", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    made.dictionary_header.method = CompressionMethod::kXz;
+  });
+}
+
+void WriteBadStructures(const std::string& folder) {
+  const auto segment = [&](const char* name,
+                           std::function<void(std::string&)> edit) {
+    WriteBad(folder, name, [&](Handmade& made) { made.edit_segment = edit; });
+  };
+  segment("segment-magic", [](std::string& file) { file[1] = 'q'; });
+  segment("segment-header", [](std::string& file) { file[24] ^= 1; });
+  segment("segment-end", [](std::string& file) { file.back() = 'x'; });
+  segment("segment-short", [](std::string& file) { file.resize(50); });
+  segment("section-checksum",
+          [](std::string& file) { file[file.size() - 72 - 3 * 40 - 1] ^= 1; });
+  WriteBad(folder, "segment-number",
+           [](Handmade& made) { made.header.number = 7; });
+  WriteBad(folder, "segment-block-size",
+           [](Handmade& made) { made.header.block_size_bytes = 8192; });
+  WriteBad(folder, "footer-reserved", [](Handmade& made) {
+    made.edit_footer_bytes = [](std::string& bytes) {
+      bytes[bytes.size() - 20] = 1;
+      Reseal(bytes, 8);
+    };
+  });
+  WriteBad(folder, "footer-checksum", [](Handmade& made) {
+    made.edit_footer_bytes = [](std::string& bytes) { bytes[0] ^= 2; };
+  });
+  const auto footer = [&](const char* name,
+                          std::function<void(SegmentFooter&)> edit) {
+    WriteBad(folder, name, [&](Handmade& made) { made.edit_footer = edit; });
+  };
+  footer("section-gap", [](SegmentFooter& f) { f.sections[1].offset += 1; });
+  footer("section-beyond",
+         [](SegmentFooter& f) { f.sections[2].stored_size_bytes = 1 << 20; });
+  footer("section-order", [](SegmentFooter& f) { f.sections[1].type = 1; });
+  footer("section-unknown", [](SegmentFooter& f) { f.sections[2].type = 8; });
+  footer("section-method", [](SegmentFooter& f) {
+    f.sections[0].method = static_cast<CompressionMethod>(9);
+  });
+  footer("section-bomb", [](SegmentFooter& f) {
+    f.sections[2].method = CompressionMethod::kZstd;
+    f.sections[2].size_bytes = uint64_t{1} << 40;
+  });
+  footer("section-not-zstd", [](SegmentFooter& f) {
+    f.sections[0].method = CompressionMethod::kZstd;
+  });
+  footer("trailer-blocks-end", [](SegmentFooter& f) { f.blocks_end = 33; });
+  footer("trailer-documents",
+         [](SegmentFooter& f) { f.document_count = 1 << 20; });
+}
+
+void WriteBadIndexes(const std::string& folder) {
+  WriteBad(folder, "block-sizes-empty", [](Handmade& made) {
+    made.sections[0].second = HandmadeColumn({0});
+  });
+  WriteBad(folder, "block-sizes-large", [](Handmade& made) {
+    made.sections[0].second = HandmadeColumn({6});
+  });
+  WriteBad(folder, "block-sizes-missing",
+           [](Handmade& made) { made.sections.erase(made.sections.begin()); });
+  WriteBad(folder, "column-width", [](Handmade& made) {
+    made.sections[1].second = std::string("\x09") + std::string(9, '\0');
+  });
+  WriteBad(folder, "document-sizes-sum", [](Handmade& made) {
+    made.sections[1].second = HandmadeColumn({4});
+  });
+  WriteBad(folder, "document-sizes-beyond", [](Handmade& made) {
+    made.sections[1].second = HandmadeColumn({~uint64_t{0}});
+  });
+  WriteBad(folder, "ids-order", [](Handmade& made) {
+    made.SetEmptyDocuments(2, 2, HandmadeVarints({0, 0, 1, 1}) + "ba");
+  });
+  WriteBad(folder, "ids-sharing-short", [](Handmade& made) {
+    made.SetEmptyDocuments(2, 3, HandmadeVarints({0, 0, 1, 2}) + "aab");
+  });
+  WriteBad(folder, "ids-sharing-long", [](Handmade& made) {
+    made.SetEmptyDocuments(1, 2, HandmadeVarints({1, 1}) + "a");
+  });
+  WriteBad(folder, "ids-total", [](Handmade& made) {
+    made.SetEmptyDocuments(1, 2, HandmadeVarints({0, 1}) + "a");
+  });
+  WriteBad(folder, "ids-varint", [](Handmade& made) {
+    made.SetEmptyDocuments(1, 1, std::string("\x80\x00\x01", 3) + "a");
+  });
+  const auto two_documents = [](Handmade& made, const char* second_id) {
+    made.SetEmptyDocuments(2, 2,
+                           HandmadeVarints({0, second_id[0] == 'a' ? 1u : 0u, 1,
+                                            second_id[0] == 'a' ? 0u : 1u}) +
+                               (second_id[0] == 'a' ? "a" : "ab"));
+  };
+  WriteBad(folder, "order-twice", [&](Handmade& made) {
+    two_documents(made, "b");
+    made.sections.emplace_back(4, HandmadeColumn({0, 1}));
+  });
+  WriteBad(folder, "order-beyond", [&](Handmade& made) {
+    two_documents(made, "b");
+    made.sections.emplace_back(4, HandmadeColumn({4, 0}));
+  });
+  WriteBad(folder, "order-equal-ids", [&](Handmade& made) {
+    two_documents(made, "a");
+    made.sections.emplace_back(4, HandmadeColumn({2, 3}));
+  });
+  WriteBad(folder, "times-unit", [](Handmade& made) {
+    made.sections.emplace_back(5,
+                               HandmadeVarints({0, 0}) + HandmadeColumn({1}));
+  });
+  WriteBad(folder, "times-late", [](Handmade& made) {
+    made.sections.emplace_back(
+        5, HandmadeVarints({0, 1}) + HandmadeColumn({~uint64_t{0}}));
+  });
+  WriteBad(folder, "strings-index", [](Handmade& made) {
+    made.sections.emplace_back(
+        6, HandmadeVarints({1, 1}) + "x" + HandmadeColumn({2}));
+  });
+  WriteBad(folder, "strings-cut", [](Handmade& made) {
+    made.sections.emplace_back(
+        7, HandmadeVarints({1, 9}) + "x" + HandmadeColumn({1}));
+  });
+}
+
+void WriteBadBlocks(const std::string& folder) {
+  WriteBad(folder, "block-checksum", [](Handmade& made) {
+    made.edit_frame = [](std::string& frame) { frame[5] ^= 1; };
+  });
+  WriteBad(folder, "block-misplaced",
+           [](Handmade& made) { made.frame_index = 1; });
+  WriteBad(folder, "block-reserved", [](Handmade& made) {
+    made.edit_frame = [](std::string& frame) {
+      frame[3] = '\x03';
+      Reseal(frame);
+    };
+  });
+  WriteBad(folder, "block-word", [](Handmade& made) {
+    made.edit_frame = [](std::string& frame) {
+      frame[0] = 4;
+      Reseal(frame);
+    };
+  });
+  WriteBad(folder, "block-zlib", [](Handmade& made) {
+    made.UseCodec(CodecId::kZlib, "garbage", "hello you all");
+  });
+  WriteBad(folder, "block-zlib-short", [](Handmade& made) {
+    // A stored DEFLATE block of the five bytes "hello".
+    made.UseCodec(CodecId::kZlib, std::string("\x01\x05\x00\xFA\xFFhello", 10),
+                  "hello you all");
+  });
+  WriteBad(folder, "block-lz4", [](Handmade& made) {
+    made.UseCodec(CodecId::kLz4, "\xFF\xFF", "hello you all");
+  });
+  WriteBad(folder, "block-zstd", [](Handmade& made) {
+    made.UseCodec(CodecId::kZstd, "garbage", "hello you all");
+  });
+  WriteBad(folder, "block-rlz-factor", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    // One factor: 100 bytes from offset 0 of a dictionary of 15 bytes.
+    const auto deflated = [](char low) {
+      return std::string("\x01\x04\x00\xFB\xFF", 5) + low +
+             std::string(3, '\0');
+    };
+    made.UseCodec(CodecId::kRlzZz,
+                  HandmadeVarints({1, 9}) + deflated(0) + deflated(100),
+                  std::string(100, 'x'));
+  });
+}
+
+}  // namespace
+
+void WriteBadArchives(const std::string& folder) {
+  WriteBadManifests(folder);
+  WriteBadDictionaries(folder);
+  WriteBadStructures(folder);
+  WriteBadIndexes(folder);
+  WriteBadBlocks(folder);
+}
+
+}  // namespace quire

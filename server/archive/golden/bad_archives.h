@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
+#define QUIRE_SERVER_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_
+
+#include <string>
+
+namespace quire {
+
+// Writes every bad archive of README.md into a folder of its name in `folder`.
+void WriteBadArchives(const std::string& folder);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_GOLDEN_BAD_ARCHIVES_H_

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The program against the golden files beside it.
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_testing.h"
+#include "server/archive/archive_verifier.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string GoldenFolder() {
+  const char* source = std::getenv("QUIRE_SOURCE_DIR");  // NOLINT
+  return absl::StrCat(source == nullptr ? "." : source,
+                      "/server/archive/golden/");
+}
+
+std::set<std::string> NamesIn(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(GoldenFolder() + folder)) {
+    names.insert(entry.path().filename().string());
+  }
+  return names;
+}
+
+std::string Escaped(const std::string& bytes) {
+  std::string result;
+  for (const char c : bytes) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte >= 0x21 && byte <= 0x7E && c != '"' && c != '\\') {
+      result.push_back(c);
+    } else {
+      absl::StrAppendFormat(&result, "\\x%02x", byte);
+    }
+  }
+  return result;
+}
+
+// What reference_reader.py prints: `check`, then `list`.
+std::string Listing(const Archive& archive) {
+  std::string listing =
+      absl::StrCat(absl::StrReplaceAll(archive.info().uuid, {{"-", ""}}), "\n");
+  for (uint64_t i = 0; i < archive.info().document_count; ++i) {
+    const auto document = archive.GetDocument({i});
+    if (!document.ok()) {
+      return document.status().ToString();
+    }
+    const auto text = ReadTestRange(archive, document->range);
+    if (!text.ok()) {
+      return text.status().ToString();
+    }
+    const auto or_dash = [](const std::string& value) {
+      return value.empty() ? "-" : Escaped(value);
+    };
+    absl::StrAppend(
+        &listing, i, " ", document->range.offset.value, " ",
+        document->range.size_bytes, " ",
+        document->capture_time_ms.has_value()
+            ? absl::StrCat(*document->capture_time_ms)
+            : "-",
+        " ", or_dash(document->media_type), " ", or_dash(document->record_type),
+        " \"", Escaped(document->id), "\" ",
+        absl::Hex(Checksum64(AsBytes(*text)), absl::kZeroPad16), "\n");
+  }
+  return listing;
+}
+
+TEST(GoldenTest, ReadsTheGood) {
+  const std::set<std::string> names = NamesIn("good");
+  EXPECT_GE(names.size(), 8u);
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    const std::string path = GoldenFolder() + "good/" + name;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+    EXPECT_EQ(Listing(*archive),
+              ReadTestFile(GoldenFolder() + "expected/" + name + ".txt"));
+    QUIRE_EXPECT_OK(VerifyArchive(path, {}, [](const ArchiveDamage& damage) {
+      ADD_FAILURE() << damage.status;
+    }));
+  }
+}
+
+struct BadArchive {
+  std::string name;
+  bool can_be_opened = false;
+  std::string code;
+  std::string message;
+};
+
+// The table of README.md.
+std::vector<BadArchive> BadArchives() {
+  std::vector<BadArchive> archives;
+  std::ifstream readme(GoldenFolder() + "README.md");
+  std::string line;
+  bool in_table = false;
+  while (std::getline(readme, line)) {
+    const std::vector<std::string> cells = absl::StrSplit(line, " | ");
+    if (cells.size() == 5 && in_table) {
+      archives.push_back(
+          {.name = std::string(absl::StripPrefix(cells[0], "| ")),
+           .can_be_opened = cells[1] == "read",
+           .code = cells[2],
+           .message = cells[3]});
+    }
+    in_table = in_table || cells[0] == "| bad";
+  }
+  return archives;
+}
+
+TEST(GoldenTest, RefusesTheBadForTheReasonGiven) {
+  std::set<std::string> listed;
+  for (const BadArchive& bad : BadArchives()) {
+    SCOPED_TRACE(bad.name);
+    listed.insert(bad.name);
+    const std::string path = GoldenFolder() + "bad/" + bad.name;
+    const auto archive = Archive::Open(path);
+    absl::Status status = archive.status();
+    if (bad.can_be_opened) {
+      ASSERT_THAT(archive, IsOk());
+      const auto scratch = (*archive)->codec().NewScratch();
+      std::vector<uint8_t> raw((*archive)->BlockSizeBytes({0, 0}));
+      status = (*archive)->ReadBlock({0, 0}, raw, *scratch);
+    }
+    EXPECT_EQ(absl::StatusCodeToString(status.code()), bad.code);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(bad.message));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+    // Verification never says that such an archive is good.
+    int damage_count = 0;
+    const auto report =
+        VerifyArchive(path, {}, [&](const ArchiveDamage&) { ++damage_count; });
+    EXPECT_TRUE(!report.ok() || damage_count > 0);
+  }
+  EXPECT_EQ(listed, NamesIn("bad"));
+}
+
+}  // namespace
+}  // namespace quire

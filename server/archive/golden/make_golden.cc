@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Makes the golden archives: good/ with the writer, bad/ by hand.
+//
+// usage: make_golden FOLDER
+//
+// Run it once for a version of the format, and keep what it made: the point of
+// golden files is that later programs still read (or refuse) them.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/block_codec.h"
+#include "server/archive/archive_testing.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/golden/bad_archives.h"
+
+namespace quire {
+namespace {
+
+std::string Verse(size_t size) {
+  std::string text;
+  for (int i = 0; text.size() < size; ++i) {
+    absl::StrAppend(&text, "There were ", i * i, " bottles on wall ", i % 7,
+                    ", and one of them fell.\n");
+  }
+  return text.substr(0, size);
+}
+
+std::vector<TestSegment> MixedSegments() {
+  std::mt19937_64 random(1);
+  std::string noise(5000, '\0');
+  for (char& c : noise) {
+    c = static_cast<char>(random());
+  }
+  return {{{.id = "tar/readme.txt", .text = Verse(600)},
+           {.id = ""},
+           {.id = "twice", .text = "the first of that name"},
+           {.id = std::string("nul\0in it", 9), .text = "x"},
+           {.id = "\xFF\xFE", .text = "y"},
+           {.id = "line\nbreak", .text = "\n"},
+           {.id = "http://example.org/",
+            .text = Verse(9000),
+            .capture_time_ms = 1700000000000,
+            .record_type = "response",
+            .media_type = "text/html"},
+           {.id = "noise", .text = noise, .media_type = "image/png"}},
+          {{.id = "zebra",
+            .text = Verse(100),
+            .capture_time_ms = -1,
+            .record_type = "request"},
+           {.id = "twice", .capture_time_ms = 1700000001000},
+           {.id = "twice", .text = "the third of that name"}}};
+}
+
+// Enough of everything that all methods of compression occur.
+std::vector<TestSegment> ManySegments() {
+  std::mt19937_64 random(2);
+  TestSegment segment;
+  for (int i = 0; i < 800; ++i) {
+    segment.push_back(
+        {.id = absl::StrCat("http://example.org/", random() % 100, "/page/", i),
+         .capture_time_ms = static_cast<int64_t>(random() % 100000) * 1000,
+         .media_type = i % 3 == 0 ? "text/html" : "text/plain"});
+  }
+  return {segment};
+}
+
+void WriteGood(const std::string& folder, const std::string& name,
+               const std::string& codec,
+               const std::vector<TestSegment>& segments) {
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec(codec).value();
+  options.block_size_bytes = 4096;
+  auto context = std::make_shared<CodecContext>();
+  context->dictionary = Verse(2000);
+  const auto info = WriteTestArchive(absl::StrCat(folder, "/good/", name),
+                                     options, segments, context);
+  if (!info.ok()) {
+    std::fprintf(stderr, "%s\n", info.status().ToString().c_str());
+    std::exit(1);
+  }
+}
+
+int Main(const std::string& folder) {
+  std::filesystem::create_directories(folder + "/good");
+  WriteGood(folder, "empty", "copy", {});
+  WriteGood(folder, "one-empty-document", "copy", {{TestDocument{}}});
+  WriteGood(folder, "many", "copy", ManySegments());
+  for (const CodecInfo& codec : AllCodecs()) {
+    const std::string name(codec.name);
+    WriteGood(folder, "mixed-" + name, name, MixedSegments());
+  }
+  WriteBadArchives(folder + "/bad");
+  return 0;
+}
+
+}  // namespace
+}  // namespace quire
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: make_golden FOLDER\n");
+    return 2;
+  }
+  return quire::Main(argv[1]);
+}

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""FORMAT.md, sections 1, 7 and 8: fields, codecs, compression methods."""
+
+import lzma
+import struct
+import zlib
+
+import lz4.block
+import xxhash
+import zstandard
+
+
+class Refused(Exception):
+    """The archive breaks a MUST of FORMAT.md."""
+
+
+def require(condition, message):
+    if not condition:
+        raise Refused(message)
+
+
+def checksum(data, seed=0):
+    return xxhash.xxh3_64_intdigest(data, seed)
+
+
+class Bytes:
+    """Takes fields off the front of a byte string (section 1)."""
+
+    def __init__(self, data, name):
+        self.data = data
+        self.position = 0
+        self.name = name
+
+    def take(self, size):
+        require(size <= len(self.data) - self.position, f"{self.name}: cut short")
+        self.position += size
+        return self.data[self.position - size : self.position]
+
+    def u32(self):
+        return struct.unpack("<I", self.take(4))[0]
+
+    def u64(self):
+        return struct.unpack("<Q", self.take(8))[0]
+
+    def varint(self):
+        value = 0
+        for i in range(10):
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << (7 * i)
+            if byte < 0x80:
+                require(value < 1 << 64, f"{self.name}: varint over 64 bits")
+                require(byte != 0 or i == 0, f"{self.name}: varint not shortest")
+                return value
+        raise Refused(f"{self.name}: varint of more than ten bytes")
+
+    def column(self, count):
+        """Section 6.1; takes all that is left."""
+        width = self.take(1)[0]
+        require(width <= 8, f"{self.name}: column of {width} bytes")
+        planes = self.take(len(self.data) - self.position)
+        require(len(planes) == width * count, f"{self.name}: size of column")
+        return [
+            sum(planes[p * count + i] << (8 * p) for p in range(width))
+            for i in range(count)
+        ]
+
+
+def unzigzag(value):
+    return value >> 1 if value % 2 == 0 else -(value >> 1) - 1
+
+
+def magic(letter):
+    return b"\x8aQuire" + letter + b"\n"
+
+
+def check_start(fields, letter):
+    require(fields.take(8) == magic(letter), f"{fields.name}: magic")
+    version = fields.u32()
+    require(version == 1, f"{fields.name}: version {version}, not 1")
+
+
+# --- Section 8: compression methods ---
+
+
+def decompress(method, stored, size, name):
+    require(method <= 2, f"{name}: compression method {method}")
+    require(size <= 65535 + 65536 * len(stored), f"{name}: implausible size")
+    try:
+        if method == 0:
+            data = stored
+        elif method == 1:
+            decoder = zstandard.ZstdDecompressor(
+                max_window_size=1 << 27
+            ).decompressobj()
+            data = decoder.decompress(stored)
+            require(decoder.eof and not decoder.unused_data, f"{name}: not one frame")
+        else:
+            decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=1 << 27)
+            data = decoder.decompress(stored, size + 1)
+            require(decoder.eof and not decoder.unused_data, f"{name}: not one stream")
+    except (zstandard.ZstdError, lzma.LZMAError) as error:
+        raise Refused(f"{name}: {error}") from error
+    require(len(data) == size, f"{name}: {len(data)} bytes, expected {size}")
+    return data
+
+
+# --- Section 7: codecs ---
+
+
+def inflate(data, size):
+    decoder = zlib.decompressobj(-15)
+    text = decoder.decompress(data, size + 1)
+    require(decoder.eof and not decoder.unused_data, "not one DEFLATE stream")
+    return text
+
+
+def decode_rlz_zz(payload, size, dictionary):
+    if payload[0] == 0:
+        return payload[1:]
+    fields = Bytes(payload, "rlz-zz")
+    count = fields.varint()
+    require(count <= size, "more factors than text")
+    offset_stream = fields.take(fields.varint())
+    offsets = inflate(offset_stream, 4 * count)
+    lengths = inflate(payload[fields.position :], 4 * count)
+    require(len(offsets) == len(lengths) == 4 * count, "size of a factor stream")
+    text = bytearray()
+    for (offset,), (length,) in zip(
+        struct.iter_unpack("<I", offsets), struct.iter_unpack("<I", lengths)
+    ):
+        if length == 0:
+            require(offset <= 255, "literal over 255")
+            text.append(offset)
+        else:
+            require(offset + length <= len(dictionary), "factor past the dictionary")
+            text += dictionary[offset : offset + length]
+        require(len(text) <= size, "more text than the block has")
+    return bytes(text)
+
+
+def decode_zstd(payload, size):
+    decoder = zstandard.ZstdDecompressor().decompressobj()
+    text = decoder.decompress(payload)
+    require(decoder.eof and not decoder.unused_data, "not one zstd frame")
+    return text
+
+
+CODECS = {
+    1: lambda payload, size, dictionary: payload,
+    2: lambda payload, size, dictionary: lz4.block.decompress(
+        payload, uncompressed_size=size
+    ),
+    4: lambda payload, size, dictionary: inflate(payload, size),
+    5: lambda payload, size, dictionary: decode_zstd(payload, size),
+    18: decode_rlz_zz,
+}
+CODEC_WITH_DICTIONARY = {18}
+CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

@@ -1,0 +1,251 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads Quire archives; written from FORMAT.md alone, to be read beside it.
+
+usage: reference_reader.py list ARCHIVE            ordinal, offset, size, time,
+                                                   media type, record type, id,
+                                                   XXH3 of the document
+       reference_reader.py get ARCHIVE ORDINAL     the document on stdout
+       reference_reader.py text ARCHIVE            all documents on stdout
+       reference_reader.py check ARCHIVE           reads all; prints the uuid
+
+reference_codecs.py and reference_segment.py beside it are its other parts. Needs
+python3-xxhash, python3-zstandard, python3-lz4. It is plain, not fast.
+"""
+
+import os
+import struct
+import sys
+
+from reference_codecs import (
+    CODEC_WITH_DICTIONARY,
+    CODECS,
+    Bytes,
+    Refused,
+    check_start,
+    checksum,
+    decompress,
+    require,
+    unzigzag,
+)
+from reference_segment import Segment
+
+
+# --- Section 3: manifest ---
+
+MANIFEST = {1: "uuid", 2: "codec", 3: "level", 4: "block_size", 5: "dictionary", 6: "segments"}
+DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
+SEGMENT = {
+    1: "number",
+    2: "file_size",
+    3: "block_count",
+    4: "document_count",
+    5: "size",
+    6: "id_size",
+    7: "footer_checksum",
+    8: "sections",
+}
+SECTION = {1: "type", 2: "size", 3: "stored_size"}
+
+
+def parse_message(data, names, repeated=()):
+    """A protobuf message as a dictionary; sub-messages stay bytes."""
+    message = {name: [] if name in repeated else None for name in names.values()}
+    fields = Bytes(data, "manifest message")
+    while fields.position < len(data):
+        key = fields.varint()
+        number, wire_type = key >> 3, key & 7
+        require(wire_type in (0, 1, 2, 5), "manifest message: wire type")
+        if wire_type == 0:
+            value = fields.varint()
+        elif wire_type == 1:
+            value = fields.u64()
+        elif wire_type == 2:
+            value = fields.take(fields.varint())
+        else:
+            value = fields.u32()
+        name = names.get(number)
+        if name in repeated:
+            message[name].append(value)
+        elif name is not None:
+            message[name] = value
+    return message
+
+
+def integers(message):
+    return {name: 0 if value is None else value for name, value in message.items()}
+
+
+def parse_manifest(data):
+    fields = Bytes(data, "MANIFEST")
+    check_start(fields, b"M")
+    size = fields.u32()
+    require(len(data) == size + 24, "MANIFEST: size")
+    payload = fields.take(size)
+    require(fields.u64() == checksum(data[:-8]), "MANIFEST: checksum")
+    manifest = parse_message(payload, MANIFEST, ("segments",))
+    for name in ("codec", "level", "block_size"):
+        manifest[name] = manifest[name] or 0
+    manifest["level"] = unzigzag(manifest["level"])
+    require(len(manifest["uuid"] or b"") == 16, "MANIFEST: uuid")
+    require(manifest["codec"] in CODECS, f"MANIFEST: codec {manifest['codec']}")
+    require(
+        manifest["block_size"] in [1 << bits for bits in range(12, 21)],
+        "MANIFEST: block size",
+    )
+    if manifest["dictionary"] is not None:
+        manifest["dictionary"] = integers(
+            parse_message(manifest["dictionary"], DICTIONARY)
+        )
+        require(manifest["dictionary"]["size"] < 1 << 31, "MANIFEST: dictionary")
+    require(
+        (manifest["dictionary"] is not None)
+        == (manifest["codec"] in CODEC_WITH_DICTIONARY),
+        "MANIFEST: dictionary",
+    )
+    segments = []
+    for bytes_of_segment in manifest["segments"]:
+        segment = integers(parse_message(bytes_of_segment, SEGMENT, ("sections",)))
+        segment["sections"] = [
+            integers(parse_message(section, SECTION))
+            for section in segment["sections"]
+        ]
+        require(
+            segment["number"] <= 999999
+            and (not segments or segments[-1]["number"] < segment["number"]),
+            "MANIFEST: segment numbers",
+        )
+        segments.append(segment)
+    require(len(segments) <= 65536, "MANIFEST: number of segments")
+    require(sum(s["size"] for s in segments) < 1 << 62, "MANIFEST: size")
+    manifest["segments"] = segments
+    return manifest
+
+
+def derive_uuid(manifest):
+    """Section 3.1."""
+    dictionary = manifest["dictionary"] or {"hash": 0, "size": 0}
+    facts = struct.pack(
+        "<IIiIQQ",
+        1,
+        manifest["codec"],
+        manifest["level"],
+        manifest["block_size"],
+        dictionary["hash"],
+        dictionary["size"],
+    )
+    for segment in manifest["segments"]:
+        facts += struct.pack("<IQ", segment["number"], segment["footer_checksum"])
+    uuid = bytearray(struct.pack("<QQ", checksum(facts, 0), checksum(facts, 1)))
+    uuid[6] = uuid[6] & 0x0F | 0x80
+    uuid[8] = uuid[8] & 0x3F | 0x80
+    return bytes(uuid)
+
+
+# --- Section 4: dictionary ---
+
+
+def parse_dictionary(data, expected, name):
+    fields = Bytes(data, name)
+    require(len(data) == expected["file_size"], f"{name}: file size")
+    check_start(fields, b"D")
+    method, size, stored_size = fields.u32(), fields.u64(), fields.u64()
+    text_checksum, stored_checksum = fields.u64(), fields.u64()
+    require(fields.u64() == checksum(data[:48]), f"{name}: header checksum")
+    stored = fields.take(stored_size)
+    require(len(data) == 56 + stored_size, f"{name}: stored size")
+    require(stored_checksum == checksum(stored), f"{name}: stored checksum")
+    require(
+        (size, text_checksum) == (expected["size"], expected["hash"]),
+        f"{name}: not the dictionary of the manifest",
+    )
+    text = decompress(method, stored, size, name)
+    require(checksum(text) == text_checksum, f"{name}: checksum of the text")
+    return text
+
+
+class Archive:
+    def __init__(self, path):
+        def read(name):
+            with open(os.path.join(path, name), "rb") as file:
+                return file.read()
+
+        self.manifest = parse_manifest(read("MANIFEST"))
+        dictionary = b""
+        if self.manifest["dictionary"] is not None:
+            expected = self.manifest["dictionary"]
+            name = f"dictionary-{expected['hash']:016x}"
+            dictionary = parse_dictionary(read(name), expected, name)
+        self.segments = [
+            Segment(
+                os.path.join(path, f"segment-{expected['number']:06d}"),
+                self.manifest,
+                expected,
+                dictionary,
+            )
+            for expected in self.manifest["segments"]
+        ]
+
+    def documents(self):
+        """Of each: its segment, its offset there, its offset in the archive, ..."""
+        base = 0
+        for segment in self.segments:
+            for start, *rest in segment.documents:
+                yield (segment, start, base + start, *rest)
+            base += segment.size
+
+
+def escape(data):
+    """Bytes as printable ASCII; a document's id or type in a listing."""
+    if data is None:
+        return "-"
+    return "".join(
+        chr(b) if 0x21 <= b <= 0x7E and b not in (0x22, 0x5C) else f"\\x{b:02x}"
+        for b in data
+    )
+
+
+def main(arguments):
+    if len(arguments) < 2 or len(arguments) != (3 if arguments[0] == "get" else 2):
+        print(__doc__, file=sys.stderr)
+        return 2
+    out = sys.stdout.buffer
+    try:
+        archive = Archive(arguments[1])
+        documents = list(archive.documents())
+        if arguments[0] == "list":
+            for ordinal, document in enumerate(documents):
+                segment, start, offset, size, time, media, record, name = document
+                print(
+                    ordinal,
+                    offset,
+                    size,
+                    "-" if time is None else time,
+                    escape(media),
+                    escape(record),
+                    f'"{escape(name)}"',
+                    f"{checksum(segment.range(start, size)):016x}",
+                )
+        elif arguments[0] == "get":
+            segment, start, _, size, *_ = documents[int(arguments[2])]
+            out.write(segment.range(start, size))
+        elif arguments[0] == "text":
+            for segment in archive.segments:
+                for index in range(segment.block_count):
+                    out.write(segment.block(index)[0])
+        elif arguments[0] == "check":
+            for segment in archive.segments:
+                segment.check_chain()
+            require(archive.manifest["uuid"] == derive_uuid(archive.manifest), "MANIFEST: uuid")
+            print(archive.manifest["uuid"].hex())
+        else:
+            print(__doc__, file=sys.stderr)
+            return 2
+    except (Refused, OSError) as error:
+        print(f"{arguments[1]}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

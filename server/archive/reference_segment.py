@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""FORMAT.md, sections 5 and 6: segments."""
+
+import os
+import struct
+
+from reference_codecs import (
+    CODEC_ERRORS,
+    CODECS,
+    Bytes,
+    Refused,
+    check_start,
+    checksum,
+    decompress,
+    magic,
+    require,
+    unzigzag,
+)
+
+
+class Segment:
+    def __init__(self, path, manifest, expected, dictionary):
+        self.name = os.path.basename(path)
+        self.manifest = manifest
+        self.dictionary = dictionary
+        self.number = expected["number"]
+        with open(path, "rb") as file:
+            self.data = file.read()
+        require(
+            len(self.data) == expected["file_size"] >= 32 + 72,
+            f"{self.name}: file size",
+        )
+        self.parse_header()
+        self.parse_footer(expected)
+        self.parse_block_sizes()
+        self.parse_documents()
+
+    def parse_header(self):
+        fields = Bytes(self.data[:32], self.name)
+        check_start(fields, b"S")
+        require(
+            (fields.u32(), fields.u32(), fields.u32())
+            == (self.number, self.manifest["block_size"], self.manifest["codec"]),
+            f"{self.name}: header differs from the manifest",
+        )
+        require(fields.u64() == checksum(self.data[:24]), f"{self.name}: header checksum")
+
+    def parse_footer(self, expected):
+        fields = Bytes(self.data[-72:], f"{self.name}: trailer")
+        self.block_count, self.document_count = fields.u64(), fields.u64()
+        self.size, self.id_size = fields.u64(), fields.u64()
+        self.blocks_end, self.chain = fields.u64(), fields.u64()
+        section_count, reserved = fields.u32(), fields.u32()
+        stored_checksum = fields.u64()
+        require(fields.take(8) == magic(b"E"), f"{self.name}: end magic")
+        require(section_count <= 16, f"{self.name}: number of sections")
+        table_start = len(self.data) - 72 - 40 * section_count
+        require(table_start >= 32, f"{self.name}: size of the section table")
+        require(
+            stored_checksum == checksum(self.data[table_start:-16], self.number),
+            f"{self.name}: footer checksum",
+        )
+        require(reserved == 0, f"{self.name}: reserved field")
+        require(
+            (self.block_count, self.document_count, self.size, self.id_size)
+            == tuple(expected[k] for k in ("block_count", "document_count", "size", "id_size"))
+            and stored_checksum == expected["footer_checksum"],
+            f"{self.name}: trailer differs from the manifest",
+        )
+        block_size = self.manifest["block_size"]
+        require(
+            self.block_count == (self.size + block_size - 1) // block_size
+            and self.document_count < 1 << 32
+            and self.id_size <= 65535 * self.document_count,
+            f"{self.name}: counts",
+        )
+        require(
+            self.blocks_end == 32
+            if self.block_count == 0
+            else self.blocks_end >= 32 + 13 * self.block_count,
+            f"{self.name}: end of blocks",
+        )
+        self.parse_table(table_start, section_count, expected)
+        require(
+            2 * self.document_count <= len(self.sections.get(3, b"")),
+            f"{self.name}: more documents than ids",
+        )
+
+    def parse_table(self, table_start, section_count, expected):
+        fields = Bytes(self.data[table_start:-72], f"{self.name}: section table")
+        self.sections = {}
+        position, previous, seen = self.blocks_end, 0, []
+        for _ in range(section_count):
+            kind, method, offset = fields.u32(), fields.u32(), fields.u64()
+            stored_size, size, stored_checksum = fields.u64(), fields.u64(), fields.u64()
+            name = f"{self.name}: section {kind}"
+            seen.append({"type": kind, "size": size, "stored_size": stored_size})
+            require(previous < kind, f"{name}: order of types")
+            require(offset == position, f"{name}: place")
+            previous, position = kind, position + stored_size
+            require(position <= table_start, f"{name}: stored size")
+            if kind >> 31:
+                continue
+            require(1 <= kind <= 7, f"{name}: unknown type")
+            require(size <= 1 << 40, f"{name}: size")
+            stored = self.data[offset:position]
+            require(checksum(stored) == stored_checksum, f"{name}: checksum")
+            self.sections[kind] = decompress(method, stored, size, name)
+        require(position == table_start, f"{self.name}: sections leave a gap")
+        require(seen == expected["sections"], f"{self.name}: table differs from the manifest")
+
+    def section(self, kind):
+        return Bytes(self.sections[kind], f"{self.name}: section {kind}")
+
+    def parse_block_sizes(self):
+        require((1 in self.sections) or self.block_count == 0, f"{self.name}: no block sizes")
+        sizes = self.section(1).column(self.block_count) if self.block_count else []
+        self.frames = [32]
+        for index, size in enumerate(sizes):
+            require(1 <= size <= self.block_text_size(index), f"{self.name}: block size")
+            self.frames.append(self.frames[-1] + 12 + size)
+        require(self.frames[-1] == self.blocks_end, f"{self.name}: end of blocks")
+
+    def block_text_size(self, index):
+        block_size = self.manifest["block_size"]
+        return min(block_size, self.size - index * block_size)
+
+    def parse_documents(self):
+        count = self.document_count
+        if count == 0:
+            require(self.size == 0, f"{self.name}: text without documents")
+            self.documents = []
+            return
+        require({2, 3} <= self.sections.keys(), f"{self.name}: no document sizes or ids")
+        sizes = self.section(2).column(count)
+        require(sum(sizes) == self.size, f"{self.name}: sizes of documents")
+        ids = self.parse_ids()
+        times = self.parse_times()
+        media_types, record_types = self.parse_strings(6), self.parse_strings(7)
+        self.documents = []
+        start = 0
+        for i in range(count):
+            self.documents.append(
+                (start, sizes[i], times[i], media_types[i], record_types[i], ids[i])
+            )
+            start += sizes[i]
+
+    def parse_ids(self):
+        """Sections 6.3 and 6.4; the ids by ordinal."""
+        count = self.document_count
+        fields = self.section(3)
+        shared = [fields.varint() for _ in range(count)]
+        own = [fields.varint() for _ in range(count)]
+        by_rank = []
+        previous = b""
+        for i in range(count):
+            require(shared[i] <= len(previous), f"{fields.name}: shares too much")
+            suffix = fields.take(own[i])
+            require(
+                shared[i] == len(previous)
+                or suffix[:1] > previous[shared[i] : shared[i] + 1],
+                f"{fields.name}: ids out of order",
+            )
+            previous = previous[: shared[i]] + suffix
+            require(len(previous) <= 65535, f"{fields.name}: id too long")
+            by_rank.append(previous)
+        require(fields.position == len(fields.data), f"{fields.name}: size")
+        require(sum(map(len, by_rank)) == self.id_size, f"{fields.name}: id_size_bytes")
+        if 4 not in self.sections:
+            return by_rank
+        expected = 0
+        by_ordinal = [None] * count
+        last = -1
+        for rank, step in enumerate(self.section(4).column(count)):
+            ordinal = expected + unzigzag(step)
+            require(
+                0 <= ordinal < count and by_ordinal[ordinal] is None,
+                f"{self.name}: document order is no permutation",
+            )
+            require(
+                rank == 0 or by_rank[rank] != by_rank[rank - 1] or ordinal > last,
+                f"{self.name}: document order among equal ids",
+            )
+            by_ordinal[ordinal] = by_rank[rank]
+            last, expected = ordinal, ordinal + 1
+        return by_ordinal
+
+    def parse_times(self):
+        if 5 not in self.sections:
+            return [None] * self.document_count
+        fields = self.section(5)
+        first, unit = unzigzag(fields.varint()), fields.varint()
+        require(unit >= 1 and abs(first) <= 1 << 53, f"{fields.name}: base")
+        times = [
+            None if value == 0 else first + (value - 1) * unit
+            for value in fields.column(self.document_count)
+        ]
+        require(
+            all(t is None or t <= 1 << 53 for t in times), f"{fields.name}: time"
+        )
+        return times
+
+    def parse_strings(self, kind):
+        if kind not in self.sections:
+            return [None] * self.document_count
+        fields = self.section(kind)
+        strings = [None]
+        for _ in range(fields.varint()):
+            size = fields.varint()
+            require(size <= 65535, f"{fields.name}: string too long")
+            strings.append(fields.take(size))
+        values = fields.column(self.document_count)
+        require(max(values) < len(strings), f"{fields.name}: no such string")
+        return [strings[value] for value in values]
+
+    def block(self, index):
+        name = f"{self.name}: block {index}"
+        frame = self.data[self.frames[index] : self.frames[index + 1]]
+        fields = Bytes(frame, name)
+        word = fields.u32()
+        payload = fields.take(len(frame) - 12)
+        stored_checksum = fields.u64()
+        require(
+            stored_checksum == checksum(frame[:-8], (self.number << 40) + index),
+            f"{name}: checksum",
+        )
+        require(word >> 25 == 0, f"{name}: reserved bits")
+        require(word & 0xFFFFFF == len(payload), f"{name}: payload size")
+        size = self.block_text_size(index)
+        try:
+            text = (
+                payload
+                if word >> 24
+                else CODECS[self.manifest["codec"]](payload, size, self.dictionary)
+            )
+        except CODEC_ERRORS as error:
+            raise Refused(f"{name}: {error}") from error
+        require(len(text) == size, f"{name}: size of the text")
+        return text, stored_checksum
+
+    def range(self, start, size):
+        block_size = self.manifest["block_size"]
+        first = start // block_size
+        text = b""
+        while len(text) < start + size - first * block_size:
+            text += self.block(first + len(text) // block_size)[0]
+        return text[start - first * block_size :][:size]
+
+    def check_chain(self):
+        chain = 0
+        for index in range(self.block_count):
+            chain = checksum(struct.pack("<Q", self.block(index)[1]), chain)
+        require(chain == self.chain, f"{self.name}: block chain")
