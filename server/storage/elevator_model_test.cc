@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Random requests against the elevator, each of its promises checked on the
+// way.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/storage/elevator_scheduler.h"
+
+namespace quire {
+namespace {
+
+constexpr SchedulerTime kStart{0};
+
+// Drives a scheduler with random requests and checks each promise against a
+// record kept beside it.
+class Model {
+ public:
+  explicit Model(uint64_t seed)
+      : random_(seed),
+        options_({.pending_requests_max = 400,
+                  .read_size_bytes_max = 1 << 16,
+                  .gap_size_bytes_max = 2000}),
+        scheduler_(options_),
+        // From crowded, where most is joined, to sparse.
+        span_bytes_(uint64_t{1} << (14 + random_() % 14)) {}
+
+  void Step() {
+    const uint64_t dice = random_() % 100;
+    if (dice < push_percent_) {
+      Push();
+    } else if (dice < push_percent_ + 3) {
+      Cancel();
+    } else if (dice < push_percent_ + 5) {
+      Promote();
+    } else {
+      Dispatch();
+    }
+    if (random_() % 500 == 0) {
+      push_percent_ = 20 + random_() % 70;
+    }
+    ASSERT_EQ(scheduler_.pending_requests(), waiting_.size());
+    ASSERT_EQ(scheduler_.reads_in_flight(), in_flight_.size());
+  }
+
+  void Drain() {
+    while (!waiting_.empty()) {
+      Dispatch();
+      if (::testing::Test::HasFatalFailure()) {
+        return;
+      }
+    }
+  }
+
+  uint64_t dispatched() const { return dispatched_; }
+
+ private:
+  struct Waiting {
+    ScheduledRequest request;
+    // Reads of its class so far, and others of it waiting, when it came.
+    uint64_t reads_before = 0;
+    uint64_t others = 0;
+  };
+
+  static size_t IndexOf(FetchClass fetch_class) {
+    return static_cast<size_t>(fetch_class);
+  }
+
+  uint64_t CountOf(FetchClass fetch_class) const {
+    return static_cast<uint64_t>(
+        std::count_if(waiting_.begin(), waiting_.end(), [&](const auto& w) {
+          return w.second.request.fetch_class == fetch_class;
+        }));
+  }
+
+  // Notes how a request finds its class.
+  Waiting Enter(const ScheduledRequest& request) {
+    const size_t index = IndexOf(request.fetch_class);
+    const uint64_t others = CountOf(request.fetch_class);
+    if (others == 0) {
+      passed_over_[index] = 0;
+    }
+    return {request, class_reads_[index], others};
+  }
+
+  void Push() {
+    ScheduledRequest request{
+        .id = next_id_,
+        .address = {.fd = static_cast<int>(random_() % 2),
+                    .offset = FileOffset{random_() % span_bytes_}},
+        .size_bytes = static_cast<uint32_t>(
+            1 + random_() % (random_() % 50 == 0 ? 100000 : 3000)),
+        .memory_size_bytes = random_() % 5000,
+        .fetch_class = static_cast<FetchClass>(random_() % 3)};
+    const absl::Status status = scheduler_.Push(kStart, request);
+    if (waiting_.size() >= options_.pending_requests_max) {
+      ASSERT_THAT(status, HasCode(absl::StatusCode::kResourceExhausted));
+      return;
+    }
+    QUIRE_ASSERT_OK(status);
+    const Waiting waiting = Enter(request);
+    waiting_[next_id_++] = waiting;
+  }
+
+  void Cancel() {
+    const uint64_t id = random_() % (next_id_ + 1);
+    ASSERT_EQ(scheduler_.Cancel(id), waiting_.erase(id) == 1);
+  }
+
+  void Promote() {
+    const auto it = waiting_.lower_bound(random_() % (next_id_ + 1));
+    if (it == waiting_.end()) {
+      return;
+    }
+    const auto to = static_cast<FetchClass>(random_() % 3);
+    scheduler_.Promote(it->first, to);
+    if (to < it->second.request.fetch_class) {
+      ScheduledRequest request = it->second.request;
+      request.fetch_class = to;
+      it->second = Enter(request);
+    }
+  }
+
+  void Dispatch() {
+    const DispatchLimits limits{
+        .reads_max = static_cast<uint32_t>(random_() % 4),
+        .memory_size_bytes_max = random_() % 300000,
+        .at_least_one = random_() % 2 == 0};
+    const auto reads = scheduler_.Dispatch(kStart, limits);
+    ASSERT_LE(reads.size(), limits.reads_max);
+    uint64_t memory_size_bytes = 0;
+    for (const ScheduledRead& read : reads) {
+      memory_size_bytes += read.memory_size_bytes;
+      ASSERT_TRUE(in_flight_.insert(read.id).second);
+      CheckOrder(read);
+      CheckContent(read);
+    }
+    const bool lone_giant = limits.at_least_one && reads.size() == 1 &&
+                            reads[0].request_ids.size() == 1;
+    if (!lone_giant) {
+      ASSERT_LE(memory_size_bytes, limits.memory_size_bytes_max);
+    }
+    while (!in_flight_.empty() && random_() % 3 != 0) {
+      scheduler_.Complete(kStart, *in_flight_.begin());
+      in_flight_.erase(in_flight_.begin());
+    }
+  }
+
+  // Before the read's requests are taken off the record.
+  void CheckOrder(const ScheduledRead& read) {
+    const size_t index = IndexOf(read.fetch_class);
+    if (!read.overdue) {
+      // Nothing of its class was skipped between the head and this read.
+      const DeviceAddress head = heads_[index];
+      const bool wrapped = read.address < head;
+      for (const auto& [id, waiting] : waiting_) {
+        const DeviceAddress at = waiting.request.address;
+        if (waiting.request.fetch_class == read.fetch_class) {
+          ASSERT_FALSE(at >= head && (wrapped || at < read.address))
+              << "request " << id << " was skipped";
+        }
+      }
+      const DeviceAddress last =
+          waiting_.at(read.request_ids.back()).request.address;
+      heads_[index] = {last.fd, FileOffset{last.offset.value + 1}};
+    }
+    ++class_reads_[index];
+    for (size_t other = 0; other < 3; ++other) {
+      passed_over_[other] =
+          other == index || CountOf(static_cast<FetchClass>(other)) == 0
+              ? 0
+              : passed_over_[other] + 1;
+    }
+    ASSERT_LE(passed_over_[1], 9);
+    ASSERT_LE(passed_over_[2], 32);
+  }
+
+  void CheckContent(const ScheduledRead& read) {
+    ASSERT_FALSE(read.request_ids.empty());
+    uint64_t end = read.address.offset.value;
+    uint64_t previous = end;
+    uint64_t memory_size_bytes = read.size_bytes;
+    for (const uint64_t id : read.request_ids) {
+      const auto it = waiting_.find(id);
+      ASSERT_NE(it, waiting_.end()) << "request " << id << " does not wait";
+      const Waiting& waiting = it->second;
+      const ScheduledRequest& request = waiting.request;
+      ASSERT_EQ(request.address.fd, read.address.fd);
+      const uint64_t at = request.address.offset.value;
+      ASSERT_GE(at, previous);
+      ASSERT_LE(at, end + options_.gap_size_bytes_max);
+      previous = at;
+      end = std::max(end, at + request.size_bytes);
+      memory_size_bytes += request.memory_size_bytes;
+      const uint64_t waited =
+          class_reads_[IndexOf(request.fetch_class)] - waiting.reads_before;
+      ASSERT_LE(waited, ElevatorScheduler::kWaitBoundFactor * waiting.others +
+                            ElevatorScheduler::kWaitBoundBase);
+      waiting_.erase(it);
+      ++dispatched_;
+    }
+    ASSERT_EQ(end, read.address.offset.value + read.size_bytes);
+    ASSERT_EQ(memory_size_bytes, read.memory_size_bytes);
+    if (read.request_ids.size() > 1) {
+      ASSERT_LE(read.size_bytes, options_.read_size_bytes_max);
+    }
+  }
+
+  std::mt19937_64 random_;
+  const ElevatorScheduler::Options options_;
+  ElevatorScheduler scheduler_;
+  const uint64_t span_bytes_;
+  uint64_t push_percent_ = 50;
+  uint64_t next_id_ = 1;
+  uint64_t dispatched_ = 0;
+  std::map<uint64_t, Waiting> waiting_;
+  std::set<uint64_t> in_flight_;
+  std::array<DeviceAddress, 3> heads_;
+  std::array<uint64_t, 3> class_reads_ = {};
+  std::array<uint64_t, 3> passed_over_ = {};
+};
+
+TEST(ElevatorModelTest, KeepsItsPromisesOnRandomRequests) {
+  uint64_t dispatched = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Model model(seed);
+    for (int step = 0; step < 3000; ++step) {
+      model.Step();
+      if (HasFatalFailure()) {
+        return;
+      }
+    }
+    model.Drain();
+    if (HasFatalFailure()) {
+      return;
+    }
+    dispatched += model.dispatched();
+  }
+  EXPECT_GT(dispatched, 20000);
+}
+
+}  // namespace
+}  // namespace quire
