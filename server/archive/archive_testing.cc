@@ -13,9 +13,11 @@
 
 namespace quire {
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name =
-      (std::filesystem::temp_directory_path() / "quire_test_XXXXXX").string();
+TemporaryFolder::TemporaryFolder(const std::string& parent) {
+  std::string name = ((parent.empty() ? std::filesystem::temp_directory_path()
+                                      : std::filesystem::path(parent)) /
+                      "quire_test_XXXXXX")
+                         .string();
   if (mkdtemp(name.data()) == nullptr) {
     std::abort();
   }

@@ -21,11 +21,11 @@
 
 namespace quire {
 
-// An empty folder below the system's folder for such things; removed at the end
-// with all that is in it.
+// An empty folder, removed at the end with all that is in it.
 class TemporaryFolder {
  public:
-  TemporaryFolder();
+  // Below `parent`, or the system's folder for such things if that is empty.
+  explicit TemporaryFolder(const std::string& parent = "");
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   ~TemporaryFolder();

@@ -122,12 +122,11 @@ def decode_rlz_zz(payload, size, dictionary):
     require(count <= size, "more factors than text")
     offset_stream = fields.take(fields.varint())
     offsets = inflate(offset_stream, 4 * count)
-    lengths = inflate(payload[fields.position :], 4 * count)
-    require(len(offsets) == len(lengths) == 4 * count, "size of a factor stream")
+    require(len(offsets) == 4 * count, "size of the offset stream")
+    lengths = Bytes(inflate(payload[fields.position :], 5 * count), "lengths")
     text = bytearray()
-    for (offset,), (length,) in zip(
-        struct.iter_unpack("<I", offsets), struct.iter_unpack("<I", lengths)
-    ):
+    for (offset,) in struct.iter_unpack("<I", offsets):
+        length = lengths.varint()
         if length == 0:
             require(offset <= 255, "literal over 255")
             text.append(offset)
@@ -135,6 +134,7 @@ def decode_rlz_zz(payload, size, dictionary):
             require(offset + length <= len(dictionary), "factor past the dictionary")
             text += dictionary[offset : offset + length]
         require(len(text) <= size, "more text than the block has")
+    require(lengths.position == len(lengths.data), "more lengths than factors")
     return bytes(text)
 
 

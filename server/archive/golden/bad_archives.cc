@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "server/archive/golden/handmade_archive.h"
+#include "server/archive/handmade_archive.h"
 
 namespace quire {
 namespace {
@@ -225,12 +225,10 @@ void WriteBadBlocks(const std::string& folder) {
   WriteBad(folder, "block-rlz-factor", [](Handmade& made) {
     made.UseDictionary("dictionary text");
     // One factor: 100 bytes from offset 0 of a dictionary of 15 bytes.
-    const auto deflated = [](char low) {
-      return std::string("\x01\x04\x00\xFB\xFF", 5) + low +
-             std::string(3, '\0');
-    };
+    const std::string offsets("\x01\x04\x00\xFB\xFF\0\0\0\0", 9);
+    const std::string lengths("\x01\x01\x00\xFE\xFF\x64", 6);
     made.UseCodec(CodecId::kRlzZz,
-                  HandmadeVarints({1, 9}) + deflated(0) + deflated(100),
+                  HandmadeVarints({1, offsets.size()}) + offsets + lengths,
                   std::string(100, 'x'));
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/golden/handmade_archive.h"
+#include "server/archive/handmade_archive.h"
 
 #include <filesystem>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Archives made by hand, to be wrong in one place and right in all others.
-#ifndef QUIRE_SERVER_ARCHIVE_GOLDEN_HANDMADE_ARCHIVE_H_
-#define QUIRE_SERVER_ARCHIVE_GOLDEN_HANDMADE_ARCHIVE_H_
+#ifndef QUIRE_SERVER_ARCHIVE_HANDMADE_ARCHIVE_H_
+#define QUIRE_SERVER_ARCHIVE_HANDMADE_ARCHIVE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -80,4 +80,4 @@ void Reseal(std::string& file, size_t trailing_bytes = 0);
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_ARCHIVE_GOLDEN_HANDMADE_ARCHIVE_H_
+#endif  // QUIRE_SERVER_ARCHIVE_HANDMADE_ARCHIVE_H_

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Any bytes as a dictionary's header, and as compressed bytes of each method.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/endian.h"
+#include "server/archive/archive_format.h"
+#include "server/archive/section_compression.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace quire;  // NOLINT(google-build-using-namespace)
+  const ByteView input(data, size);
+  if (size >= kDictionaryHeaderSizeBytes) {
+    const auto header =
+        ParseDictionaryHeader(input.first(kDictionaryHeaderSizeBytes));
+    if (header.ok() && EncodeDictionaryHeader(*header) !=
+                           AsText(input.first(kDictionaryHeaderSizeBytes))) {
+      std::abort();
+    }
+  }
+  if (size < 3) {
+    return 0;
+  }
+  const uint64_t text_size = LoadLittleEndian<uint16_t>(data);
+  const auto method = static_cast<CompressionMethod>(data[2] % 3);
+  const ByteView stored = input.subspan(3);
+  const auto text = Decompress(method, stored, text_size);
+  if (text.ok() && text->size() != text_size) {
+    std::abort();
+  }
+  // And back, now and then.
+  if (data[2] >= 240) {
+    const auto compressed = CompressStrongly(stored);
+    if (!compressed.ok()) {
+      std::abort();
+    }
+    const auto same = Decompress(compressed->method, AsBytes(compressed->bytes),
+                                 stored.size());
+    if (!same.ok() || *same != AsText(stored)) {
+      std::abort();
+    }
+  }
+  return 0;
+}
