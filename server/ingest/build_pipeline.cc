@@ -36,11 +36,11 @@ class ArchiveBuild {
     QUIRE_ASSIGN_OR_RETURN(
         writer_, ArchiveWriter::Create(path, options_.archive, context));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCodec> codec,
+    QUIRE_ASSIGN_OR_RETURN(codec_,
                            MakeBlockCodec(options_.archive.codec, context,
                                           CodecUse::kEncodeAndDecode));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
-    QUIRE_RETURN_IF_ERROR(Encode(*codec));
+    QUIRE_RETURN_IF_ERROR(Encode());
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
     return summary_;
@@ -167,11 +167,11 @@ class ArchiveBuild {
     });
   }
 
-  absl::Status Encode(const BlockCodec& codec) {
+  absl::Status Encode() {
     QUIRE_ASSIGN_OR_RETURN(
         encoder_,
         ParallelEncoder::Create(
-            codec, options_.threads, options_.archive.block_size_bytes,
+            *codec_, options_.threads, options_.archive.block_size_bytes,
             [this](ByteView raw, ByteView stored) {
               summary_.raw_block_count += stored.empty() ? 1 : 0;
               progress_.stored_bytes +=
@@ -247,6 +247,8 @@ class ArchiveBuild {
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;
   std::unique_ptr<ArchiveWriter> writer_;
+  // Before the encoder, whose threads use it until they are joined.
+  std::unique_ptr<BlockCodec> codec_;
   std::unique_ptr<ParallelEncoder> encoder_;
   // The block that is being filled; empty if none.
   MutableByteView block_;

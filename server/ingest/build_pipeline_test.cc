@@ -385,6 +385,26 @@ TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
   }
 }
 
+TEST(BuildPipelineTest, CanBeCancelledWithBlocksInFlight) {
+  const TestFolder folder;
+  const IdsAndContents documents = {{"a", MakeTestText(4 << 20, 1)}};
+  for (const uint64_t stop_bytes : std::vector<uint64_t>{0, 1 << 20, 3 << 20}) {
+    std::atomic<bool> cancel = false;
+    BuildOptions options = Options("zstd:19");
+    options.archive.block_size_bytes = 65536;
+    options.threads = 4;
+    options.cancel = &cancel;
+    options.on_progress = [&](const BuildProgress& progress) {
+      cancel = cancel || (progress.phase == BuildPhase::kEncode &&
+                          progress.done_bytes > stop_bytes);
+    };
+    EXPECT_THAT(
+        BuildArchive(folder / "x", Sources(FixedSource(documents)), options),
+        HasCode(absl::StatusCode::kCancelled));
+    EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
+  }
+}
+
 TEST(BuildPipelineTest, ReportsProgress) {
   const TestFolder folder;
   const IdsAndContents documents = {{"a", MakeTestText(10 << 20, 1)}};

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/verbs/build_verb.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/block_codec.h"
+#include "codecs/rlz/dictionary_builder.h"
+#include "server/archive/archive.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/source.h"
+#include "server/verbs/interrupt_flag.h"
+#include "server/verbs/progress_meter.h"
+#include "server/verbs/verb_support.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFooter[] =
+    R"(An INPUT is told by its contents: a folder (every regular file in it), a tar
+or zip, a WARC (each of these three also compressed), or any other file, which
+is one document. - is a tar on standard input. Symbolic links are not followed.
+
+Examples:
+  quired build -o docs.quire /usr/share/doc
+  quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
+  tar -c folder | quired build -o folder.quire --codec zstd:19 -
+
+If it is stopped or fails, nothing is left at OUT; what a kill leaves beside it
+(OUT.partial) the next build of the same OUT removes.)";
+
+struct BuildVerbOptions {
+  std::string output;
+  std::vector<std::string> inputs;
+  std::string codec = "rlz-zz";
+  uint64_t block_size_bytes = 64 * kKiB;
+  uint64_t dictionary_size_bytes = 16 * kMiB;
+  uint64_t segment_size_bytes = 64 * kGiB;
+  uint32_t threads = CoreCount();
+  bool force = false;
+  bool quiet = false;
+  bool dictionary_size_given = false;
+};
+
+// What can be said before anything is read. The message is for the usage error.
+absl::StatusOr<CodecSpec> CheckOptions(const BuildVerbOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const CodecSpec codec, ParseCodecSpec(options.codec));
+  const uint64_t block_size = options.block_size_bytes;
+  if (block_size < 4 * kKiB || block_size > kBlockSizeBytesMax ||
+      (block_size & (block_size - 1)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--block-size ", FormatByteSizeExact(block_size),
+        ": must be a power of two from 4KiB to 1MiB, like 16KiB or 64KiB"));
+  }
+  if (options.dictionary_size_given && !FindCodec(codec.id)->needs_dictionary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dictionary-size: codec ", FindCodec(codec.id)->name,
+                     " uses no dictionary; leave the option out"));
+  }
+  if (options.dictionary_size_bytes == 0 ||
+      options.dictionary_size_bytes > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dictionary-size ",
+                     FormatByteSizeExact(options.dictionary_size_bytes),
+                     ": must be at least 1 byte and less than 2GiB"));
+  }
+  if (options.segment_size_bytes == 0) {
+    return absl::InvalidArgumentError("--segment-size must not be 0");
+  }
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    return absl::InvalidArgumentError(
+        "- (standard input) can be given only once");
+  }
+  return codec;
+}
+
+// An archive that is written into its own input would become part of itself.
+absl::Status CheckOutputOutsideInputs(const BuildVerbOptions& options,
+                                      const std::string& output_folder) {
+  std::error_code error;
+  const fs::path output =
+      fs::canonical(output_folder, error) / fs::path(options.output).filename();
+  for (const std::string& input : options.inputs) {
+    if (input == "-" || !fs::is_directory(input, error)) {
+      continue;
+    }
+    const fs::path folder = fs::canonical(input, error);
+    const auto mismatch = std::mismatch(folder.begin(), folder.end(),
+                                        output.begin(), output.end());
+    if (mismatch.first == folder.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          options.output, " would lie inside the input ", input,
+          " and become part of itself; give -o a path outside of it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Failures that would otherwise be found only after reading all inputs.
+absl::Status CheckOutput(const BuildVerbOptions& options,
+                         const std::string& output_folder) {
+  std::error_code error;
+  if (!fs::is_directory(output_folder, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        output_folder, ": no such folder to put the archive into; create it ",
+        "first"));
+  }
+  if (access(output_folder.c_str(), W_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(output_folder, ": cannot be written to"));
+  }
+  if (!options.force && fs::exists(fs::symlink_status(options.output, error))) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(options.output,
+                     " exists; give --force to replace it, or another path"));
+  }
+  return absl::OkStatus();
+}
+
+ProgressState ToProgressState(const BuildProgress& progress) {
+  ProgressState state;
+  state.done = progress.done_bytes;
+  state.total = progress.total_bytes;
+  switch (progress.phase) {
+    case BuildPhase::kCount:
+      state.phase = "counting";
+      break;
+    case BuildPhase::kDictionary:
+      state.phase = "sampling the dictionary";
+      break;
+    case BuildPhase::kIndex:
+      state.phase = "indexing the dictionary";
+      break;
+    case BuildPhase::kEncode:
+      state.phase = "encoding";
+      state.stored_bytes = progress.stored_bytes;
+      break;
+    case BuildPhase::kFinish:
+      state.phase = "finishing";
+      break;
+  }
+  return state;
+}
+
+void PrintSkipped(const SkippedEntries& skipped) {
+  if (skipped.total() == 0) {
+    return;
+  }
+  std::vector<std::string> parts;
+  const auto add = [&parts](uint64_t count, const char* what) {
+    if (count > 0) {
+      parts.push_back(absl::StrCat(FormatCount(count), " ", what));
+    }
+  };
+  add(skipped.symbolic_links, "symbolic link(s)");
+  add(skipped.special_files, "device(s), pipe(s) or socket(s)");
+  add(skipped.dangling_links, "hard link(s) to what is not in their tar");
+  std::cerr << "warning: left out: ";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    std::cerr << (i == 0 ? "" : ", ") << parts[i];
+  }
+  std::cerr << "\n";
+}
+
+void PrintSummary(const std::string& output, const BuildSummary& summary,
+                  const Archive& archive, double seconds) {
+  const ArchiveInfo& info = archive.info();
+  std::cerr << output << ": " << FormatCount(info.document_count)
+            << " documents, " << FormatByteSize(info.size_bytes) << " in "
+            << FormatCount(info.block_count) << " blocks of "
+            << FormatByteSize(info.block_size_bytes) << ", codec "
+            << FormatCodecSpec(info.codec) << "\n"
+            << "  on disk " << FormatByteSize(info.stored_size_bytes) << ", "
+            << FormatPercent(info.stored_size_bytes, info.size_bytes)
+            << " of the text";
+  if (info.dictionary_size_bytes > 0) {
+    std::cerr << ", dictionary included ("
+              << FormatByteSize(info.dictionary_stored_size_bytes) << ")";
+  }
+  std::cerr << "\n  built in " << FormatDuration(seconds) << ", "
+            << FormatRate(info.size_bytes, seconds) << "\n"
+            << "  serving it takes "
+            << FormatByteSize(archive.memory().total_bytes())
+            << " of memory besides the block cache\n";
+  if (summary.raw_block_count > 0) {
+    std::cerr << "  " << FormatCount(summary.raw_block_count)
+              << " block(s) did not get smaller and are stored as they are\n";
+  }
+  const uint64_t repeated_count = CountRepeatedIds(archive);
+  if (repeated_count > 0) {
+    std::cerr << "  " << FormatCount(repeated_count)
+              << " document(s) have the id of one before them; reading by id "
+                 "gives the last\n";
+  }
+}
+
+using Sources = std::vector<std::unique_ptr<Source>>;
+
+absl::StatusOr<Sources> OpenInputs(const BuildVerbOptions& options,
+                                   const std::string& output_folder) {
+  Sources sources;
+  for (const std::string& input : options.inputs) {
+    QUIRE_ASSIGN_OR_RETURN(sources.emplace_back(),
+                           OpenSource(input, output_folder));
+  }
+  return sources;
+}
+
+absl::StatusOr<BuildSummary> Build(const BuildVerbOptions& options,
+                                   const CodecSpec& codec,
+                                   const Sources& sources,
+                                   const InterruptFlag& interrupt,
+                                   ProgressMeter* meter) {
+  BuildOptions build;
+  build.archive.codec = codec;
+  build.archive.block_size_bytes =
+      static_cast<uint32_t>(options.block_size_bytes);
+  build.archive.replace = options.force;
+  build.dictionary_size_bytes = options.dictionary_size_bytes;
+  build.segment_size_bytes = options.segment_size_bytes;
+  build.threads = options.threads;
+  build.cancel = interrupt.flag();
+  if (meter != nullptr) {
+    build.on_progress = [meter](const BuildProgress& progress) {
+      meter->Update(ToProgressState(progress));
+    };
+  }
+  return BuildArchive(options.output, sources, build);
+}
+
+int RunBuild(BuildVerbOptions options) {
+  while (options.output.size() > 1 && options.output.back() == '/') {
+    options.output.pop_back();
+  }
+  const absl::StatusOr<CodecSpec> codec = CheckOptions(options);
+  if (!codec.ok()) {
+    return ReportUsage("build", codec.status().message());
+  }
+  std::string output_folder = fs::path(options.output).parent_path();
+  if (output_folder.empty()) {
+    output_folder = ".";
+  }
+  const absl::Status outside = CheckOutputOutsideInputs(options, output_folder);
+  if (!outside.ok()) {
+    return ReportUsage("build", outside.message());
+  }
+  const absl::Status output = CheckOutput(options, output_folder);
+  if (!output.ok()) {
+    return ReportFailure(output);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  // Until here nothing has a name on disk, not even what came from standard
+  // input, so a signal may end the process on the spot.
+  const absl::StatusOr<Sources> sources = OpenInputs(options, output_folder);
+  if (!sources.ok()) {
+    return ReportFailure(sources.status());
+  }
+  const InterruptFlag interrupt;
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+  }
+  const absl::StatusOr<BuildSummary> summary =
+      Build(options, *codec, *sources, interrupt,
+            meter.has_value() ? &*meter : nullptr);
+  meter.reset();
+  if (!summary.ok()) {
+    const int exit_code = ReportFailure(summary.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  // Reads all but the blocks back, so that what is reported is what is there.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(options.output);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  PrintSkipped(summary->skipped);
+  if (!options.quiet) {
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    PrintSummary(options.output, *summary, **archive, elapsed.count());
+  }
+  return kExitGood;
+}
+
+std::string CodecNames() {
+  std::string names;
+  for (const CodecInfo& codec : AllCodecs()) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", codec.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void AddBuildVerb(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<BuildVerbOptions>();
+  CLI::App* const verb =
+      app.add_subcommand("build", "Build an archive from documents");
+  verb->footer(kFooter);
+  verb->add_option("-o,--output", options->output,
+                   "Folder of the archive, such as OUT.quire")
+      ->type_name("OUT")
+      ->required();
+  verb->add_option("INPUT", options->inputs,
+                   "Folder, tar, zip, WARC or file; - is a tar on stdin")
+      ->type_name("")
+      ->required();
+  verb->add_option("--codec", options->codec,
+                   absl::StrCat("How blocks are compressed: ", CodecNames()))
+      ->type_name("NAME[:LEVEL]")
+      ->capture_default_str();
+  AddByteSizeOption(*verb, "--block-size", options->block_size_bytes,
+                    "Text in a block, a power of two from 4KiB to 1MiB: large "
+                    "ones compress better, small ones read faster");
+  CLI::Option* const dictionary_size = AddByteSizeOption(
+      *verb, "--dictionary-size", options->dictionary_size_bytes,
+      "Text that blocks are compressed against; serving keeps it in memory");
+  AddByteSizeOption(*verb, "--segment-size", options->segment_size_bytes,
+                    "Text after which a new segment file starts");
+  verb->add_option("--threads", options->threads,
+                   "Threads that compress; the archive does not depend on it")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->capture_default_str();
+  verb->add_flag("--force", options->force, "Replace the archive at OUT");
+  verb->add_flag("-q,--quiet", options->quiet,
+                 "No progress and no summary, only warnings and errors");
+  verb->callback([options, dictionary_size, &exit_code] {
+    options->dictionary_size_given = dictionary_size->count() > 0;
+    exit_code = RunBuild(*options);
+  });
+}
+
+}  // namespace quire

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SIGKILLs `quired build` at random moments. Afterwards the archive is absent or
+whole (if it was there before: the old one or the new one, and whole), and the
+next build cleans up what the killed one left.
+
+Usage: kill_build_test.py [SEED]; QUIRE_BINARY_DIR names the build folder.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+KILL_COUNT = 20
+
+
+def make_input(folder, generator):
+    folder.mkdir()
+    for i in range(8):
+        words = [f"word{generator.randrange(2000)}" for _ in range(15000)]
+        (folder / f"{i:02}.txt").write_text(" ".join(words))
+
+
+def build_command(archive, source, *options):
+    return [QUIRED, "build", "--quiet", "-o", archive, "--dictionary-size",
+            "64KiB", "--segment-size", "200KiB", *options, source]
+
+
+def uuid_of_whole(archive):
+    """The archive's uuid; fails unless all of it can be read."""
+    subprocess.run([QUIRED, "verify", "--quiet", archive], check=True)
+    inspected = subprocess.run([QUIRED, "inspect", "--json", archive],
+                               check=True, stdout=subprocess.PIPE)
+    return json.loads(inspected.stdout)["uuid"]
+
+
+def kill_after(command, seconds):
+    """True if the build was killed, false if it was done before."""
+    with subprocess.Popen(command) as process:
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.wait()
+        if process.returncode not in (0, -9):
+            sys.exit(f"the build failed by itself: {process.returncode}")
+        return process.returncode != 0
+
+
+def main():
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else random.randrange(1 << 32)
+    print(f"seed {seed}")
+    generator = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="quire-kill-") as scratch:
+        folder = Path(scratch)
+        source = folder / "in"
+        make_input(source, generator)
+        new = folder / "new.quire"
+        start = time.monotonic()
+        subprocess.run(build_command(new, source), check=True)
+        duration = time.monotonic() - start
+        new_uuid = uuid_of_whole(new)
+        killed_count = 0
+        for i in range(KILL_COUNT):
+            # Every other time there is an archive to be replaced.
+            archive = folder / "x.quire"
+            allowed = {None, new_uuid}
+            options = []
+            if i % 2 == 1:
+                subprocess.run(
+                    [QUIRED, "build", "--quiet", "--force", "-o", archive,
+                     "--codec", "lz4", source], check=True)
+                allowed = {uuid_of_whole(archive), new_uuid}
+                options = ["--force"]
+            killed_count += kill_after(build_command(archive, source, *options),
+                                       generator.random() * duration * 1.05)
+            found = uuid_of_whole(archive) if archive.exists() else None
+            if found not in allowed:
+                sys.exit(f"kill {i}: found archive {found}, not {allowed}")
+            subprocess.run(build_command(archive, source, "--force"), check=True)
+            if uuid_of_whole(archive) != new_uuid:
+                sys.exit(f"kill {i}: the next build made another archive")
+            left = sorted(os.listdir(folder))
+            if left != ["in", "new.quire", "x.quire"]:
+                sys.exit(f"kill {i}: the next build left {left}")
+            subprocess.run(["rm", "-r", archive], check=True)
+        print(f"{killed_count} of {KILL_COUNT} builds of {duration:.2f} s were "
+              "killed; every archive was absent or whole")
+
+
+if __name__ == "__main__":
+    main()

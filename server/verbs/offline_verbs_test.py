@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""quired build, verify and inspect as people run them: exit codes, streams, and
+the mistakes that are made.
+
+QUIRE_BINARY_DIR names the build folder.
+"""
+import io
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import tarfile
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+
+
+def text_of_size(size, seed):
+    words = random.Random(seed)
+    text = " ".join(f"word{words.randrange(500)}" for _ in range(size // 6 + 1))
+    return text[:size].encode()
+
+
+def make_tar(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, contents in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            tar.addfile(info, io.BytesIO(contents))
+    return out.getvalue()
+
+
+class OfflineVerbsTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="quire-verbs-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+        self.files = {f"d/{i:03}.txt": text_of_size(3000 + i, i)
+                      for i in range(50)}
+        for name, contents in self.files.items():
+            path = self.folder / "in" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(contents)
+
+    def run_quired(self, *arguments, stdin=b""):
+        return subprocess.run(
+            [QUIRED, *map(str, arguments)], input=stdin, cwd=self.folder,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+
+    def build(self, *arguments, stdin=b""):
+        result = self.run_quired("build", *arguments, stdin=stdin)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, b"")
+        return result
+
+    def inspect(self, archive):
+        result = self.run_quired("inspect", "--json", archive)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def names(self):
+        return sorted(os.listdir(self.folder))
+
+    def test_build_inspect_verify(self):
+        result = self.build("-o", "x.quire", "in")
+        self.assertIn(b"50 documents", result.stderr)
+        info = self.inspect("x.quire")
+        self.assertEqual(info["document_count"], 50)
+        self.assertEqual(info["size_bytes"], sum(map(len, self.files.values())))
+        self.assertEqual(info["block_size_bytes"], 65536)
+        self.assertTrue(info["codec"].startswith("rlz-zz"))
+        self.assertEqual(
+            info["stored_size_bytes"],
+            sum(p.stat().st_size for p in (self.folder / "x.quire").iterdir()))
+        self.assertEqual(
+            info["memory"]["total_bytes"],
+            sum(v for k, v in info["memory"].items() if k != "total_bytes"))
+        text = self.run_quired("inspect", "x.quire")
+        self.assertEqual(text.returncode, 0)
+        self.assertIn(b"bits a document", text.stdout)
+        verified = self.run_quired("verify", "x.quire")
+        self.assertEqual(verified.returncode, 0)
+        self.assertIn(b"whole", verified.stdout)
+        self.assertEqual(verified.stderr, b"")
+
+    def test_quiet_is_silent(self):
+        result = self.build("--quiet", "-o", "x.quire", "in")
+        self.assertEqual(result.stderr, b"")
+        result = self.run_quired("verify", "--quiet", "x.quire")
+        self.assertEqual((result.returncode, result.stdout, result.stderr),
+                         (0, b"", b""))
+
+    def test_warns_of_what_is_left_out_even_when_quiet(self):
+        (self.folder / "in" / "link").symlink_to("d")
+        result = self.build("--quiet", "-o", "x.quire", "in")
+        self.assertEqual(result.stderr,
+                         b"warning: left out: 1 symbolic link(s)\n")
+
+    def test_options_and_several_inputs(self):
+        (self.folder / "x.tar").write_bytes(make_tar({"t": b"in a tar"}))
+        (self.folder / "[a,b]").write_bytes(b"an odd name")
+        self.build("-o", "x.quire", "--codec", "zstd:5", "--block-size=4KiB",
+                   "--threads", "3", "--segment-size", "50KiB", "in", "x.tar",
+                   "[a,b]", "-", stdin=make_tar({"s": b"on standard input"}))
+        info = self.inspect("x.quire")
+        self.assertEqual(info["document_count"], 53)
+        self.assertEqual(info["block_size_bytes"], 4096)
+        self.assertEqual(info["codec"], "zstd:5")
+        self.assertGreater(info["segment_count"], 2)
+        self.assertNotIn("dictionary_hash", info)
+
+    def test_standard_input(self):
+        self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
+        self.assertEqual(self.inspect("x.quire")["document_count"], 50)
+        self.assertEqual(self.names(), ["in", "x.quire"])
+
+    def test_force_replaces(self):
+        self.build("-o", "x.quire/", "in")
+        first = self.inspect("x.quire")["uuid"]
+        self.build("-o", "x.quire", "--force", "in/d/000.txt")
+        self.assertNotEqual(self.inspect("x.quire")["uuid"], first)
+        self.assertEqual(self.names(), ["in", "x.quire"])
+
+    def test_repeated_ids_are_counted(self):
+        result = self.build("-o", "x.quire", "in", "in")
+        self.assertIn(b"50 document(s) have the id of one before", result.stderr)
+
+    def test_progress_on_a_terminal_only(self):
+        main, side = pty.openpty()
+        with subprocess.Popen([QUIRED, "build", "-o", "x.quire", "in"],
+                              cwd=self.folder, stderr=side) as process:
+            os.close(side)
+            shown = b""
+            while True:
+                try:
+                    shown += os.read(main, 4096)
+                except OSError:  # the other side is closed
+                    break
+            os.close(main)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(b"\rencoding", shown)
+        self.assertIn(b"50 documents", shown)
+
+    def test_damage_is_named_with_its_documents(self):
+        self.build("-o", "x.quire", "--codec", "copy", "--block-size", "4KiB",
+                   "in")
+        segment, = (self.folder / "x.quire").glob("segment-*")
+        contents = bytearray(segment.read_bytes())
+        at = contents.index(self.files["d/007.txt"][:100])
+        contents[at + 50] ^= 1
+        segment.write_bytes(contents)
+        result = self.run_quired("verify", "x.quire")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"d/007.txt", result.stdout)
+        self.assertIn(b"DAMAGED", result.stdout)
+        report = self.run_quired("verify", "--json", "x.quire")
+        self.assertEqual(report.returncode, 1)
+        report = json.loads(report.stdout)
+        self.assertFalse(report["whole"])
+        self.assertEqual(report["damaged_block_count"], 1)
+        ids = [document["id"] for damage in report["damages"]
+               for document in damage["documents"]]
+        self.assertIn("d/007.txt", ids)
+        self.assertLess(len(ids), 5)
+
+    def test_mistakes(self):
+        self.build("-o", "x.quire", "in")
+        (self.folder / "empty").mkdir()
+        (self.folder / "cut.warc").write_bytes(b"WARC/1.0\r\nContent-Le")
+        os.mkfifo(self.folder / "pipe")
+        before = self.names()
+        good = ["build", "-o", "y.quire"]
+        cases = [
+            # Exit code, part of the message, arguments.
+            (2, "Usage: quired", []),
+            (2, "biuld", ["biuld"]),
+            (2, "--output", ["build", "in"]),
+            (2, "INPUT", good),
+            (2, "--blok-size", [*good, "--blok-size", "4KiB", "in"]),
+            (2, "64KiB", [*good, "--block-size", "big", "in"]),
+            (2, "power of two", [*good, "--block-size", "5000", "in"]),
+            (2, "power of two", [*good, "--block-size", "2MiB", "in"]),
+            (2, "nope", [*good, "--codec", "nope", "in"]),
+            (2, "zstd", [*good, "--codec", "nope", "in"]),
+            (2, "99", [*good, "--codec", "zstd:99", "in"]),
+            (2, "no dictionary", [*good, "--codec", "zstd",
+                                  "--dictionary-size", "1MiB", "in"]),
+            (2, "2GiB", [*good, "--dictionary-size", "2GiB", "in"]),
+            (2, "--threads", [*good, "--threads", "0", "in"]),
+            (2, "--threads", [*good, "--threads", "-1", "in"]),
+            (2, "only once", [*good, "-", "-"]),
+            (2, "inside the input", ["build", "-o", "in/y.quire", "in"]),
+            (2, "inside the input", ["build", "-o", "y.quire", "."]),
+            (1, "--force", ["build", "-o", "x.quire", "in"]),
+            (1, "in", ["build", "--force", "-o", "in", "x.quire"]),
+            (1, "no such folder", ["build", "-o", "no/y.quire", "in"]),
+            (1, "missing", [*good, "missing"]),
+            (1, "standard input is empty", [*good, "-"]),
+            (1, "pipe", [*good, "pipe"]),
+            (1, "cut.warc", [*good, "cut.warc"]),
+            (2, "ARCHIVE", ["verify"]),
+            (1, "missing", ["verify", "missing"]),
+            (1, "empty", ["verify", "empty"]),
+            (1, "missing", ["inspect", "missing"]),
+            (1, "cut.warc", ["inspect", "cut.warc"]),
+            (2, "second", ["inspect", "x.quire", "second"]),
+        ]
+        for exit_code, message, arguments in cases:
+            with self.subTest(arguments):
+                result = self.run_quired(*arguments)
+                self.assertEqual(result.returncode, exit_code, result.stderr)
+                self.assertIn(message, result.stderr.decode())
+                self.assertEqual(result.stdout, b"")
+                self.assertEqual(self.names(), before)
+
+    def test_help(self):
+        for arguments in [["--help"], ["build", "--help"], ["verify", "-h"],
+                          ["inspect", "--help"]]:
+            result = self.run_quired(*arguments)
+            self.assertEqual(result.returncode, 0)
+            self.assertIn(b"Usage: quired", result.stdout)
+            self.assertEqual(result.stderr, b"")
+
+    def test_interrupts_leave_nothing(self):
+        # Far too much to encode before the signal comes.
+        with open(self.folder / "big", "wb") as big:
+            for seed in range(16):
+                big.write(text_of_size(1 << 20, seed) * 8)
+        before = self.names()
+        for number in [signal.SIGINT, signal.SIGTERM]:
+            with subprocess.Popen(
+                    [QUIRED, "build", "-o", "x.quire", "--codec", "zstd:19",
+                     "big"], cwd=self.folder, stderr=subprocess.PIPE) as process:
+                while not (self.folder / "x.quire.partial").exists():
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.001)
+                process.send_signal(number)
+                _, message = process.communicate()
+            self.assertEqual(process.returncode, -number)
+            self.assertIn(b"interrupted", message)
+            self.assertEqual(self.names(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/verbs/verify_verb.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "server/archive/archive_verifier.h"
+#include "server/verbs/progress_meter.h"
+#include "server/verbs/verb_support.h"
+
+namespace quire {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Reads every block and decodes it, and checks dictionary and indexes. What is
+damaged is named on standard output, with the documents that it touches.
+The exit code is 0 if all is whole and 1 if anything is damaged.
+
+Examples:
+  quired verify docs.quire
+  quired verify --json docs.quire | jq '.damages[].documents[].id')";
+
+struct VerifyVerbOptions {
+  std::string archive;
+  uint32_t threads = CoreCount();
+  bool json = false;
+  bool quiet = false;
+};
+
+void PrintDamage(const ArchiveDamage& damage) {
+  std::cout << "damaged: " << damage.status.message() << "\n";
+  if (damage.lost.size_bytes > 0) {
+    std::cout << "  lost: bytes " << damage.lost.offset.value << " to "
+              << damage.lost.offset.value + damage.lost.size_bytes - 1
+              << " of the text, " << FormatByteSize(damage.lost.size_bytes)
+              << ", of " << FormatCount(damage.document_count)
+              << " document(s)\n";
+  }
+  for (const Document& document : damage.documents) {
+    std::cout << "  document " << document.ordinal.value << ": "
+              << absl::CHexEscape(document.id) << "\n";
+  }
+  if (damage.documents.size() < damage.document_count) {
+    std::cout << "  and " << damage.document_count - damage.documents.size()
+              << " more\n";
+  }
+}
+
+std::string DamageToJson(const ArchiveDamage& damage) {
+  std::string json =
+      absl::StrCat("{\"message\":", JsonString(damage.status.message()));
+  if (damage.block.has_value()) {
+    absl::StrAppend(&json, ",\"segment\":", damage.block->segment_index,
+                    ",\"block\":", damage.block->block_index);
+  }
+  absl::StrAppend(&json, ",\"lost_offset\":", damage.lost.offset.value,
+                  ",\"lost_size_bytes\":", damage.lost.size_bytes,
+                  ",\"document_count\":", damage.document_count,
+                  ",\"documents\":[");
+  const char* separator = "";
+  for (const Document& document : damage.documents) {
+    absl::StrAppend(&json, separator, "{\"ordinal\":", document.ordinal.value,
+                    ",\"id\":", JsonString(document.id), "}");
+    separator = ",";
+  }
+  return json + "]}";
+}
+
+void PrintReport(const std::string& path, const VerifyReport& report,
+                 double seconds) {
+  std::cout << path << ": " << (report.damage_count == 0 ? "whole" : "DAMAGED")
+            << ": " << FormatCount(report.good_block_count) << " good blocks, "
+            << FormatByteSize(report.good_size_bytes) << " of text";
+  if (report.damage_count > 0) {
+    std::cout << "; " << FormatCount(report.damaged_block_count)
+              << " damaged blocks, " << FormatCount(report.damage_count)
+              << " damages in all";
+  }
+  std::cout << " (" << FormatRate(report.good_size_bytes, seconds) << ")\n";
+}
+
+// Prints as one object, in pieces: there may be very many damages.
+class JsonReport {
+ public:
+  explicit JsonReport(const std::string& path) {
+    std::cout << "{\"archive\":" << JsonString(path) << ",\"damages\":[";
+  }
+
+  void Add(const ArchiveDamage& damage) {
+    std::cout << separator_ << "\n" << DamageToJson(damage);
+    separator_ = ",";
+  }
+
+  void Finish(const absl::StatusOr<VerifyReport>& report) {
+    std::cout << "]";
+    if (report.ok()) {
+      std::cout << ",\n\"whole\":"
+                << (report->damage_count == 0 ? "true" : "false")
+                << ",\"good_block_count\":" << report->good_block_count
+                << ",\"damaged_block_count\":" << report->damaged_block_count
+                << ",\"good_size_bytes\":" << report->good_size_bytes
+                << ",\"damage_count\":" << report->damage_count;
+    } else {
+      std::cout << ",\n\"whole\":false,\"error\":"
+                << JsonString(report.status().message());
+    }
+    std::cout << "}\n";
+  }
+
+ private:
+  const char* separator_ = "";
+};
+
+int RunVerify(const VerifyVerbOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+  }
+  std::optional<JsonReport> json;
+  if (options.json) {
+    json.emplace(options.archive);
+  }
+  VerifyOptions verify;
+  verify.thread_count = static_cast<int>(options.threads);
+  verify.on_progress = [&meter](const VerifyProgress& progress) {
+    if (meter.has_value()) {
+      meter->Update({.phase = "verifying",
+                     .done = progress.blocks_done,
+                     .total = progress.blocks_total,
+                     .stored_bytes = std::nullopt,
+                     .unit = "blocks"});
+    }
+  };
+  const absl::StatusOr<VerifyReport> report = VerifyArchive(
+      options.archive, verify, [&json](const ArchiveDamage& damage) {
+        json.has_value() ? json->Add(damage) : PrintDamage(damage);
+      });
+  meter.reset();
+  const std::chrono::duration<double> elapsed =
+      std::chrono::steady_clock::now() - start;
+  if (json.has_value()) {
+    json->Finish(report);
+  } else if (report.ok() && !options.quiet) {
+    PrintReport(options.archive, *report, elapsed.count());
+  }
+  if (!report.ok()) {
+    return ReportFailure(report.status());
+  }
+  return report->damage_count == 0 ? kExitGood : kExitFailed;
+}
+
+}  // namespace
+
+void AddVerifyVerb(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<VerifyVerbOptions>();
+  CLI::App* const verb = app.add_subcommand(
+      "verify", "Read and decode all of an archive; name what is damaged");
+  verb->footer(kFooter);
+  verb->add_option("ARCHIVE", options->archive, "Folder of the archive")
+      ->type_name("")
+      ->required();
+  verb->add_option("--threads", options->threads, "Threads that decode")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""))
+      ->capture_default_str();
+  verb->add_flag("--json", options->json, "Print one JSON object");
+  verb->add_flag("-q,--quiet", options->quiet,
+                 "Print damage only, no progress and no summary");
+  verb->callback([options, &exit_code] { exit_code = RunVerify(*options); });
+}
+
+}  // namespace quire
