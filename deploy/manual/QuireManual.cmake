@@ -14,7 +14,7 @@ function(quire_install_program name)
     COMMAND $<TARGET_FILE:${name}> --completion fish > "${folder}/${name}.fish"
     DEPENDS ${name}
     VERBATIM)
-  add_custom_target(${name}_manual ALL DEPENDS "${page}")
+  add_custom_target(${name}_man_page ALL DEPENDS "${page}")
   install(TARGETS ${name} RUNTIME DESTINATION bin)
   install(FILES "${page}" DESTINATION share/man/man1)
   install(FILES "${folder}/${name}" DESTINATION share/bash-completion/completions)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/batch_items.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "client/cli/shown_text.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kShownSizeBytesMax = 100;
+// Input that was used up is dropped in pieces of at least this size.
+constexpr size_t kDropSizeBytes = size_t{64} << 10;
+
+std::string Shown(absl::string_view item) {
+  return TerminalText(item.substr(0, kShownSizeBytesMax));
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<std::string>> ItemSplitter::Next() {
+  const char delimiter = null_separated_ ? '\0' : '\n';
+  for (;;) {
+    const size_t found = input_.find(delimiter, searched_);
+    const bool has_end = found != std::string::npos;
+    const size_t end = has_end ? found : input_.size();
+    if (end - start_ > kBatchItemSizeBytesMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an item is longer than ", kBatchItemSizeBytesMax,
+                       " bytes; does the input end its items with ",
+                       null_separated_ ? "NUL bytes" : "newlines", "?"));
+    }
+    if (!has_end && (!finished_ || end == start_)) {
+      searched_ = end;
+      return std::optional<std::string>();
+    }
+    std::string item = input_.substr(start_, end - start_);
+    start_ = has_end ? end + 1 : end;
+    if (start_ >= kDropSizeBytes) {
+      input_.erase(0, start_);
+      start_ = 0;
+    }
+    searched_ = start_;
+    if (!item.empty() || null_separated_) {
+      return std::optional<std::string>(std::move(item));
+    }
+  }
+}
+
+absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
+                                          absl::string_view item) {
+  if (form == ItemForm::kId) {
+    return DocumentKey::Id(std::string(item));
+  }
+  if (form == ItemForm::kOrdinal) {
+    uint64_t ordinal = 0;
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(item), &ordinal)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", Shown(item), "' is no document number"));
+    }
+    return DocumentKey::Ordinal(ordinal);
+  }
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(item, absl::ByAnyChar(" \t\r\v\f"), absl::SkipEmpty());
+  if (words.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Shown(item), "' is not of the form OFFSET LENGTH"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t offset, ParseByteSize(words[0]));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, ParseByteSize(words[1]));
+  return ByteSpan{offset, size_bytes};
+}
+
+}  // namespace quire

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/cli_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+
+#include "client/cli/shown_text.h"
+#include "client/quire/client_status.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr absl::Duration kDrawInterval = absl::Milliseconds(200);
+constexpr int kBusyAttemptsMax = 10;
+constexpr absl::Duration kBusyDelayMax = absl::Seconds(10);
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// Whether the server, not this program, found fault.
+bool IsFromServer(const absl::Status& status) {
+  return ErrorDetailsOf(status).has_value();
+}
+
+}  // namespace
+
+ProgressLine::ProgressLine(bool enabled)
+    : enabled_(enabled && isatty(STDERR_FILENO) == 1),
+      start_(absl::Now()),
+      last_drawn_(start_) {}
+
+ProgressLine::~ProgressLine() {
+  Clear();
+}
+
+void ProgressLine::Add(uint64_t size_bytes, uint64_t item_count) {
+  size_bytes_ += size_bytes;
+  item_count_ += item_count;
+  if (!enabled_) {
+    return;
+  }
+  const absl::Time now = absl::Now();
+  if (now - last_drawn_ >= kDrawInterval) {
+    Draw(now);
+  }
+}
+
+void ProgressLine::Draw(absl::Time now) {
+  const double seconds = std::max(absl::ToDoubleSeconds(now - start_), 0.001);
+  const double rate = static_cast<double>(size_bytes_) / seconds;
+  std::string line = FormatByteSize(size_bytes_);
+  if (item_count_ != 0) {
+    line = absl::StrCat(FormatCount(item_count_), " items, ", line);
+  }
+  if (size_bytes_total_.has_value() && *size_bytes_total_ != 0) {
+    const uint64_t left =
+        *size_bytes_total_ - std::min(size_bytes_, *size_bytes_total_);
+    absl::StrAppendFormat(
+        &line, " of %s (%.0f %%), %s left", FormatByteSize(*size_bytes_total_),
+        100.0 * static_cast<double>(size_bytes_) /
+            static_cast<double>(*size_bytes_total_),
+        absl::FormatDuration(absl::Ceil(
+            absl::Seconds(static_cast<double>(left) / std::max(rate, 1.0)),
+            absl::Seconds(1))));
+  }
+  std::fprintf(stderr, "\r\x1B[K%s, %s/s", line.c_str(),
+               FormatByteSize(static_cast<uint64_t>(rate)).c_str());
+  std::fflush(stderr);
+  last_drawn_ = now;
+  is_drawn_ = true;
+}
+
+void ProgressLine::Clear() {
+  if (is_drawn_) {
+    std::fputs("\r\x1B[K", stderr);
+    std::fflush(stderr);
+    is_drawn_ = false;
+  }
+}
+
+CliRun::CliRun(const CliSettings& settings, std::unique_ptr<Client> client,
+               std::unique_ptr<OutputFile> output)
+    : settings_(settings),
+      client_(std::move(client)),
+      output_(std::move(output)),
+      // Progress among the data would be of no use to either.
+      progress_(!settings.quiet && !output_->is_terminal()) {}
+
+void CliRun::Complain(absl::string_view subject, const absl::Status& status) {
+  exit_code_ = std::max(exit_code_, ExitCodeFor(status));
+  if (!IsClosedOutput(status)) {
+    progress_.Clear();
+    std::fputs(MessageFor(subject, status, View(settings_.server)).c_str(),
+               stderr);
+  }
+}
+
+void CliRun::Note(absl::string_view message) {
+  if (!settings_.quiet) {
+    progress_.Clear();
+    std::fprintf(stderr, "quire: %s\n", std::string(message).c_str());
+  }
+}
+
+int CliRun::Finish(const absl::Status& status) {
+  if (!status.ok()) {
+    Complain("", status);
+  }
+  // What came before a failure is printed; a file is all or nothing.
+  if (exit_code_ == kExitGood) {
+    const absl::Status committed = output_->Commit();
+    if (!committed.ok() && !IsClosedOutput(status)) {
+      Complain("", committed);
+    }
+  } else if (output_->is_standard_output()) {
+    const absl::Status flushed = output_->Flush();
+    if (!flushed.ok() && flushed != status) {
+      Complain("", flushed);
+    }
+  } else {
+    Note(absl::StrCat("'", TerminalText(View(settings_.output)),
+                      "' was not written"));
+  }
+  return exit_code_;
+}
+
+absl::Status CliRun::AskPatiently(absl::FunctionRef<absl::Status()> ask) {
+  for (int attempt = 1;; ++attempt) {
+    const absl::Status status = ask();
+    const std::optional<absl::Duration> delay = RetryDelayOf(status);
+    if (!absl::IsResourceExhausted(status) || !delay.has_value() ||
+        attempt == kBusyAttemptsMax) {
+      return status;
+    }
+    absl::SleepFor(std::min(*delay, kBusyDelayMax));
+  }
+}
+
+absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
+  absl::StatusOr<ReadResult> result = ReadResult();
+  QUIRE_RETURN_IF_ERROR(AskPatiently([&] {
+    result = client_->Read(View(settings_.archive), target);
+    return result.status();
+  }));
+  return result;
+}
+
+absl::Status CliRun::Print(const ReadTarget& target) {
+  if (settings_.json) {
+    QUIRE_ASSIGN_OR_RETURN(const ReadResult result, Read(target));
+    progress_.Add(result.data.size(), 0);
+    return output_->Write(View("{" + JsonResult(result) + "}\n"));
+  }
+  bool has_begun = false;
+  absl::Status after_begin;
+  QUIRE_RETURN_IF_ERROR(AskPatiently([&]() -> absl::Status {
+    const absl::Status status = client_->ReadStream(
+        View(settings_.archive), target,
+        [](const v1::Document&) { return absl::OkStatus(); },
+        [&](uint64_t, ByteView data) {
+          has_begun = true;
+          progress_.Add(data.size(), 0);
+          return output_->Write(data);
+        });
+    // Once bytes are out, asking again would print them twice.
+    if (has_begun) {
+      after_begin = status;
+      return absl::OkStatus();
+    }
+    return status;
+  }));
+  return after_begin;
+}
+
+int ExitCodeFor(const absl::Status& status) {
+  if (status.ok() || IsClosedOutput(status)) {
+    return kExitGood;
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+      return kExitUnreachable;
+    case absl::StatusCode::kInvalidArgument:
+      return IsFromServer(status) ? kExitNotFoundOrDamaged : kExitUsage;
+    default:
+      return kExitNotFoundOrDamaged;
+  }
+}
+
+std::string MessageFor(absl::string_view subject, const absl::Status& status,
+                       absl::string_view server) {
+  std::string message = "quire: ";
+  if (!subject.empty()) {
+    absl::StrAppend(&message, subject, ": ");
+  }
+  if (absl::IsUnavailable(status) && !IsFromServer(status)) {
+    absl::StrAppend(&message, "cannot reach the server at ",
+                    TerminalText(server), " (", TerminalText(status.message()),
+                    "); does it run? --server or QUIRE_SERVER say where");
+  } else if (status.message().empty()) {
+    absl::StrAppend(&message, absl::StatusCodeToString(status.code()));
+  } else {
+    absl::StrAppend(&message, TerminalText(status.message()));
+  }
+  return message + "\n";
+}
+
+std::string JsonDocument(const v1::Document& document) {
+  std::string json = absl::StrCat(
+      JsonBytes("id", View(document.id())), ",\"ordinal\":", document.ordinal(),
+      ",\"offset\":", document.range().offset(),
+      ",\"size_bytes\":", document.range().size_bytes());
+  if (document.has_capture_time_ms()) {
+    absl::StrAppend(&json, ",\"capture_time\":\"",
+                    FormatTimeMs(document.capture_time_ms()), "\"");
+  }
+  if (document.has_media_type()) {
+    absl::StrAppend(&json, ",",
+                    JsonBytes("media_type", View(document.media_type())));
+  }
+  if (document.has_record_type()) {
+    absl::StrAppend(&json, ",",
+                    JsonBytes("record_type", View(document.record_type())));
+  }
+  return json;
+}
+
+std::string JsonResult(const ReadResult& result) {
+  std::string json = result.document.has_value()
+                         ? JsonDocument(*result.document)
+                         : absl::StrCat("\"offset\":", result.offset,
+                                        ",\"size_bytes\":", result.data.size());
+  return absl::StrCat(json, ",\"data_base64\":\"",
+                      absl::Base64Escape(View(result.data)), "\"");
+}
+
+std::string JsonError(const absl::Status& status) {
+  const std::string reason = ErrorReasonOf(status);
+  return absl::StrCat(
+      "\"error\":{\"code\":\"", absl::StatusCodeToString(status.code()), "\",",
+      reason.empty() ? "" : JsonBytes("reason", View(reason)) + ",",
+      JsonBytes("message", status.message()), "}");
+}
+
+}  // namespace quire

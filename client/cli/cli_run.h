@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the verbs of `quire` have in common: the client, the output, messages,
+// the exit code.
+#ifndef QUIRE_CLIENT_CLI_CLI_RUN_H_
+#define QUIRE_CLIENT_CLI_CLI_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+#include "client/cli/cli_settings.h"
+#include "client/cli/output_file.h"
+#include "client/quire/client.h"
+
+namespace quire {
+
+// A line on the terminal that tells how far it is; silent unless standard error
+// is a terminal. Erased when it is destroyed.
+// Thread-compatible.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool enabled);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void SetTotal(uint64_t size_bytes) { size_bytes_total_ = size_bytes; }
+
+  void Add(uint64_t size_bytes, uint64_t item_count);
+
+  // Makes room for a message; the next Add() draws the line again.
+  void Clear();
+
+ private:
+  void Draw(absl::Time now);
+
+  const bool enabled_;
+  const absl::Time start_;
+  absl::Time last_drawn_;
+  bool is_drawn_ = false;
+  std::optional<uint64_t> size_bytes_total_;
+  uint64_t size_bytes_ = 0;
+  uint64_t item_count_ = 0;
+};
+
+// Thread-compatible.
+class CliRun {
+ public:
+  CliRun(const CliSettings& settings, std::unique_ptr<Client> client,
+         std::unique_ptr<OutputFile> output);
+
+  const CliSettings& settings() const { return settings_; }
+
+  Client& client() { return *client_; }
+
+  OutputFile& output() { return *output_; }
+
+  ProgressLine& progress() { return progress_; }
+
+  // A message about what failed, and the exit code that stands for it.
+  // `subject`, which may be empty, says what was being done.
+  void Complain(absl::string_view subject, const absl::Status& status);
+
+  // A message that changes no exit code; not with --quiet.
+  void Note(absl::string_view message);
+
+  // Whether anything failed with the server out of reach.
+  bool unreachable() const { return exit_code_ == kExitUnreachable; }
+
+  // Puts the output in place, unless something failed: then a file stays as it
+  // was. `status` is the verb's own outcome. Returns the exit code.
+  int Finish(const absl::Status& status);
+
+  // Writes the bytes of one target, or with --json a line, to the output. A
+  // busy server is asked again when it says.
+  absl::Status Print(const ReadTarget& target);
+
+  // Read() that asks a busy server again when it says.
+  absl::StatusOr<ReadResult> Read(const ReadTarget& target);
+
+ private:
+  absl::Status AskPatiently(absl::FunctionRef<absl::Status()> ask);
+
+  const CliSettings& settings_;
+  const std::unique_ptr<Client> client_;
+  const std::unique_ptr<OutputFile> output_;
+  ProgressLine progress_;
+  int exit_code_ = kExitGood;
+};
+
+// The exit code that stands for `status`. Thread-safe.
+int ExitCodeFor(const absl::Status& status);
+
+// One line for people, ending with a newline; nothing in it disturbs a
+// terminal. Thread-safe.
+std::string MessageFor(absl::string_view subject, const absl::Status& status,
+                       absl::string_view server);
+
+// Members of a JSON object, without braces, separated by commas. Thread-safe.
+std::string JsonDocument(const v1::Document& document);
+std::string JsonResult(const ReadResult& result);
+std::string JsonError(const absl::Status& status);
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_CLI_CLI_RUN_H_

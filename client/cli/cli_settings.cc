@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/cli_settings.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+
+#include "deploy/manual/manual.h"
+
+namespace quire {
+namespace {
+
+void AddArchive(CLI::App& verb, CliSettings& settings) {
+  verb.add_option("ARCHIVE", settings.archive, "Name of the archive")
+      ->type_name("")
+      ->required();
+}
+
+void DefineListings(CLI::App& app, CliSettings& settings) {
+  app.add_subcommand("archives", "List the archives of the server");
+
+  CLI::App* info = app.add_subcommand("info", "Describe an archive");
+  AddArchive(*info, settings);
+
+  CLI::App* ls = app.add_subcommand("ls", "List documents, ordered by id");
+  AddArchive(*ls, settings);
+  ls->add_option("PREFIX", settings.prefix,
+                 "Only documents whose id starts with this")
+      ->type_name("");
+  ls->add_flag("-l,--long", settings.long_listing,
+               "Size, capture time, number and id of each");
+  ls->add_flag("-0,--null", settings.null_separated,
+               "End each line with a NUL byte instead of a newline");
+}
+
+void DefineReads(CLI::App& app, CliSettings& settings) {
+  CLI::App* get = app.add_subcommand(
+      "get", "Print documents, one after the other, in the order asked");
+  AddArchive(*get, settings);
+  // Without "extra arguments" CLI11 leaves an id such as "[a,b]" as it is.
+  get->add_option("ID", settings.ids,
+                  "Ids of documents; those that start with a dash go after --")
+      ->type_name("")
+      ->required()
+      ->allow_extra_args(false);
+  CLI::Option* by_ordinal =
+      get->add_flag("--ordinal", settings.by_ordinal,
+                    "ID is the number of a document, from 0, in the order of "
+                    "the archive");
+  get->add_option("--occurrence", settings.occurrence,
+                  "Which of several documents of that id, from 0; without it "
+                  "the last")
+      ->type_name("N")
+      ->excludes(by_ordinal);
+
+  CLI::App* range = app.add_subcommand(
+      "range", "Print bytes of the archive's documents put end to end");
+  AddArchive(*range, settings);
+  range
+      ->add_option("OFFSET", settings.offset,
+                   "Where to start, in bytes; 64KiB and the like are known")
+      ->type_name("")
+      ->required();
+  range->add_option("LENGTH", settings.length, "How many bytes")
+      ->type_name("")
+      ->required();
+
+  CLI::App* scan =
+      app.add_subcommand("scan", "Print all documents of an archive, in order");
+  AddArchive(*scan, settings);
+  scan->add_option("--offset", settings.offset, "Where to start, in bytes")
+      ->type_name("SIZE");
+  scan->add_option("--length", settings.length,
+                   "How many bytes; without it all to the end")
+      ->type_name("SIZE");
+}
+
+void DefineBatch(CLI::App& app, CliSettings& settings) {
+  CLI::App* batch = app.add_subcommand(
+      "batch",
+      "Read many documents or ranges at once, as is fastest for the "
+      "server");
+  AddArchive(*batch, settings);
+  batch
+      ->add_option("FILE", settings.items_file,
+                   "What to read, one item a line: an id, or with --ranges "
+                   "OFFSET LENGTH. - or nothing is standard input. Empty "
+                   "lines are skipped")
+      ->type_name("");
+  CLI::Option* ranges = batch->add_flag(
+      "--ranges", settings.ranges, "Items are ranges, OFFSET LENGTH, in bytes");
+  batch
+      ->add_flag("--ordinal", settings.by_ordinal,
+                 "Items are numbers of documents, from 0")
+      ->excludes(ranges);
+  batch->add_flag("-0,--null", settings.null_separated,
+                  "Items end with a NUL byte, not a newline; an empty one is "
+                  "the empty id");
+  batch->add_flag("--unordered", settings.unordered,
+                  "Print answers as they come, not in the order asked");
+  batch
+      ->add_option("--output-dir", settings.output_dir,
+                   "Write each answer to a file of its own in this folder, "
+                   "named by its item; bytes other than letters, digits, '.', "
+                   "'_' and '-' become %XX")
+      ->type_name("DIR");
+}
+
+Manual MakeManual() {
+  Manual manual;
+  manual.version = "0.1.0";
+  manual.description = {
+      "Reads documents and byte ranges out of the archives of a Quire server, "
+      "quired(1). All received bytes are checked against their checksums.",
+      "Data go to standard output, everything else to standard error. The "
+      "options that are listed first may stand before or after the verb. An id "
+      "may be any bytes; on a terminal, bytes that cannot be shown appear as "
+      "\\xNN. No colours are used.",
+      "With -o, the file appears under its name only when all is there and on "
+      "disk; after a failure it is as it was before. If some of several "
+      "documents cannot be had, the others are printed, messages name the "
+      "missing ones, and the exit code is 1.",
+      "With --json each archive, document or answer is a line with one JSON "
+      "object. Its id is the string \"id\", or \"id_base64\" if it is not "
+      "UTF-8; its bytes are the string \"data_base64\". An answer that failed "
+      "has \"error\" instead."};
+  manual.exit_codes = {
+      {"0", "All is well; also if the reader of the output went away."},
+      {"1", "Something was not found, is damaged, or could not be written."},
+      {"2", "The command line or the input is not understood."},
+      {"3", "The server cannot be reached or did not answer in time."}};
+  manual.environment = {{"QUIRE_SERVER", "Default of --server."}};
+  manual.examples = {{"quire archives", "What is there?"},
+                     {"quire ls web https://example.org/",
+                      "Documents of one site in the archive \"web\":"},
+                     {"quire get web https://example.org/ -o page.html",
+                      "The newest version of a page:"},
+                     {"quire range web 1GiB 64KiB | xxd | head", "Some bytes:"},
+                     {"quire batch web ids.txt --output-dir pages",
+                      "Many documents, each to a file:"},
+                     {"quire scan web | sha256sum", "Everything:"}};
+  manual.see_also = {"quired(1)"};
+  return manual;
+}
+
+}  // namespace
+
+void DefineCommandLine(CLI::App& app, CliSettings& settings) {
+  app.name("quire");
+  app.description("reads documents out of archives on a Quire server");
+  // Exactly one: what follows it is never taken for a verb.
+  app.require_subcommand(1, 1);
+  app.fallthrough();
+  app.add_option("-s,--server", settings.server,
+                 "The server: HOST:PORT, [IPV6]:PORT or unix:PATH")
+      ->type_name("ADDRESS")
+      ->envname("QUIRE_SERVER")
+      ->capture_default_str();
+  app.add_option("--timeout", settings.timeout,
+                 "How long to wait for the server's next answer; seconds, or "
+                 "with a unit: 500ms, 2m")
+      ->type_name("TIME")
+      ->capture_default_str();
+  app.add_option("-o,--output", settings.output,
+                 "Write to this file, not to standard output")
+      ->type_name("FILE");
+  app.add_flag("--json", settings.json, "One JSON object a line");
+  app.add_flag("-q,--quiet", settings.quiet, "No progress, no notes");
+  DefineListings(app, settings);
+  DefineReads(app, settings);
+  DefineBatch(app, settings);
+  app.add_subcommand("completion",
+                     "Print a script that lets a shell complete quire's "
+                     "command lines")
+      ->add_option("SHELL", settings.shell, "Which shell")
+      ->type_name("")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  AttachManual(app, MakeManual());
+}
+
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
+  absl::Duration timeout;
+  double seconds = 0;
+  if (absl::SimpleAtod(text, &seconds)) {
+    timeout = absl::Seconds(seconds);
+  } else if (!absl::ParseDuration(text, &timeout)) {
+    timeout = absl::ZeroDuration();
+  }
+  // Also of NaN.
+  if (!(timeout > absl::ZeroDuration())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--timeout: '", text, "' is no time; give seconds, or 500ms, 2m"));
+  }
+  return timeout;
+}
+
+absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
+  QUIRE_ASSIGN_OR_RETURN(const absl::Duration timeout,
+                         ParseTimeout(settings.timeout));
+  ClientOptions options;
+  options.address = settings.server;
+  options.deadline = timeout;
+  options.stream_idle_max = timeout;
+  return options;
+}
+
+}  // namespace quire

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line of `quire`: one tree of options, which parses, helps and
+// becomes the man page.
+#ifndef QUIRE_CLIENT_CLI_CLI_SETTINGS_H_
+#define QUIRE_CLIENT_CLI_CLI_SETTINGS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "client/quire/client.h"
+
+#include "CLI/CLI.hpp"
+
+namespace quire {
+
+// What the command line said, as it said it.
+struct CliSettings {
+  // Of all verbs.
+  std::string server = "127.0.0.1:7420";
+  std::string timeout = "30s";
+  // "-" is standard output.
+  std::string output = "-";
+  bool json = false;
+  bool quiet = false;
+
+  // Of the verbs that have them.
+  std::string archive;
+  std::vector<std::string> ids;
+  std::string prefix;
+  bool long_listing = false;
+  bool null_separated = false;
+  bool by_ordinal = false;
+  std::optional<uint64_t> occurrence;
+  std::string offset = "0";
+  std::optional<std::string> length;
+  bool ranges = false;
+  bool unordered = false;
+  std::string output_dir;
+  std::string items_file = "-";
+  std::string shell;
+};
+
+// Exit codes.
+inline constexpr int kExitGood = 0;
+inline constexpr int kExitNotFoundOrDamaged = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitUnreachable = 3;
+
+// Fills `app` with the tree, which writes into `settings` when it parses. Both
+// must live as long as the app is used.
+void DefineCommandLine(CLI::App& app, CliSettings& settings);
+
+// "30s", "1.5m", "500ms"; a bare number is seconds.
+// Errors: InvalidArgument  not of that form, or not positive.
+absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
+
+// Errors: InvalidArgument  what is wrong with the settings.
+absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings);
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_CLI_CLI_SETTINGS_H_

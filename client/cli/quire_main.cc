@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// quire: the command line of a Quire server's readers.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "client/cli/cli_run.h"
+#include "client/cli/cli_settings.h"
+#include "client/cli/output_file.h"
+#include "client/cli/verbs.h"
+#include "client/quire/client.h"
+
+#include "CLI/CLI.hpp"
+#include "deploy/manual/manual.h"
+
+namespace quire {
+namespace {
+
+struct Verb {
+  const char* name;
+  absl::Status (*run)(CliRun& run);
+};
+
+constexpr Verb kVerbs[] = {
+    {"archives", RunArchives}, {"info", RunInfo},   {"ls", RunLs},
+    {"get", RunGet},           {"range", RunRange}, {"scan", RunScan},
+    {"batch", RunBatch},
+};
+
+int Fail(const absl::Status& status, const CliSettings& settings) {
+  std::fputs(MessageFor("", status, settings.server.c_str()).c_str(), stderr);
+  return ExitCodeFor(status);
+}
+
+// Needs no server.
+int PrintCompletion(const CLI::App& app, const CliSettings& settings) {
+  const Shell shell = settings.shell == "bash"  ? Shell::kBash
+                      : settings.shell == "zsh" ? Shell::kZsh
+                                                : Shell::kFish;
+  absl::StatusOr<std::unique_ptr<OutputFile>> output =
+      OutputFile::Open(settings.output);
+  absl::Status status = output.status();
+  if (status.ok()) {
+    status = (*output)->Write(RenderCompletion(app, shell).c_str());
+  }
+  if (status.ok()) {
+    status = (*output)->Commit();
+  }
+  return status.ok() || IsClosedOutput(status) ? kExitGood
+                                               : Fail(status, settings);
+}
+
+int RunVerb(const CLI::App& app, const CliSettings& settings) {
+  absl::StatusOr<ClientOptions> options = MakeClientOptions(settings);
+  if (!options.ok()) {
+    return Fail(options.status(), settings);
+  }
+  absl::StatusOr<std::unique_ptr<Client>> client =
+      Client::Connect(*std::move(options));
+  if (!client.ok()) {
+    return Fail(client.status(), settings);
+  }
+  absl::StatusOr<std::unique_ptr<OutputFile>> output =
+      OutputFile::Open(settings.output);
+  if (!output.ok()) {
+    return Fail(output.status(), settings);
+  }
+  CliRun run(settings, *std::move(client), *std::move(output));
+  for (const Verb& verb : kVerbs) {
+    if (app.got_subcommand(verb.name)) {
+      return run.Finish(verb.run(run));
+    }
+  }
+  return kExitUsage;
+}
+
+int Main(int argc, char** argv) {
+  // A reader that goes away is seen as EPIPE where it matters.
+  std::signal(SIGPIPE, SIG_IGN);
+  CliSettings settings;
+  CLI::App app;
+  DefineCommandLine(app, settings);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kExitGood : kExitUsage;
+  }
+  return app.got_subcommand("completion") ? PrintCompletion(app, settings)
+                                          : RunVerb(app, settings);
+}
+
+}  // namespace
+}  // namespace quire
+
+int main(int argc, char** argv) {
+  try {
+    return quire::Main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "quire: %s\n", e.what());
+    return quire::kExitNotFoundOrDamaged;
+  }
+}
