@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/cli_settings.h"
 
+#include <cmath>
+#include <utility>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -38,12 +41,10 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
   CLI::App* get = app.add_subcommand(
       "get", "Print documents, one after the other, in the order asked");
   AddArchive(*get, settings);
-  // Without "extra arguments" CLI11 leaves an id such as "[a,b]" as it is.
   get->add_option("ID", settings.ids,
                   "Ids of documents; those that start with a dash go after --")
       ->type_name("")
-      ->required()
-      ->allow_extra_args(false);
+      ->required();
   CLI::Option* by_ordinal =
       get->add_flag("--ordinal", settings.by_ordinal,
                     "ID is the number of a document, from 0, in the order of "
@@ -52,7 +53,9 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
                   "Which of several documents of that id, from 0; without it "
                   "the last")
       ->type_name("N")
-      ->excludes(by_ordinal);
+      ->excludes(by_ordinal)
+      // CLI11 lets -1 wrap around.
+      ->check(CLI::NonNegativeNumber);
 
   CLI::App* range = app.add_subcommand(
       "range", "Print bytes of the archive's documents put end to end");
@@ -105,6 +108,32 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
                    "named by its item; bytes other than letters, digits, '.', "
                    "'_' and '-' become %XX")
       ->type_name("DIR");
+}
+
+// CLI11 takes an argument "[a,b]" of an option with many values for the two
+// values a and b. Ids may look so: they get a tail that hides the bracket until
+// they are parsed. One more tail is put after those that are there already, so
+// that taking one off always gives back the argument.
+constexpr char kTail = '\x1F';
+
+bool LooksLikeList(absl::string_view text) {
+  while (!text.empty() && text.back() == kTail) {
+    text.remove_suffix(1);
+  }
+  return text.size() >= 2 && text.front() == '[' && text.back() == ']';
+}
+
+std::string Protect(std::string text) {
+  if (LooksLikeList({text.data(), text.size()})) {
+    text += kTail;
+  }
+  return text;
+}
+
+void Unprotect(std::string& text) {
+  if (LooksLikeList({text.data(), text.size()})) {
+    text.pop_back();
+  }
 }
 
 Manual MakeManual() {
@@ -180,16 +209,35 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   AttachManual(app, MakeManual());
 }
 
+void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
+                      const char* const* argv) {
+  // CLI11 takes them from the back.
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    arguments.push_back(Protect(argv[i]));
+  }
+  app.parse(std::move(arguments));
+  for (std::string* text :
+       {&settings.server, &settings.timeout, &settings.output,
+        &settings.archive, &settings.prefix, &settings.offset,
+        &settings.output_dir, &settings.items_file}) {
+    Unprotect(*text);
+  }
+  for (std::string& id : settings.ids) {
+    Unprotect(id);
+  }
+}
+
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
   absl::Duration timeout;
   double seconds = 0;
   if (absl::SimpleAtod(text, &seconds)) {
-    timeout = absl::Seconds(seconds);
+    timeout =
+        std::isnan(seconds) ? absl::ZeroDuration() : absl::Seconds(seconds);
   } else if (!absl::ParseDuration(text, &timeout)) {
     timeout = absl::ZeroDuration();
   }
-  // Also of NaN.
-  if (!(timeout > absl::ZeroDuration())) {
+  if (timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--timeout: '", text, "' is no time; give seconds, or 500ms, 2m"));
   }

@@ -57,6 +57,13 @@ inline constexpr int kExitUnreachable = 3;
 // must live as long as the app is used.
 void DefineCommandLine(CLI::App& app, CliSettings& settings);
 
+// Parses the command line of main() into the settings that `app` was defined
+// with.
+// Throws CLI::ParseError, as CLI::App::parse() does; CLI::App::exit() is for
+// it.
+void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
+                      const char* const* argv);
+
 // "30s", "1.5m", "500ms"; a bare number is seconds.
 // Errors: InvalidArgument  not of that form, or not positive.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);

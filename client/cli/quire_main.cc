@@ -88,7 +88,7 @@ int Main(int argc, char** argv) {
   CLI::App app;
   DefineCommandLine(app, settings);
   try {
-    app.parse(argc, argv);
+    ParseCommandLine(app, settings, argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kExitGood : kExitUsage;
   }

@@ -41,8 +41,7 @@ inline std::map<std::string, FakeArchive> TestArchives() {
   }
   web.documents.push_back({"twice", "first version", 1000, "text/html"});
   web.documents.push_back({"twice", "second version", 2000, "text/plain"});
-  web.documents.push_back(
-      {std::string("\0\x1B[31m\xFF\n", 8), "binary", {}, {}});
+  web.documents.push_back({"\x01\x1B[31m\xFF\n", "binary", {}, {}});
   web.documents.push_back({"large", RandomText(99, 25000), {}, {}});
   web.dictionary = RandomText(7, 4500);
   FakeArchive tiny;

@@ -142,8 +142,7 @@ TEST_F(ClientTest, ReadsDocumentsByIdAndOrdinal) {
     EXPECT_EQ(*ReadText(DocumentKey::Ordinal(i)),
               archives_.at("web").documents[i].text);
   }
-  EXPECT_EQ(*ReadText(DocumentKey::Id(std::string("\0\x1B[31m\xFF\n", 8))),
-            "binary");
+  EXPECT_EQ(*ReadText(DocumentKey::Id("\x01\x1B[31m\xFF\n")), "binary");
   EXPECT_THAT(ReadText(DocumentKey::Id("nothing")),
               HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(ReadText(DocumentKey::Ordinal(44)),

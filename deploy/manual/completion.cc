@@ -33,6 +33,14 @@ std::vector<std::string> Names(const std::vector<CommandView>& commands) {
   return names;
 }
 
+// All that may be given after the command's name.
+std::vector<OptionView> AllOptions(const CommandView& command) {
+  std::vector<OptionView> options = command.options;
+  options.insert(options.end(), command.inherited.begin(),
+                 command.inherited.end());
+  return options;
+}
+
 // Texts inside single quotes: the quote itself leaves them for a moment.
 std::string Quote(const std::string& text) {
   std::string quoted = "'";
@@ -47,7 +55,7 @@ std::string Quote(const std::string& text) {
 // One line of "case $verb:$previous" for each option that takes a value.
 void AppendBashValues(const CommandView& command, const std::string& verb,
                       std::string& script) {
-  for (const OptionView& option : command.options) {
+  for (const OptionView& option : AllOptions(command)) {
     if (option.value_name.empty()) {
       continue;
     }
@@ -68,7 +76,7 @@ void AppendBashWords(const CommandView& command, const std::string& verb,
                      std::string& script) {
   std::vector<std::string> options;
   std::vector<std::string> words = Names(command.subcommands);
-  for (const OptionView& option : command.options) {
+  for (const OptionView& option : AllOptions(command)) {
     options.insert(options.end(), option.names.begin(), option.names.end());
   }
   for (const OptionView& positional : command.positionals) {
@@ -148,7 +156,7 @@ std::string ZshAction(const OptionView& option) {
 
 void AppendZshSpecs(const CommandView& command, const std::string& indent,
                     std::string& script) {
-  for (const OptionView& option : command.options) {
+  for (const OptionView& option : AllOptions(command)) {
     const std::string value =
         option.value_name.empty()
             ? ""
@@ -197,7 +205,7 @@ std::string RenderZsh(const CommandView& program) {
 
 void AppendFishOptions(const CommandView& command, const std::string& prefix,
                        std::string& script) {
-  for (const OptionView& option : command.options) {
+  for (const OptionView& option : AllOptions(command)) {
     script += prefix;
     for (const std::string& name : option.names) {
       script += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2)

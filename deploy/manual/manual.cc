@@ -17,7 +17,7 @@ void AppendHelpList(const std::string& title,
   for (const ManualEntry& entry : entries) {
     width = std::max(width, entry.term.size());
   }
-  footer += title + ":\n";
+  footer += (footer.empty() ? "" : "\n") + title + ":\n";
   for (const ManualEntry& entry : entries) {
     footer += "  " + entry.term +
               std::string(width - entry.term.size() + 2, ' ') + entry.text +
@@ -31,7 +31,7 @@ void AppendHelpExamples(const std::vector<ManualEntry>& examples,
   if (examples.empty()) {
     return;
   }
-  footer += "Examples:\n";
+  footer += footer.empty() ? "Examples:\n" : "\nExamples:\n";
   for (const ManualEntry& example : examples) {
     footer += "  # " + example.text + "\n  " + example.term + "\n";
   }
@@ -48,6 +48,11 @@ void AttachManual(CLI::App& app, const Manual& manual) {
     footer.pop_back();  // CLI11 ends it itself.
   }
   app.footer(footer);
+  app.failure_message([](const CLI::App* program, const CLI::Error& error) {
+    const std::string name = program->get_name();
+    return name + ": " + error.what() + "\n" + "Try '" + name +
+           " --help', or --help after a verb.\n";
+  });
   app.set_version_flag("--version", app.get_name() + " " + manual.version,
                        "Print the version and exit");
   // App::exit() prints what CallForVersion carries to standard output, as it

@@ -46,8 +46,9 @@ struct Manual {
 enum class Shell { kBash, kZsh, kFish };
 
 // Gives the program --version, the exit codes, variables and examples at the
-// end of --help, and two hidden options: --man prints the man page,
-// --completion SHELL the completion. Call it when the tree is complete.
+// end of --help, messages that start with its name, and two hidden options:
+// --man prints the man page, --completion SHELL the completion. Call it when
+// the tree is complete.
 void AttachManual(CLI::App& app, const Manual& manual);
 
 // The man page of section 1, in roff's man macros: one page with all

@@ -25,6 +25,7 @@ class ManualTest : public ::testing::Test {
  protected:
   ManualTest() {
     app_.require_subcommand(1);
+    app_.fallthrough();
     app_.add_option("-s,--server", server_, "Where it is")
         ->type_name("ADDR")
         ->capture_default_str();
@@ -190,7 +191,7 @@ TEST_F(ManualTest, BashCompletes) {
   EXPECT_EQ(Complete(script, "thing --server get ''"), "get completion\n");
   EXPECT_EQ(Complete(script, "thing get --j"), "--json\n");
   EXPECT_EQ(Complete(script, "thing -s x get -"),
-            "--help -h --output -o --json\n");
+            "--help -h --output -o --json --server -s\n");
   EXPECT_EQ(Complete(script, "thing completion z"), "zsh\n");
 }
 

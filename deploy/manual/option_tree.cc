@@ -72,8 +72,17 @@ CommandView ViewCommand(const CLI::App& app) {
     }
   }
   for (const CLI::App* sub : app.get_subcommands({})) {
-    if (!sub->get_group().empty()) {
-      view.subcommands.push_back(ViewCommand(*sub));
+    if (sub->get_group().empty()) {
+      continue;
+    }
+    CommandView& sub_view = view.subcommands.emplace_back(ViewCommand(*sub));
+    for (const CLI::Option* option : app.get_options()) {
+      // --help and --version each belong to where they stand.
+      if (sub->get_fallthrough() && option->nonpositional() &&
+          !option->get_group().empty() && option != app.get_help_ptr() &&
+          option != app.get_version_ptr()) {
+        sub_view.inherited.push_back(ViewOption(*option));
+      }
     }
   }
   return view;

@@ -33,6 +33,8 @@ struct CommandView {
   std::vector<OptionView> options;
   std::vector<OptionView> positionals;
   std::vector<CommandView> subcommands;
+  // Options of the commands above that may also be given after this one.
+  std::vector<OptionView> inherited;
   bool needs_subcommand = false;
 };
 

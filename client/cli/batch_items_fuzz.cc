@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any input of `quire batch`, in any pieces: the same items come out, and what
+// they parse to is what they say.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "client/cli/batch_items.h"
+#include "client/cli/shown_text.h"
+
+namespace quire {
+namespace {
+
+// Nothing if the input was refused.
+std::optional<std::vector<std::string>> Split(bool null_separated,
+                                              absl::string_view input,
+                                              size_t piece_size) {
+  ItemSplitter splitter(null_separated);
+  std::vector<std::string> items;
+  bool finished = false;
+  while (!finished) {
+    finished = input.empty();
+    if (finished) {
+      splitter.Finish();
+    } else {
+      splitter.Feed(input.substr(0, piece_size));
+      input.remove_prefix(std::min(piece_size, input.size()));
+    }
+    for (;;) {
+      auto item = splitter.Next();
+      if (!item.ok()) {
+        return std::nullopt;
+      }
+      if (!item->has_value()) {
+        break;
+      }
+      items.push_back(**std::move(item));
+    }
+  }
+  return items;
+}
+
+void Check(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+void CheckItem(absl::string_view item) {
+  Check(std::get<std::string>(
+            std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, item)).name) ==
+        std::string(item));
+  for (const ItemForm form : {ItemForm::kOrdinal, ItemForm::kRange}) {
+    const auto target = ParseBatchItem(form, item);
+    Check(target.ok() || !target.status().message().empty());
+  }
+  Check(IsUtf8(TerminalText(item)));
+  Check(IsUtf8(JsonBytes("id", item)));
+  const std::string name = SafeFileName(item);
+  Check(!name.empty() && name.size() <= 200 && name[0] != '.' &&
+        name.find('/') == std::string::npos &&
+        name.find('\0') == std::string::npos);
+}
+
+}  // namespace
+}  // namespace quire
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) {
+    return 0;
+  }
+  const bool null_separated = (data[0] & 1) != 0;
+  const size_t piece_size = size_t{data[1]} + 1;
+  const absl::string_view input(reinterpret_cast<const char*>(data + 2),
+                                size - 2);
+  const auto items = quire::Split(null_separated, input, piece_size);
+  quire::Check(items == quire::Split(null_separated, input, size));
+  if (items.has_value()) {
+    for (const std::string& item : *items) {
+      quire::CheckItem(item);
+    }
+  }
+  return 0;
+}

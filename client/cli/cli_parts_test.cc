@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of the command line that need no server.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/cli/batch_items.h"
+#include "client/cli/cli_settings.h"
+#include "client/cli/output_file.h"
+#include "client/cli/program_runner.h"
+#include "client/cli/shown_text.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(ShownTextTest, KnowsUtf8) {
+  for (const char* good : {"", "abc", "\xC3\xA9", "\xE2\x82\xAC",
+                           "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF"}) {
+    EXPECT_TRUE(IsUtf8(good)) << good;
+  }
+  for (const char* bad :
+       {"\x80", "\xC0\xAF", "\xC3", "\xED\xA0\x80", "\xF4\x90\x80\x80",
+        "\xE2\x82", "a\xFF", "\xF0\x80\x80\x80", "\xF5\x80\x80\x80"}) {
+    EXPECT_FALSE(IsUtf8(bad)) << bad;
+  }
+}
+
+TEST(ShownTextTest, DisarmsTextForTerminals) {
+  EXPECT_EQ(TerminalText("a\x1B[31m\n\xFF\x7F\\ \xC3\xA9"),
+            "a\\x1B[31m\\x0A\\xFF\\x7F\\\\ \xC3\xA9");
+  // A C1 control is two bytes of good UTF-8.
+  EXPECT_EQ(TerminalText("\xC2\x9B"), "\\xC2\\x9B");
+}
+
+TEST(ShownTextTest, WritesJson) {
+  EXPECT_EQ(JsonString("a\"b\\c\nd\xC3\xA9"),
+            "\"a\\\"b\\\\c\\u000ad\xC3\xA9\"");
+  EXPECT_EQ(JsonBytes("id", "x"), "\"id\":\"x\"");
+  EXPECT_EQ(JsonBytes("id", "\xFF"), "\"id_base64\":\"/w==\"");
+}
+
+TEST(ShownTextTest, NamesFilesSafely) {
+  EXPECT_EQ(SafeFileName("a-b_c.d"), "a-b_c.d");
+  EXPECT_EQ(SafeFileName("../../etc/passwd"), "%2E.%2F..%2Fetc%2Fpasswd");
+  EXPECT_EQ(SafeFileName("."), "%2E");
+  EXPECT_EQ(SafeFileName(""), "%");
+  EXPECT_EQ(SafeFileName("%"), "%25");
+  EXPECT_EQ(SafeFileName(absl::string_view("\0", 1)), "%00");
+  std::set<std::string> names;
+  for (size_t size = 190; size < 300; ++size) {
+    for (const char c : {'a', '/', '%'}) {
+      const std::string name = SafeFileName(std::string(size, c));
+      EXPECT_LE(name.size(), 200u);
+      EXPECT_TRUE(names.insert(name).second) << size << c;
+    }
+  }
+}
+
+TEST(ShownTextTest, WritesTimes) {
+  EXPECT_EQ(FormatTimeMs(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(FormatTimeMs(-1), "1969-12-31T23:59:59.999Z");
+}
+
+std::vector<std::string> Split(bool null_separated,
+                               const std::vector<std::string>& pieces) {
+  ItemSplitter splitter(null_separated);
+  std::vector<std::string> items;
+  const auto take = [&] {
+    for (;;) {
+      const auto item = splitter.Next();
+      ASSERT_TRUE(item.ok()) << item.status();
+      if (!item->has_value()) {
+        return;
+      }
+      items.push_back(**item);
+    }
+  };
+  for (const std::string& piece : pieces) {
+    splitter.Feed(piece);
+    take();
+  }
+  splitter.Finish();
+  take();
+  return items;
+}
+
+TEST(BatchItemsTest, SplitsLines) {
+  EXPECT_THAT(Split(false, {"a\nb\n"}), ElementsAre("a", "b"));
+  EXPECT_THAT(Split(false, {"a", "b\n", "\n\nc", " d\r\n", "e"}),
+              ElementsAre("ab", "c d\r", "e"));
+  EXPECT_THAT(Split(false, {}), IsEmpty());
+  EXPECT_THAT(Split(false, {"\n\n"}), IsEmpty());
+}
+
+TEST(BatchItemsTest, SplitsAtNulBytes) {
+  EXPECT_THAT(Split(true, {std::string("a\nb\0\0c", 6)}),
+              ElementsAre("a\nb", "", "c"));
+  EXPECT_THAT(Split(true, {std::string("a\0", 2)}), ElementsAre("a"));
+}
+
+TEST(BatchItemsTest, SplitsMuchInput) {
+  std::string input;
+  for (int i = 0; i < 50000; ++i) {
+    absl::StrAppend(&input, "item/", i, "\n");
+  }
+  std::vector<std::string> pieces;
+  for (size_t i = 0; i < input.size(); i += 777) {
+    pieces.push_back(input.substr(i, 777));
+  }
+  const std::vector<std::string> items = Split(false, pieces);
+  ASSERT_EQ(items.size(), 50000u);
+  EXPECT_EQ(items.back(), "item/49999");
+}
+
+TEST(BatchItemsTest, RefusesEndlessItems) {
+  ItemSplitter splitter(true);
+  splitter.Feed(std::string(kBatchItemSizeBytesMax + 1, '\n'));
+  EXPECT_THAT(splitter.Next(), FailsWith(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("NUL bytes")));
+}
+
+TEST(BatchItemsTest, ParsesRangesAndNumbers) {
+  const auto span = [](const char* text) {
+    return std::get<ByteSpan>(*ParseBatchItem(ItemForm::kRange, text));
+  };
+  EXPECT_EQ(span("10 20"), (ByteSpan{10, 20}));
+  EXPECT_EQ(span("  1KiB\t64KiB\r"), (ByteSpan{1024, 65536}));
+  for (const char* bad : {"", "1", "1 2 3", "-1 2", "a b", "1,2", "0x10 1"}) {
+    EXPECT_THAT(ParseBatchItem(ItemForm::kRange, bad),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << bad;
+  }
+  for (const char* bad : {"", "x", "-1", "1.5", "99999999999999999999"}) {
+    EXPECT_THAT(ParseBatchItem(ItemForm::kOrdinal, bad),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << bad;
+  }
+  EXPECT_EQ(std::get<uint64_t>(std::get<DocumentKey>(
+                                   *ParseBatchItem(ItemForm::kOrdinal, "17\r"))
+                                   .name),
+            17u);
+}
+
+TEST(CliSettingsTest, ReadsTimeouts) {
+  EXPECT_EQ(*ParseTimeout("2"), absl::Seconds(2));
+  EXPECT_EQ(*ParseTimeout("1.5m"), absl::Seconds(90));
+  EXPECT_EQ(*ParseTimeout("500ms"), absl::Milliseconds(500));
+  EXPECT_EQ(*ParseTimeout("inf"), absl::InfiniteDuration());
+  for (const char* bad : {"", "0", "-1", "soon", "nan", "5 apples"}) {
+    EXPECT_THAT(ParseTimeout(bad), HasCode(absl::StatusCode::kInvalidArgument))
+        << bad;
+  }
+}
+
+class OutputFileTest : public ::testing::Test {
+ protected:
+  OutputFileTest() {
+    folder_ = absl::StrCat(::testing::TempDir(), "output_file_test_", getpid());
+    std::filesystem::create_directory(folder_);
+  }
+
+  ~OutputFileTest() override { std::filesystem::remove_all(folder_); }
+
+  size_t FileCount() const {
+    size_t count = 0;
+    for ([[maybe_unused]] const auto& entry :
+         std::filesystem::directory_iterator(folder_)) {
+      ++count;
+    }
+    return count;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(OutputFileTest, AppearsWhenWhole) {
+  const std::string path = folder_ + "/file";
+  std::ofstream(path) << "old";
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto file, OutputFile::Open(path));
+    QUIRE_ASSERT_OK(file->Write(std::string(100000, 'x').c_str()));
+    EXPECT_EQ(FileText(path), "old");
+    QUIRE_ASSERT_OK(file->Commit());
+    EXPECT_EQ(FileText(path).size(), 100000u);
+  }
+  EXPECT_EQ(FileCount(), 1u);
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  const mode_t mask = umask(0);
+  umask(mask);
+  EXPECT_EQ(info.st_mode & 0777, 0666 & ~mask);
+}
+
+TEST_F(OutputFileTest, LeavesNothingIfGivenUp) {
+  const std::string path = folder_ + "/file";
+  std::ofstream(path) << "old";
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto file, OutputFile::Open(path));
+    QUIRE_ASSERT_OK(file->Write("new"));
+    QUIRE_ASSERT_OK(file->Flush());
+  }
+  EXPECT_EQ(FileText(path), "old");
+  EXPECT_EQ(FileCount(), 1u);
+}
+
+TEST_F(OutputFileTest, FollowsLinks) {
+  std::ofstream(folder_ + "/file") << "old";
+  std::filesystem::create_symlink("file", folder_ + "/link");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto file,
+                             OutputFile::Open(folder_ + "/link"));
+  QUIRE_ASSERT_OK(file->Write("new"));
+  QUIRE_ASSERT_OK(file->Commit());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ + "/link"));
+  EXPECT_EQ(FileText(folder_ + "/file"), "new");
+}
+
+TEST_F(OutputFileTest, SaysWhatIsWrong) {
+  EXPECT_THAT(OutputFile::Open(folder_),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("Is a directory")));
+  EXPECT_THAT(OutputFile::Open(folder_ + "/none/file"),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("No such file or directory")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto full, OutputFile::Open("/dev/full"));
+  QUIRE_ASSERT_OK(full->Write("x"));
+  EXPECT_THAT(full->Commit(), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("No space left")));
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program as people run it, against a server that fails as told.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/cli/program_runner.h"
+#include "client/quire/client_fixture.h"
+#include "client/quire/fake_server.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class QuireTest : public ::testing::Test {
+ protected:
+  QuireTest() : server_(FakeServer::Start({}, archives_)) {
+    folder_ = absl::StrCat(::testing::TempDir(), "quire_test_", getpid());
+    std::filesystem::create_directory(folder_);
+  }
+
+  ~QuireTest() override { std::filesystem::remove_all(folder_); }
+
+  ProgramRun Run(ProgramInput input) {
+    input.environment.push_back("QUIRE_SERVER=" + server_->address());
+    return RunProgram(
+        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
+  }
+
+  ProgramRun Run(std::vector<std::string> arguments, std::string in = "") {
+    ProgramInput input;
+    input.arguments = std::move(arguments);
+    input.in = std::move(in);
+    return Run(std::move(input));
+  }
+
+  const FakeDocument& Web(size_t ordinal) const {
+    return archives_.at("web").documents[ordinal];
+  }
+
+  const std::map<std::string, FakeArchive> archives_ = TestArchives();
+  const std::string web_text_ = WholeText(archives_.at("web"));
+  std::unique_ptr<FakeServer> server_;
+  std::string folder_;
+};
+
+TEST_F(QuireTest, ListsAndDescribesArchives) {
+  ProgramRun run = Run({"archives"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, StartsWith("NAME "));
+  EXPECT_THAT(run.out, HasSubstr("\nweb "));
+  EXPECT_EQ(run.err, "");
+  run = Run({"archives", "--json"});
+  EXPECT_THAT(run.out, StartsWith("{\"name\":\"empty\",\"uuid\":"));
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 3);
+  run = Run({"info", "web"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("documents:   44\n"));
+  EXPECT_THAT(run.out, HasSubstr("hash-of-web"));
+  run = Run({"--json", "info", "web"});
+  EXPECT_THAT(run.out, HasSubstr("\"dictionary_size_bytes\":4500}\n"));
+}
+
+TEST_F(QuireTest, ListsDocuments) {
+  ProgramRun run = Run({"ls", "web", "doc/3"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, StartsWith("doc/30\ndoc/31\n"));
+  run = Run({"ls", "-l", "web", "twice"});
+  EXPECT_EQ(run.out,
+            "          13  1970-01-01T00:00:01.000Z          40  twice\n"
+            "          14  1970-01-01T00:00:02.000Z          41  twice\n");
+  run = Run({"ls", "web", "twice", "--json"});
+  EXPECT_THAT(run.out,
+              StartsWith("{\"id\":\"twice\",\"ordinal\":40,\"offset\":7800,"
+                         "\"size_bytes\":13,\"capture_time\":"
+                         "\"1970-01-01T00:00:01.000Z\",\"media_type\":"
+                         "\"text/html\"}\n"));
+  run = Run({"ls", "web", "-0"});
+  EXPECT_THAT(run.out, HasSubstr(Web(42).id + std::string(1, '\0')));
+  run = Run({"ls", "empty"});
+  EXPECT_EQ(run.exit_code, 0);
+  run = Run({"ls", "web", "nothing/"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("'nothing/'"));
+}
+
+TEST_F(QuireTest, EscapesIdsOnATerminalOnly) {
+  ProgramInput input;
+  input.arguments = {"ls", "web", "\x01"};
+  input.terminal_out = true;
+  const ProgramRun shown = Run(input);
+  EXPECT_THAT(shown.out, HasSubstr("\\x01\\x1B[31m\\xFF\\x0A\n"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("\x1B")));
+  EXPECT_THAT(Run({"ls", "web"}).out, HasSubstr(Web(42).id + "\n"));
+}
+
+TEST_F(QuireTest, GetsDocuments) {
+  EXPECT_EQ(Run({"get", "web", "doc/17"}).out, Web(17).text);
+  EXPECT_EQ(Run({"get", "web", "large"}).out, Web(43).text);
+  EXPECT_EQ(Run({"get", "web", "doc/02", "twice", "doc/01"}).out,
+            Web(2).text + "second version" + Web(1).text);
+  EXPECT_EQ(Run({"get", "web", "twice", "--occurrence", "0"}).out,
+            "first version");
+  EXPECT_EQ(Run({"get", "--ordinal", "web", "5", "6"}).out,
+            Web(5).text + Web(6).text);
+  const ProgramRun json = Run({"get", "tiny", "only", "--json"});
+  EXPECT_EQ(json.out,
+            absl::StrCat("{\"id\":\"only\",\"ordinal\":0,\"offset\":0,"
+                         "\"size_bytes\":17,\"data_base64\":\"",
+                         absl::Base64Escape("the only document"), "\"}\n"));
+}
+
+TEST_F(QuireTest, PrintsTheOthersIfOneIsMissing) {
+  const ProgramRun run = Run({"get", "web", "doc/01", "missing\x1B", "doc/02"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, Web(1).text + Web(2).text);
+  EXPECT_EQ(run.err, "quire: document 'missing\\033': no such document\n");
+}
+
+TEST_F(QuireTest, TakesIdsThatLookLikeSomethingElse) {
+  for (const std::string id : {"[a,b]", "[a,b]\x1F", "[]", "ls", "get", "",
+                               "--", "-o", "{}", "%%", "a=b", "--json"}) {
+    std::vector<std::string> arguments = {"get", "web", "--", id};
+    const ProgramRun run = Run(arguments);
+    EXPECT_EQ(run.exit_code, 1) << id;
+    EXPECT_EQ(run.err, absl::StrCat("quire: document '", absl::CEscape(id),
+                                    "': no such document\n"));
+  }
+  EXPECT_EQ(Run({"get", "web", "ls", "[a]", "{}"}).err,
+            "quire: document 'ls': no such document\n"
+            "quire: document '[a]': no such document\n"
+            "quire: document '{}': no such document\n");
+}
+
+TEST_F(QuireTest, PrintsRanges) {
+  EXPECT_EQ(Run({"range", "web", "100", "5"}).out, web_text_.substr(100, 5));
+  EXPECT_EQ(Run({"range", "web", "1KiB", "16KiB"}).out,
+            web_text_.substr(1024, 16384));
+  EXPECT_EQ(Run({"range", "web", "7", "0"}).out, "");
+  EXPECT_EQ(Run({"range", "web", "99999999", "1"}).exit_code, 1);
+  ProgramRun run = Run({"range", "web", "x", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, StartsWith("quire: OFFSET: "));
+  run = Run({"range", "web", "0", "3", "--json"});
+  EXPECT_THAT(run.out, StartsWith("{\"offset\":0,\"size_bytes\":3,"));
+}
+
+TEST_F(QuireTest, ScansArchives) {
+  EXPECT_EQ(Run({"scan", "web"}).out, web_text_);
+  EXPECT_EQ(Run({"scan", "web", "--offset", "1KiB", "--length", "999"}).out,
+            web_text_.substr(1024, 999));
+  EXPECT_EQ(Run({"scan", "empty"}).out, "");
+  FakeFaults faults;
+  faults.broken_streams = 3;
+  faults.messages_before_break = 4;
+  server_->SetFaults(faults);
+  EXPECT_EQ(Run({"scan", "web"}).out, web_text_);
+}
+
+TEST_F(QuireTest, ReadsBatchesInTheOrderAsked) {
+  std::string items;
+  std::string expected;
+  for (size_t i = 0; i < 3000; ++i) {
+    const size_t ordinal = i * 7 % 42;
+    absl::StrAppend(&items, ordinal, "\n");
+    expected += Web(ordinal).text;
+  }
+  ProgramRun run = Run({"batch", "web", "--ordinal"}, items);
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "");
+  EXPECT_TRUE(run.out == expected);
+  run = Run({"batch", "web", "--ordinal", "--unordered"}, items);
+  EXPECT_EQ(run.out.size(), expected.size());
+  EXPECT_FALSE(run.out == expected);
+}
+
+TEST_F(QuireTest, ReadsBatchesOfAllForms) {
+  EXPECT_EQ(Run({"batch", "web"}, "doc/05\n\nlarge\ndoc/06").out,
+            Web(5).text + Web(43).text + Web(6).text);
+  EXPECT_EQ(Run({"batch", "web", "-0"}, Web(42).id + std::string(1, '\0')).out,
+            "binary");
+  EXPECT_EQ(Run({"batch", "web", "--ranges"}, "0 10\r\n1KiB 20\n").out,
+            web_text_.substr(0, 10) + web_text_.substr(1024, 20));
+  std::ofstream(folder_ + "/ids") << "doc/03\n";
+  EXPECT_EQ(Run({"batch", "web", folder_ + "/ids"}).out, Web(3).text);
+  EXPECT_EQ(Run({"batch", "web"}).out, "");
+}
+
+TEST_F(QuireTest, TellsWhichItemsOfABatchFailed) {
+  ProgramRun run = Run({"batch", "web"}, "doc/05\nnothing\ndoc/06\n");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, Web(5).text + Web(6).text);
+  EXPECT_EQ(run.err, "quire: item 2, document 'nothing': no such document\n");
+  run = Run({"batch", "tiny", "--json"}, "only\nnothing\n");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, StartsWith("{\"item\":1,\"id\":\"only\""));
+  EXPECT_THAT(run.out,
+              HasSubstr("\n{\"item\":2,\"error\":{\"code\":\"NOT_FOUND\","
+                        "\"reason\":\"DOCUMENT_NOT_FOUND\""));
+  run = Run({"batch", "web", "--ranges"}, "1 2\noops\n");
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("standard input, item 2: 'oops'"));
+  run = Run({"batch", "nowhere"}, "a\nb\n");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err, "quire: no archive 'nowhere'\n");
+  run = Run({"batch", "web", folder_ + "/none"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("No such file"));
+}
+
+TEST_F(QuireTest, WritesBatchesToAFolder) {
+  const std::string pages = folder_ + "/pages";
+  ProgramRun run = Run({"batch", "web", "--output-dir", pages},
+                       "doc/05\n../../evil\nlarge\n");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(FileText(pages + "/doc%2F05"), Web(5).text);
+  EXPECT_EQ(FileText(pages + "/large"), Web(43).text);
+  run = Run({"batch", "web", "--ranges", "--output-dir", pages}, "5 10\n");
+  EXPECT_EQ(FileText(pages + "/5-10"), web_text_.substr(5, 10));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(pages),
+                          std::filesystem::directory_iterator()),
+            3);
+  run = Run({"batch", "web", "--output-dir", pages, "--json"});
+  EXPECT_EQ(run.exit_code, 2);
+}
+
+TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {
+  const std::string path = folder_ + "/page";
+  EXPECT_EQ(Run({"get", "web", "doc/09", "-o", path}).exit_code, 0);
+  EXPECT_EQ(FileText(path), Web(9).text);
+  const ProgramRun run = Run({"get", "web", "doc/08", "missing", "-o", path});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(FileText(path), Web(9).text);
+  EXPECT_THAT(run.err, HasSubstr("page' was not written"));
+  EXPECT_EQ(Run({"get", "web", "doc/08", "-o", folder_ + "/no/page"}).exit_code,
+            1);
+}
+
+TEST_F(QuireTest, ReportsDamage) {
+  FakeFaults faults;
+  faults.wrong_checksums = 1;
+  server_->SetFaults(faults);
+  const ProgramRun run = Run({"get", "web", "doc/09", "doc/10"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, Web(10).text);
+  EXPECT_EQ(run.err,
+            "quire: document 'doc/09': received bytes do not match their "
+            "checksum\n");
+}
+
+TEST_F(QuireTest, ReportsAServerOutOfReach) {
+  ProgramRun run =
+      Run({"--server", "unix:/nonexistent/socket", "get", "web", "a", "b"});
+  EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err, HasSubstr("cannot reach the server at unix:/nonexist"));
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1);
+  FakeFaults faults;
+  faults.stalled_calls = 1;
+  server_->SetFaults(faults);
+  run = Run({"--timeout", "50ms", "info", "web"});
+  EXPECT_EQ(run.exit_code, 3);
+  server_->Release();
+}
+
+TEST_F(QuireTest, RefusesMistakesInTheCommandLine) {
+  const std::vector<std::vector<std::string>> mistakes = {
+      {},
+      {"fetch", "web"},
+      {"get"},
+      {"get", "web"},
+      {"get", "web", "--bogus", "x"},
+      {"range", "web", "1"},
+      {"range", "web", "1", "2", "3"},
+      {"get", "web", "x", "--ordinal"},
+      {"get", "web", "1", "--ordinal", "--occurrence", "1"},
+      {"get", "web", "x", "--occurrence", "-1"},
+      {"info", "web", "--timeout", "never"},
+      {"info", "web", "--server", "somewhere"},
+      {"scan", "web", "--json"},
+      {"completion", "csh"}};
+  for (const std::vector<std::string>& arguments : mistakes) {
+    const ProgramRun run = Run(arguments);
+    EXPECT_EQ(run.exit_code, 2) << ::testing::PrintToString(arguments);
+    EXPECT_EQ(run.out, "") << ::testing::PrintToString(arguments);
+    EXPECT_THAT(run.err, StartsWith("quire: "))
+        << ::testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(QuireTest, EndsQuietlyIfNobodyReads) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"scan", "web"},
+        {"ls", "web"},
+        {"get", "web", "doc/10", "doc/11"},
+        {"archives"},
+        {"completion", "bash"}}) {
+    ProgramInput input;
+    input.arguments = arguments;
+    input.closed_out = true;
+    const ProgramRun run = Run(input);
+    EXPECT_EQ(run.exit_code, 0) << ::testing::PrintToString(arguments);
+    EXPECT_EQ(run.err, "") << ::testing::PrintToString(arguments);
+  }
+}
+
+TEST_F(QuireTest, ReportsAFullDisk) {
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"scan", "web"},
+        {"ls", "web"},
+        {"get", "web", "doc/10", "doc/11"}}) {
+    ProgramInput input;
+    input.arguments = arguments;
+    input.out_path = "/dev/full";
+    const ProgramRun run = Run(input);
+    EXPECT_EQ(run.exit_code, 1) << ::testing::PrintToString(arguments);
+    EXPECT_EQ(run.err,
+              "quire: cannot write to standard output: No space left on "
+              "device\n");
+  }
+}
+
+TEST_F(QuireTest, ExplainsItself) {
+  ProgramRun run = Run({"--help"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("Exit codes:\n  0  "));
+  EXPECT_EQ(Run({"batch", "--help"}).exit_code, 0);
+  EXPECT_THAT(Run({"--version"}).out, StartsWith("quire 0."));
+  EXPECT_THAT(Run({"--man"}).out, StartsWith(".TH QUIRE 1"));
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    run = Run({"completion", shell});
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.out, HasSubstr("archives"));
+  }
+}
+
+}  // namespace
+}  // namespace quire
