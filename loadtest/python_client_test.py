@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A client in another language, made from the protos alone, over a real socket.
+
+usage: python_client_test.py QUIRED
+"""
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import grpc
+import xxhash
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+from live_server import LiveServer, error_of, make_documents, make_stubs, write_corpus
+
+SEED = 20261121
+
+
+class PythonClientTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.documents = make_documents(300, SEED)
+        cls.text = b"".join(data for _, data in cls.documents)
+        write_corpus(cls.documents, f"{folder}/pages")
+        subprocess.run([QUIRED, "build", "-o", f"{folder}/pages.quire", "--dictionary-size", "256KiB",
+                        f"{folder}/pages.tar"], check=True)
+        cls.stubs = make_stubs(folder)
+        cls.server = cls.enterClassContext(
+            LiveServer(QUIRED, [f"pages={folder}/pages.quire"]))
+        cls.channel = cls.enterClassContext(cls.server.channel())
+        cls.archive = cls.stubs.rpc.ArchiveStub(cls.channel)
+
+    def read(self, **target):
+        pb = self.stubs.pb
+        response = self.archive.Read(pb.ReadRequest(
+            archive="pages", accepted_encodings=[pb.WIRE_ENCODING_IDENTITY], **target))
+        self.assertEqual(response.encoding, pb.WIRE_ENCODING_IDENTITY)
+        self.assertEqual(response.checksum, xxhash.xxh3_64_intdigest(response.data))
+        return response
+
+    def test_describes_the_archive(self):
+        listing = self.archive.ListArchives(self.stubs.pb.ListArchivesRequest())
+        self.assertEqual([a.name for a in listing.archives], ["pages"])
+        archive = self.archive.GetArchive(
+            self.stubs.pb.GetArchiveRequest(archive="pages")).archive
+        self.assertEqual(archive.document_count, len(self.documents))
+        self.assertEqual(archive.size_bytes, len(self.text))
+        self.assertEqual(archive, listing.archives[0])
+
+    def test_reads_documents_by_id_and_by_ordinal(self):
+        pb = self.stubs.pb
+        for ordinal in (0, 1, 150, len(self.documents) - 1):
+            name, data = self.documents[ordinal]
+            by_id = self.read(document=pb.DocumentName(id=name.encode()))
+            self.assertEqual(by_id.data, data)
+            self.assertEqual(by_id.document.ordinal, ordinal)
+            by_ordinal = self.read(document=pb.DocumentName(ordinal=ordinal))
+            self.assertEqual(by_ordinal, by_id)
+
+    def test_reads_ranges_across_blocks(self):
+        for offset, size in ((0, 1), (65_535, 2), (65_537, 200_001), (len(self.text), 0),
+                             (len(self.text) - 1, 1)):
+            response = self.read(
+                range=self.stubs.pb.ByteRange(offset=offset, size_bytes=size))
+            self.assertEqual(response.data, self.text[offset:offset + size])
+
+    def test_batch_answers_each_item_once(self):
+        pb = self.stubs.pb
+        items = [pb.BatchItem(tag=i, document=pb.DocumentName(id=name.encode()))
+                 for i, (name, _) in enumerate(self.documents)]
+        items.append(pb.BatchItem(tag=len(items), document=pb.DocumentName(id=b"none")))
+        answers = {}
+        for response in self.archive.BatchRead(iter(
+                [pb.BatchReadRequest(archive="pages", items=items)])):
+            for result in response.results:
+                self.assertNotIn(result.tag, answers)
+                answers[result.tag] = result
+        self.assertEqual(len(answers), len(items))
+        missing = answers.pop(len(self.documents))
+        self.assertEqual(missing.status.code, grpc.StatusCode.NOT_FOUND.value[0])
+        self.assertEqual(missing.status.reason, pb.DOCUMENT_NOT_FOUND)
+        for tag, result in answers.items():
+            self.assertFalse(result.HasField("status"))
+            self.assertEqual(result.data, self.documents[tag][1])
+
+    def test_scan_gives_everything_and_resumes(self):
+        pb = self.stubs.pb
+        pieces = list(self.archive.Scan(pb.ScanRequest(archive="pages")))
+        self.assertEqual(b"".join(p.data for p in pieces), self.text)
+        rest = self.archive.Scan(pb.ScanRequest(
+            archive="pages", resume_token=pieces[0].resume_token))
+        self.assertEqual(b"".join(p.data for p in rest), self.text[len(pieces[0].data):])
+
+    def test_lists_documents_by_prefix_in_pages(self):
+        pb = self.stubs.pb
+        names, token = [], None
+        while True:
+            page = self.archive.ListDocuments(pb.ListDocumentsRequest(
+                archive="pages", prefix=b"site-3/", page_size=7, page_token=token))
+            self.assertLessEqual(len(page.documents), 7)
+            names += [d.id.decode() for d in page.documents]
+            if not page.HasField("next_page_token"):
+                break
+            token = page.next_page_token
+        self.assertEqual(names, [n for n, _ in self.documents if n.startswith("site-3/")])
+
+    def test_errors_have_code_and_reason(self):
+        pb = self.stubs.pb
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.read(document=pb.DocumentName(id=b"none"))
+        code, reason, _, _ = error_of(self.stubs, caught.exception)
+        self.assertEqual((code, reason), (grpc.StatusCode.NOT_FOUND, "DOCUMENT_NOT_FOUND"))
+
+    def test_health_is_told_for_each_archive(self):
+        self.assertEqual(self.server.check_health(self.stubs, ""), 1)
+        self.assertEqual(self.server.check_health(self.stubs, "quire.v1.Archive"), 1)
+        with self.assertRaises(grpc.RpcError) as caught:
+            self.server.check_health(self.stubs, "nobody")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+
+    def reflect(self, **request):
+        standard = self.stubs.standard
+        call = self.channel.stream_stream(
+            "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+            request_serializer=standard.ReflectionRequest.SerializeToString,
+            response_deserializer=standard.ReflectionResponse.FromString)
+        (response,) = call(iter([standard.ReflectionRequest(**request)]))
+        self.assertFalse(response.HasField("error_response"), response)
+        return response
+
+    def test_reflection_lists_the_services(self):
+        services = self.reflect(list_services="").list_services_response.service
+        self.assertLessEqual(
+            {"quire.v1.Archive", "grpc.health.v1.Health",
+             "grpc.reflection.v1alpha.ServerReflection"}, {s.name for s in services})
+
+    def test_reads_with_nothing_but_reflection(self):
+        """As grpcurl does: types from the server, no protos at hand."""
+        pool = descriptor_pool.DescriptorPool()
+        waiting = list(self.reflect(file_containing_symbol="quire.v1.Archive")
+                       .file_descriptor_response.file_descriptor_proto)
+        files = {}
+        while waiting:
+            file = descriptor_pb2.FileDescriptorProto.FromString(waiting.pop())
+            if file.name not in files:
+                files[file.name] = file
+                for needed in file.dependency:
+                    waiting += (self.reflect(file_by_filename=needed)
+                                .file_descriptor_response.file_descriptor_proto)
+
+        def add(name):
+            for needed in files[name].dependency:
+                add(needed)
+            pool.Add(files[name])
+
+        for name in files:
+            add(name)
+        method = pool.FindServiceByName("quire.v1.Archive").methods_by_name["Read"]
+        factory = message_factory.MessageFactory(pool)
+        request = factory.GetPrototype(method.input_type)(archive="pages")
+        request.document.ordinal = 7
+        call = self.channel.unary_unary(
+            "/quire.v1.Archive/Read",
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=factory.GetPrototype(method.output_type).FromString)
+        self.assertEqual(call(request).data, self.documents[7][1])
+
+
+if __name__ == "__main__":
+    QUIRED = sys.argv.pop(1)
+    unittest.main(verbosity=2)
