@@ -16,7 +16,9 @@
 namespace quire {
 namespace {
 
-// In order of id.
+// In order of id. Default levels are those of the libraries' own tools, but for
+// zstd's: 9 instead of 3 makes 64 KiB blocks of a web crawl a tenth smaller at
+// 100 MB/s, and no slower to read; archives are written once.
 constexpr std::array kCodecs = {
     CodecInfo{
         .id = CodecId::kCopy, .name = "copy", .summary = "no compression"},

@@ -152,7 +152,8 @@ enum class CodecUse {
   kEncodeAndDecode,  // builds them now: for a large dictionary this takes time
 };
 
-// `context` may be null for codecs that need no dictionary.
+// `context` may be null for codecs that need no dictionary; for those that do,
+// its dictionary may be empty, as that of an empty archive is.
 // Errors: InvalidArgument    unknown codec, level out of range, dictionary
 //                            missing or too large for the codec.
 //         ResourceExhausted  not enough memory for the index structures.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The daemon and the offline verbs.
+// quired: builds, checks, shows and serves archives. Each verb is a file in
+// server/verbs.
 #include <iostream>
 
 #include "server/verbs/build_verb.h"
@@ -10,9 +11,43 @@
 #include "server/verbs/verify_verb.h"
 
 #include "CLI/CLI.hpp"
+#include "deploy/manual/manual.h"
+
+namespace quire {
+namespace {
+
+Manual QuiredManual() {
+  Manual manual;
+  manual.version = QUIRE_VERSION;
+  manual.description = {
+      "quired keeps large, repetitive collections of documents in compressed "
+      "archives and serves byte ranges and documents out of them over gRPC.",
+      "build makes an archive from folders, tars, zips, WARCs and plain files; "
+      "verify reads all of it and names what is damaged; inspect says what it "
+      "holds and what serving it takes; serve answers clients such as "
+      "quire(1)."};
+  manual.exit_codes = {
+      {"0", "all went well"},
+      {"1", "not found, damaged, or the work failed"},
+      {"2", "the command line or the configuration makes no sense"}};
+  manual.environment = {
+      {"GRPC_VERBOSITY",
+       "what gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG"}};
+  manual.examples = {
+      {"quired build -o docs.quire /usr/share/doc",
+       "builds an archive from a folder"},
+      {"quired verify docs.quire", "checks every block of it"},
+      {"quired serve docs.quire --memory 1GiB --metrics 127.0.0.1:7421",
+       "serves it on 127.0.0.1:7420"}};
+  manual.see_also = {"quire(1)"};
+  return manual;
+}
+
+}  // namespace
+}  // namespace quire
 
 int main(int argc, char** argv) {
-  CLI::App app("Builds, checks and serves compressed document archives",
+  CLI::App app("builds, checks and serves compressed archives of documents",
                "quired");
   // Not "exactly one": then a misspelt verb is said to be missing, not unknown.
   app.require_subcommand(0, 1);
@@ -21,6 +56,7 @@ int main(int argc, char** argv) {
   quire::AddVerifyVerb(app, exit_code);
   quire::AddInspectVerb(app, exit_code);
   quire::AddServeVerb(app, exit_code);
+  quire::AttachManual(app, quire::QuiredManual());
   try {
     app.parse(quire::ArgumentsForParse(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -34,6 +34,9 @@ class ManualTest : public ::testing::Test {
     get->add_option("ARCHIVE", archive_, "Its name")->required();
     get->add_option("ID", ids_, "What to print")->required();
     get->add_option("-o,--output", output_, "Where to")->type_name("FILE");
+    get->add_option("--listen", address_, "Where to listen")
+        ->type_name("HOST:PORT|unix:PATH")
+        ->check(CLI::TypeValidator<std::string>("text"));
     get->add_flag("--json", json_, "As JSON: one line each [really]");
     CLI::App* completion = app_.add_subcommand("completion", "Print it");
     completion->add_option("SHELL", archive_, "Which")
@@ -57,6 +60,7 @@ class ManualTest : public ::testing::Test {
     return out.str();
   }
 
+  std::string address_;
   bool secret_ = false;
   bool json_ = false;
   std::string server_ = "here:1";
@@ -137,6 +141,11 @@ TEST_F(ManualTest, EveryOptionOfHelpIsInTheManPage) {
   }
 }
 
+TEST_F(ManualTest, ATypeNameMayHaveColons) {
+  EXPECT_THAT(RenderManPage(app_, manual_),
+              HasSubstr("\\fIHOST:PORT|unix:PATH\\fR\n"));
+}
+
 TEST_F(ManualTest, ThePageHasEveryPart) {
   const std::string page = RenderManPage(app_, manual_);
   for (const char* part :
@@ -191,7 +200,7 @@ TEST_F(ManualTest, BashCompletes) {
   EXPECT_EQ(Complete(script, "thing --server get ''"), "get completion\n");
   EXPECT_EQ(Complete(script, "thing get --j"), "--json\n");
   EXPECT_EQ(Complete(script, "thing -s x get -"),
-            "--help -h --output -o --json --server -s\n");
+            "--help -h --output -o --listen --json --server -s\n");
   EXPECT_EQ(Complete(script, "thing completion z"), "zsh\n");
 }
 

@@ -21,6 +21,22 @@ std::vector<std::string> FixedValues(const std::string& type_name) {
   return values;
 }
 
+// The type name as the program set it, such as "HOST:PORT", without what CLI11
+// adds to it for each check: a colon and the check's description.
+std::string OwnTypeName(const CLI::Option& option) {
+  std::string name = option.get_type_name();
+  // get_validator() is not const, though it changes nothing.
+  auto& same = const_cast<CLI::Option&>(option);
+  for (int i = 0;; ++i) {
+    try {
+      const std::string check = same.get_validator(i)->get_description();
+      name.resize(name.size() - (check.empty() ? 0 : check.size() + 1));
+    } catch (const CLI::OptionNotFound&) {
+      return name;
+    }
+  }
+}
+
 OptionView ViewOption(const CLI::Option& option) {
   OptionView view;
   for (const std::string& name : option.get_lnames()) {
@@ -36,7 +52,7 @@ OptionView ViewOption(const CLI::Option& option) {
   view.default_value = option.get_default_str();
   const std::string type_name = option.get_type_name();
   view.values = FixedValues(type_name);
-  view.value_name = type_name.substr(0, type_name.find(':'));
+  view.value_name = OwnTypeName(option);
   if (!view.values.empty()) {
     view.value_name.clear();
     for (const std::string& value : view.values) {

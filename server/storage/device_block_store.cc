@@ -120,30 +120,41 @@ BlockStore::FetchId DeviceBlockStore::Fetch(BlockFetch fetch, Done done) {
 
 std::vector<BlockStore::FetchId> DeviceBlockStore::FetchAll(
     std::vector<FetchItem> items) {
-  std::vector<FetchId> ids(items.size(), 0);
+  std::vector<FetchId> ids;
+  ids.reserve(items.size());
+  for (size_t i = 0; i < items.size(); i += kFetchesPerStep) {
+    FetchSome(std::span(items).subspan(
+                  i, std::min(kFetchesPerStep, items.size() - i)),
+              ids);
+  }
+  return ids;
+}
+
+void DeviceBlockStore::FetchSome(std::span<FetchItem> items,
+                                 std::vector<FetchId>& ids) {
   std::vector<absl::StatusOr<BlockPtr>> results;
   results.reserve(items.size());
   for (const FetchItem& item : items) {
     results.emplace_back(
         cache_.Find(item.fetch.key, BlockCache::UseOf(item.fetch.fetch_class)));
   }
+  const size_t first_id = ids.size();
   Readings readings;
   {
     MutexLock lock(&mutex_);
     for (size_t i = 0; i < items.size(); ++i) {
-      if (*results[i] == nullptr) {
-        ids[i] = Begin(items[i].fetch, items[i].done, results[i]);
-      }
+      ids.push_back(*results[i] != nullptr
+                        ? 0
+                        : Begin(items[i].fetch, items[i].done, results[i]));
     }
     readings = Plan();
   }
   Start(readings);
   for (size_t i = 0; i < items.size(); ++i) {
-    if (ids[i] == 0) {
+    if (ids[first_id + i] == 0) {
       items[i].done(std::move(results[i]));
     }
   }
-  return ids;
 }
 
 BlockStore::FetchId DeviceBlockStore::Begin(BlockFetch& fetch, Done& done,

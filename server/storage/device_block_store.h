@@ -101,6 +101,11 @@ class DeviceBlockStore final : public BlockStore {
     return std::chrono::steady_clock::now().time_since_epoch();
   }
 
+  // FetchAll() for so many that the lock is not held long.
+  static constexpr size_t kFetchesPerStep = 256;
+  void FetchSome(std::span<FetchItem> items, std::vector<FetchId>& ids)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Begins or joins a flight. Returns 0 and sets `result` if the fetch has
   // ended at once.
   FetchId Begin(BlockFetch& fetch, Done& done, absl::StatusOr<BlockPtr>& result)

@@ -176,23 +176,28 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
   verb->add_option("--engine", arguments->engine,
                    "How blocks are read: io_uring, pread, or auto, which takes "
                    "io_uring where it works")
+      ->type_name("ENGINE")
       ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
       ->capture_default_str();
   verb->add_option("--decode-threads", arguments->decode_threads,
                    "Threads that decode blocks; 0: one for each core")
+      ->type_name("N")
       ->check(CLI::Range(0U, 1024U))
       ->capture_default_str();
   verb->add_option("--device-depth", arguments->device_depth,
                    "Reads in flight at the device")
+      ->type_name("N")
       ->check(CLI::Range(1U, 4096U))
       ->capture_default_str();
   verb->add_option("--stall-timeout", arguments->stall_seconds,
                    "Cancel a call whose client takes nothing of its answer for "
-                   "this many seconds")
+                   "so long")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
   verb->add_option("--drain-timeout", arguments->drain_seconds,
-                   "On SIGTERM, seconds that calls under way have to end")
+                   "On SIGTERM, how long calls under way have to end")
+      ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("--config", arguments->config,

@@ -1,0 +1,117 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`quired serve` as a person starts it: what it says, what it refuses, signals, configuration."""
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+QUIRED = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+# Generous: only a hang takes this long.
+PATIENCE_S = 60
+
+
+def run(*arguments):
+    return subprocess.run([QUIRED, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=PATIENCE_S, check=False)
+
+
+class ServeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-serve-")
+        cls.folder = pathlib.Path(cls.scratch.name)
+        documents = cls.folder / "documents"
+        documents.mkdir()
+        for i in range(20):
+            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
+        cls.archive = cls.folder / "docs.quire"
+        built = run("build", "--quiet", "-o", cls.archive, documents)
+        assert built.returncode == 0, built.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def start(self, *arguments):
+        """The server and what it said until it listened."""
+        server = subprocess.Popen([QUIRED, "serve", *arguments], stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if "listening on" in line:
+                return server, "".join(said)
+        self.fail("it did not come to listen: " + "".join(said))
+
+    def test_says_what_it_holds_and_drains(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--memory", "300MiB")
+        for part in ("memory: 300 MiB", "archive docs", "block cache", "reads through"):
+            self.assertIn(part, said)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+        self.assertIn("stopped", server.stderr.read())
+
+    def test_serves_metrics_and_reloads(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics",
+                                  "127.0.0.1:0")
+        url = next(word for word in said.split() if word.endswith("/metrics"))
+        server.send_signal(signal.SIGHUP)
+        for line in server.stderr:
+            if "archive docs" in line:
+                self.assertIn("unchanged", line)
+                break
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            metrics = answer.read().decode()
+        for sample in ('quire_reloads_total{outcome="succeeded"} 1', "quire_build_info{",
+                       'quire_archive_memory_bytes{archive="docs",part="block_index"}',
+                       "quire_cache_hits_total 0", "quire_block_failures_total 0",
+                       "quire_queued_fetches 0", "quire_call_duration_seconds_bucket"):
+            self.assertIn(sample, metrics)
+
+    def test_takes_its_options_from_a_file(self):
+        config = self.folder / "serve.toml"
+        config.write_text(f'listen = "127.0.0.1:0"\nmemory = "310MiB"\n'
+                          f'archive = ["first={self.archive}", "second={self.archive}"]\n')
+        _, said = self.start("--config", config)
+        self.assertIn("memory: 310 MiB", said)
+        self.assertIn("archive first", said)
+        self.assertIn("archive second", said)
+        _, said = self.start("--config", config, "--memory", "320MiB")
+        self.assertIn("memory: 320 MiB", said)
+
+    def test_refuses_with_the_reason(self):
+        bad = self.folder / "bad.toml"
+        bad.write_text('lisen = "127.0.0.1:0"\n')
+        worse = self.folder / "worse.toml"
+        worse.write_text('device-depth = "many"\n')
+        here = ["--listen", "127.0.0.1:0"]
+        for arguments, code, reason in [
+                ([], 2, "no archive to serve"),
+                ([self.folder / "absent"], 1, "absent"),
+                ([self.folder / "documents"], 1, "MANIFEST"),
+                ([self.archive, self.archive], 2, "two archives"),
+                ([f"a b={self.archive}"], 2, "cannot be an archive's name"),
+                ([self.archive, "--listen", "7420"], 2, "no address"),
+                ([self.archive, "--listen", "203.0.113.1:7420"], 1, "cannot listen"),
+                ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1, "cannot serve metrics"),
+                ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
+                ([self.archive, *here, "--memory", "lots"], 2, "is not a size"),
+                ([self.archive, *here, "--engine", "magic"], 2, "magic"),
+                ([self.archive, "--config", self.folder / "none.toml"], 2, "none.toml"),
+                ([self.archive, "--config", bad], 2, "lisen is no option"),
+                ([self.archive, "--config", worse], 2, "device-depth")]:
+            with self.subTest(arguments=arguments):
+                refused = run("serve", *arguments)
+                self.assertIn(reason, refused.stderr)
+                self.assertEqual(refused.returncode, code, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
