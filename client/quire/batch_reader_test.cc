@@ -235,6 +235,8 @@ TEST_F(BatchReaderTest, FindsDamagedAnswers) {
 TEST_F(BatchReaderTest, StopsAtAnswersNobodyAsked) {
   for (const auto fault :
        {&FakeFaults::unknown_tags, &FakeFaults::repeated_results}) {
+    // A new server, where no call runs that was given up.
+    StartServer();
     FakeFaults faults;
     faults.*fault = 1;
     server_->SetFaults(faults);

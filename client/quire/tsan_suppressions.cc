@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Debian's gRPC, protobuf and abseil are built without ThreadSanitizer: it does
+// not see the locks and atomic counters inside them, and takes what they hand
+// from thread to thread for races. Their accesses are passed over; those of our
+// own code, under our own locks, are all watched. Linked into tests only.
+
+// NOLINTNEXTLINE(bugprone-reserved-identifier): ThreadSanitizer looks for it.
+extern "C" const char* __tsan_default_suppressions();
+
+extern "C" const char* __tsan_default_suppressions() {
+  return "called_from_lib:libgrpc.so\n"
+         "called_from_lib:libgrpc++.so\n"
+         "called_from_lib:libgpr.so\n"
+         "called_from_lib:libupb.so\n"
+         "called_from_lib:libprotobuf.so\n"
+         "called_from_lib:libabsl_status.so\n"
+         "called_from_lib:libabsl_cord.so\n"
+         "called_from_lib:libabsl_cord_internal.so\n"
+         "called_from_lib:libabsl_strings.so\n"
+         "called_from_lib:libabsl_time.so\n"
+         "called_from_lib:libabsl_graphcycles_internal.so\n"
+         // The inlined ends of the same things.
+         "race:google::protobuf::\n"
+         "race:~Status\n"
+         "race:grpc_core::\n";
+}
