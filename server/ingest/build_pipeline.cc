@@ -101,7 +101,7 @@ class ArchiveBuild {
 
   absl::Status Count() {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kCount));
-    const absl::Status status = ForEachDocument(
+    absl::Status status = ForEachDocument(
         [this](SourceReader& reader, const SourceDocument& document) {
           return CountDocument(reader, document);
         });

@@ -3,9 +3,9 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <locale.h>
 
 #include <algorithm>
+#include <clocale>
 #include <cstring>
 #include <utility>
 
