@@ -3,11 +3,11 @@
 // What the store costs above the device: blocks out of its cache, and blocks of
 // 8 KiB out of the page cache beside plain pread of the same bytes. "Decoding"
 // copies, so that nothing else is measured.
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
@@ -37,9 +37,8 @@ class CopyingDecoder : public BlockDecoder {
 
 // 64 MiB that the page cache holds, since they were just written.
 int OpenFile() {
-  const char* folder = std::getenv("TMPDIR");
-  std::string path = std::string(folder != nullptr ? folder : "/tmp") +
-                     "/quire_benchmark_XXXXXX";
+  std::string path =
+      std::filesystem::temp_directory_path() / "quire_benchmark_XXXXXX";
   const int fd = mkstemp(path.data());
   if (fd < 0) {
     std::abort();
@@ -106,12 +105,12 @@ class Countdown {
   uint64_t left_ ABSL_GUARDED_BY(mutex_);
 };
 
-void BM_PlainPread(benchmark::State& state) {
+void PlainPread(benchmark::State& state) {
   const std::vector<uint64_t> order =
       ShuffledBlocks(static_cast<uint64_t>(state.thread_index()));
   std::vector<uint8_t> buffer(kBlockSizeBytes);
   uint64_t next = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const uint64_t offset = order[next++ % kBlocks] * kBlockSizeBytes;
     benchmark::DoNotOptimize(pread(File(), buffer.data(), buffer.size(),
                                    static_cast<off_t>(offset)));
@@ -119,41 +118,44 @@ void BM_PlainPread(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations());
 }
 
-BENCHMARK(BM_PlainPread)->ThreadRange(1, 2)->UseRealTime();
+BENCHMARK(PlainPread)->ThreadRange(1, 2)->UseRealTime();
 
-void BM_CachedLookup(benchmark::State& state) {
-  static BlockStore* store = nullptr;
-  if (state.thread_index() == 0) {
-    store = BlockStore::Create({})->release();
+// All blocks in its cache.
+BlockStore& FilledStore() {
+  static const std::unique_ptr<BlockStore> filled = [] {
+    auto store = BlockStore::Create({}).value();
     Countdown left(kBlocks);
     for (uint64_t i = 0; i < kBlocks; ++i) {
       store->Fetch(FetchOf(i), [&left](const auto&) { left.Done(); });
     }
     left.Wait();
-  }
+    return store;
+  }();
+  return *filled;
+}
+
+void CachedLookup(benchmark::State& state) {
+  BlockStore& store = FilledStore();
   const std::vector<uint64_t> order =
       ShuffledBlocks(static_cast<uint64_t>(state.thread_index()));
   uint64_t next = 0;
   uint64_t found = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     const BlockKey key{.source_id = 1,
                        .block = {.block_index = order[next++ % kBlocks]}};
-    found += store->Lookup(key) != nullptr ? 1 : 0;
+    found += store.Lookup(key) != nullptr ? 1 : 0;
   }
   if (found != static_cast<uint64_t>(state.iterations())) {
     state.SkipWithError("a block was not in the cache");
   }
   state.SetItemsProcessed(state.iterations());
-  if (state.thread_index() == 0) {
-    delete store;
-  }
 }
 
-BENCHMARK(BM_CachedLookup)->ThreadRange(1, 4)->UseRealTime();
+BENCHMARK(CachedLookup)->ThreadRange(1, 4)->UseRealTime();
 
 // Arguments: 0 io_uring if it works, 1 pread; fetches in flight together. They
 // lie 1 MiB apart or more, so that none are joined.
-void BM_ColdFetch(benchmark::State& state) {
+void ColdFetch(benchmark::State& state) {
   BlockStoreOptions options;
   options.cache_size_bytes = 0;
   options.engine = state.range(0) == 0 ? BlockStoreOptions::Engine::kAuto
@@ -162,7 +164,7 @@ void BM_ColdFetch(benchmark::State& state) {
   const auto together = static_cast<uint64_t>(state.range(1));
   state.SetLabel((*store)->engine_name());
   uint64_t next = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Countdown left(together);
     for (uint64_t i = 0; i < together; ++i) {
       const uint64_t block_index = (i * (kBlocks / 64) + next * 37) % kBlocks;
@@ -179,15 +181,15 @@ void BM_ColdFetch(benchmark::State& state) {
       static_cast<double>(stats.device_reads);
 }
 
-BENCHMARK(BM_ColdFetch)->ArgsProduct({{0, 1}, {1, 8, 64}})->UseRealTime();
+BENCHMARK(ColdFetch)->ArgsProduct({{0, 1}, {1, 8, 64}})->UseRealTime();
 
 // 64 neighbours, asked for in one step.
-void BM_ColdFetchOfNeighbours(benchmark::State& state) {
+void ColdFetchOfNeighbours(benchmark::State& state) {
   BlockStoreOptions options;
   options.cache_size_bytes = 0;
   auto store = BlockStore::Create(options);
   uint64_t first = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] auto _ : state) {
     Countdown left(64);
     std::vector<BlockStore::FetchItem> items;
     for (uint64_t i = 0; i < 64; ++i) {
@@ -201,7 +203,7 @@ void BM_ColdFetchOfNeighbours(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * 64);
 }
 
-BENCHMARK(BM_ColdFetchOfNeighbours)->UseRealTime();
+BENCHMARK(ColdFetchOfNeighbours)->UseRealTime();
 
 }  // namespace
 }  // namespace quire

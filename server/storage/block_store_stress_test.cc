@@ -175,7 +175,7 @@ class Client {
 };
 
 BlockStoreOptions TightOptions() {
-  return {.cache_size_bytes = 40 * 8192,
+  return {.cache_size_bytes = uint64_t{40} * 8192,
           .buffers_size_bytes_max = 256 << 10,
           .pending_fetches_max = 100,
           .decode_threads = 2,
@@ -246,13 +246,13 @@ TEST(BlockStoreStressTest, EachBlockIsDecodedOnceHoweverManyAsk) {
   for (uint64_t i = 0; i < kBlocks; ++i) {
     EXPECT_EQ(blocks.DecodeCount(i), 1);
   }
-  for (uint64_t i = 0; i < 2 * kThreads * kBlocks; ++i) {
+  for (uint64_t i = 0; i < kThreads * kBlocks * 2; ++i) {
     QUIRE_ASSERT_OK(log.Get(i).result);
   }
   const BlockStoreStats stats = store->Stats();
   EXPECT_EQ(stats.blocks_decoded, kBlocks);
   EXPECT_EQ(stats.cache_misses, kBlocks + stats.joined_fetches);
-  EXPECT_EQ(stats.cache_hits + stats.cache_misses, 2 * kThreads * kBlocks);
+  EXPECT_EQ(stats.cache_hits + stats.cache_misses, kThreads * kBlocks * 2);
 }
 
 TEST(BlockStoreStressTest, RealEnginesServeManyThreads) {

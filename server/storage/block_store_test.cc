@@ -153,6 +153,7 @@ TEST_F(ManualTest, JoinsFetchesOfOneBlock) {
   TestBlocks blocks(4, kRawSizeBytes);
   Open({});
   std::vector<BlockStore::FetchId> ids;
+  ids.reserve(5);
   for (int i = 0; i < 5; ++i) {
     ids.push_back(Fetch(blocks.Fetch(2)));
   }

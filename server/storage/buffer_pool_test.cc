@@ -74,7 +74,7 @@ TEST(BufferPoolTest, MovesAndOutlives) {
     Buffer first = pool->Allocate(100);
     Fill(first, 7);
     Buffer second = std::move(first);
-    EXPECT_FALSE(first);
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move)
     kept = pool->Allocate(5);
     kept = std::move(second);
     EXPECT_EQ(pool->used_size_bytes(), 4096);

@@ -18,6 +18,7 @@ TEST(DecodePoolTest, RunsEveryTaskOnceAlsoThoseThatTasksAdd) {
     QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(3));
     EXPECT_EQ(pool->thread_count(), 3);
     std::vector<DecodePool::Task> tasks;
+    tasks.reserve(200);
     for (int i = 0; i < 200; ++i) {
       tasks.emplace_back([&runs, p = pool.get()] {
         ++runs;
@@ -37,6 +38,7 @@ TEST(DecodePoolTest, RunsTasksInTheirOrder) {
   {
     QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
     std::vector<DecodePool::Task> tasks;
+    tasks.reserve(100);
     for (int i = 0; i < 100; ++i) {
       tasks.emplace_back([&order, i] { order.push_back(i); });
     }

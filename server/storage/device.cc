@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/device.h"
 
-#include <cstring>
+#include <string.h>  // NOLINT: strerrordesc_np is glibc's
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,11 +36,17 @@ absl::StatusOr<OpenedDevice> OpenDevice(BlockStoreOptions::Engine engine,
   return opened;
 }
 
+// Not strerror, whose buffer threads share.
+absl::string_view ErrorText(int error) {
+  const char* text = strerrordesc_np(error);
+  return text != nullptr ? text : "unknown error";
+}
+
 // No path: these messages reach clients. Whoever asked knows the file.
 absl::Status DeviceErrorStatus(const DeviceRead& read, int error) {
   return absl::UnavailableError(absl::StrCat(
       "device error: reading ", read.buffer.size(), " bytes at offset ",
-      read.offset.value, ": ", std::strerror(error)));
+      read.offset.value, ": ", ErrorText(error)));
 }
 
 absl::Status EndOfFileStatus(const DeviceRead& read, size_t size_bytes) {

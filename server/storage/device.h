@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
 #include "server/archive/positions.h"
@@ -85,8 +86,9 @@ absl::StatusOr<OpenedDevice> OpenDevice(BlockStoreOptions::Engine engine,
 
 inline constexpr uint32_t kDeviceDepthMax = 4096;
 
-// For engines: the status of a read that failed with `error` (an errno), and of
-// one that met the end of the file.
+// For engines: what an errno means, in words; the status of a read that failed
+// with `error` (an errno), and of one that met the end of the file.
+absl::string_view ErrorText(int error);
 absl::Status DeviceErrorStatus(const DeviceRead& read, int error);
 absl::Status EndOfFileStatus(const DeviceRead& read, size_t size_bytes);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,7 +103,7 @@ BlockStore::BlockPtr DeviceBlockStore::Lookup(const BlockKey& key) {
 BlockStore::FetchId DeviceBlockStore::Fetch(BlockFetch fetch, Done done) {
   absl::StatusOr<BlockPtr> result =
       cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
-  FetchId id = 0;
+  std::optional<FetchId> id;
   if (*result == nullptr) {
     Readings readings;
     {
@@ -112,10 +113,11 @@ BlockStore::FetchId DeviceBlockStore::Fetch(BlockFetch fetch, Done done) {
     }
     Start(readings);
   }
-  if (id == 0) {
-    done(std::move(result));
+  if (id.has_value()) {
+    return *id;
   }
-  return id;
+  done(std::move(result));
+  return 0;
 }
 
 std::vector<BlockStore::FetchId> DeviceBlockStore::FetchAll(
@@ -143,9 +145,10 @@ void DeviceBlockStore::FetchSome(std::span<FetchItem> items,
   {
     MutexLock lock(&mutex_);
     for (size_t i = 0; i < items.size(); ++i) {
-      ids.push_back(*results[i] != nullptr
-                        ? 0
-                        : Begin(items[i].fetch, items[i].done, results[i]));
+      ids.push_back(
+          *results[i] != nullptr
+              ? 0
+              : Begin(items[i].fetch, items[i].done, results[i]).value_or(0));
     }
     readings = Plan();
   }
@@ -157,8 +160,8 @@ void DeviceBlockStore::FetchSome(std::span<FetchItem> items,
   }
 }
 
-BlockStore::FetchId DeviceBlockStore::Begin(BlockFetch& fetch, Done& done,
-                                            absl::StatusOr<BlockPtr>& result) {
+std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
+    BlockFetch& fetch, Done& done, absl::StatusOr<BlockPtr>& result) {
   const auto it = flights_.find(fetch.key);
   if (it == flights_.end()) {
     // A flight may have ended since the caller looked; it fills the cache
@@ -167,19 +170,19 @@ BlockStore::FetchId DeviceBlockStore::Begin(BlockFetch& fetch, Done& done,
         cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
     if (cached != nullptr) {
       result = std::move(cached);
-      return 0;
+      return std::nullopt;
     }
   }
   ++stats_.cache_misses;
   if (stopping_) {
     result = absl::CancelledError("the block store is shutting down");
-    return 0;
+    return std::nullopt;
   }
   if (fetches_.size() >= options_.pending_fetches_max) {
     result = absl::ResourceExhaustedError(
         absl::StrCat("the block store is busy: ", fetches_.size(),
                      " fetches wait; try again later"));
-    return 0;
+    return std::nullopt;
   }
   const FetchId id = next_id_;
   if (it != flights_.end()) {
@@ -198,7 +201,7 @@ BlockStore::FetchId DeviceBlockStore::Begin(BlockFetch& fetch, Done& done,
     }
     if (!status.ok()) {
       result = std::move(status);
-      return 0;
+      return std::nullopt;
     }
     auto flight = std::make_unique<Flight>();
     flight->fetch = std::move(fetch);

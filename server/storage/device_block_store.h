@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -106,9 +107,10 @@ class DeviceBlockStore final : public BlockStore {
   void FetchSome(std::span<FetchItem> items, std::vector<FetchId>& ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins or joins a flight. Returns 0 and sets `result` if the fetch has
-  // ended at once.
-  FetchId Begin(BlockFetch& fetch, Done& done, absl::StatusOr<BlockPtr>& result)
+  // Begins or joins a flight, which takes `done`. Nothing, with `done` left and
+  // `result` set, if the fetch has ended at once.
+  std::optional<FetchId> Begin(BlockFetch& fetch, Done& done,
+                               absl::StatusOr<BlockPtr>& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Join(Flight& flight, FetchId id, FetchClass fetch_class, Done& done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -30,7 +30,6 @@ namespace quire {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using Engine = BlockStoreOptions::Engine;
 

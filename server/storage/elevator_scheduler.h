@@ -28,7 +28,7 @@ namespace quire {
 // bound the wait by itself. A request that found n others of its class waiting
 // is overdue after 2n + 64 reads of its class, and every fourth read of a class
 // goes to the most overdue request, without moving the sweep: so it leaves
-// within 6n + 68 reads of its class (kWaitBound below has the argument). The
+// within 6n + 68 reads of its class (the argument is below). The
 // bound grows with the backlog, as it must: a fixed one turns the elevator into
 // a queue as soon as it is under load.
 //

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -56,7 +55,7 @@ absl::Status Unusable(absl::string_view step, int error) {
       break;
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "io_uring does not work here: ", step, ": ", std::strerror(error), ": ",
+      "io_uring does not work here: ", step, ": ", ErrorText(error), ": ",
       reason, "; allow it or use the engine pread"));
 }
 

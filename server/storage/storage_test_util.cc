@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/storage_test_util.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,9 +30,8 @@ void RequireOrAbort(bool condition, const char* what) {
 }  // namespace
 
 TempFile::TempFile(ByteView content) {
-  const char* folder = std::getenv("TMPDIR");
-  std::string path = std::string(folder != nullptr ? folder : "/tmp") +
-                     "/quire_storage_XXXXXX";
+  std::string path =
+      std::filesystem::temp_directory_path() / "quire_storage_XXXXXX";
   fd_ = mkstemp(path.data());
   RequireOrAbort(fd_ >= 0, path.c_str());
   unlink(path.c_str());
