@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -16,11 +17,9 @@
 #include "grpcpp/support/channel_arguments.h"
 
 #include "codecs/base/byte_size.h"
+#include "deploy/manual/manual.h"
 #include "loadtest/load_run.h"
 #include "loadtest/source_text.h"
-
-#include "CLI/CLI.hpp"
-#include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {

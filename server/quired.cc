@@ -4,14 +4,14 @@
 // server/verbs.
 #include <iostream>
 
+#include "CLI/CLI.hpp"
+
+#include "deploy/manual/manual.h"
 #include "server/verbs/build_verb.h"
 #include "server/verbs/inspect_verb.h"
 #include "server/verbs/serve_verb.h"
 #include "server/verbs/verb_support.h"
 #include "server/verbs/verify_verb.h"
-
-#include "CLI/CLI.hpp"
-#include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {

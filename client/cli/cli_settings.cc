@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-
 #include "deploy/manual/manual.h"
 
 namespace quire {

@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 #include "client/quire/client.h"
-
-#include "CLI/CLI.hpp"
 
 namespace quire {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -16,8 +17,6 @@
 #include "client/cli/output_file.h"
 #include "client/cli/verbs.h"
 #include "client/quire/client.h"
-
-#include "CLI/CLI.hpp"
 #include "deploy/manual/manual.h"
 
 namespace quire {

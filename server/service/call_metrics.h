@@ -12,17 +12,16 @@
 
 #include "absl/time/time.h"
 #include "grpcpp/support/status.h"
-
-#include "server/service/admission.h"
-#include "server/service/catalog.h"
-#include "server/storage/block_store.h"
-
 #include "prometheus/collectable.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
+
+#include "server/service/admission.h"
+#include "server/service/catalog.h"
+#include "server/storage/block_store.h"
 
 namespace quire {
 

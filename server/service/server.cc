@@ -13,6 +13,8 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "prometheus/exposer.h"
+#include "prometheus/registry.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
@@ -20,9 +22,6 @@
 #include "server/service/archive_service.h"
 #include "server/service/call_context.h"
 #include "server/service/listen_address.h"
-
-#include "prometheus/exposer.h"
-#include "prometheus/registry.h"
 
 namespace quire {
 namespace {

@@ -4,9 +4,8 @@
 
 #include <string>
 
-#include "absl/status/status.h"
-
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
 
 namespace quire {
 

@@ -8,10 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-
-#include "CLI/CLI.hpp"
 
 namespace quire {
 
