@@ -39,7 +39,6 @@ TEST(AdmissionTest, TicketsGrowMoveAndGiveBackOnce) {
     EXPECT_FALSE(ticket.Grow(40).ok());
     EXPECT_EQ(ticket.size_bytes(), 80u);
     Admission::Ticket moved = std::move(ticket);
-    ticket.Release();
     EXPECT_EQ(admission.in_flight_bytes(), 80u);
     QUIRE_ASSERT_OK_AND_ASSIGN(moved, admission.Admit("a", 20));
     EXPECT_EQ(admission.in_flight_bytes(), 20u);
@@ -61,6 +60,7 @@ TEST(AdmissionTest, AdmitsEmptyAnswersAlways) {
 TEST(AdmissionTest, HoldsUnderManyThreads) {
   Admission admission(1000, 400);
   std::vector<std::thread> threads;
+  threads.reserve(8);
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&admission, t] {
       const std::string client = t % 2 == 0 ? "even" : "odd";

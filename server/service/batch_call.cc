@@ -69,9 +69,8 @@ class BatchCall
       all_received_ |= !ok;
       End(std::move(status));
       unanswered_count_ += waiting.size() + refused.size();
-      for (WaitingItem& item : waiting) {
-        const uint64_t offset = item.target.range.offset.value;
-        waiting_.emplace(offset, std::move(item));
+      for (const WaitingItem& item : waiting) {
+        waiting_.emplace(item.target.range.offset.value, item);
       }
       ready_.splice(ready_.end(), refused);
     });

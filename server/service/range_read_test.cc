@@ -102,6 +102,7 @@ TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
 TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
   std::atomic<int> wrong_count{0};
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     threads.emplace_back([&, seed] {
       std::mt19937_64 random(seed);

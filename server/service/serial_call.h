@@ -11,9 +11,10 @@ namespace quire {
 // The core of a streaming call: events from several threads (gRPC's, the
 // store's) change its state, and one thread at a time acts upon it for all.
 class SerialCall {
- protected:
+ public:
   virtual ~SerialCall() = default;
 
+ protected:
   // Does all that can be done now, without blocking; true if the call is over:
   // no read, write or fetch is under way and none will be begun.
   virtual bool Act() ABSL_LOCKS_EXCLUDED(mutex_) = 0;

@@ -51,6 +51,7 @@ TEST(SerialCallTest, OneThreadActsForAllAndEndsOnce) {
     std::atomic<int> finished{0};
     auto* call = new CountingCall(finished);
     std::vector<std::thread> threads;
+    threads.reserve(kThreadCount);
     for (int t = 0; t < kThreadCount; ++t) {
       threads.emplace_back([call] {
         for (int i = 0; i < kEventsPerThread; ++i) {

@@ -138,6 +138,7 @@ TEST_F(ServerStressTest, EveryCallEndsRightly) {
     }
   });
   std::vector<std::thread> clients;
+  clients.reserve(6);
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     clients.emplace_back([&, seed] {
       std::mt19937_64 random(seed);
@@ -159,6 +160,7 @@ TEST_F(ServerStressTest, EveryCallEndsRightly) {
 TEST_F(ServerStressTest, StopsInTheMiddleOfCalls) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> clients;
+  clients.reserve(4);
   for (uint64_t seed = 11; seed <= 14; ++seed) {
     clients.emplace_back([&, seed] {
       std::mt19937_64 random(seed);
