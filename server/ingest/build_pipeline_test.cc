@@ -72,7 +72,7 @@ class MemorySource final : public Source {
   mutable int pass_count_ = 0;
 };
 
-std::unique_ptr<Source> FixedSource(IdsAndContents documents) {
+std::unique_ptr<Source> FixedSource(const IdsAndContents& documents) {
   return std::make_unique<MemorySource>([documents](int) { return documents; });
 }
 
@@ -236,7 +236,7 @@ TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
         FixedSource({{std::string(1, letter), std::string(100000, letter)}}));
   }
   BuildOptions options = Options("rlz-zz");
-  options.dictionary_size_bytes = 40 * 1024;
+  options.dictionary_size_bytes = 40 << 10;
   const std::string path = folder / "x.quire";
   QUIRE_ASSERT_OK(BuildArchive(path, sources, options));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));

@@ -13,8 +13,6 @@
 namespace quire {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -173,7 +171,7 @@ TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
     entries.push_back({absl::StrCat("file", i), MakeTestText(700 + i, i)});
   }
   const std::string tar = MakeTestArchive("ustar", "none", entries);
-  const size_t end = 3 * (512 + 1024);
+  const size_t end = size_t{3} * (512 + 1024);
   for (size_t size = 512; size < end; size += 128) {
     const std::string path = folder.Write("tar", tar.substr(0, size));
     EXPECT_THAT(ReadInput(path),

@@ -16,9 +16,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   // The first byte says in what pieces the stream comes.
   const quire::ByteView text(data + 1, size - 1);
-  quire::WarcReader reader(
-      std::make_unique<quire::MemoryStream>(text, size_t{1} + data[0] * 16u),
-      "fuzz");
+  quire::WarcReader reader(std::make_unique<quire::MemoryStream>(
+                               text, size_t{1} + size_t{data[0]} * 16),
+                           "fuzz");
   std::vector<uint8_t> piece(1 + data[0]);
   size_t position = 0;
   while (true) {
