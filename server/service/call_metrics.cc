@@ -28,10 +28,10 @@ std::string CodeName(int code) {
 
 ClientMetric Sample(
     MetricType type, double value,
-    std::vector<std::pair<std::string, std::string>> labels = {}) {
+    const std::vector<std::pair<std::string, std::string>>& labels = {}) {
   ClientMetric metric;
-  for (auto& [name, text] : labels) {
-    metric.label.push_back({std::move(name), std::move(text)});
+  for (const auto& [name, text] : labels) {
+    metric.label.push_back({name, text});
   }
   if (type == MetricType::Counter) {
     metric.counter.value = value;
