@@ -67,9 +67,11 @@ class ArchiveDamageTest : public ::testing::Test {
          {.id = "a", .capture_time_ms = 5000}},
         {{.id = "b/1", .text = text(100)}, {.id = "c", .text = text(9000)}}};
     ArchiveWriterOptions options;
-    options.codec = ParseCodecSpec("zlib").value();
+    options.codec = ParseCodecSpec("rlz-zz").value();
     options.block_size_bytes = 4096;
-    QUIRE_ASSERT_OK(WriteTestArchive(path_, options, segments_));
+    const auto context =
+        std::make_shared<CodecContext>(CodecContext{text(500)});
+    QUIRE_ASSERT_OK(WriteTestArchive(path_, options, segments_, context));
     QUIRE_ASSERT_OK_AND_ASSIGN(contents_, Contents(path_));
   }
 

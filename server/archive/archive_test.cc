@@ -139,12 +139,22 @@ class Model {
 };
 
 void ExpectRoundTrip(const std::string& codec,
-                     const std::vector<TestSegment>& segments) {
+                     const std::vector<TestSegment>& segments,
+                     const std::string& dictionary = "") {
   const TemporaryFolder folder;
   const std::string path = folder.File("a.quire");
-  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info,
-                             WriteTestArchive(path, Options(codec), segments));
+  const auto context = std::make_shared<CodecContext>(CodecContext{dictionary});
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const ArchiveInfo info,
+      WriteTestArchive(path, Options(codec), segments, context));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  if (FindCodec(archive->info().codec.id)->needs_dictionary) {
+    EXPECT_EQ(AsText(archive->dictionary()), dictionary);
+    EXPECT_EQ(archive->info().dictionary_size_bytes, dictionary.size());
+  } else {
+    EXPECT_TRUE(archive->dictionary().empty());
+    EXPECT_EQ(archive->info().dictionary_hash, "");
+  }
   EXPECT_EQ(archive->info().uuid, info.uuid);
   EXPECT_EQ(archive->info().stored_size_bytes, info.stored_size_bytes);
   Model(segments).ExpectEqual(*archive);
@@ -153,6 +163,19 @@ void ExpectRoundTrip(const std::string& codec,
 TEST(ArchiveTest, MayBeEmpty) {
   ExpectRoundTrip("copy", {});
   ExpectRoundTrip("zstd", {{}, {}});
+}
+
+TEST(ArchiveTest, WorksWithEachCodec) {
+  std::mt19937_64 random(3);
+  const std::vector<TestSegment> segments = {
+      RandomTestSegment(30, 3000, random), RandomTestSegment(30, 3000, random)};
+  for (const CodecInfo& codec : AllCodecs()) {
+    SCOPED_TRACE(codec.name);
+    ExpectRoundTrip(std::string(codec.name), segments,
+                    "what the dictionary has http://example.org/ aaabbb");
+    ExpectRoundTrip(std::string(codec.name), segments, "");
+    ExpectRoundTrip(std::string(codec.name), {}, "");
+  }
 }
 
 TEST(ArchiveTest, HoldsOneEmptyDocumentWithAnEmptyId) {

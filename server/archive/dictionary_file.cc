@@ -89,7 +89,7 @@ absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Write() const {
   header.hash = Checksum64(AsBytes(text));
   const std::string name = DictionaryFileName(header.hash);
   const std::string file = absl::StrCat(folder_, "/", name);
-  auto stored = CompressStrongly(AsBytes(text), &cancel_);
+  auto stored = CompressStrongly(AsBytes(text), kDictionaryEffort, &cancel_);
   QUIRE_RETURN_IF_ERROR(InFile(file, stored.status()));
   header.method = stored->method;
   header.stored_size_bytes = stored->bytes.size();

@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   // And back, now and then.
   if (data[2] >= 240) {
-    const auto compressed = CompressStrongly(stored);
+    const auto compressed = CompressStrongly(stored, kSectionEffort);
     if (!compressed.ok()) {
       std::abort();
     }

@@ -18,8 +18,7 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kZstdWorthTryingSizeBytes = uint64_t{1} << 20;
-constexpr uint64_t kXzTooSlowSizeBytes = uint64_t{64} << 20;
-constexpr int kZstdLevel = 19;
+constexpr int kZstdLevelIfSmall = 19;
 // FORMAT.md bounds both: no reader needs more than 128 MiB of history.
 constexpr int kZstdWindowLogMax = 27;
 constexpr uint32_t kXzHistorySizeBytesMax = uint32_t{64} << 20;
@@ -51,10 +50,10 @@ absl::Status OutOfMemory() {
 
 // Nothing if the result would not be smaller than `raw`.
 absl::StatusOr<std::optional<std::string>> CompressXz(
-    ByteView raw, const std::atomic<bool>* cancel) {
+    ByteView raw, bool extreme, const std::atomic<bool>* cancel) {
   lzma_options_lzma options;
-  if (lzma_lzma_preset(&options, 9 | LZMA_PRESET_EXTREME)) {
-    return absl::InternalError("liblzma has no preset 9e");
+  if (lzma_lzma_preset(&options, 9 | (extreme ? LZMA_PRESET_EXTREME : 0))) {
+    return absl::InternalError("liblzma has no preset 9");
   }
   // History beyond the data would only cost memory, here and in the reader.
   options.dict_size = static_cast<uint32_t>(std::clamp<uint64_t>(
@@ -93,13 +92,13 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
 }
 
 absl::StatusOr<std::optional<std::string>> CompressZstd(
-    ByteView raw, const std::atomic<bool>* cancel) {
+    ByteView raw, int level, const std::atomic<bool>* cancel) {
   const std::unique_ptr<ZSTD_CCtx, FreeZstd> context(ZSTD_createCCtx());
   if (context == nullptr) {
     return OutOfMemory();
   }
-  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, kZstdLevel);
-  if (raw.size() > kXzTooSlowSizeBytes) {
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  if (raw.size() > kZstdWorthTryingSizeBytes) {
     ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, kZstdWindowLogMax);
   }
   ZSTD_CCtx_setPledgedSrcSize(context.get(), raw.size());
@@ -223,20 +222,24 @@ absl::StatusOr<std::string> DecompressZstd(ByteView stored,
 }  // namespace
 
 absl::StatusOr<CompressedBytes> CompressStrongly(
-    ByteView raw, const std::atomic<bool>* cancel) {
+    ByteView raw, const CompressionEffort& effort,
+    const std::atomic<bool>* cancel) {
   CompressedBytes best = {CompressionMethod::kNone,
                           std::string(AsText(raw).data(), raw.size())};
-  if (raw.size() <= kXzTooSlowSizeBytes) {
+  const bool is_small = raw.size() <= kZstdWorthTryingSizeBytes;
+  const bool is_large = raw.size() > effort.xz_size_bytes_max;
+  if (!is_large) {
     QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> xz,
-                           CompressXz(raw, cancel));
+                           CompressXz(raw, effort.xz_extreme, cancel));
     if (xz.has_value() && xz->size() < best.bytes.size()) {
       best = {CompressionMethod::kXz, *std::move(xz)};
     }
   }
-  if (raw.size() <= kZstdWorthTryingSizeBytes ||
-      raw.size() > kXzTooSlowSizeBytes) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> zstd,
-                           CompressZstd(raw, cancel));
+  if (is_small || is_large) {
+    QUIRE_ASSIGN_OR_RETURN(
+        std::optional<std::string> zstd,
+        CompressZstd(raw, is_large ? effort.zstd_level : kZstdLevelIfSmall,
+                     cancel));
     if (zstd.has_value() && zstd->size() < best.bytes.size()) {
       best = {CompressionMethod::kZstd, *std::move(zstd)};
     }

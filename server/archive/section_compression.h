@@ -22,13 +22,36 @@ struct CompressedBytes {
   std::string bytes;
 };
 
-// The smallest of what the methods make of `raw`: xz at its strongest, and zstd
-// where it is quick to try (up to a MiB) or xz would take too long (from 64 MiB
-// on). Deterministic. About 2 MB/s; up to 700 MB of working memory.
-// `cancel` is looked at now and then, if given; Cancelled once it is true.
-// Errors: Cancelled; ResourceExhausted  not enough memory.
+// How long compression may take.
+struct CompressionEffort {
+  // Up to this size xz is worth its time,
+  uint64_t xz_size_bytes_max;
+  // which is 1 to 5 MB/s, or a third of that if `xz_extreme`.
+  bool xz_extreme;
+  // Above, zstd with a long window and this level.
+  int zstd_level;
+};
+
+// Compressed beside the encoding of blocks, and part of each byte served.
+inline constexpr CompressionEffort kDictionaryEffort = {
+    .xz_size_bytes_max = uint64_t{64} << 20,
+    .xz_extreme = true,
+    .zstd_level = 19};
+// Compressed while nothing else happens: at most some 15 seconds with xz;
+// beyond, 10 MB/s and more for a tenth more size.
+inline constexpr CompressionEffort kSectionEffort = {
+    .xz_size_bytes_max = uint64_t{16} << 20,
+    .xz_extreme = false,
+    .zstd_level = 12};
+
+// The smallest of `raw` itself and what the methods make of it within the
+// effort; up to a MiB, zstd at level 19 is tried too. Deterministic. Takes up
+// to 700 MB of working memory. `cancel` is looked at now and then, if given;
+// Cancelled once it is true. Errors: Cancelled; ResourceExhausted  not enough
+// memory.
 absl::StatusOr<CompressedBytes> CompressStrongly(
-    ByteView raw, const std::atomic<bool>* cancel = nullptr);
+    ByteView raw, const CompressionEffort& effort,
+    const std::atomic<bool>* cancel = nullptr);
 
 // Undoes it for `stored`, which is untrusted. Memory grows with what really
 // comes out, to `size_bytes` at most, beside 130 MiB for the decoder.

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/id_table.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/base/varint.h"
+#include "server/archive/id_section.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+IdTable Table(const std::vector<std::string>& sorted,
+              std::vector<bool>* repeats = nullptr) {
+  IdSectionBuilder builder;
+  for (const std::string& id : sorted) {
+    builder.Add(id);
+  }
+  const uint64_t id_size_bytes = builder.id_size_bytes();
+  const std::string section = std::move(builder).Build();
+  auto table =
+      IdTable::Parse(AsBytes(section), sorted.size(), id_size_bytes, repeats);
+  EXPECT_THAT(table, IsOk());
+  return *std::move(table);
+}
+
+void ExpectLikeSortedVector(const std::vector<std::string>& sorted,
+                            const std::vector<std::string>& keys) {
+  std::vector<bool> repeats;
+  const IdTable table = Table(sorted, &repeats);
+  ASSERT_EQ(table.size(), sorted.size());
+  ASSERT_EQ(repeats.size(), sorted.size());
+  IdTable::Cursor cursor(table, 0);
+  for (size_t rank = 0; rank < sorted.size(); ++rank, cursor.Next()) {
+    ASSERT_EQ(table.Get(rank), sorted[rank]);
+    ASSERT_EQ(cursor.id(), sorted[rank]);
+    ASSERT_EQ(cursor.rank(), rank);
+    EXPECT_EQ(repeats[rank], rank > 0 && sorted[rank] == sorted[rank - 1]);
+  }
+  EXPECT_TRUE(cursor.at_end());
+  for (const std::string& key : keys) {
+    const auto lower = std::lower_bound(sorted.begin(), sorted.end(), key);
+    const auto upper = std::upper_bound(sorted.begin(), sorted.end(), key);
+    EXPECT_EQ(table.LowerBound(key),
+              static_cast<uint64_t>(lower - sorted.begin()));
+    EXPECT_EQ(table.UpperBound(key),
+              static_cast<uint64_t>(upper - sorted.begin()));
+  }
+}
+
+TEST(IdTableTest, MayBeEmpty) {
+  const IdTable table = Table({});
+  EXPECT_EQ(table.LowerBound("a"), 0u);
+  EXPECT_EQ(table.UpperBound(""), 0u);
+  EXPECT_TRUE(IdTable::Cursor(table, 0).at_end());
+}
+
+TEST(IdTableTest, FindsOneIdManyTimes) {
+  for (const size_t count :
+       {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{100}}) {
+    ExpectLikeSortedVector(std::vector<std::string>(count, "same"),
+                           {"", "same", "samd", "samf", "same "});
+    ExpectLikeSortedVector(std::vector<std::string>(count), {"", "a"});
+  }
+}
+
+TEST(IdTableTest, AgreesWithASortedVector) {
+  std::random_device seeds;
+  for (int round = 0; round < 50; ++round) {
+    const uint64_t seed = seeds();
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    const auto random_id = [&random] {
+      std::string id;
+      for (size_t n = random() % 8; n > 0; --n) {
+        id.push_back(
+            static_cast<char>(random() % 3 == 0 ? 0xFF : random() % 3));
+      }
+      return id;
+    };
+    std::vector<std::string> sorted;
+    for (size_t n = random() % 300; n > 0; --n) {
+      sorted.push_back(random_id());
+    }
+    std::sort(sorted.begin(), sorted.end());
+    std::vector<std::string> keys = sorted;
+    for (int i = 0; i < 200; ++i) {
+      keys.push_back(random_id());
+    }
+    ExpectLikeSortedVector(sorted, keys);
+  }
+}
+
+TEST(IdTableTest, TakesLittleMoreThanItsSection) {
+  std::vector<std::string> ids;
+  for (int i = 100000; i < 110000; ++i) {
+    ids.push_back(absl::StrCat("http://example.org/some/folder/", i));
+  }
+  IdSectionBuilder builder;
+  for (const std::string& id : ids) {
+    builder.Add(id);
+  }
+  const uint64_t id_size_bytes = builder.id_size_bytes();
+  const std::string section = std::move(builder).Build();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const IdTable table,
+      IdTable::Parse(AsBytes(section), ids.size(), id_size_bytes, nullptr));
+  // An eighth of the ids' own size, as each differs from the last in a byte.
+  EXPECT_LT(table.MemoryBytes(), id_size_bytes / 4);
+  const uint64_t estimate =
+      IdTable::EstimateBytes(ids.size(), section.size(), id_size_bytes);
+  EXPECT_GE(estimate, table.MemoryBytes());
+  EXPECT_LE(estimate, table.MemoryBytes() * 5 / 4 + 8192);
+}
+
+TEST(IdTableTest, RefusesMalformedSections) {
+  const auto parse = [](const std::vector<uint64_t>& sizes,
+                        const std::string& suffixes, uint64_t count,
+                        uint64_t id_size_bytes) {
+    std::string section;
+    for (const uint64_t size : sizes) {
+      AppendVarint(size, section);
+    }
+    section += suffixes;
+    return IdTable::Parse(AsBytes(section), count, id_size_bytes, nullptr);
+  };
+  QUIRE_EXPECT_OK(parse({0, 1, 1, 1}, "ab", 2, 3));
+  const auto refuses = [](absl::string_view message) {
+    return FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message));
+  };
+  EXPECT_THAT(parse({0, 1, 1}, "", 2, 3), refuses("malformed"));
+  EXPECT_THAT(parse({0, 1, 1, 1}, "a", 2, 3), refuses("1 stored, expected 2"));
+  EXPECT_THAT(parse({0, 1, 1, 1}, "abc", 2, 3), refuses("3 stored"));
+  EXPECT_THAT(parse({0, 1, 1, 1}, "ab", 2, 4), refuses("ids have 3 bytes"));
+  EXPECT_THAT(parse({1, 1, 1, 1}, "ab", 2, 3), refuses("rank 0 shares more"));
+  EXPECT_THAT(parse({0, 2, 1, 1}, "ab", 2, 3), refuses("rank 1 shares more"));
+  EXPECT_THAT(parse({0, 0, 1, 1}, "ba", 2, 2), refuses("is not above"));
+  EXPECT_THAT(parse({0, 0, 1, 0}, "b", 2, 1), refuses("is not above"));
+  EXPECT_THAT(parse({0, 65536}, std::string(65536, 'x'), 1, 65536),
+              refuses("longer than 65535"));
+  EXPECT_THAT(parse({0, ~uint64_t{0}}, "x", 1, 1), refuses("longer than"));
+  EXPECT_THAT(parse({}, "x", 0, 0), refuses("without documents"));
+  EXPECT_THAT(parse({}, "", 0, 1), refuses("without documents"));
+}
+
+}  // namespace
+}  // namespace quire
