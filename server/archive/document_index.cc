@@ -71,7 +71,7 @@ const std::string& StringColumn::operator[](uint64_t index) const {
 uint64_t StringColumn::MemoryBytes() const {
   uint64_t size_bytes = values_.MemoryBytes();
   for (const std::string& text : strings_) {
-    size_bytes += sizeof(text) + text.capacity();
+    size_bytes += sizeof(std::string) + text.capacity();
   }
   return size_bytes;
 }

@@ -106,9 +106,9 @@ class CrawlArchive {
   std::shared_ptr<const Archive> archive_;
 };
 
-void BM_Open(benchmark::State& state) {
+void Open(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     benchmark::DoNotOptimize(Archive::Open(crawl.path()).value());
   }
   const ArchiveMemory& memory = crawl.archive().memory();
@@ -130,35 +130,35 @@ void BM_Open(benchmark::State& state) {
       static_cast<double>(memory.total_bytes());
 }
 
-BENCHMARK(BM_Open)->Unit(benchmark::kMillisecond);
+BENCHMARK(Open)->Unit(benchmark::kMillisecond);
 
-void BM_FindById(benchmark::State& state) {
+void FindById(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
   std::mt19937_64 random(2);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const std::string id =
         Url((random() % crawl.count() * 0x9E3779B97F4A7C15) >> 24);
     benchmark::DoNotOptimize(crawl.archive().FindDocuments(id).value());
   }
 }
 
-BENCHMARK(BM_FindById);
+BENCHMARK(FindById);
 
-void BM_GetByOrdinal(benchmark::State& state) {
+void GetByOrdinal(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
   std::mt19937_64 random(3);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     benchmark::DoNotOptimize(
         crawl.archive().GetDocument({random() % crawl.count()}).value());
   }
 }
 
-BENCHMARK(BM_GetByOrdinal);
+BENCHMARK(GetByOrdinal);
 
-void BM_FindByOffset(benchmark::State& state) {
+void FindByOffset(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
   std::mt19937_64 random(4);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     benchmark::DoNotOptimize(
         crawl.archive()
             .DocumentAt({random() % crawl.archive().info().size_bytes})
@@ -166,12 +166,12 @@ void BM_FindByOffset(benchmark::State& state) {
   }
 }
 
-BENCHMARK(BM_FindByOffset);
+BENCHMARK(FindByOffset);
 
-void BM_ListAThousand(benchmark::State& state) {
+void ListAThousand(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
   std::mt19937_64 random(5);
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const Archive::IdCursor after = {Url(random() >> 24), 0};
     int left = 1000;
     crawl.archive().VisitDocuments("https://", after, [&](const Document& d) {
@@ -181,7 +181,7 @@ void BM_ListAThousand(benchmark::State& state) {
   }
 }
 
-BENCHMARK(BM_ListAThousand)->Unit(benchmark::kMicrosecond);
+BENCHMARK(ListAThousand)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace quire
