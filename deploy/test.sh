@@ -4,7 +4,7 @@
 # Builds everything and runs all tests; what continuous integration calls.
 # Under 25 minutes on two cores with nothing cached.
 #
-# usage: deploy/test.sh [STAGE...]      all stages without any, in this order:
+# usage: deploy/test.sh [STAGE...]      without any: all but tidy, in this order:
 #   bootstrap  install what Debian must provide
 #   tree       formatting, shell syntax, layers, licences, names
 #   release    build with g++, all warnings fatal, optimised
@@ -13,7 +13,7 @@
 #              and thread-safety analysis; all tests but those that measure
 #   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 5)
 #   tsan       the suites with threads (label `tsan`) under ThreadSanitizer
-#   tidy       clang-tidy on the codecs, the archive format and storage; on all
+#   tidy       (only when named: slow) clang-tidy on the codecs, the archive format and storage; on all
 #              sources with TIDY_FILES=. (half an hour), or on those that match
 #
 # JOBS sets how many things run at once (default: one for each core).
@@ -22,7 +22,7 @@ cd "$(dirname "$0")/.."
 
 jobs=${JOBS:-$(nproc)}
 fuzz_seconds=${FUZZ_SECONDS:-5}
-all_stages=(bootstrap tree release ctest asan fuzz tsan tidy)
+all_stages=(bootstrap tree release ctest asan fuzz tsan)
 
 # Nothing here reads standard input, and a test that does gets its end at once.
 exec </dev/null
