@@ -30,6 +30,9 @@ class ImmediateCall : public grpc::ServerUnaryReactor {
                 grpc::CallbackServerContext& context)
       : booking_(core, method, context) {}
 
+  // Counted until gRPC has let go of the answer.
+  void Hold(Admission::Ticket ticket) { ticket_ = std::move(ticket); }
+
   void End(const absl::Status& status) {
     const grpc::Status outgoing = ToGrpcStatus(status);
     booking_.Ended(outgoing.error_code());
@@ -41,6 +44,7 @@ class ImmediateCall : public grpc::ServerUnaryReactor {
 
  private:
   CallBooking booking_;
+  Admission::Ticket ticket_;
 };
 
 class ArchiveService : public AllMethods {
@@ -109,7 +113,19 @@ class ArchiveService : public AllMethods {
                                    grpc::CallbackServerContext* context,
                                    const Request* request, Response* response) {
     auto* call = new ImmediateCall(core_, method, *context);
-    call->End(handler(core_, *request, *response));
+    absl::Status status = handler(core_, *request, *response);
+    if (status.ok()) {
+      // The message and its serialised form.
+      absl::StatusOr<Admission::Ticket> ticket =
+          core_.admission.Admit(context->peer(), 2 * response->ByteSizeLong());
+      if (ticket.ok()) {
+        call->Hold(*std::move(ticket));
+      } else {
+        response->Clear();
+        status = ticket.status();
+      }
+    }
+    call->End(status);
     return call;
   }
 

@@ -26,8 +26,8 @@ namespace {
 // answers: enough that the cost of a message no longer shows.
 constexpr uint64_t kMessageTextSizeBytes = 512 << 10;
 constexpr size_t kMessageResultsMax = 1024;
-// What a waiting item is charged for: its place in the queue.
-constexpr uint64_t kWaitingItemBytes = 128;
+// What a waiting item is charged for: its place in the queue, or its error.
+constexpr uint64_t kWaitingItemBytes = 512;
 
 struct WaitingItem {
   uint64_t tag = 0;
@@ -281,7 +281,8 @@ class BatchCall
       MutexLock lock(&mutex_);
       const uint64_t message_items_max = core_.limits.batch_message_items_max();
       if (reading_ || all_received_ || !ended_with_.ok() ||
-          unanswered_count_ >= core_.limits.batch_pending_items_max()) {
+          unanswered_count_ + message_items_max >
+              core_.limits.batch_pending_items_max()) {
         return;
       }
       if (unanswered_count_ + message_items_max > waiting_charged_count_) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/read_planner.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,7 @@ namespace quire {
 namespace {
 
 // How much of an id an error message repeats.
-constexpr size_t kQuotedSizeMax = 200;
+constexpr size_t kQuotedSizeMax = 40;
 
 absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                      absl::string_view of_what) {
@@ -27,6 +28,14 @@ absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
 bool LiesWithin(const v1::ByteRange& range, uint64_t size_bytes) {
   return range.offset() <= size_bytes &&
          range.size_bytes() <= size_bytes - range.offset();
+}
+
+// Crawled pages claim all kinds of types; protobuf's strings must be UTF-8, and
+// what is no printable ASCII is no media type. Empty text counts as not said.
+bool IsPlainText(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~';
+  });
 }
 
 absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
@@ -143,10 +152,10 @@ v1::Document ToProto(const Document& document) {
   if (document.capture_time_ms.has_value()) {
     proto.set_capture_time_ms(*document.capture_time_ms);
   }
-  if (!document.media_type.empty()) {
+  if (IsPlainText(document.media_type)) {
     proto.set_media_type(document.media_type);
   }
-  if (!document.record_type.empty()) {
+  if (IsPlainText(document.record_type)) {
     proto.set_record_type(document.record_type);
   }
   return proto;

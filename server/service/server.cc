@@ -27,11 +27,15 @@ namespace quire {
 namespace {
 
 constexpr char kServiceName[] = "quire.v1.Archive";
-// Requests are small: a batch message of 4,096 ids of a kilobyte each fits.
-constexpr int kRequestSizeBytesMax = 4 << 20;
+// Requests are small; our client closes a batch message at 1 MiB. What is not
+// yet a whole request waits in gRPC, outside of every other bound.
+constexpr int kRequestSizeBytesMax = 2 << 20;
 // A connection is good for many calls; one that has none for so long is let go.
 constexpr int kConnectionIdleMsMax = 10 * 60 * 1000;
-constexpr int kStreamsPerConnectionMax = 1024;
+constexpr int kStreamsPerConnectionMax = 256;
+// A peer that has gone without a word is found out after so long.
+constexpr int kKeepaliveMs = 60 * 1000;
+constexpr int kKeepaliveTimeoutMs = 20 * 1000;
 
 v1::Limits MakeLimits(const MemoryPlan& plan) {
   v1::Limits limits;
@@ -54,7 +58,8 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
 // whole answer in any case.
 uint64_t StreamWindowBytes(const v1::Limits& limits) {
   return std::max(limits.client_in_flight_size_bytes_max() / 8,
-                  limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
+                  // An answer pins up to two blocks more than its own length.
+                  limits.read_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
 std::string HealthName(const std::string& archive) {
@@ -161,6 +166,11 @@ class ServerImpl : public Server {
                                kConnectionIdleMsMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                                kStreamsPerConnectionMax);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                               kKeepaliveTimeoutMs);
+    // A compressed request could grow without bound when it is unpacked.
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     // Clients may keep connections alive that have no call.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.AddChannelArgument(
