@@ -55,11 +55,10 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
 }
 
 // Per stream or batch: an eighth of what one client may hold, and room for one
-// whole answer in any case.
+// whole chunk in any case. A batch item that is larger is read alone.
 uint64_t StreamWindowBytes(const v1::Limits& limits) {
   return std::max(limits.client_in_flight_size_bytes_max() / 8,
-                  // An answer pins up to two blocks more than its own length.
-                  limits.read_size_bytes_max() + 2 * kBlockSizeBytesMax);
+                  limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
 std::string HealthName(const std::string& archive) {
