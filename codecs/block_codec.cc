@@ -50,6 +50,21 @@ constexpr std::array kCodecs = {
               .needs_dictionary = true},
 };
 
+// Reads a level by name or number.
+bool ReadLevel(const CodecInfo& info, absl::string_view text, int& level) {
+  if (text == "fast") {
+    level = info.level_min;
+  } else if (text == "default") {
+    level = info.level_default;
+  } else if (text == "max") {
+    level = info.level_max;
+  } else {
+    return absl::SimpleAtoi(text, &level) && level >= info.level_min &&
+           level <= info.level_max;
+  }
+  return true;
+}
+
 std::string ListOfNames() {
   return absl::StrJoin(kCodecs, ", ",
                        [](std::string* out, const CodecInfo& info) {
@@ -111,12 +126,11 @@ absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {
         "codec ", name, " has no levels; write \"", name, "\" alone"));
   }
   const absl::string_view level = text.substr(colon + 1);
-  if (!absl::SimpleAtoi(level, &spec.level) || spec.level < info->level_min ||
-      spec.level > info->level_max) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", level, "\" is no level of codec ", name,
-                     "; its levels are ", info->level_min, " to ",
-                     info->level_max, ", by default ", info->level_default));
+  if (!ReadLevel(*info, level, spec.level)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", level, "\" is no level of codec ", name, "; its levels are ",
+        info->level_min, " to ", info->level_max, ", by default ",
+        info->level_default, ", or fast, default, max"));
   }
   return spec;
 }

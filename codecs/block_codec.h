@@ -28,16 +28,23 @@
 namespace quire {
 
 // The number by which archives name their codec. Written to disk: never
-// renumbered, never reused. Reserved for codecs that are not built yet:
-//   3 lz4hc, 16 rlz-uv, 17 rlz-pv, 19 rlz-zzz, 20 rlz-zzp, 21 zlib-primed,
-//   22 rlz, 23 zstd-dict, 32 fsst.
+// renumbered, never reused. Those that AllCodecs() does not list are reserved.
 enum class CodecId : uint32_t {
   kUnspecified = 0,
   kCopy = 1,
   kLz4 = 2,
+  kLz4Hc = 3,
   kZlib = 4,
   kZstd = 5,
+  kRlzUv = 16,
+  kRlzPv = 17,
   kRlzZz = 18,
+  kRlzZzz = 19,
+  kRlzZzp = 20,
+  kZlibPrimed = 21,
+  kRlz = 22,
+  kZstdDict = 23,
+  kFsst = 32,
 };
 
 // The largest block, in bytes of text, that any codec is asked to encode.
@@ -132,7 +139,8 @@ struct CodecSpec {
   int level = 0;
 };
 
-// Reads NAME[:LEVEL]; without a level, the codec's default.
+// Reads NAME[:LEVEL]; without a level, the codec's default. LEVEL is a number,
+// or "fast", "default" or "max": the codec's lowest, default and highest.
 // Errors: InvalidArgument  no such codec (the message lists them), or a level
 //                          out of its range.
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text);

@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
       return MakeZstdCodec(*info, spec.level, use);
     case CodecId::kRlzZz:
       return MakeRlzZzCodec(*info, spec.level, std::move(context), use);
-    case CodecId::kUnspecified:
+    default:
       break;
   }
   return absl::InternalError(
