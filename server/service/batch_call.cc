@@ -54,7 +54,7 @@ class BatchCall
         booking_(core, Method::kBatchRead, context) {}
 
   void Start() {
-    absl::Status status = Begin();
+    absl::Status status = RefuseIfDraining(core_);
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       ended_with_ = std::move(status);
     });
@@ -69,6 +69,7 @@ class BatchCall
       all_received_ |= !ok;
       End(std::move(status));
       unanswered_count_ += waiting.size() + refused.size();
+      End(ClaimWindow());
       for (const WaitingItem& item : waiting) {
         waiting_.emplace(item.target.range.offset.value, item);
       }
@@ -82,6 +83,10 @@ class BatchCall
       writing_ = false;
       window_used_bytes_ -= std::exchange(writing_pinned_bytes_, 0);
       unanswered_count_ -= std::exchange(writing_count_, 0);
+      if (unanswered_count_ == 0) {
+        ticket_.Release();
+        charged_count_ = 0;
+      }
       if (!ok) {
         End(absl::CancelledError());
       }
@@ -97,15 +102,18 @@ class BatchCall
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Begin() {
-    QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+  // A stream has a window from the arrival of its items until all of them are
+  // answered: one that is open and silent holds nothing that others could use.
+  absl::Status ClaimWindow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (unanswered_count_ == 0 || charged_count_ > 0) {
+      return absl::OkStatus();
+    }
     const uint64_t charged_count = core_.limits.batch_message_items_max();
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(context_.peer(),
                                        core_.stream_window_size_bytes +
                                            charged_count * kWaitingItemBytes));
-    MutexLock lock(&mutex_);
-    waiting_charged_count_ = charged_count;
+    charged_count_ = charged_count;
     return absl::OkStatus();
   }
 
@@ -285,13 +293,14 @@ class BatchCall
               core_.limits.batch_pending_items_max()) {
         return;
       }
-      if (unanswered_count_ + message_items_max > waiting_charged_count_) {
+      if (unanswered_count_ > 0 &&
+          unanswered_count_ + message_items_max > charged_count_) {
         // The client's other calls may hold the memory; this stream goes on
         // with what it has.
         if (!ticket_.Grow(message_items_max * kWaitingItemBytes).ok()) {
           return;
         }
-        waiting_charged_count_ += message_items_max;
+        charged_count_ += message_items_max;
       }
       reading_ = true;
     }
@@ -342,9 +351,8 @@ class BatchCall
   grpc::ByteBuffer response_;
   // Set by the first message; read by whoever acts afterwards.
   std::shared_ptr<const ServedArchive> archive_;
-  // Held until gRPC has let go of the last message.
-  Admission::Ticket ticket_;
-
+  // Held until gRPC has let go of the last answer.
+  Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
   // Not OK: nothing more is begun.
   absl::Status ended_with_ ABSL_GUARDED_BY(mutex_);
   // By logical offset.
@@ -355,8 +363,8 @@ class BatchCall
   // Items that the client has no answer for: waiting, fetching, ready, or in
   // the message being written.
   uint64_t unanswered_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  // How many of them the ticket pays for.
-  uint64_t waiting_charged_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // How many of them the ticket pays for; 0: there is no ticket.
+  uint64_t charged_count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t window_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_received_ ABSL_GUARDED_BY(mutex_) = false;
