@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
 #include "server/service/service_error.h"
@@ -15,20 +22,31 @@ namespace quire {
 namespace {
 
 constexpr size_t kNameSizeMax = 128;
+constexpr size_t kReportedBlocksMax = 1000;
 
 // Decodes blocks of one archive. Scratch memory is kept in a free list: there
 // are never more of them than threads that decoded at the same time.
 class ArchiveBlockDecoder : public BlockDecoder {
  public:
-  explicit ArchiveBlockDecoder(std::shared_ptr<const Archive> archive)
-      : archive_(std::move(archive)) {}
+  ArchiveBlockDecoder(std::string name, std::shared_ptr<const Archive> archive,
+                      DamageReporter report_damage)
+      : name_(std::move(name)),
+        archive_(std::move(archive)),
+        report_damage_(std::move(report_damage)) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
                       MutableByteView raw) const override {
     std::unique_ptr<BlockCodec::Scratch> scratch = TakeScratch();
     absl::Status status = archive_->DecodeBlock(block, stored, raw, *scratch);
-    MutexLock lock(&mutex_);
-    free_.push_back(std::move(scratch));
+    {
+      MutexLock lock(&mutex_);
+      free_.push_back(std::move(scratch));
+    }
+    if (absl::IsDataLoss(status) && report_damage_ && IsFirstReport(block)) {
+      report_damage_(absl::StrCat(
+          "archive ", name_, ": block ", block.block_index, " of segment ",
+          block.segment_index, " is damaged: ", status.message()));
+    }
     return status;
   }
 
@@ -46,8 +64,18 @@ class ArchiveBlockDecoder : public BlockDecoder {
     return archive_->codec().NewScratch();
   }
 
+  bool IsFirstReport(BlockAddress block) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return reported_.size() < kReportedBlocksMax &&
+           reported_.emplace(block.segment_index, block.block_index).second;
+  }
+
+  const std::string name_;
   const std::shared_ptr<const Archive> archive_;
+  const DamageReporter report_damage_;
   mutable Mutex mutex_;
+  mutable absl::flat_hash_set<std::pair<uint64_t, uint64_t>> reported_
+      ABSL_GUARDED_BY(mutex_);
   mutable std::vector<std::unique_ptr<BlockCodec::Scratch>> free_
       ABSL_GUARDED_BY(mutex_);
 };
@@ -76,6 +104,26 @@ v1::ArchiveDescription Describe(const std::string& name,
     description.set_dictionary_size_bytes(info.dictionary_size_bytes);
   }
   return description;
+}
+
+// Empty if the folder cannot be read: then nothing is known to be the same.
+std::string IdentifyFiles(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end; entry.increment(error)) {
+    struct stat file {};
+
+    if (stat(entry->path().c_str(), &file) != 0) {
+      return "";
+    }
+    files.push_back(absl::StrCat(entry->path().filename().string(), " ",
+                                 file.st_dev, " ", file.st_ino, " ",
+                                 file.st_size, " ", file.st_mtim.tv_sec, " ",
+                                 file.st_mtim.tv_nsec));
+  }
+  std::ranges::sort(files);
+  return error ? "" : absl::StrJoin(files, "\n");
 }
 
 bool IsArchiveName(absl::string_view name) {
@@ -125,7 +173,10 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
 }
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument) {
+    const ArchiveArgument& argument, DamageReporter report_damage) {
+  // Before the files are opened: what is replaced in between then counts as
+  // changed, at worst once too often.
+  std::string files_identity = IdentifyFiles(argument.path);
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(argument.path);
   if (!archive.ok()) {
@@ -134,8 +185,10 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
   auto served = std::make_shared<ServedArchive>();
   served->name = argument.name;
   served->archive = *archive;
+  served->files_identity = std::move(files_identity);
   served->source_id = NextSourceId();
-  served->decoder = std::make_shared<ArchiveBlockDecoder>(*archive);
+  served->decoder = std::make_shared<ArchiveBlockDecoder>(
+      argument.name, *archive, std::move(report_damage));
   served->description = Describe(argument.name, (*archive)->info());
   return served;
 }

@@ -29,6 +29,9 @@ namespace quire {
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
+  // Which files on disk they are: changes whenever one of them is replaced or
+  // written to, even with equal contents.
+  std::string files_identity;
   // For BlockKey: new at every opening.
   uint64_t source_id = 0;
   // Decodes blocks of `archive` and keeps it alive.
@@ -47,10 +50,15 @@ struct ArchiveArgument {
 //                          [A-Za-z0-9._-].
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
 
-// Opens an archive for serving. Blocks on I/O.
+// Told of a block whose stored bytes are damaged: the message names archive,
+// segment, block and what is wrong. Called on any thread, once for each block
+// (of the first thousand blocks; later ones are not reported).
+using DamageReporter = std::function<void(const std::string& message)>;
+
+// Opens an archive for serving. `report_damage` may be empty. Blocks on I/O.
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument);
+    const ArchiveArgument& argument, DamageReporter report_damage);
 
 // Thread-safe. Get() is a pointer copy; calls keep the snapshot they started
 // with, so that a reload never pulls an archive away from under them.

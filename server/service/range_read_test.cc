@@ -28,7 +28,7 @@ class RangeReadTest : public ServerTest {
 
   void Open() {
     QUIRE_ASSERT_OK_AND_ASSIGN(archive_,
-                               OpenServedArchive({"docs", archive_path()}));
+                               OpenServedArchive({"docs", archive_path()}, {}));
     BlockStoreOptions options;
     // A few blocks only, so that they come and go.
     options.cache_size_bytes = 300000;

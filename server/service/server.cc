@@ -239,13 +239,17 @@ class ServerImpl : public Server {
           " are free for that; restart with more --memory"));
     }
     QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> fresh,
-                           OpenServedArchive(argument));
-    if (fresh->archive->info().uuid == served->archive->info().uuid) {
+                           OpenServedArchive(argument, options_.report_damage));
+    const bool is_same_text =
+        fresh->archive->info().uuid == served->archive->info().uuid;
+    if (is_same_text && !fresh->files_identity.empty() &&
+        fresh->files_identity == served->files_identity) {
       return "unchanged";
     }
+    // The same text in other files: a copy put in place of damaged ones.
     const std::string line = absl::StrCat(
-        "replaced, ", FormatCount(fresh->archive->info().document_count),
-        " documents");
+        is_same_text ? "same contents in new files, " : "replaced, ",
+        FormatCount(fresh->archive->info().document_count), " documents");
     served = std::move(fresh);
     catalog_.Publish(std::move(archives));
     return line;
@@ -281,7 +285,7 @@ absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
                        "\"; name them apart with NAME=PATH"));
     }
     QUIRE_ASSIGN_OR_RETURN(archives[argument.name],
-                           OpenServedArchive(argument));
+                           OpenServedArchive(argument, options.report_damage));
   }
   return archives;
 }

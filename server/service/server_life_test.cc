@@ -2,7 +2,9 @@
 //
 // What happens to a server from outside: damage, reload, drain, health, clients
 // that do not read.
+#include <deque>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "grpcpp/security/credentials.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/service/server_fixture.h"
 
@@ -34,16 +37,12 @@ class ServerLifeTest : public ServerTest {
     *data = response.data();
     return status;
   }
-};
 
-TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
-  const std::vector<TestDocument> documents = MakeDocuments(60, 5);
-  const std::string all = Concatenate(documents);
-  WriteArchive(archive_path(), documents);
-  {
+  // Flips a bit of a block of the first segment on disk.
+  void DamageBlock(uint32_t block_index) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
                                Archive::Open(archive_path()));
-    const Extent extent = archive->BlockExtent({0, 3});
+    const Extent extent = archive->BlockExtent({0, block_index});
     std::fstream file(archive_path() + "/segment-000000",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(extent.offset.value + 20));
@@ -51,6 +50,13 @@ TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
     file.seekp(static_cast<std::streamoff>(extent.offset.value + 20));
     file.put(byte);
   }
+};
+
+TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
+  const std::vector<TestDocument> documents = MakeDocuments(60, 5);
+  const std::string all = Concatenate(documents);
+  WriteArchive(archive_path(), documents);
+  DamageBlock(3);
   StartServer();
   std::string data;
   const grpc::Status status = ReadRange(3 * 16384 + 5, 10, &data);
@@ -170,6 +176,79 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("stays as it was"));
   EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
   EXPECT_TRUE(data == all.substr(5, 1000));
+}
+
+TEST_F(ServerLifeTest, TellsOfADamagedBlockOnceAndTakesUpItsRepair) {
+  const std::vector<TestDocument> documents = MakeDocuments(60, 5);
+  const std::string all = Concatenate(documents);
+  WriteArchive(archive_path(), documents);
+  DamageBlock(3);
+  Mutex mutex;
+  std::vector<std::string> reports;
+  ServerOptions options;
+  options.report_damage = [&](const std::string& message) {
+    MutexLock lock(&mutex);
+    reports.push_back(message);
+  };
+  StartServer(options);
+  std::string data;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(ReadRange(3 * 16384, 10, &data).ok());
+  }
+  {
+    MutexLock lock(&mutex);
+    ASSERT_EQ(reports.size(), 1u);
+    EXPECT_THAT(
+        reports[0],
+        ::testing::HasSubstr("archive docs: block 3 of segment 0 is damaged"));
+  }
+  WriteArchive(archive_path(), documents);
+  EXPECT_THAT(server().Reload()[0],
+              ::testing::HasSubstr("same contents in new files"));
+  EXPECT_TRUE(ReadRange(3 * 16384, 10, &data).ok());
+  EXPECT_EQ(data, all.substr(3 * 16384, 10));
+}
+
+TEST_F(ServerLifeTest, SilentBatchesHoldNoMemory) {
+  const std::vector<TestDocument> documents = MakeDocuments(60, 5);
+  WriteArchive(archive_path(), documents);
+  ServerOptions options;
+  options.metrics_address = "127.0.0.1:0";
+  StartServer(options);
+  // More than the server's memory would allow if each held a window.
+  constexpr int kStreamCount = 90;
+  std::deque<grpc::ClientContext> contexts;
+  std::vector<std::unique_ptr<
+      grpc::ClientReaderWriter<v1::BatchReadRequest, v1::BatchReadResponse>>>
+      streams;
+  for (int i = 0; i < kStreamCount; ++i) {
+    streams.push_back(stub().BatchRead(&contexts.emplace_back()));
+    // Half of them are silent from the start, half after an answer.
+    if (i % 2 == 0) {
+      continue;
+    }
+    v1::BatchReadRequest request;
+    request.set_archive("docs");
+    request.add_items()->mutable_range()->set_size_bytes(100);
+    ASSERT_TRUE(streams.back()->Write(request));
+    v1::BatchReadResponse response;
+    ASSERT_TRUE(streams.back()->Read(&response)) << "stream " << i;
+    EXPECT_EQ(response.results(0).data().size(), 100u);
+  }
+  const std::string idle = "quire_in_flight_bytes 0";
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  std::string metrics;
+  while (metrics.find(idle) == std::string::npos && absl::Now() < give_up) {
+    metrics = HttpGet(server().metrics_address(), "/metrics");
+  }
+  EXPECT_NE(metrics.find(idle), std::string::npos) << metrics;
+  // They still work.
+  for (const auto& stream : streams) {
+    EXPECT_TRUE(stream->WritesDone());
+    v1::BatchReadResponse response;
+    EXPECT_FALSE(stream->Read(&response));
+    EXPECT_TRUE(stream->Finish().ok());
+  }
 }
 
 TEST_F(ServerLifeTest, EndsCallsWhoseClientStopsReading) {

@@ -128,6 +128,7 @@ int Serve(const ServeArguments& arguments) {
     Say(std::string(options.status().message()));
     return kExitUsage;
   }
+  options->report_damage = Say;
   PrepareProcess();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*options);
   if (!server.ok()) {
