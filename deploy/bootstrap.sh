@@ -5,9 +5,11 @@
 # again: asks dpkg first, installs only what is missing, downloads nothing if
 # nothing is missing.
 #
-# usage: deploy/bootstrap.sh [build|all]
+# usage: deploy/bootstrap.sh [build|all|bench]
 #   build   what compiling needs (g++, CMake, libraries)
 #   all     also what deploy/test.sh needs (clang, Python modules); the default
+#   bench   only what loadtest/codec_bench.py measures codecs against; neither
+#           building nor testing needs it
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential.
@@ -32,6 +34,9 @@ checkers=(
   python3-lz4
 )
 
+# Not libhts-dev: it would replace libcurl4-openssl-dev by another curl.
+peers=(tabix libdeflate-dev librocksdb-dev)
+
 say() { printf 'bootstrap: %s\n' "$*"; }
 die() {
   printf 'bootstrap: %s\n' "$@" >&2
@@ -41,7 +46,8 @@ die() {
 case "${1:-all}" in
   build) wanted=("${tools[@]}" "${libraries[@]}") ;;
   all) wanted=("${tools[@]}" "${libraries[@]}" "${checkers[@]}") ;;
-  *) die "usage: deploy/bootstrap.sh [build|all]" ;;
+  bench) wanted=("${peers[@]}") ;;
+  *) die "usage: deploy/bootstrap.sh [build|all|bench]" ;;
 esac
 
 # Not sourced: the file sets names that are none of ours.

@@ -19,9 +19,10 @@ import sys
 import tempfile
 import time
 
-from live_server import LiveServer, make_documents, run_measured, write_corpus
+from live_server import LiveServer, make_documents, parse_size, run_measured, write_corpus
 
-SIZE_UNITS = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+# Passed on to `quired build`.
+BUILD_OPTIONS = ("codec", "block-size", "dictionary-size")
 
 
 def parse_arguments():
@@ -32,9 +33,8 @@ def parse_arguments():
     parser.add_argument("--corpus", metavar="STEM", help="path without .tar, .raw, .tsv")
     parser.add_argument("--folder", type=pathlib.Path,
                         help="keep the archive here (default: a temporary folder)")
-    parser.add_argument("--codec", default="rlz-zz")
-    parser.add_argument("--block-size", default="64KiB")
-    parser.add_argument("--dictionary-size", default="16MiB")
+    for option in BUILD_OPTIONS:
+        parser.add_argument(f"--{option}", help="of the archive (default: what quired takes)")
     parser.add_argument("--memory", default="512MiB", help="of the server")
     parser.add_argument("--requests", type=int, default=10_000, help="of each kind")
     parser.add_argument("--in-flight", type=int, default=64)
@@ -42,11 +42,6 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=20261121)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     return parser.parse_args()
-
-
-def parse_size(text):
-    number, unit = text[:-3], text[-3:].upper()
-    return int(number) * SIZE_UNITS[unit]
 
 
 def sha256_of_file(path):
@@ -98,10 +93,11 @@ class Check:
         arguments = self.arguments
         raw_size = pathlib.Path(f"{self.stem}.raw").stat().st_size
         self.say(f"building {self.archive} of {self.stem}.tar ({raw_size:,} bytes of text)")
-        seconds, cpu, peak, _ = run_measured([
-            self.quired, "build", "-o", self.archive, "--codec", arguments.codec, "--block-size",
-            arguments.block_size, "--dictionary-size", arguments.dictionary_size,
-            f"{self.stem}.tar"])
+        command = [self.quired, "build", "-o", self.archive]
+        for option in BUILD_OPTIONS:
+            value = getattr(arguments, option.replace("-", "_"))
+            command += [f"--{option}", value] if value else []
+        seconds, cpu, peak, _ = run_measured([*command, f"{self.stem}.tar"])
         stored = sum(f.stat().st_size for f in self.archive.rglob("*") if f.is_file())
         self.figures["build"] = {
             "text_bytes": raw_size, "stored_bytes": stored,
@@ -110,6 +106,8 @@ class Check:
             "cpu_seconds": round(cpu, 2), "resident_peak_bytes": peak}
         inspection = json.loads(run_measured([self.quired, "inspect", "--json", self.archive])[3])
         self.figures["inspect"] = inspection
+        self.figures["build"]["documents_per_second"] = round(
+            inspection["document_count"] / seconds, 1)
         seconds, _, _, _ = run_measured([self.quired, "verify", self.archive])
         self.figures["verify"] = {"seconds": round(seconds, 2),
                                   "megabytes_per_second": round(raw_size / 1e6 / seconds, 1)}
@@ -163,10 +161,13 @@ class Check:
 
 def print_table(figures):
     build, memory = figures["build"], figures["memory"]
+    inspection = figures["inspect"]
     rows = [
+        ("codec", f"{inspection['codec']}, blocks of {inspection['block_size_bytes']:,} bytes"),
         ("text", f"{build['text_bytes']:,} bytes"),
         ("archive", f"{build['stored_bytes']:,} bytes, {build['stored_percent']} % of the text"),
-        ("build", f"{build['megabytes_per_second']} MB/s ({build['seconds']} s, "
+        ("build", f"{build['megabytes_per_second']} MB/s, "
+                  f"{build['documents_per_second']:,.0f} documents/s ({build['seconds']} s, "
                   f"{build['cpu_seconds']} s of CPU, {build['resident_peak_bytes'] >> 20} MiB)"),
         ("verify", f"{figures['verify']['megabytes_per_second']} MB/s"),
         ("scan", f"{figures['scan']['megabytes_per_second']} MB/s, SHA-256 "
@@ -180,7 +181,6 @@ def print_table(figures):
     rows.append(("resident memory", f"{memory['resident_at_start_bytes'] >> 20} MiB at start, "
                  f"{memory['resident_peak_bytes'] >> 20} MiB at most, "
                  f"--memory {memory['limit_bytes'] >> 20} MiB"))
-    inspection = figures["inspect"]
     ram, blocks = inspection["memory"], inspection["block_count"]
     documents = inspection["document_count"]
     for part, unit, count in (("block_index", "block", blocks),

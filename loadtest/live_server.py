@@ -75,11 +75,22 @@ def write_corpus(documents, stem):
             offset += len(data)
 
 
-def run_measured(command):
-    """(seconds, CPU seconds, peak resident bytes, standard output)"""
+def parse_size(text):
+    """Bytes of "16KiB", "4MiB", "1GiB"."""
+    return int(text[:-3]) << {"KIB": 10, "MIB": 20, "GIB": 30}[text[-3:].upper()]
+
+
+def run_measured(command, standard_output=None):
+    """(seconds, CPU seconds, peak resident bytes, standard output)
+
+    With `standard_output`, a path, the output goes there instead.
+    """
     started = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        output = process.stdout.read()
+    target = open(standard_output, "wb") if standard_output else subprocess.PIPE
+    with subprocess.Popen(list(map(str, command)), stdout=target) as process:
+        if standard_output:
+            target.close()
+        output = b"" if standard_output else process.stdout.read()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:

@@ -95,16 +95,15 @@ absl::Status SourceText::ReadIndex(const std::string& index_path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> SourceText::Matches(uint64_t offset,
-                                         absl::string_view bytes) const {
-  if (offset > size_bytes_ || bytes.size() > size_bytes_ - offset) {
-    return false;
+absl::Status SourceText::Read(uint64_t offset, MutableByteView out) const {
+  if (offset > size_bytes_ || out.size() > size_bytes_ - offset) {
+    return absl::OutOfRangeError(absl::StrCat(path_, ": has ", size_bytes_,
+                                              " bytes, asked for ", out.size(),
+                                              " at ", offset));
   }
-  std::array<char, 64 << 10> piece;
-  for (size_t done = 0; done < bytes.size();) {
-    const size_t want = std::min(piece.size(), bytes.size() - done);
-    const ssize_t got =
-        pread(fd_, piece.data(), want, static_cast<off_t>(offset + done));
+  for (size_t done = 0; done < out.size();) {
+    const ssize_t got = pread(fd_, out.data() + done, out.size() - done,
+                              static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) {
       continue;
     }
@@ -112,11 +111,25 @@ absl::StatusOr<bool> SourceText::Matches(uint64_t offset,
       return absl::UnavailableError(absl::StrCat(
           path_, ": ", got < 0 ? ErrnoText(errno) : "has become shorter"));
     }
-    if (std::memcmp(piece.data(), bytes.data() + done,
-                    static_cast<size_t>(got)) != 0) {
+    done += static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> SourceText::Matches(uint64_t offset,
+                                         absl::string_view bytes) const {
+  if (offset > size_bytes_ || bytes.size() > size_bytes_ - offset) {
+    return false;
+  }
+  std::array<uint8_t, 64 << 10> buffer;
+  for (size_t done = 0; done < bytes.size();) {
+    const MutableByteView piece = MutableByteView(buffer).first(
+        std::min(buffer.size(), bytes.size() - done));
+    QUIRE_RETURN_IF_ERROR(Read(offset + done, piece));
+    if (std::memcmp(piece.data(), bytes.data() + done, piece.size()) != 0) {
       return false;
     }
-    done += static_cast<size_t>(got);
+    done += piece.size();
   }
   return true;
 }

@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "codecs/base/bytes.h"
+
 namespace quire {
 
 struct SourceRow {
@@ -44,6 +46,11 @@ class SourceText {
   uint64_t size_bytes() const { return size_bytes_; }
 
   const std::vector<SourceRow>& documents() const { return documents_; }
+
+  // Fills `out` with the text from `offset` on. Blocks on the disk.
+  // Errors: OutOfRange   the text ends before.
+  //         Unavailable  the text cannot be read any more.
+  absl::Status Read(uint64_t offset, MutableByteView out) const;
 
   // Whether the text has exactly `bytes` at `offset`. Blocks on the disk.
   // Errors: Unavailable  the text cannot be read any more.
