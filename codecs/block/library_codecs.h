@@ -39,8 +39,7 @@ std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
 std::unique_ptr<BlockCodec> MakeZlibCodec(const CodecInfo& info, int level,
                                           CodecUse use);
 
-// A range is decoded up to the end of the frame's inner block (128 KiB of text
-// or less) in which it ends.
+// A range is decoded up to its end only.
 std::unique_ptr<BlockCodec> MakeZstdCodec(const CodecInfo& info, int level,
                                           CodecUse use);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uses libzstd's block-by-block decompression and dictionaries by reference,
-// which are in the experimental section of its header: hence the static
-// library.
+// Uses Quire's own decoder, and libzstd for what that leaves to it; of libzstd,
+// block-by-block decompression and dictionaries by reference, which are in the
+// experimental section of its header: hence the static library.
 #define ZSTD_STATIC_LINKING_ONLY
 #include "codecs/block/zstd_frame.h"
 
@@ -16,6 +16,8 @@
 
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/zstd/sequence_copy.h"
+#include "codecs/zstd/zstd_decoder.h"
 
 namespace quire {
 namespace {
@@ -129,11 +131,16 @@ class ZstdFrameReader::Library {
   ByteView content_;
 };
 
-ZstdFrameReader::ZstdFrameReader() = default;
+ZstdFrameReader::ZstdFrameReader()
+    : decoder_(std::make_unique<ZstdDecoder>()) {}
+
 ZstdFrameReader::~ZstdFrameReader() = default;
 
 absl::Status ZstdFrameReader::Decode(ByteView stored, ByteView dictionary,
                                      MutableByteView raw) {
+  if (decoder_->Decode(stored, dictionary, raw.size(), raw.size(), raw)) {
+    return absl::OkStatus();
+  }
   QUIRE_ASSIGN_OR_RETURN(Library* const library, GetLibrary());
   return library->Decode(stored, dictionary, raw);
 }
@@ -145,12 +152,15 @@ absl::Status ZstdFrameReader::DecodeRange(ByteView stored, ByteView dictionary,
   if (out.size() == raw_size) {
     return Decode(stored, dictionary, out);
   }
-  QUIRE_ASSIGN_OR_RETURN(Library* const library, GetLibrary());
-  const MutableByteView text = TextBuffer(raw_size);
   const size_t end = offset + out.size();
-  QUIRE_RETURN_IF_ERROR(
-      end == raw_size ? library->Decode(stored, dictionary, text)
-                      : library->DecodeUpTo(end, stored, dictionary, text));
+  const MutableByteView text = TextBuffer(raw_size + kCopyExcess);
+  if (!decoder_->Decode(stored, dictionary, raw_size, end, text)) {
+    QUIRE_ASSIGN_OR_RETURN(Library* const library, GetLibrary());
+    const MutableByteView whole = text.first(raw_size);
+    QUIRE_RETURN_IF_ERROR(
+        end == raw_size ? library->Decode(stored, dictionary, whole)
+                        : library->DecodeUpTo(end, stored, dictionary, whole));
+  }
   std::ranges::copy(text.subspan(offset, out.size()), out.begin());
   return absl::OkStatus();
 }

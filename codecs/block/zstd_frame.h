@@ -15,6 +15,8 @@
 
 namespace quire {
 
+class ZstdDecoder;
+
 // A reader and the memory that it reuses from frame to frame.
 //
 // The dictionary is text that precedes every block: matches may reach back
@@ -40,7 +42,7 @@ class ZstdFrameReader {
                       MutableByteView raw);
 
   // Decodes bytes [offset, offset + out.size()) of a frame of `raw_size` bytes
-  // of text, and may miss damage behind them.
+  // of text. It stops where they end, and may miss damage behind them.
   // REQUIRES: offset + out.size() <= raw_size.
   // Errors: as Decode().
   absl::Status DecodeRange(ByteView stored, ByteView dictionary,
@@ -55,6 +57,7 @@ class ZstdFrameReader {
   // Room for `size_bytes` of text, with unspecified contents.
   MutableByteView TextBuffer(size_t size_bytes);
 
+  const std::unique_ptr<ZstdDecoder> decoder_;
   std::unique_ptr<Library> library_;
   std::unique_ptr<uint8_t[]> text_;
   size_t text_size_bytes_ = 0;

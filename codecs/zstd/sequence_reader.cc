@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/zstd/sequence_reader.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include "absl/base/attributes.h"
+
+#include "codecs/base/endian.h"
+#include "codecs/zstd/instruction_set.h"
+
+namespace quire {
+namespace {
+
+struct Cells {
+  const SequenceCell* literal_size;
+  const SequenceCell* distance;
+  const SequenceCell* match_size;
+};
+
+// Where matches are, as numbers: a match is not always in the object that the
+// distance is counted from.
+struct Addresses {
+  explicit Addresses(const CopySpace& space)
+      : text(reinterpret_cast<uintptr_t>(space.room.data())),
+        dictionary_end(reinterpret_cast<uintptr_t>(space.dictionary.data()) +
+                       space.dictionary.size()),
+        dictionary_size(space.dictionary.size()) {}
+
+  uintptr_t text;
+  uintptr_t dictionary_end;
+  size_t dictionary_size;
+};
+
+// More extra bits than these and the next states' do not fit in one refill.
+constexpr unsigned kExtraBitsPerRefill =
+    BackwardBits::kBitsPerRefill - (9 + 9 + 8);
+
+// The distance that `number` says, or 0 if none (RFC 8878, section 3.1.1.5).
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline size_t ResolveDistance(
+    size_t number, bool has_literals, std::array<size_t, 3>& recent) {
+  if (number > 3) [[likely]] {
+    recent[2] = recent[1];
+    recent[1] = recent[0];
+    return recent[0] = number - 3;
+  }
+  const size_t index = has_literals ? number - 1 : number;
+  if (index == 0) {
+    return recent[0];
+  }
+  // No index by variable: it would keep `recent` from registers.
+  const size_t distance = index == 1   ? recent[1]
+                          : index == 2 ? recent[2]
+                                       : recent[0] - 1;
+  if (index != 1) {
+    recent[2] = recent[1];
+  }
+  recent[1] = recent[0];
+  return recent[0] = distance;
+}
+
+// Fills `sequence` and asks memory for its match. False if it is not within
+// dictionary and text.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Place(size_t literal_size,
+                                               size_t match_size,
+                                               size_t distance, size_t position,
+                                               const Addresses& addresses,
+                                               CopySequence& sequence) {
+  // How far before the text's begin it is.
+  const size_t behind = distance > position ? distance - position : 0;
+  if (distance == 0 || behind > addresses.dictionary_size) [[unlikely]] {
+    return false;
+  }
+  const uintptr_t address = behind > 0 ? addresses.dictionary_end - behind
+                                       : addresses.text + position - distance;
+  const bool is_careful = behind > 0 ? behind < match_size + kCopyExcess
+                                     : distance < kCopyDistanceMin;
+  sequence.match = reinterpret_cast<const uint8_t*>(address);
+  sequence.literal_size = static_cast<uint32_t>(literal_size) |
+                          (is_careful ? CopySequence::kCarefully : 0);
+  sequence.match_size = static_cast<uint32_t>(match_size);
+  __builtin_prefetch(sequence.match);
+  __builtin_prefetch(sequence.match + match_size - 1);
+  return true;
+}
+
+// Shortens a sequence by `excess` bytes at its end.
+void CutSequence(size_t excess, CopySequence& sequence) {
+  const size_t from_match = std::min<size_t>(excess, sequence.match_size);
+  sequence.match_size -= static_cast<uint32_t>(from_match);
+  sequence.literal_size -= static_cast<uint32_t>(excess - from_match);
+  if (sequence.match_size == 0) {
+    // Where it was may now be behind the text: do not even look there.
+    sequence.literal_size |= CopySequence::kCarefully;
+  }
+}
+
+// Returns how many sequences it read; none if they are wrong.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::optional<size_t> ReadSequences(
+    const Cells& cells, const Addresses& addresses,
+    SequenceReader::State& shared_state, SequenceProgress& progress,
+    CopySequence* batch) {
+  // A copy in registers.
+  SequenceReader::State state = shared_state;
+  size_t position = progress.position;
+  size_t literal_count = progress.literal_count;
+  const size_t count = std::min(state.left, SequenceReader::kBatchSizeMax);
+  size_t read = 0;
+  while (read < count) {
+    const SequenceCell literal = cells.literal_size[state.literal_size];
+    const SequenceCell distant = cells.distance[state.distance];
+    const SequenceCell match = cells.match_size[state.match_size];
+    if (!state.bits.Refill()) {
+      return std::nullopt;
+    }
+    const size_t number = distant.base + state.bits.Read(distant.extra_bits);
+    const size_t match_size = match.base + state.bits.Read(match.extra_bits);
+    const unsigned extra_bits = static_cast<unsigned>(
+        distant.extra_bits + match.extra_bits + literal.extra_bits);
+    if (extra_bits > kExtraBitsPerRefill && !state.bits.Refill()) {
+      return std::nullopt;
+    }
+    const size_t literal_size =
+        literal.base + state.bits.Read(literal.extra_bits);
+    --state.left;
+    if (state.left > 0) {
+      state.literal_size =
+          literal.next_base + state.bits.Read(literal.bit_count);
+      state.match_size = match.next_base + state.bits.Read(match.bit_count);
+      state.distance = distant.next_base + state.bits.Read(distant.bit_count);
+    } else if (state.bits.UnreadBits() != 0) {
+      return std::nullopt;
+    }
+    const size_t distance =
+        ResolveDistance(number, literal_size > 0, state.recent);
+    if (literal_size > literal_count ||
+        !Place(literal_size, match_size, distance, position + literal_size,
+               addresses, batch[read])) [[unlikely]] {
+      return std::nullopt;
+    }
+    literal_count -= literal_size;
+    position += literal_size + match_size;
+    ++read;
+    if (position >= progress.wanted_end) [[unlikely]] {
+      break;
+    }
+  }
+  if (position > progress.position_max) {
+    return std::nullopt;
+  }
+  if (position > progress.wanted_end) {
+    CutSequence(position - progress.wanted_end, batch[read - 1]);
+    position = progress.wanted_end;
+  }
+  progress.position = position;
+  progress.literal_count = literal_count;
+  shared_state = state;
+  return read;
+}
+
+std::optional<size_t> ReadPlain(const Cells& cells, const Addresses& addresses,
+                                SequenceReader::State& state,
+                                SequenceProgress& progress,
+                                CopySequence* batch) {
+  return ReadSequences(cells, addresses, state, progress, batch);
+}
+
+#if defined(QUIRE_ZSTD_HAS_CLONES)
+QUIRE_ZSTD_BMI2 std::optional<size_t> ReadBmi2(const Cells& cells,
+                                               const Addresses& addresses,
+                                               SequenceReader::State& state,
+                                               SequenceProgress& progress,
+                                               CopySequence* batch) {
+  return ReadSequences(cells, addresses, state, progress, batch);
+}
+#else
+constexpr auto ReadBmi2 = ReadPlain;
+#endif
+
+// Reads how many sequences there are from the front of `section`; returns how
+// many bytes that takes, or 0 if it is wrong or unusual.
+size_t ReadCount(ByteView section, size_t& count) {
+  constexpr size_t kTwoBytesMin = 0x80;
+  constexpr size_t kThreeBytes = 0xFF;
+  constexpr size_t kThreeBytesBase = 0x7F00;
+  if (section.empty()) {
+    return 0;
+  }
+  const size_t first = section[0];
+  if (first < kTwoBytesMin) {
+    count = first;
+    return 1;
+  }
+  const size_t size = first < kThreeBytes ? 2 : 3;
+  if (section.size() < size) {
+    return 0;
+  }
+  count = size == 2 ? (first - kTwoBytesMin) << 8 | section[1]
+                    : kThreeBytesBase + LoadLittleEndian<uint16_t>(&section[1]);
+  return count == 0 ? 0 : size;
+}
+
+}  // namespace
+
+void SequenceReader::Reset() {
+  literal_size_table_.Reset();
+  distance_table_.Reset();
+  match_size_table_.Reset();
+  state_.recent = {1, 4, 8};
+}
+
+bool SequenceReader::Open(ByteView section) {
+  const size_t count_size = ReadCount(section, state_.left);
+  if (count_size == 0) {
+    return false;
+  }
+  section = section.subspan(count_size);
+  if (state_.left == 0) {
+    return section.empty();
+  }
+  if (section.empty() || (section.front() & 3) != 0) {
+    return false;
+  }
+  const unsigned modes = section.front();
+  section = section.subspan(1);
+  for (const auto& [table, shift] :
+       {std::pair{&literal_size_table_, 6}, std::pair{&distance_table_, 4},
+        std::pair{&match_size_table_, 2}}) {
+    const std::optional<size_t> size =
+        table->Read(modes >> shift & 3, section, steps_);
+    if (!size.has_value()) {
+      return false;
+    }
+    section = section.subspan(*size);
+  }
+  if (!state_.bits.Open(section)) {
+    return false;
+  }
+  state_.literal_size = state_.bits.Read(literal_size_table_.log());
+  state_.distance = state_.bits.Read(distance_table_.log());
+  state_.match_size = state_.bits.Read(match_size_table_.log());
+  return true;
+}
+
+bool SequenceReader::ReadBatch(const CopySpace& space,
+                               SequenceProgress& progress) {
+  const Cells cells = {.literal_size = literal_size_table_.cells(),
+                       .distance = distance_table_.cells(),
+                       .match_size = match_size_table_.cells()};
+  const Addresses addresses(space);
+  const auto read = HasBmi2() ? &ReadBmi2 : &ReadPlain;
+  const std::optional<size_t> size =
+      read(cells, addresses, state_, progress, batch_.data());
+  batch_size_ = size.value_or(0);
+  return size.has_value();
+}
+
+}  // namespace quire
