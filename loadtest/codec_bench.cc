@@ -48,6 +48,7 @@ struct Arguments {
   std::string documents;
   std::string range_size = "16KiB";
   double encode_seconds = 0;
+  size_t encode_threads = 1;
   double decode_seconds = 0.3;
   int repetitions = 3;
 };
@@ -137,7 +138,8 @@ absl::Status MeasureBlockSize(const Arguments& arguments,
                          ParseByteSize(arguments.range_size));
   QUIRE_ASSIGN_OR_RETURN(
       const StoredText stored,
-      StoredText::Encode(*subject.encoder, sample, block_size_bytes));
+      StoredText::Encode(*subject.encoder, sample, block_size_bytes,
+                         arguments.encode_threads));
   const uint64_t range_size_bytes =
       std::min<uint64_t>(range_size, sample.size_bytes());
   QUIRE_RETURN_IF_ERROR(stored.Check(*subject.decoder, sample,
@@ -249,6 +251,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "--encode-seconds", arguments.encode_seconds,
       "encode only pieces spread over the text, so many that it "
       "takes about so long; 0: the whole text");
+  measure->add_option("--encode-threads", arguments.encode_threads)
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   measure
       ->add_option("--decode-seconds", arguments.decode_seconds,
                    "CPU time of each repetition of each loop")

@@ -14,9 +14,10 @@ document) whole documents are read, too; with STEM.tar archives are built of tha
 
 Rates count payload, dictionary under xz -9e (in brackets: under zlib -9, as the
 paper's programs keep it) and block index under zlib -9, in percent of the text. A
-~ marks the rate of a sample: see --encode-seconds. Speeds are of one thread's CPU
-time, the best of three repetitions, in memory; build MB/s leaves out indexing the
-dictionary, which results.csv has (prepare_cpu_seconds).
+~ marks the rate of a sample: see --encode-seconds. Speeds are for a second of one
+thread's CPU time, in memory: building while other threads build, too (see
+--encode-threads), reading alone, the best of three repetitions. Build MB/s leaves
+out indexing the dictionary, which results.csv has (prepare_cpu_seconds).
 """
 import argparse
 import concurrent.futures
@@ -28,8 +29,8 @@ import sys
 
 import codec_peers
 from codec_plot import render
-from codec_runs import (Codecs, Dictionaries, measure_archive, measure_blocks, measure_store,
-                        write_documents)
+from codec_runs import (Codecs, Dictionaries, archive_sizes, measure_archive, measure_blocks,
+                        measure_store, middle, write_documents)
 from codec_table import (archive_table, block_table, complete, key_of, read_csv, store_table,
                          write_csv)
 from live_server import parse_size
@@ -58,9 +59,10 @@ def parse_arguments():
     parser.add_argument("--block-sizes", type=parse_sizes, default="16KiB,64KiB,256KiB")
     parser.add_argument("--dictionary-sizes", type=parse_sizes, default="4MiB,16MiB,64MiB")
     parser.add_argument("--dictionary-methods", type=parse_list, default="uniform")
-    parser.add_argument("--encode-seconds", type=float, default=40,
-                        help="a codec that would take longer for the text encodes a sample of "
-                        "it, 256 KiB pieces at equal distances; 0: always all of it")
+    parser.add_argument("--encode-seconds", type=float, default=40, help="of CPU time: a codec "
+                        "that would take longer for the text encodes a sample of it, 256 KiB "
+                        "pieces at equal distances; 0: always all of it")
+    parser.add_argument("--encode-threads", type=int, default=os.cpu_count())
     parser.add_argument("--decode-seconds", type=float, default=0.3,
                         help="of each repetition of each timed loop")
     parser.add_argument("--repetitions", type=int, default=3, help="of which the best counts")
@@ -155,21 +157,20 @@ class Bench:
         quired = self.arguments.build / "bin" / "quired"
         tar = pathlib.Path(f"{self.stem}.tar")
         source = tar if tar.exists() and not self.arguments.slice else self.text
+        sizes = archive_sizes(self.arguments.block_sizes, self.arguments.dictionary_sizes)
         for spec in self.codecs.flagships():
-            for block_size in self.arguments.block_sizes:
-                for size in self.arguments.dictionary_sizes:
-                    if not self.is_done(kind="archive", codec=spec, block_size_bytes=block_size,
-                                        dictionary_size_bytes=size, text_bytes=self.text_bytes):
-                        self.keep([measure_archive(quired, source, self.text_bytes, spec,
-                                                   block_size, size, self.out)])
+            for block_size, size in sizes:
+                if not self.is_done(kind="archive", codec=spec, block_size_bytes=block_size,
+                                    dictionary_size_bytes=size, text_bytes=self.text_bytes):
+                    self.keep([measure_archive(quired, source, self.text_bytes, spec, block_size,
+                                               size, self.out)])
 
     def measure_stores(self, program):
         """Whole documents: RocksDB, and the flagship over the same documents."""
         text, index = write_documents(self.stem, self.text_bytes, self.out)
         size, seconds = text.stat().st_size, self.arguments.decode_seconds
         method = self.arguments.dictionary_methods[-1]
-        dictionary_size = sorted(self.arguments.dictionary_sizes)[
-            len(self.arguments.dictionary_sizes) // 2]
+        dictionary_size = middle(self.arguments.dictionary_sizes)
         for block_size in codec_peers.ROCKSDB_BLOCK_SIZES:
             if program and not self.is_done(
                     kind="store", codec="RocksDB zstd:3", block_size_bytes=block_size,

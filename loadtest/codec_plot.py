@@ -31,12 +31,12 @@ text { fill: #24292f; } .quiet { fill: #57606a; font-size: 12px; }
 
 def ticks(low, high):
     """Round numbers within [low, high] for a logarithmic axis: 1, 2, 5 times a
-    power of ten, and more of them where these would be fewer than four."""
+    power of ten, and more of them where these would be fewer than six."""
     for steps in ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)):
         found = [step * 10.0 ** power
                  for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
                  for step in steps if low <= step * 10.0 ** power <= high * 1.0001]
-        if len(found) >= 4:
+        if len(found) >= 6:
             break
     return found
 
@@ -71,12 +71,13 @@ def marker(shape, x, y, size, attributes):
 def label_of(row):
     parts = [row["codec"], format_size(row["block_size_bytes"])]
     if row["dictionary_size_bytes"]:
-        parts.append(f"D {format_size(row['dictionary_size_bytes'])}")
+        parts.append(f"dict {format_size(row['dictionary_size_bytes'])}")
     return " · ".join(parts)
 
 
 class LabelPlaces:
-    """Keeps labels apart, and off the markers they belong to."""
+    """Keeps labels apart. To the right of and below a point of the frontier there
+    is nothing else."""
 
     def __init__(self):
         self.taken = []
@@ -85,10 +86,10 @@ class LabelPlaces:
         """(x, y, anchor) of the first free place beside the point; None if there
         is none."""
         width = 6.1 * len(text)
-        for dx, dy in ((9, -8), (9, 14), (9, -22), (-9, 18), (-9, -10), (9, 28), (-9, 32)):
+        for dx, dy in ((9, 15), (9, 4), (9, 29), (9, 43), (-9, -8), (-9, 22)):
             left = x + dx if dx > 0 else x + dx - width
             box = (left, y + dy - 11, left + width, y + dy + 3)
-            if box[0] < LEFT or box[2] > WIDTH - 4 or box[1] < TOP or box[3] > HEIGHT - BOTTOM:
+            if box[0] < LEFT or box[2] > WIDTH - RIGHT + 12 or box[1] < TOP or box[3] > HEIGHT - BOTTOM:
                 continue
             if all(box[2] < other[0] or other[2] < box[0] or box[3] < other[1] or
                    other[3] < box[1] for other in self.taken):
@@ -162,7 +163,9 @@ def render(rows, title):
     best = {key_of(row) for row in frontier}
     x_axis = Axis([row["ranges_per_second"] for row in rows], LEFT, WIDTH - RIGHT)
     y_axis = Axis([row["rate_percent"] for row in rows], HEIGHT - BOTTOM, TOP)
-    names = list(dict.fromkeys(row["codec"].split(":")[0] for row in rows))
+    names = dict.fromkeys(row["codec"].split(":")[0] for row in rows)
+    # The first colour, which stands out, is the flagship's.
+    names = sorted(names, key=lambda name: name != "rlz")
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     block_sizes = sorted({row["block_size_bytes"] for row in rows})
     dictionary_sizes = sorted({row["dictionary_size_bytes"] or 0 for row in rows})

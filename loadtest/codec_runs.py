@@ -73,7 +73,7 @@ class Codecs:
         wanted = []
         for name in self.known:
             wanted.append(name)
-            wanted += [extra for extra in ("zlib:9", "lz4:12", "zstd:3", "rlz:fast", "rlz:max")
+            wanted += [extra for extra in ("zlib:9", "zstd:3", "rlz:fast", "rlz:max")
                        if extra.partition(":")[0] == name]
         return list(dict.fromkeys(map(self.canonical, wanted)))
 
@@ -83,13 +83,17 @@ class Codecs:
         return list(dict.fromkeys(map(self.canonical, wanted)))
 
 
+def common_options(options):
+    return ["--encode-threads", options.encode_threads, "--decode-seconds",
+            options.decode_seconds, "--repetitions", options.repetitions]
+
+
 def measure_blocks(codecs, dictionaries, options, text, spec, block_sizes, method, size_bytes):
     """Rows of kind `block`: one codec over one dictionary, each block size.
     `method` and `size_bytes` are None for codecs without dictionary."""
     command = [codecs.program, "measure", text, "--codec", spec, "--block-sizes",
                ",".join(f"{size}B" for size in block_sizes),
-               "--encode-seconds", options.encode_seconds, "--decode-seconds",
-               options.decode_seconds, "--repetitions", options.repetitions]
+               "--encode-seconds", options.encode_seconds, *common_options(options)]
     columns = {}
     if size_bytes:
         path, columns = dictionaries.get(text, method, size_bytes)
@@ -104,10 +108,20 @@ def measure_store(codecs, dictionaries, options, text, documents, spec, block_si
     path, columns = dictionaries.get(text, method, size_bytes)
     report, = run_lines([
         codecs.program, "measure", text, "--documents", documents, "--codec", spec,
-        "--block-sizes", f"{block_size}B", "--dictionary", path, "--decode-seconds",
-        options.decode_seconds, "--repetitions", options.repetitions])
+        "--block-sizes", f"{block_size}B", "--dictionary", path, *common_options(options)])
     return {"kind": "store", **columns, **{name: report[name] for name in MEASURED},
             "documents_per_second": report["documents_per_second"]}
+
+
+def middle(sizes):
+    return sorted(sizes)[len(sizes) // 2]
+
+
+def archive_sizes(block_sizes, dictionary_sizes):
+    """(block size, dictionary size) of the archives that are built: all of either
+    with the middle one of the other."""
+    return [(block_size, size) for block_size in block_sizes for size in dictionary_sizes
+            if block_size == middle(block_sizes) or size == middle(dictionary_sizes)]
 
 
 def measure_archive(quired, source, text_bytes, spec, block_size, size_bytes, folder):

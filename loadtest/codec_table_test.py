@@ -9,7 +9,7 @@ import unittest
 import xml.etree.ElementTree
 
 from codec_plot import Axis, LabelPlaces, frontier_path, render, ticks
-from codec_runs import spread_documents, write_documents
+from codec_runs import archive_sizes, middle, spread_documents, write_documents
 from codec_table import (COLUMNS, block_table, complete, format_rate, format_size, key_of,
                          pareto_frontier, rate_percent, read_csv, store_table, write_csv)
 from live_server import parse_size
@@ -125,7 +125,7 @@ class PlotTest(unittest.TestCase):
         self.assertTrue(all(0 <= axis(tick) <= 100.1 for tick in axis.ticks()))
 
     def test_ticks_are_round(self):
-        self.assertEqual(ticks(9, 110), [10, 20, 50, 100])
+        self.assertEqual(ticks(9, 110), [10, 15, 20, 30, 50, 70, 100])
         self.assertGreaterEqual(len(ticks(7, 9.9)), 3)
 
     def test_the_frontier_goes_in_steps(self):
@@ -171,6 +171,13 @@ class DocumentsTest(unittest.TestCase):
             text, index = write_documents(stem, 100, pathlib.Path(folder))
             self.assertEqual(text.read_bytes(), b"ccccbbb")
             self.assertEqual(index.read_text(), "0\t4\tx\n4\t3\ty\n")
+
+
+class SizesTest(unittest.TestCase):
+    def test_archives_vary_one_size_at_a_time(self):
+        self.assertEqual(middle([64, 4, 16]), 16)
+        self.assertEqual(archive_sizes([1, 2, 3], [10, 20, 30]),
+                         [(1, 20), (2, 10), (2, 20), (2, 30), (3, 20)])
 
 
 if __name__ == "__main__":

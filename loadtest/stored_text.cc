@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,26 +80,49 @@ absl::StatusOr<double> EstimateEncodeSecondsPerByte(const BlockCodec& encoder,
   return cpu_seconds / static_cast<double>(done_bytes);
 }
 
+// Encodes blocks first, first + n, ...; returns the CPU seconds of it.
+absl::StatusOr<double> StoredText::EncodeEveryNth(const BlockCodec& encoder,
+                                                  const TextSample& text,
+                                                  size_t first, size_t n) {
+  const std::unique_ptr<BlockCodec::Scratch> scratch = encoder.NewScratch();
+  std::vector<uint8_t> raw_buffer(block_size_bytes_);
+  std::vector<uint8_t> stored(encoder.StoredSizeMax(block_size_bytes_));
+  double cpu_seconds = 0;
+  for (size_t i = first; i < blocks_.size(); i += n) {
+    const MutableByteView raw = MutableByteView(raw_buffer).first(BlockSize(i));
+    QUIRE_RETURN_IF_ERROR(text.Read(i * uint64_t{block_size_bytes_}, raw));
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t size,
+        TimedEncode(encoder, raw, stored, *scratch, cpu_seconds));
+    blocks_[i].assign(stored.begin(),
+                      stored.begin() + static_cast<ptrdiff_t>(size));
+  }
+  return cpu_seconds;
+}
+
 absl::StatusOr<StoredText> StoredText::Encode(const BlockCodec& encoder,
                                               const TextSample& text,
-                                              uint32_t block_size_bytes) {
+                                              uint32_t block_size_bytes,
+                                              size_t thread_count) {
   StoredText result(block_size_bytes);
   result.size_bytes_ = text.size_bytes();
-  const std::unique_ptr<BlockCodec::Scratch> scratch = encoder.NewScratch();
-  std::vector<uint8_t> raw_buffer(block_size_bytes);
-  std::vector<uint8_t> stored(encoder.StoredSizeMax(block_size_bytes));
-  for (uint64_t offset = 0; offset < text.size_bytes();
-       offset += block_size_bytes) {
-    const MutableByteView raw = MutableByteView(raw_buffer)
-                                    .first(result.BlockSize(static_cast<size_t>(
-                                        offset / block_size_bytes)));
-    QUIRE_RETURN_IF_ERROR(text.Read(offset, raw));
-    QUIRE_ASSIGN_OR_RETURN(const size_t size,
-                           TimedEncode(encoder, raw, stored, *scratch,
-                                       result.encode_cpu_seconds_));
-    result.payload_bytes_ += size;
-    result.blocks_.emplace_back(stored.begin(),
-                                stored.begin() + static_cast<ptrdiff_t>(size));
+  result.blocks_.resize(static_cast<size_t>(
+      (text.size_bytes() + block_size_bytes - 1) / block_size_bytes));
+  std::vector<absl::StatusOr<double>> cpu_seconds(thread_count, 0.0);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < thread_count; ++i) {
+      threads.emplace_back([&, i] {
+        cpu_seconds[i] = result.EncodeEveryNth(encoder, text, i, thread_count);
+      });
+    }
+  }
+  for (const absl::StatusOr<double>& seconds : cpu_seconds) {
+    QUIRE_RETURN_IF_ERROR(seconds.status());
+    result.encode_cpu_seconds_ += *seconds;
+  }
+  for (const std::vector<uint8_t>& block : result.blocks_) {
+    result.payload_bytes_ += block.size();
   }
   QUIRE_RETURN_IF_ERROR(result.MeasureIndex());
   return result;

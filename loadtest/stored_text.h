@@ -33,12 +33,14 @@ absl::StatusOr<double> EstimateEncodeSecondsPerByte(const BlockCodec& encoder,
 // be the one that encoded.
 class StoredText {
  public:
-  // Cuts `text` into blocks (the last may be shorter) and encodes each.
-  // REQUIRES: 0 < block_size_bytes <= kBlockSizeBytesMax.
+  // Cuts `text` into blocks (the last may be shorter) and encodes each, on
+  // `thread_count` threads.
+  // REQUIRES: 0 < block_size_bytes <= kBlockSizeBytesMax; thread_count > 0.
   // Errors: those of the codec, and of reading the text.
   static absl::StatusOr<StoredText> Encode(const BlockCodec& encoder,
                                            const TextSample& text,
-                                           uint32_t block_size_bytes);
+                                           uint32_t block_size_bytes,
+                                           size_t thread_count = 1);
 
   size_t block_count() const { return blocks_.size(); }
 
@@ -51,7 +53,7 @@ class StoredText {
   // -9: about what a reader needs to find a block.
   uint64_t index_bytes() const { return index_bytes_; }
 
-  // Spent in the codec, reading not included.
+  // Spent in the codec by all threads together, reading not included.
   double encode_cpu_seconds() const { return encode_cpu_seconds_; }
 
   // Decodes block `index` to the front of `raw`; returns the block's size.
@@ -79,6 +81,9 @@ class StoredText {
       : block_size_bytes_(block_size_bytes) {}
 
   size_t BlockSize(size_t index) const;
+  absl::StatusOr<double> EncodeEveryNth(const BlockCodec& encoder,
+                                        const TextSample& text, size_t first,
+                                        size_t n);
   absl::Status MeasureIndex();
   absl::Status CheckBlocks(const BlockCodec& decoder,
                            const TextSample& text) const;

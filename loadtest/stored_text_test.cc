@@ -137,6 +137,22 @@ TEST(StoredTextTest, DecodesRangesAcrossBlocks) {
   EXPECT_THAT(stored.Check(*codec, sample, 50, 1 << 20), IsOk());
 }
 
+TEST(StoredTextTest, IsTheSameFromAnyNumberOfThreads) {
+  const TextFile file(SomeText(20 * 4096 + 100));
+  const TextSample sample(file.source(), 1);
+  const auto codec = MakeCodec("zlib");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const StoredText one,
+                             StoredText::Encode(*codec, sample, 4096, 1));
+  for (const size_t thread_count : std::initializer_list<size_t>{2, 3, 50}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const StoredText many,
+        StoredText::Encode(*codec, sample, 4096, thread_count));
+    EXPECT_EQ(many.payload_bytes(), one.payload_bytes());
+    EXPECT_EQ(many.index_bytes(), one.index_bytes());
+    EXPECT_THAT(many.Check(*codec, sample, 10, 5000), IsOk());
+  }
+}
+
 TEST(StoredTextTest, NoticesOtherBytes) {
   std::string changed = SomeText(3 * 4096);
   const TextFile file(changed);
