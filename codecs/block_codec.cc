@@ -48,6 +48,14 @@ constexpr std::array kCodecs = {
               .level_default = 9,
               .level_max = 9,
               .needs_dictionary = true},
+    CodecInfo{.id = CodecId::kRlz,
+              .name = "rlz",
+              .summary = "relative Lempel-Ziv with local copies, as zstd "
+                         "frames: 1 fast, 2 default, 3 smallest",
+              .level_min = 1,
+              .level_default = 2,
+              .level_max = 3,
+              .needs_dictionary = true},
 };
 
 // Reads a level by name or number.

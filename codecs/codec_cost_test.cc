@@ -59,7 +59,7 @@ const std::map<std::string, KnownRate>& KnownRates() {
   static const auto* const rates = new std::map<std::string, KnownRate>{
       {"copy", {100, 100}},      {"lz4", {50.79, 59.45}},
       {"zlib", {37.81, 43.56}},  {"zstd", {35.66, 39.26}},
-      {"rlz-zz", {75.91, 2.25}},
+      {"rlz-zz", {75.91, 2.25}}, {"rlz", {35.59, 1.57}},
   };
   return *rates;
 }

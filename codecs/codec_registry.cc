@@ -11,6 +11,7 @@
 
 #include "codecs/block/library_codecs.h"
 #include "codecs/block_codec.h"
+#include "codecs/rlz/rlz_codec.h"
 #include "codecs/rlz/rlz_zz_codec.h"
 
 namespace quire {
@@ -45,6 +46,9 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
       return MakeZstdCodec(*info, spec.level, use);
     case CodecId::kRlzZz:
       return MakeRlzZzCodec(*info, spec.level, std::move(context), use);
+    case CodecId::kRlz:
+      return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
+                          std::move(context), use);
     default:
       break;
   }

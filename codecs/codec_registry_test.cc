@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 TEST(CodecRegistryTest, KeepsNumbersAndNames) {
   // Archives hold these numbers: an entry here is never changed.
   const std::vector<std::pair<uint32_t, std::string>> known = {
-      {1, "copy"}, {2, "lz4"}, {4, "zlib"}, {5, "zstd"}, {18, "rlz-zz"},
+      {1, "copy"}, {2, "lz4"}, {4, "zlib"}, {5, "zstd"}, {18, "rlz-zz"}, {22, "rlz"},
   };
   std::vector<std::pair<uint32_t, std::string>> found;
   for (const CodecInfo& info : AllCodecs()) {

@@ -67,7 +67,7 @@ class ArchiveDamageTest : public ::testing::Test {
          {.id = "a", .capture_time_ms = 5000}},
         {{.id = "b/1", .text = text(100)}, {.id = "c", .text = text(9000)}}};
     ArchiveWriterOptions options;
-    options.codec = ParseCodecSpec("rlz-zz").value();
+    options.codec = ParseCodecSpec("rlz").value();
     options.block_size_bytes = 4096;
     const auto context =
         std::make_shared<CodecContext>(CodecContext{text(500)});

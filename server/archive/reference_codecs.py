@@ -145,6 +145,16 @@ def decode_zstd(payload, size):
     return text
 
 
+def decode_zstd_with_dictionary(payload, size, dictionary):
+    content = zstandard.ZstdCompressionDict(
+        dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT
+    )
+    decoder = zstandard.ZstdDecompressor(dict_data=content).decompressobj()
+    text = decoder.decompress(payload)
+    require(decoder.eof and not decoder.unused_data, "not one zstd frame")
+    return text
+
+
 CODECS = {
     1: lambda payload, size, dictionary: payload,
     2: lambda payload, size, dictionary: lz4.block.decompress(
@@ -153,6 +163,7 @@ CODECS = {
     4: lambda payload, size, dictionary: inflate(payload, size),
     5: lambda payload, size, dictionary: decode_zstd(payload, size),
     18: decode_rlz_zz,
+    22: decode_zstd_with_dictionary,
 }
-CODEC_WITH_DICTIONARY = {18}
+CODEC_WITH_DICTIONARY = {18, 22}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

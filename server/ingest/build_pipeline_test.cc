@@ -144,7 +144,7 @@ TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
 
 TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
   const TestFolder folder;
-  for (const char* codec : {"rlz-zz", "zstd:3"}) {
+  for (const char* codec : {"rlz", "rlz-zz", "zstd:3"}) {
     SCOPED_TRACE(codec);
     std::map<std::string, std::string> first;
     for (const uint32_t threads : {1u, 2u, 5u}) {
@@ -175,7 +175,7 @@ TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
     sources.push_back(
         FixedSource({{std::string(1, letter), std::string(100000, letter)}}));
   }
-  BuildOptions options = Options("rlz-zz");
+  BuildOptions options = Options("rlz");
   options.dictionary_size_bytes = 40 << 10;
   const std::string path = folder / "x.quire";
   QUIRE_ASSERT_OK(BuildArchive(path, sources, options));
@@ -274,7 +274,7 @@ TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
   };
   QUIRE_ASSERT_OK(BuildArchive(folder / "x",
                                Sources(std::make_unique<MemorySource>(growing)),
-                               Options("rlz-zz")));
+                               Options("rlz")));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
                              ReadArchive(folder / "x"));
   EXPECT_EQ(back, growing(2));
@@ -287,7 +287,7 @@ TEST(BuildPipelineTest, SaysSoIfInputsShrinkBeforeSampling) {
   };
   EXPECT_THAT(BuildArchive(folder / "x",
                            Sources(std::make_unique<MemorySource>(shrinking)),
-                           Options("rlz-zz")),
+                           Options("rlz")),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("became smaller")));
   EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
@@ -297,7 +297,7 @@ TEST(BuildPipelineTest, LeavesNothingBehindOnErrors) {
   const TestFolder folder;
   const std::string cut = folder.Write(
       "in", MakeWarcRecord({}, MakeTestText(50000, 1)) + "WARC/1.0 cut");
-  for (const char* codec : {"rlz-zz", "zstd"}) {
+  for (const char* codec : {"rlz", "zstd"}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Source> source,
                                OpenSource(cut, folder.path()));
     EXPECT_THAT(
@@ -313,7 +313,7 @@ TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
        {BuildPhase::kCount, BuildPhase::kDictionary, BuildPhase::kIndex,
         BuildPhase::kEncode, BuildPhase::kFinish}) {
     std::atomic<bool> cancel = false;
-    BuildOptions options = Options("rlz-zz");
+    BuildOptions options = Options("rlz");
     options.cancel = &cancel;
     options.on_progress = [&](const BuildProgress& progress) {
       cancel = cancel || progress.phase == phase;

@@ -100,7 +100,7 @@ TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
 
 TEST_F(ServerLifeTest, HandsOutTheDictionary) {
   const std::vector<TestDocument> documents = MakeDocuments(40, 6);
-  WriteArchive(archive_path(), documents, "rlz-zz");
+  WriteArchive(archive_path(), documents, "rlz");
   StartServer();
   grpc::ClientContext list_context;
   v1::ListArchivesResponse list;

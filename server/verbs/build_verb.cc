@@ -42,7 +42,7 @@ is one document. - is a tar on standard input. Symbolic links are not followed.
 Examples:
   quired build -o docs.quire /usr/share/doc
   quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
-  tar -c folder | quired build -o folder.quire --codec zstd:19 -
+  tar -c folder | quired build -o folder.quire --codec rlz:max -
 
 If it is stopped or fails, nothing is left at OUT; what a kill leaves beside it
 (OUT.partial) the next build of the same OUT removes.)";
@@ -50,7 +50,7 @@ If it is stopped or fails, nothing is left at OUT; what a kill leaves beside it
 struct BuildVerbOptions {
   std::string output;
   std::vector<std::string> inputs;
-  std::string codec = "rlz-zz";
+  std::string codec = "rlz";
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t dictionary_size_bytes = 16 * kMiB;
   uint64_t segment_size_bytes = 64 * kGiB;
@@ -326,7 +326,8 @@ void AddBuildVerb(CLI::App& app, int& exit_code) {
       ->type_name("")
       ->required();
   verb->add_option("--codec", options->codec,
-                   absl::StrCat("How blocks are compressed: ", CodecNames()))
+                   absl::StrCat("How blocks are compressed: ", CodecNames(),
+                                "; level fast, default, max or a number"))
       ->type_name("NAME[:LEVEL]")
       ->capture_default_str();
   AddByteSizeOption(*verb, "--block-size", options->block_size_bytes,

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/parse/copy_finder.h"
+
+#include <algorithm>
+
+#include "codecs/rlz/parse/dictionary_search.h"
+
+namespace quire {
+namespace {
+
+// How far a copy is extended to the front of where it was found, at most: for
+// places that are not in the index, and positions that were not searched.
+constexpr uint32_t kBeforeMax = 16;
+
+// Once 2^kStepShift bytes were not part of any copy every second position is
+// searched, and so on: text that came compressed has no copies.
+constexpr uint32_t kStepShift = 7;
+
+// Copies under way that are remembered, so as not to find them again.
+constexpr size_t kActiveMax = 8;
+
+}  // namespace
+
+class CopyFinder::Run {
+ public:
+  Run(CopyFinder& finder, const DictionaryIndex& index, const BlockText& text)
+      : finder_(finder),
+        options_(finder.options_),
+        text_(text),
+        search_(index, text) {}
+
+  void FindAll() {
+    const uint32_t size = text_.size();
+    uint32_t position = 0;
+    while (position + HashChains::kKeySize <= size) {
+      SearchDictionary(position);
+      if (farthest_ >= position + options_.long_enough) {
+        SearchBlock(position, farthest_ - position);
+        position += std::min(options_.stride, farthest_ - position);
+      } else {
+        SearchBlock(position, HashChains::kKeySize - 1);
+        position +=
+            1 + ((position - std::min(position, farthest_)) >> kStepShift);
+      }
+    }
+  }
+
+ private:
+  bool IsActive(uint32_t distance, uint32_t position) const {
+    return std::ranges::any_of(active_, [&](const Copy& copy) {
+      return copy.distance == distance && copy.end > position;
+    });
+  }
+
+  // Adds the copy that was found at `position`, with what equals before it.
+  void Add(uint32_t position, uint32_t length, uint32_t distance) {
+    const uint32_t before = text_.MatchLengthBefore(
+        position, distance, std::min(position, kBeforeMax));
+    const Copy copy = {.begin = position - before,
+                       .end = position + length,
+                       .distance = distance};
+    active_[active_next_] = copy;
+    active_next_ = (active_next_ + 1) % kActiveMax;
+    farthest_ = std::max(farthest_, copy.end);
+    finder_.Add(copy);
+  }
+
+  // The dictionary is far: of use is only what goes on farther than all else.
+  void SearchDictionary(uint32_t position) {
+    for (const uint32_t place : search_.Candidates(position)) {
+      const uint32_t distance = text_.DistanceTo(place, position);
+      if (IsActive(distance, position)) {
+        continue;
+      }
+      const uint32_t length =
+          text_.MatchLength(position, distance, text_.size());
+      if (length >= DictionaryIndex::kShortKeySize &&
+          position + length > farthest_) {
+        Add(position, length, distance);
+      }
+    }
+  }
+
+  // Searches the block itself for copies that are longer than `length_least`,
+  // nearest first: a farther one has to be longer.
+  void SearchBlock(uint32_t position, uint32_t length_least) {
+    finder_.chains_.EnterUpTo(position);
+    const uint8_t* const here = text_.block().data() + position;
+    const uint32_t limit = text_.size() - position;
+    uint32_t earlier = finder_.chains_.First(position);
+    for (uint32_t depth = 0;
+         depth < options_.chain_depth_max && earlier != HashChains::kNone &&
+         length_least < limit;
+         ++depth, earlier = finder_.chains_.Next(earlier)) {
+      const uint32_t distance = position - earlier;
+      const uint8_t* const there = here - distance;
+      if (there[length_least] != here[length_least]) {
+        continue;
+      }
+      const uint32_t length = EqualBytes(there, here, limit);
+      if (length <= length_least) {
+        continue;
+      }
+      length_least = length;
+      if (!IsActive(distance, position)) {
+        Add(position, length, distance);
+      }
+    }
+  }
+
+  CopyFinder& finder_;
+  const CopyFinderOptions& options_;
+  const BlockText& text_;
+  DictionarySearch search_;
+  // The last ones found.
+  std::array<Copy, kActiveMax> active_ = {};
+  size_t active_next_ = 0;
+  // Where the copy ends that goes on farthest.
+  uint32_t farthest_ = 0;
+};
+
+void CopyFinder::Find(const DictionaryIndex& index, const BlockText& text) {
+  Start(text);
+  Run(*this, index, text).FindAll();
+}
+
+void CopyFinder::Start(const BlockText& text) {
+  chains_.Start(text.block());
+  copies_.clear();
+  next_.clear();
+  first_at_.assign(text.size(), kNone);
+}
+
+void CopyFinder::Add(const Copy& copy) {
+  const auto number = static_cast<uint32_t>(copies_.size());
+  copies_.push_back(copy);
+  next_.push_back(first_at_[copy.begin]);
+  first_at_[copy.begin] = number;
+}
+
+}  // namespace quire

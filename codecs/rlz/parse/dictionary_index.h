@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_RLZ_PARSE_DICTIONARY_INDEX_H_
+#define QUIRE_CODECS_RLZ_PARSE_DICTIONARY_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/endian.h"
+
+namespace quire {
+
+// Where in a dictionary some text may occur, found by hash: a candidate or two
+// for the next 8 bytes, and as many for the next 16, which are there because a
+// web page's frequent 8 bytes have far more places than a bucket can hold.
+//
+// Only every second place of the dictionary is in the index. A copy that starts
+// at another is found one byte later and extended to the front by the caller.
+//
+// An entry is a place and, in the bits that are left, a few bits of the key's
+// hash: what is not the key's is mostly seen without a look at the dictionary,
+// whose cache misses are what searching costs. For the same reason a search is
+// in steps that the caller spreads out: hash, prefetch, look.
+//
+// Two tables of 2 bytes per byte of dictionary each. Immutable after Build(),
+// hence thread-safe.
+class DictionaryIndex {
+ public:
+  static constexpr uint32_t kShortKeySize = 8;
+  static constexpr uint32_t kLongKeySize = 16;
+  // Entries in a bucket, of each table.
+  static constexpr size_t kWays = 2;
+
+  // Takes about 10 ms for each MiB. `dictionary` must outlive the index; it may
+  // be empty. Errors: InvalidArgument    dictionary.size() >
+  // kDictionarySizeBytesMax.
+  //         ResourceExhausted  not enough memory.
+  static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
+      ByteView dictionary);
+
+  ByteView dictionary() const { return dictionary_; }
+
+  // What the index takes, beside the dictionary.
+  size_t MemoryBytes() const {
+    return 2 * kWays * bucket_count_ * sizeof(uint32_t);
+  }
+
+  // REQUIRES: kShortKeySize or kLongKeySize readable bytes at `text`.
+  static uint64_t HashShort(const uint8_t* text) {
+    return Mix(LoadLittleEndian<uint64_t>(text));
+  }
+
+  static uint64_t HashLong(const uint8_t* text) {
+    return Mix(LoadLittleEndian<uint64_t>(text) * kFactor ^
+               LoadLittleEndian<uint64_t>(text + 8));
+  }
+
+  void PrefetchShort(uint64_t hash) const {
+    __builtin_prefetch(BucketOf(short_table_.get(), hash));
+  }
+
+  void PrefetchLong(uint64_t hash) const {
+    __builtin_prefetch(BucketOf(long_table_.get(), hash));
+  }
+
+  // Writes to `places` where in the dictionary the key may begin; returns how
+  // many they are, at most kWays. No place is written from which on less than
+  // the key's size is left.
+  size_t FindShort(uint64_t hash, uint32_t* places) const {
+    return Find(BucketOf(short_table_.get(), hash), hash, places);
+  }
+
+  size_t FindLong(uint64_t hash, uint32_t* places) const {
+    return Find(BucketOf(long_table_.get(), hash), hash, places);
+  }
+
+ private:
+  static constexpr uint32_t kStride = 2;
+  static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15;
+
+  using Table = std::unique_ptr<uint32_t[]>;
+
+  explicit DictionaryIndex(ByteView dictionary);
+
+  // Null if there is not enough memory.
+  Table MakeTable() const;
+
+  template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
+  void Fill(uint32_t* table);
+
+  static uint64_t Mix(uint64_t key) {
+    key *= kFactor;
+    return (key ^ key >> 32) * kFactor;
+  }
+
+  // The upper half of the hash, scaled to the number of buckets.
+  template <typename Entry>
+  Entry* BucketOf(Entry* table, uint64_t hash) const {
+    return table + kWays * ((hash >> 32) * bucket_count_ >> 32);
+  }
+
+  // The lower half gives the tag: it stands above the place in an entry.
+  uint32_t TagOf(uint64_t hash) const {
+    return static_cast<uint32_t>(hash) & ~place_mask_;
+  }
+
+  size_t Find(const uint32_t* bucket, uint64_t hash, uint32_t* places) const {
+    const uint32_t tag = TagOf(hash);
+    size_t count = 0;
+    for (size_t way = 0; way < kWays; ++way) {
+      const uint32_t entry = bucket[way];
+      places[count] = (entry & place_mask_) * kStride;
+      count += (entry & ~place_mask_) == tag && entry != kNone ? 1 : 0;
+    }
+    return count;
+  }
+
+  // No place has this number; see the constructor.
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+
+  const ByteView dictionary_;
+  const uint64_t bucket_count_;
+  const uint32_t place_mask_;
+  Table short_table_;
+  Table long_table_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_RLZ_PARSE_DICTIONARY_INDEX_H_

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/parse/dictionary_index.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/codec_test_inputs.h"
+#include "codecs/rlz/dictionary_builder.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::unique_ptr<const DictionaryIndex> Build(const std::string& dictionary) {
+  auto index = DictionaryIndex::Build(AsBytes(dictionary));
+  EXPECT_THAT(index, IsOk());
+  return std::move(index).value_or(nullptr);
+}
+
+bool HasShort(const DictionaryIndex& index, const uint8_t* key,
+              uint32_t place) {
+  std::array<uint32_t, DictionaryIndex::kWays> places = {};
+  const size_t count =
+      index.FindShort(DictionaryIndex::HashShort(key), places.data());
+  return std::count(places.begin(), places.begin() + count, place) > 0;
+}
+
+bool HasLong(const DictionaryIndex& index, const uint8_t* key, uint32_t place) {
+  std::array<uint32_t, DictionaryIndex::kWays> places = {};
+  const size_t count =
+      index.FindLong(DictionaryIndex::HashLong(key), places.data());
+  return std::count(places.begin(), places.begin() + count, place) > 0;
+}
+
+TEST(DictionaryIndexTest, FindsMostOfWhatOccursOnce) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 1 << 20);
+  const auto index = Build(dictionary);
+  const uint8_t* const text = AsBytes(dictionary).data();
+  size_t found_short = 0;
+  size_t found_long = 0;
+  size_t count = 0;
+  for (uint32_t place = 0; place + 16 <= dictionary.size(); place += 2) {
+    found_short += HasShort(*index, text + place, place) ? 1 : 0;
+    found_long += HasLong(*index, text + place, place) ? 1 : 0;
+    ++count;
+  }
+  // Buckets of two for as many places: what is pushed out is a quarter.
+  EXPECT_GT(found_short, count * 7 / 10);
+  EXPECT_GT(found_long, count * 7 / 10);
+}
+
+TEST(DictionaryIndexTest, FindsTheLastOfManyPlaces) {
+  std::string dictionary;
+  for (int i = 0; i < 100; ++i) {
+    dictionary += "the same sixteen";
+  }
+  const auto index = Build(dictionary);
+  const uint8_t* const text = AsBytes(dictionary).data();
+  for (const uint32_t place : {uint32_t{99 * 16}, uint32_t{98 * 16}}) {
+    EXPECT_TRUE(HasShort(*index, text, place)) << place;
+    EXPECT_TRUE(HasLong(*index, text, place)) << place;
+  }
+}
+
+TEST(DictionaryIndexTest, FindsTheLastPlaceOfAll) {
+  TestRandom random(1);
+  for (const size_t size : {size_t{16}, size_t{1000}, size_t{65538}}) {
+    const std::string dictionary = RandomBytes(random, size);
+    const auto index = Build(dictionary);
+    const uint8_t* const end = AsBytes(dictionary).data() + size;
+    EXPECT_TRUE(HasShort(*index, end - 8, static_cast<uint32_t>(size - 8)));
+    EXPECT_TRUE(HasLong(*index, end - 16, static_cast<uint32_t>(size - 16)));
+  }
+}
+
+TEST(DictionaryIndexTest, TakesSmallDictionaries) {
+  TestRandom random(1);
+  const std::string keys = RandomBytes(random, 4096);
+  for (size_t size = 0; size < 40; ++size) {
+    const std::string dictionary = RandomBytes(random, size);
+    const auto index = Build(dictionary);
+    std::array<uint32_t, DictionaryIndex::kWays> places = {};
+    for (size_t i = 0; i + 16 <= keys.size(); ++i) {
+      const uint8_t* const key = AsBytes(keys).data() + i;
+      const size_t short_count =
+          index->FindShort(DictionaryIndex::HashShort(key), places.data());
+      for (size_t k = 0; k < short_count; ++k) {
+        EXPECT_LE(places[k] + DictionaryIndex::kShortKeySize, size);
+      }
+      const size_t long_count =
+          index->FindLong(DictionaryIndex::HashLong(key), places.data());
+      for (size_t k = 0; k < long_count; ++k) {
+        EXPECT_LE(places[k] + DictionaryIndex::kLongKeySize, size);
+      }
+    }
+  }
+}
+
+TEST(DictionaryIndexTest, TakesFiveBytesPerByteWithTheDictionary) {
+  const std::string dictionary(3'000'000, 'x');
+  const auto index = Build(dictionary);
+  EXPECT_LE(index->MemoryBytes() + dictionary.size(), dictionary.size() * 5);
+}
+
+TEST(DictionaryIndexTest, RefusesWhatIsTooLarge) {
+  const std::string dictionary = "x";
+  // Never read: the size is refused first.
+  const ByteView large(AsBytes(dictionary).data(), kDictionarySizeBytesMax + 1);
+  EXPECT_THAT(
+      DictionaryIndex::Build(large),
+      FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("the limit is")));
+}
+
+}  // namespace
+}  // namespace quire

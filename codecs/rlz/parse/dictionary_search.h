@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_RLZ_PARSE_DICTIONARY_SEARCH_H_
+#define QUIRE_CODECS_RLZ_PARSE_DICTIONARY_SEARCH_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codecs/rlz/parse/dictionary_index.h"
+#include "codecs/rlz/parse/match_length.h"
+
+namespace quire {
+
+// Looks positions of a block up in a dictionary's index, in order, a little
+// ahead of the parser that asks: the buckets of a position are fetched first,
+// the places they name next, and by the time the parser compares, both are in
+// the cache. Many misses are under way at once in place of one after another.
+//
+// For one block, on the stack; thread-compatible.
+class DictionarySearch {
+ public:
+  // Both must outlive the search.
+  DictionarySearch(const DictionaryIndex& index, const BlockText& text)
+      : index_(index),
+        text_(text),
+        short_end_(KeyEnd(DictionaryIndex::kShortKeySize)),
+        long_end_(KeyEnd(DictionaryIndex::kLongKeySize)) {}
+
+  // Goes on at `position`, which costs whatever was fetched for those between:
+  // call it as soon as it is known.
+  // REQUIRES: position >= all positions asked for so far.
+  void SkipTo(uint32_t position) {
+    if (position > looked_) {
+      looked_ = position;
+      hashed_ = std::max(hashed_, position);
+    }
+    HashUpTo(position + kBucketsAhead);
+  }
+
+  // Places of the dictionary where what is at `position` may be found, the more
+  // promising first. They are to be compared: none may be right.
+  // Valid until the next call.
+  // REQUIRES: position >= all positions asked for so far.
+  std::span<const uint32_t> Candidates(uint32_t position) {
+    SkipTo(position);
+    LookUpTo(position + kPlacesAhead);
+    const Found& found = found_[position % kRingSize];
+    return {found.places.data(), found.count};
+  }
+
+ private:
+  static constexpr uint32_t kBucketsAhead = 16;
+  static constexpr uint32_t kPlacesAhead = 8;
+  static constexpr uint32_t kRingSize = 32;
+
+  struct Found {
+    uint64_t short_hash = 0;
+    uint64_t long_hash = 0;
+    size_t count = 0;
+    std::array<uint32_t, 2 * DictionaryIndex::kWays> places = {};
+  };
+
+  uint32_t KeyEnd(uint32_t key_size) const {
+    return index_.dictionary().empty() || text_.size() < key_size
+               ? 0
+               : text_.size() - key_size + 1;
+  }
+
+  void HashUpTo(uint32_t end) {
+    for (; hashed_ < end; ++hashed_) {
+      Found& found = found_[hashed_ % kRingSize];
+      const uint8_t* const key = text_.block().data() + hashed_;
+      if (hashed_ < short_end_) {
+        found.short_hash = DictionaryIndex::HashShort(key);
+        index_.PrefetchShort(found.short_hash);
+      }
+      if (hashed_ < long_end_) {
+        found.long_hash = DictionaryIndex::HashLong(key);
+        index_.PrefetchLong(found.long_hash);
+      }
+    }
+  }
+
+  void LookUpTo(uint32_t end) {
+    for (; looked_ < end; ++looked_) {
+      Found& found = found_[looked_ % kRingSize];
+      found.count = 0;
+      if (looked_ < long_end_) {
+        found.count = index_.FindLong(found.long_hash, found.places.data());
+      }
+      if (looked_ < short_end_) {
+        found.count += index_.FindShort(found.short_hash,
+                                        found.places.data() + found.count);
+      }
+      for (size_t i = 0; i < found.count; ++i) {
+        __builtin_prefetch(text_.dictionary().data() + found.places[i]);
+      }
+    }
+  }
+
+  const DictionaryIndex& index_;
+  const BlockText& text_;
+  const uint32_t short_end_;
+  const uint32_t long_end_;
+  // Positions below are hashed, and looked up.
+  uint32_t hashed_ = 0;
+  uint32_t looked_ = 0;
+  // By position modulo the ring's size; of positions from looked_ on the
+  // hashes, before it the places.
+  std::array<Found, kRingSize> found_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_RLZ_PARSE_DICTIONARY_SEARCH_H_

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_RLZ_PARSE_HASH_CHAINS_H_
+#define QUIRE_CODECS_RLZ_PARSE_HASH_CHAINS_H_
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/endian.h"
+
+namespace quire {
+
+// Earlier positions of a block with the same next four bytes, nearest first: a
+// list for each hash of four bytes, held in two arrays of integers.
+// Memory is kept from block to block. Thread-compatible.
+class HashChains {
+ public:
+  static constexpr uint32_t kKeySize = 4;
+  // No position.
+  static constexpr uint32_t kNone = 0xFFFFFFFF;
+
+  // Starts on a block, which must outlive its use, with no position entered.
+  void Start(ByteView block) {
+    block_ = block;
+    entered_ = 0;
+    end_ = block.size() < kKeySize
+               ? 0
+               : static_cast<uint32_t>(block.size() - kKeySize + 1);
+    const auto bits =
+        std::clamp(static_cast<uint32_t>(std::bit_width(block.size())), 9u,
+                   17u) -
+        1;
+    shift_ = 32 - bits;
+    first_.assign(size_t{1} << bits, kNone);
+    if (next_.size() < end_) {
+      next_.resize(end_);
+    }
+  }
+
+  // Enters all positions before `position` that are not yet.
+  void EnterUpTo(uint32_t position) {
+    const uint32_t end = std::min(position, end_);
+    for (; entered_ < end; ++entered_) {
+      uint32_t& first = first_[Hash(entered_)];
+      next_[entered_] = first;
+      first = entered_;
+    }
+  }
+
+  // The nearest of those entered whose next four bytes hash as those at
+  // `position` do; kNone if there is none.
+  uint32_t First(uint32_t position) const {
+    return position < end_ ? first_[Hash(position)] : kNone;
+  }
+
+  // The nearest before `entered`, likewise.
+  uint32_t Next(uint32_t entered) const { return next_[entered]; }
+
+ private:
+  uint32_t Hash(uint32_t position) const {
+    return LoadLittleEndian<uint32_t>(block_.data() + position) * 0x9E3779B1u >>
+           shift_;
+  }
+
+  ByteView block_;
+  uint32_t entered_ = 0;
+  // Positions from here on have no four bytes after them.
+  uint32_t end_ = 0;
+  uint32_t shift_ = 0;
+  std::vector<uint32_t> first_;
+  std::vector<uint32_t> next_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_RLZ_PARSE_HASH_CHAINS_H_

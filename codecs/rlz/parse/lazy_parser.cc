@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/parse/lazy_parser.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "codecs/rlz/parse/dictionary_search.h"
+#include "codecs/rlz/parse/recent_distances.h"
+
+namespace quire {
+namespace {
+
+// The estimate: what a copied byte saves, and what a bit costs, in the same
+// unit. A byte that is no copy is a literal of some 5.3 bits.
+constexpr int32_t kByteWorth = 16;
+constexpr int32_t kBitPrice = 3;
+// A sequence's own codes, with a distance in full or by number, in bits.
+constexpr int32_t kFullDistanceBits = 7;
+constexpr int32_t kRecentDistanceBits = 6;
+
+constexpr uint32_t kRecentLengthMin = 3;
+constexpr uint32_t kLengthMin = HashChains::kKeySize;
+
+// From this length on a copy is taken without a look for better ones.
+constexpr uint32_t kLongEnough = 192;
+// With such a copy at hand the block's own past is not searched.
+constexpr uint32_t kLongEnoughForChains = 48;
+
+// After 2^kStepShift literals every second position is tried, and so on.
+constexpr uint32_t kStepShift = 7;
+
+struct Copy {
+  uint32_t begin = 0;
+  uint32_t length = 0;
+  uint32_t distance = 0;
+  // 0 if there is no copy worth its price.
+  int32_t gain = 0;
+};
+
+int32_t PriceOf(uint32_t distance) {
+  return kBitPrice *
+         (static_cast<int32_t>(std::bit_width(distance)) + kFullDistanceBits);
+}
+
+// The state of one parse.
+class Run {
+ public:
+  Run(const LazyParserOptions& options, const DictionaryIndex& index,
+      const BlockText& text, HashChains& chains, SequenceList& sequences)
+      : options_(options),
+        text_(text),
+        search_(index, text),
+        chains_(chains),
+        sequences_(sequences) {}
+
+  // Parses what follows the last piece, up to `end`.
+  void ParsePiece(uint32_t end) {
+    end_ = end;
+    uint32_t position = anchor_;
+    while (position + kLengthMin <= end) {
+      Copy best = Find(position);
+      if (best.gain == 0) {
+        position += 1 + ((position - anchor_) >> kStepShift);
+        continue;
+      }
+      best = LookAhead(position, best);
+      Take(best);
+      position = anchor_;
+    }
+    sequences_.push_back({.literal_run = end - anchor_});
+    anchor_ = end;
+  }
+
+ private:
+  Copy LookAhead(uint32_t position, Copy best) {
+    uint32_t last = position + options_.lookahead;
+    while (position < last && best.length < kLongEnough) {
+      ++position;
+      if (position + kLengthMin > end_) {
+        break;
+      }
+      const Copy next = Find(position);
+      // One more literal is paid by the gain itself: it is not copied.
+      if (next.gain > best.gain) {
+        best = next;
+        last = position + options_.lookahead;
+      }
+    }
+    return best;
+  }
+
+  void Take(const Copy& copy) {
+    sequences_.push_back({.literal_run = copy.begin - anchor_,
+                          .match_length = copy.length,
+                          .distance = copy.distance});
+    recent_.Use(copy.distance);
+    anchor_ = copy.begin + copy.length;
+    search_.SkipTo(anchor_);
+  }
+
+  Copy Find(uint32_t position) {
+    Copy best;
+    TryRecent(position, best);
+    if (best.length >= kLongEnough) {
+      return best;
+    }
+    TryDictionary(position, best);
+    if (best.length < kLongEnoughForChains) {
+      TryChains(position, best);
+    }
+    return best;
+  }
+
+  void TryRecent(uint32_t position, Copy& best) {
+    for (uint32_t number = 1; number <= 3; ++number) {
+      const uint32_t distance = recent_.Get(number, position == anchor_);
+      if (distance == 0) {
+        continue;
+      }
+      const uint32_t length = text_.MatchLength(position, distance, end_);
+      if (length >= kRecentLengthMin) {
+        Offer({.begin = position, .length = length, .distance = distance},
+              kBitPrice * kRecentDistanceBits, best);
+      }
+    }
+  }
+
+  void TryDictionary(uint32_t position, Copy& best) {
+    for (const uint32_t place : search_.Candidates(position)) {
+      const uint32_t distance = text_.DistanceTo(place, position);
+      if (distance == best.distance) {
+        continue;
+      }
+      const uint32_t length = text_.MatchLength(position, distance, end_);
+      if (length >= DictionaryIndex::kShortKeySize) {
+        OfferExtended(position, length, distance, best);
+      }
+    }
+  }
+
+  void TryChains(uint32_t position, Copy& best) {
+    chains_.EnterUpTo(position);
+    const uint8_t* const block = text_.block().data();
+    uint32_t earlier = chains_.First(position);
+    // What a copy must be longer than, at the least, to be the best.
+    uint32_t length_least = kLengthMin - 1;
+    for (uint32_t depth = 0;
+         depth < options_.chain_depth_max && earlier != HashChains::kNone;
+         ++depth, earlier = chains_.Next(earlier)) {
+      if (position + length_least >= end_) {
+        break;
+      }
+      if (block[earlier + length_least] != block[position + length_least]) {
+        continue;
+      }
+      const uint32_t length =
+          EqualBytes(block + earlier, block + position, end_ - position);
+      if (length > length_least) {
+        length_least = length;
+        OfferExtended(position, length, position - earlier, best);
+      }
+    }
+  }
+
+  // Offers a copy, with what equals before it.
+  void OfferExtended(uint32_t position, uint32_t length, uint32_t distance,
+                     Copy& best) {
+    const uint32_t before =
+        text_.MatchLengthBefore(position, distance, position - anchor_);
+    Offer({.begin = position - before,
+           .length = before + length,
+           .distance = distance},
+          PriceOf(distance), best);
+  }
+
+  static void Offer(Copy copy, int32_t price, Copy& best) {
+    copy.gain = static_cast<int32_t>(copy.length) * kByteWorth - price;
+    if (copy.gain > best.gain) {
+      best = copy;
+    }
+  }
+
+  const LazyParserOptions& options_;
+  const BlockText& text_;
+  DictionarySearch search_;
+  HashChains& chains_;
+  SequenceList& sequences_;
+  RecentDistances recent_;
+  // Where the last copy ended.
+  uint32_t anchor_ = 0;
+  // The piece's end.
+  uint32_t end_ = 0;
+};
+
+}  // namespace
+
+void LazyParser::Parse(const DictionaryIndex& index, const BlockText& text,
+                       uint32_t piece_size, SequenceList& sequences) {
+  sequences.clear();
+  chains_.Start(text.block());
+  Run run(options_, index, text, chains_, sequences);
+  for (uint32_t end = 0; end < text.size();) {
+    end = std::min(text.size(), end + piece_size);
+    run.ParsePiece(end);
+  }
+}
+
+}  // namespace quire

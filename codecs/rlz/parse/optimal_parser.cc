@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/parse/optimal_parser.h"
+
+#include <algorithm>
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kUnreached = 0xFFFFFFFF;
+
+// With a distance in full.
+constexpr uint32_t kFullLengthMin = 4;
+
+// Not worth to leave out the positions before it.
+constexpr uint32_t kLeapMin = 8;
+
+}  // namespace
+
+void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
+                          uint32_t piece_size, SequenceList& sequences) {
+  sequences.clear();
+  text_ = &text;
+  finder_.Find(index, text);
+  recent_ = RecentDistances();
+  for (begin_ = 0; begin_ < text.size(); begin_ = end_) {
+    end_ = begin_ + std::min(text.size() - begin_, piece_size);
+    SequenceStatistics statistics = SequencePrices::Typical();
+    for (const uint8_t byte : text.block().subspan(begin_, end_ - begin_)) {
+      ++statistics.literals[byte];
+    }
+    const size_t first = sequences.size();
+    for (uint32_t round = 0; round < options_.rounds; ++round) {
+      if (round > 0) {
+        statistics = CountParse(sequences, first);
+        sequences.resize(first);
+      }
+      prices_.Set(statistics);
+      ParsePiece();
+      EmitPiece(sequences);
+    }
+    recent_ = nodes_[end_ - begin_].recent;
+  }
+}
+
+SequenceStatistics OptimalParser::CountParse(const SequenceList& sequences,
+                                             size_t first) const {
+  SequenceStatistics statistics;
+  RecentDistances recent = recent_;
+  const uint8_t* literals_at = text_->block().data() + begin_;
+  for (size_t i = first; i < sequences.size(); ++i) {
+    statistics.Add(literals_at, sequences[i], recent);
+    literals_at += sequences[i].literal_run + sequences[i].match_length;
+  }
+  return statistics;
+}
+
+void OptimalParser::ParsePiece() {
+  const uint32_t size = end_ - begin_;
+  if (nodes_.size() < size + 1) {
+    nodes_.resize(size + 1);
+  }
+  for (uint32_t i = 1; i <= size; ++i) {
+    nodes_[i].cost = kUnreached;
+  }
+  nodes_[0] = {.cost = prices_.LiteralRun(0),
+               .length = 0,
+               .distance = 0,
+               .literal_run = 0,
+               .recent = recent_};
+  sources_.clear();
+  entered_ = begin_;
+  long_copy_ = {};
+  recent_sources_ = {};
+  for (uint32_t position = begin_; position < end_;) {
+    Node* const here = &nodes_[position - begin_];
+    Settle(position);
+    EnterCopies(position);
+    ListChoices(position, *here);
+    const uint32_t leap = choice_count_ == 0 ? 0 : TryChoices(position, here);
+    if (leap == 0) {
+      TryLiteral(position, here);
+    }
+    position += std::max(leap, 1u);
+  }
+  Settle(end_);
+}
+
+// No cheaper way to `position` will be found: what follows from the cheapest?
+void OptimalParser::Settle(uint32_t position) {
+  if (position == begin_) {
+    return;
+  }
+  Node* const here = &nodes_[position - begin_];
+  if (here->length == 0) {
+    const Node& from = *(here - 1);
+    here->recent = from.recent;
+    here->literal_run = from.literal_run + 1;
+  } else {
+    here->recent = (here - here->length)->recent;
+    here->recent.Use(here->distance);
+    here->literal_run = 0;
+  }
+}
+
+void OptimalParser::EnterCopies(uint32_t position) {
+  std::erase_if(sources_, [position](const Source& source) {
+    return source.end < position + kFullLengthMin;
+  });
+  for (; entered_ <= position; ++entered_) {
+    for (uint32_t number = finder_.FirstAt(entered_);
+         number != CopyFinder::kNone; number = finder_.Next(number)) {
+      const Copy& copy = finder_.Get(number);
+      const uint32_t copy_end = std::min(copy.end, end_);
+      if (copy_end >= position + kFullLengthMin) {
+        AddSource({.end = copy_end, .distance = copy.distance});
+      }
+    }
+  }
+}
+
+// One that is nearer and goes on as far makes another useless.
+void OptimalParser::AddSource(const Source& source) {
+  const auto at = std::ranges::lower_bound(sources_, source.distance, {},
+                                           &Source::distance);
+  if (at != sources_.begin() && (at - 1)->end >= source.end) {
+    return;
+  }
+  const auto useful =
+      std::find_if(at, sources_.end(),
+                   [&](const Source& other) { return other.end > source.end; });
+  sources_.insert(sources_.erase(at, useful), source);
+  if (sources_.size() > kSourceCountMax) {
+    sources_.erase(sources_.begin());
+  }
+}
+
+void OptimalParser::ListChoices(uint32_t position, const Node& here) {
+  choice_count_ = 0;
+  AddRecentChoices(position, here);
+  recent_choice_count_ = choice_count_;
+  for (const Source& source : sources_) {
+    choices_[choice_count_++] = {.length = source.end - position,
+                                 .distance = source.distance,
+                                 .price = prices_.Distance(source.distance)};
+  }
+}
+
+void OptimalParser::AddRecentChoices(uint32_t position, const Node& here) {
+  uint32_t longest = kMatchLengthMin - 1;
+  for (uint32_t number = 1; number <= 3; ++number) {
+    const uint32_t distance = here.recent.Get(number, here.literal_run == 0);
+    const uint32_t length =
+        distance == 0 ? 0 : RecentLength(position, distance);
+    if (length > longest) {
+      choices_[choice_count_++] = {.length = length,
+                                   .distance = distance,
+                                   .price = prices_.RecentDistance(number)};
+      longest = length;
+    }
+  }
+}
+
+uint32_t OptimalParser::RecentLength(uint32_t position, uint32_t distance) {
+  for (const Source& source : recent_sources_) {
+    if (source.distance == distance && source.end > position) {
+      return source.end - position;
+    }
+  }
+  const uint32_t length = text_->MatchLength(position, distance, end_);
+  // Where the next positions will ask again.
+  if (length >= options_.long_length) {
+    recent_sources_[recent_source_next_] = {.end = position + length,
+                                            .distance = distance};
+    recent_source_next_ = (recent_source_next_ + 1) % recent_sources_.size();
+  }
+  return length;
+}
+
+// Returns how many positions can be passed over; 0 if none.
+uint32_t OptimalParser::TryChoices(uint32_t position, Node* here) {
+  uint32_t longest = 0;
+  for (size_t i = 0; i < choice_count_; ++i) {
+    longest = std::max(longest, choices_[i].length);
+  }
+  if (longest < options_.long_length) {
+    TryAllLengths(here, longest);
+    return 0;
+  }
+  const uint32_t leap = TryLongChoices(position, here, longest);
+  if (leap == 0) {
+    TryAllLengths(here, options_.cut_length_max);
+  }
+  return leap;
+}
+
+// Inside a long copy there is nothing to decide but whether to leave it, for
+// one that goes on farther, or soon after its begin for one that is cheaper: a
+// recent distance that is good again after an edit.
+uint32_t OptimalParser::TryLongChoices(uint32_t position, Node* here,
+                                       uint32_t longest) {
+  if (long_copy_.end != position + longest ||
+      long_copy_.next_begin <= position) {
+    FindNextBegin(position, position + longest);
+  }
+  const uint32_t to_next = long_copy_.next_begin - position;
+  for (size_t i = 0; i < choice_count_; ++i) {
+    const Choice& choice = choices_[i];
+    if (choice.length > options_.cut_length_max) {
+      Update(here, choice.length, choice);
+    }
+    if (choice.length > to_next && to_next >= kMatchLengthMin) {
+      Update(here, to_next, choice);
+    }
+  }
+  const bool settled = position - long_copy_.entered >= options_.settled_after;
+  return settled && to_next >= kLeapMin ? to_next : 0;
+}
+
+void OptimalParser::FindNextBegin(uint32_t position, uint32_t end) {
+  long_copy_ = {.end = end, .entered = position, .next_begin = end};
+  for (uint32_t begin = position + 1; begin < end; ++begin) {
+    for (uint32_t number = finder_.FirstAt(begin); number != CopyFinder::kNone;
+         number = finder_.Next(number)) {
+      if (finder_.Get(number).end > end) {
+        long_copy_.next_begin = begin;
+        return;
+      }
+    }
+  }
+}
+
+void OptimalParser::TryAllLengths(Node* here, uint32_t length_max) const {
+  uint32_t length = kMatchLengthMin;
+  for (size_t i = 0; i < choice_count_; ++i) {
+    if (i == recent_choice_count_) {
+      length = kFullLengthMin;
+    }
+    const Choice& choice = choices_[i];
+    for (; length <= std::min(choice.length, length_max); ++length) {
+      Update(here, length, choice);
+    }
+  }
+}
+
+// A node's cost includes what its run of literals costs so far.
+void OptimalParser::TryLiteral(uint32_t position, Node* here) const {
+  Node* const next = here + 1;
+  const uint32_t cost = here->cost + prices_.Literal(text_->block()[position]) +
+                        prices_.LiteralRun(here->literal_run + 1) -
+                        prices_.LiteralRun(here->literal_run);
+  if (cost < next->cost) {
+    next->cost = cost;
+    next->length = 0;
+  }
+}
+
+inline void OptimalParser::Update(Node* here, uint32_t length,
+                                  const Choice& choice) const {
+  const uint32_t cost = here->cost + choice.price +
+                        prices_.MatchLength(length) + prices_.LiteralRun(0);
+  Node* const to = here + length;
+  if (cost < to->cost) {
+    to->cost = cost;
+    to->length = length;
+    to->distance = choice.distance;
+  }
+}
+
+// From the back: the literals that follow a copy belong to the step after it.
+void OptimalParser::EmitPiece(SequenceList& sequences) const {
+  const size_t first = sequences.size();
+  Sequence step;
+  for (uint32_t size = end_ - begin_; size > 0;) {
+    const Node& node = nodes_[size];
+    if (node.length == 0) {
+      ++step.literal_run;
+      --size;
+    } else {
+      sequences.push_back(step);
+      step = {.literal_run = 0,
+              .match_length = node.length,
+              .distance = node.distance};
+      size -= node.length;
+    }
+  }
+  sequences.push_back(step);
+  std::reverse(sequences.begin() + static_cast<ptrdiff_t>(first),
+               sequences.end());
+}
+
+}  // namespace quire

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What every parse must be: steps that rebuild the text, within the limits of
+// the form that they are written in.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/codec_test_inputs.h"
+#include "codecs/rlz/parse/lazy_parser.h"
+#include "codecs/rlz/parse/match_length.h"
+#include "codecs/rlz/parse/optimal_parser.h"
+
+namespace quire {
+namespace {
+
+// Parsers of all kinds, also such as no level uses.
+struct NamedParser {
+  std::string name;
+  std::unique_ptr<Parser> parser;
+};
+
+std::vector<NamedParser> AllParsers() {
+  std::vector<NamedParser> all;
+  all.push_back({"greedy", std::make_unique<LazyParser>(LazyParserOptions{
+                               .chain_depth_max = 2, .lookahead = 0})});
+  all.push_back({"lazy", std::make_unique<LazyParser>(LazyParserOptions())});
+  all.push_back(
+      {"optimal", std::make_unique<OptimalParser>(OptimalParserOptions())});
+  all.push_back(
+      {"optimal, thorough",
+       std::make_unique<OptimalParser>(OptimalParserOptions{
+           .finder = {.chain_depth_max = 100, .long_enough = 500, .stride = 1},
+           .rounds = 3,
+           .long_length = 1000,
+           .cut_length_max = 999,
+           .settled_after = 1000})});
+  all.push_back(
+      {"optimal, hasty",
+       std::make_unique<OptimalParser>(OptimalParserOptions{
+           .finder = {.chain_depth_max = 1, .long_enough = 8, .stride = 16},
+           .rounds = 1,
+           .long_length = 8,
+           .cut_length_max = 4,
+           .settled_after = 1})});
+  return all;
+}
+
+// Copies as the format defines them, byte by byte.
+std::string Rebuild(const SequenceList& sequences,
+                    const std::string& dictionary, const std::string& block) {
+  std::string all = dictionary;
+  for (const Sequence& sequence : sequences) {
+    all += block.substr(all.size() - dictionary.size(), sequence.literal_run);
+    if (sequence.distance > all.size()) {
+      return absl::StrCat("distance ", sequence.distance, " at ", all.size());
+    }
+    for (uint32_t i = 0; i < sequence.match_length; ++i) {
+      all.push_back(all[all.size() - sequence.distance]);
+    }
+  }
+  return all.substr(dictionary.size());
+}
+
+void ExpectGoodForm(const SequenceList& sequences, uint32_t piece_size,
+                    size_t size) {
+  ASSERT_FALSE(sequences.empty());
+  size_t position = 0;
+  size_t piece_end = std::min<size_t>(piece_size, size);
+  for (const Sequence& sequence : sequences) {
+    position += sequence.literal_run + sequence.match_length;
+    ASSERT_LE(position, piece_end);
+    if (sequence.match_length == 0) {
+      EXPECT_EQ(sequence.distance, 0u);
+      EXPECT_EQ(position, piece_end);
+      piece_end = std::min<size_t>(piece_end + piece_size, size);
+    } else {
+      EXPECT_GE(sequence.match_length, 3u);
+      EXPECT_GT(sequence.distance, 0u);
+    }
+  }
+  EXPECT_EQ(position, size);
+  EXPECT_EQ(sequences.back().match_length, 0u);
+}
+
+class ParsersTest : public ::testing::Test {
+ protected:
+  // The parse that each parser gives must rebuild the text.
+  void ExpectRebuilt(const std::string& dictionary, const std::string& block,
+                     uint32_t piece_size = 128 << 10) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
+                               DictionaryIndex::Build(AsBytes(dictionary)));
+    const BlockText text(AsBytes(dictionary), AsBytes(block));
+    for (const NamedParser& named : parsers_) {
+      SCOPED_TRACE(absl::StrCat(named.name, ", ", dictionary.size(), " + ",
+                                block.size(), " bytes"));
+      named.parser->Parse(*index, text, piece_size, sequences_);
+      ExpectGoodForm(sequences_, piece_size, block.size());
+      EXPECT_TRUE(Rebuild(sequences_, dictionary, block) == block);
+    }
+  }
+
+  // Each parser must copy all but `literals_max` bytes.
+  void ExpectCopied(const std::string& dictionary, const std::string& block,
+                    size_t literals_max) {
+    ExpectRebuilt(dictionary, block);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
+                               DictionaryIndex::Build(AsBytes(dictionary)));
+    const BlockText text(AsBytes(dictionary), AsBytes(block));
+    for (const NamedParser& named : parsers_) {
+      named.parser->Parse(*index, text, 128 << 10, sequences_);
+      size_t literals = 0;
+      for (const Sequence& sequence : sequences_) {
+        literals += sequence.literal_run;
+      }
+      EXPECT_LE(literals, literals_max) << named.name;
+    }
+  }
+
+  const std::vector<NamedParser> parsers_ = AllParsers();
+  SequenceList sequences_;
+};
+
+TEST_F(ParsersTest, RebuildTextsOfAllKindsAndSizes) {
+  TestRandom random(1);
+  const std::string dictionary = MakeTestContext(60000)->dictionary;
+  for (size_t size = 1; size < 80; ++size) {
+    for (const TestInput& input : TestInputs(random, size, dictionary)) {
+      ExpectRebuilt(dictionary, input.text);
+    }
+  }
+  for (const size_t size : {size_t{1000}, size_t{4096}, size_t{20001}}) {
+    for (const TestInput& input : TestInputs(random, size, dictionary)) {
+      ExpectRebuilt(dictionary, input.text);
+    }
+  }
+}
+
+TEST_F(ParsersTest, RebuildWithSmallDictionaries) {
+  TestRandom random(1);
+  for (size_t size = 0; size < 40; ++size) {
+    const std::string dictionary = RandomText(random, size);
+    ExpectRebuilt(dictionary, RandomText(random, 300, 20) + dictionary);
+    if (size > 0) {
+      ExpectRebuilt(dictionary, EditedPieces(random, dictionary, 500));
+    }
+  }
+}
+
+TEST_F(ParsersTest, EndPiecesWhereTheyShould) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 5000);
+  for (const uint32_t piece_size : {1u, 2u, 3u, 7u, 64u, 1000u, 1200u}) {
+    for (const TestInput& input : TestInputs(random, 1200, dictionary)) {
+      ExpectRebuilt(dictionary, input.text, piece_size);
+    }
+  }
+}
+
+TEST_F(ParsersTest, RebuildFewLettersThatMatchEverywhere) {
+  TestRandom random(1);
+  for (const size_t letters : {size_t{2}, size_t{3}}) {
+    std::string dictionary;
+    std::string block;
+    for (int i = 0; i < 5000; ++i) {
+      dictionary.push_back(
+          static_cast<char>('a' + RandomBelow(random, letters)));
+      block.push_back(static_cast<char>('a' + RandomBelow(random, letters)));
+    }
+    ExpectRebuilt(dictionary, block);
+    ExpectRebuilt(dictionary, dictionary);
+  }
+}
+
+TEST_F(ParsersTest, CopyAWholeBlockOfTheDictionary) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 100001);
+  // Also from odd places, and up to the dictionary's last byte.
+  for (const size_t begin : {size_t{0}, size_t{1}, size_t{50}, size_t{33333}}) {
+    ExpectCopied(dictionary, dictionary.substr(begin, 3000), 1);
+  }
+  ExpectCopied(dictionary, dictionary.substr(dictionary.size() - 3000), 1);
+}
+
+// "xyz" once in the dictionary, at its very end, and the block goes on as the
+// copy does that runs over its own target.
+TEST_F(ParsersTest, RunOverFromTheDictionaryIntoTheBlock) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 1000) + "0123456789abcdef";
+  std::string block;
+  while (block.size() < 500) {
+    block += "0123456789abcdef";
+  }
+  ExpectCopied(dictionary, block, 0);
+  const BlockText text(AsBytes(dictionary), AsBytes(block));
+  EXPECT_EQ(text.MatchLength(0, 16, text.size()), block.size());
+  EXPECT_EQ(text.MatchLength(15, 16, text.size()), block.size() - 15);
+  EXPECT_EQ(text.MatchLength(15, 16, 20), 5u);
+}
+
+TEST_F(ParsersTest, CopyFromTheDictionarysLastByte) {
+  const std::string dictionary = "no such letters: z";
+  const std::string block = std::string(400, 'z');
+  ExpectRebuilt(dictionary, block);
+  const BlockText text(AsBytes(dictionary), AsBytes(block));
+  EXPECT_EQ(text.MatchLength(0, 1, text.size()), 400u);
+  EXPECT_EQ(text.MatchLength(0, 19, text.size()), 0u);
+  EXPECT_EQ(text.MatchLength(5, 0xFFFFFFFF, text.size()), 0u);
+}
+
+// After a changed byte a copy goes on at the same distance.
+TEST_F(ParsersTest, GoOnAfterEdits) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 50000);
+  std::string block = dictionary.substr(20000, 4000);
+  for (size_t i = 100; i < block.size(); i += 100) {
+    block[i] = static_cast<char>(block[i] + 1);
+  }
+  ExpectCopied(dictionary, block, 40);
+}
+
+TEST_F(ParsersTest, CopyFromTheBlockItself) {
+  TestRandom random(1);
+  const std::string piece = RandomBytes(random, 2000);
+  ExpectCopied("", piece + piece + piece, 2001);
+  ExpectCopied(RandomBytes(random, 5000), piece + piece + piece, 2001);
+}
+
+// A copy that came in the midst of bytes that match nothing is still found.
+TEST_F(ParsersTest, FindCopiesBehindTextThatCameCompressed) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 50000);
+  const std::string noise = RandomBytes(random, 20000);
+  const std::string block = noise + dictionary.substr(30001, 8000) + noise;
+  // The noise once; the second time it is a copy.
+  ExpectCopied(dictionary, block, noise.size() + 300);
+}
+
+TEST_F(ParsersTest, DoNotDependOnEarlierBlocks) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 50000);
+  const std::string block = EditedPieces(random, dictionary, 20000);
+  const std::string other = RandomText(random, 30000, 100);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
+                             DictionaryIndex::Build(AsBytes(dictionary)));
+  for (const NamedParser& named : parsers_) {
+    const auto parse = [&](const std::string& text) {
+      named.parser->Parse(*index, BlockText(AsBytes(dictionary), AsBytes(text)),
+                          128 << 10, sequences_);
+      return sequences_;
+    };
+    const SequenceList first = parse(block);
+    parse(other);
+    EXPECT_EQ(parse(block), first) << named.name;
+  }
+}
+
+TEST_F(ParsersTest, FurtherRoundsAndSearchAreWorthTheirTime) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 200000);
+  const std::string block = EditedPieces(random, dictionary, 60000);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
+                             DictionaryIndex::Build(AsBytes(dictionary)));
+  const BlockText text(AsBytes(dictionary), AsBytes(block));
+  // In order of effort: the entropy of what is written must not grow.
+  uint64_t cost_before = UINT64_MAX;
+  for (const size_t which : {0u, 1u, 2u}) {
+    parsers_[which].parser->Parse(*index, text, 128 << 10, sequences_);
+    SequenceStatistics statistics;
+    RecentDistances recent;
+    const uint8_t* literals_at = text.block().data();
+    for (const Sequence& step : sequences_) {
+      statistics.Add(literals_at, step, recent);
+      literals_at += step.literal_run + step.match_length;
+    }
+    SequencePrices prices;
+    prices.Set(statistics);
+    uint64_t cost = 0;
+    recent = RecentDistances();
+    literals_at = text.block().data();
+    for (const Sequence& step : sequences_) {
+      for (uint32_t i = 0; i < step.literal_run; ++i) {
+        cost += prices.Literal(literals_at[i]);
+      }
+      literals_at += step.literal_run + step.match_length;
+      if (step.match_length > 0) {
+        const uint32_t number =
+            recent.NumberOf(step.distance, step.literal_run == 0);
+        recent.Use(step.distance);
+        cost += prices.LiteralRun(step.literal_run) +
+                prices.MatchLength(step.match_length) +
+                (number == 0 ? prices.Distance(step.distance)
+                             : prices.RecentDistance(number));
+      }
+    }
+    EXPECT_LE(cost, cost_before) << parsers_[which].name;
+    cost_before = cost;
+  }
+}
+
+}  // namespace
+}  // namespace quire

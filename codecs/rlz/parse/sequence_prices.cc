@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/parse/sequence_prices.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kBit = 256;
+
+// No literal costs more than Huffman codes are long in Zstandard, nor less than
+// one bit.
+constexpr uint32_t kLiteralPriceMax = 11 * kBit;
+constexpr uint32_t kLiteralPriceMin = kBit;
+
+// 256 * log2(1 + i / 256), rounded down, of i from 0 to 255.
+constexpr std::array<uint8_t, 256> MakeLogTable() {
+  std::array<uint8_t, 256> table = {};
+  for (uint32_t i = 0; i < table.size(); ++i) {
+    // Squaring a number from 1 to 2 doubles its logarithm: when it reaches 2,
+    // that is the next bit.
+    uint64_t number = (uint64_t{256} + i) << 23;
+    uint32_t logarithm = 0;
+    for (int bit = 0; bit < 8; ++bit) {
+      number = number * number >> 31;
+      const uint32_t next = number >> 32 != 0 ? 1 : 0;
+      number >>= next;
+      logarithm = logarithm * 2 + next;
+    }
+    table[i] = static_cast<uint8_t>(logarithm);
+  }
+  return table;
+}
+
+// 256 * log2(number). REQUIRES: number > 0.
+uint32_t Log2(uint32_t number) {
+  static constexpr std::array<uint8_t, 256> kTable = MakeLogTable();
+  const auto whole = static_cast<uint32_t>(std::bit_width(number)) - 1;
+  const uint32_t fraction =
+      whole >= 8 ? number >> (whole - 8) : number << (8 - whole);
+  return whole * kBit + kTable[fraction & 0xFF];
+}
+
+// Prices by entropy. What was never used counts as half a use.
+void PriceAll(std::span<const uint32_t> counts, std::span<uint32_t> prices) {
+  const uint32_t total = std::accumulate(counts.begin(), counts.end(), 0u);
+  const uint32_t total_log =
+      Log2(2 * total + static_cast<uint32_t>(counts.size()));
+  for (size_t i = 0; i < counts.size(); ++i) {
+    prices[i] = total_log - Log2(2 * counts[i] + 1);
+  }
+}
+
+}  // namespace
+
+uint32_t LiteralRunClass(uint32_t literal_run) {
+  static constexpr std::array<uint8_t, 64> kClasses = {
+      0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+      16, 16, 17, 17, 18, 18, 19, 19, 20, 20, 20, 20, 21, 21, 21, 21,
+      22, 22, 22, 22, 22, 22, 22, 22, 23, 23, 23, 23, 23, 23, 23, 23,
+      24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24};
+  return literal_run < kClasses.size()
+             ? kClasses[literal_run]
+             : static_cast<uint32_t>(std::bit_width(literal_run)) + 18;
+}
+
+uint32_t LiteralRunExtraBits(uint32_t run_class) {
+  static constexpr std::array<uint8_t, kLiteralRunClassCount> kBits = {
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  1,  1,
+      1, 1, 2, 2, 3, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  return kBits[run_class];
+}
+
+uint32_t MatchLengthClass(uint32_t match_length) {
+  // Of lengths from 32 more than the least in steps of two: 32 33 34 35 36 36
+  // 37 37 and so on, as the extra bits say.
+  static constexpr std::array<uint8_t, 48> kClasses = {
+      32, 33, 34, 35, 36, 36, 37, 37, 38, 38, 38, 38, 39, 39, 39, 39,
+      40, 40, 40, 40, 40, 40, 40, 40, 41, 41, 41, 41, 41, 41, 41, 41,
+      42, 42, 42, 42, 42, 42, 42, 42, 42, 42, 42, 42, 42, 42, 42, 42};
+  const uint32_t rest = match_length - kMatchLengthMin;
+  if (rest < 32) {
+    return rest;
+  }
+  return rest < 128 ? kClasses[(rest - 32) / 2]
+                    : static_cast<uint32_t>(std::bit_width(rest)) + 35;
+}
+
+uint32_t MatchLengthExtraBits(uint32_t length_class) {
+  static constexpr std::array<uint8_t, kMatchLengthClassCount - 32> kBits = {
+      1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  return length_class < 32 ? 0 : kBits[length_class - 32];
+}
+
+void SequenceStatistics::Add(const uint8_t* literals_at,
+                             const Sequence& sequence,
+                             RecentDistances& recent) {
+  for (uint32_t i = 0; i < sequence.literal_run; ++i) {
+    ++literals[literals_at[i]];
+  }
+  if (sequence.match_length == 0) {
+    return;
+  }
+  const uint32_t number =
+      recent.NumberOf(sequence.distance, sequence.literal_run == 0);
+  recent.Use(sequence.distance);
+  ++literal_runs[LiteralRunClass(sequence.literal_run)];
+  ++match_lengths[MatchLengthClass(sequence.match_length)];
+  ++distances[number == 0 ? DistanceClass(sequence.distance)
+                          : RecentDistanceClass(number)];
+}
+
+void SequencePrices::Set(const SequenceStatistics& statistics) {
+  PriceAll(statistics.literals, literals_);
+  for (uint32_t& price : literals_) {
+    price = std::clamp(price, kLiteralPriceMin, kLiteralPriceMax);
+  }
+  PriceAll(statistics.literal_runs, literal_run_classes_);
+  PriceAll(statistics.match_lengths, match_length_classes_);
+  PriceAll(statistics.distances, distances_);
+  for (uint32_t i = 0; i < kLiteralRunClassCount; ++i) {
+    literal_run_classes_[i] += kBit * LiteralRunExtraBits(i);
+  }
+  for (uint32_t i = 0; i < kMatchLengthClassCount; ++i) {
+    match_length_classes_[i] += kBit * MatchLengthExtraBits(i);
+  }
+  for (uint32_t i = 0; i < kDistanceClassCount; ++i) {
+    distances_[i] += kBit * i;
+  }
+  for (uint32_t i = 0; i < kTableSize; ++i) {
+    literal_runs_[i] = LongLiteralRun(i);
+    match_lengths_[i] = LongMatch(std::max(i, kMatchLengthMin));
+  }
+}
+
+const SequenceStatistics& SequencePrices::Typical() {
+  static const SequenceStatistics typical = [] {
+    SequenceStatistics s;
+    for (uint32_t i = 0; i < kLiteralRunClassCount; ++i)
+      s.literal_runs[i] = i == 0 ? 400 : i < 16 ? 200 / i : i < 20 ? 8 : 4;
+    for (uint32_t i = 0; i < kMatchLengthClassCount; ++i)
+      s.match_lengths[i] = i < 32 ? 60 - i : i < 44 ? 30 : 5;
+    for (uint32_t i = 0; i < kDistanceClassCount; ++i)
+      s.distances[i] = i == 0   ? 200
+                       : i == 1 ? 100
+                       : i < 4  ? 5
+                       : i < 16 ? 40
+                       : i < 20 ? 40
+                       : i < 24 ? 150
+                                : 2;
+    return s;
+  }();
+  return typical;
+}
+
+}  // namespace quire

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/rlz_codec.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/block/zstd_frame_codec.h"
+#include "codecs/rlz/dictionary_builder.h"
+#include "codecs/rlz/parse/dictionary_index.h"
+#include "codecs/rlz/parse/lazy_parser.h"
+#include "codecs/rlz/parse/optimal_parser.h"
+#include "codecs/rlz/parse/sequence_writer.h"
+
+namespace quire {
+namespace {
+
+std::unique_ptr<Parser> MakeParser(RlzLevel level) {
+  switch (level) {
+    case RlzLevel::kFast:
+      return std::make_unique<LazyParser>(
+          LazyParserOptions{.chain_depth_max = 2, .lookahead = 0});
+    case RlzLevel::kDefault:
+      return std::make_unique<LazyParser>(LazyParserOptions());
+    case RlzLevel::kMax:
+      break;
+  }
+  return std::make_unique<OptimalParser>(OptimalParserOptions());
+}
+
+class RlzCodec final : public ZstdFrameCodec {
+ public:
+  // `index` is null when made for decoding.
+  RlzCodec(const CodecInfo& info, RlzLevel level,
+           std::shared_ptr<const CodecContext> context, CodecUse use,
+           std::unique_ptr<const DictionaryIndex> index)
+      : ZstdFrameCodec(info, use, std::move(context)),
+        level_(level),
+        index_(std::move(index)) {}
+
+  size_t StoredSizeMax(size_t raw_size) const override {
+    return SequenceWriter::StoredSizeMax(raw_size);
+  }
+
+  std::unique_ptr<Scratch> NewScratch() const override {
+    return std::make_unique<RlzScratch>();
+  }
+
+  size_t MemoryBytes() const override {
+    return sizeof(*this) + (index_ == nullptr ? 0 : index_->MemoryBytes());
+  }
+
+ protected:
+  absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
+                                     Scratch& scratch) const override {
+    auto& own = static_cast<RlzScratch&>(scratch);
+    if (own.parser == nullptr) {
+      own.parser = MakeParser(level_);
+    }
+    own.parser->Parse(*index_, BlockText(dictionary(), raw),
+                      kFrameBlockSizeBytesMax, own.sequences);
+    return own.writer.Write(raw, own.sequences, stored);
+  }
+
+ private:
+  struct RlzScratch final : public FrameScratch {
+    // Made when first needed: decoding does without.
+    std::unique_ptr<Parser> parser;
+    SequenceList sequences;
+    SequenceWriter writer;
+  };
+
+  const RlzLevel level_;
+  // Of the context's dictionary.
+  const std::unique_ptr<const DictionaryIndex> index_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
+    const CodecInfo& info, RlzLevel level,
+    std::shared_ptr<const CodecContext> context, CodecUse use) {
+  const ByteView dictionary = AsBytes(context->dictionary);
+  if (dictionary.size() > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", info.name, " cannot use a dictionary of ", dictionary.size(),
+        " bytes; the limit is ", kDictionarySizeBytesMax));
+  }
+  std::unique_ptr<const DictionaryIndex> index;
+  if (use == CodecUse::kEncodeAndDecode) {
+    QUIRE_ASSIGN_OR_RETURN(index, DictionaryIndex::Build(dictionary));
+  }
+  return std::make_unique<RlzCodec>(info, level, std::move(context), use,
+                                    std::move(index));
+}
+
+}  // namespace quire

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is particular to rlz; block_codec_test.cc has what all codecs do.
+#define ZSTD_STATIC_LINKING_ONLY
+#include "codecs/rlz/rlz_codec.h"
+
+#include <zstd.h>
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/codec_test_inputs.h"
+
+namespace quire {
+namespace {
+
+constexpr std::initializer_list<int> kLevels = {1, 2, 3};
+
+std::unique_ptr<BlockCodec> MakeCodec(const std::string& dictionary,
+                                      int level) {
+  auto context = std::make_shared<CodecContext>();
+  context->dictionary = dictionary;
+  auto codec = MakeBlockCodec({.id = CodecId::kRlz, .level = level}, context,
+                              CodecUse::kEncodeAndDecode);
+  EXPECT_THAT(codec, IsOk());
+  return std::move(codec).value_or(nullptr);
+}
+
+std::string Encode(const BlockCodec& codec, const std::string& text) {
+  const auto scratch = codec.NewScratch();
+  std::vector<uint8_t> stored(codec.StoredSizeMax(text.size()));
+  const auto size = codec.Encode(AsBytes(text), stored, *scratch);
+  EXPECT_THAT(size, IsOk());
+  return std::string(AsText(ByteView(stored).first(size.value_or(0))));
+}
+
+struct FreeContext {
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+// As any program would that has libzstd and the dictionary.
+std::string DecodeByZstd(const std::string& stored,
+                         const std::string& dictionary, size_t size,
+                         bool as_prefix) {
+  const std::unique_ptr<ZSTD_DCtx, FreeContext> context(ZSTD_createDCtx());
+  const size_t loaded =
+      as_prefix ? ZSTD_DCtx_refPrefix(context.get(), dictionary.data(),
+                                      dictionary.size())
+                : ZSTD_DCtx_loadDictionary_advanced(
+                      context.get(), dictionary.data(), dictionary.size(),
+                      ZSTD_dlm_byCopy, ZSTD_dct_rawContent);
+  EXPECT_EQ(ZSTD_isError(loaded), 0u);
+  std::string raw(size + 1, '\0');
+  const size_t found = ZSTD_decompressDCtx(
+      context.get(), raw.data(), raw.size(), stored.data(), stored.size());
+  if (ZSTD_isError(found) != 0) {
+    return ZSTD_getErrorName(found);
+  }
+  raw.resize(found);
+  return raw;
+}
+
+TEST(RlzCodecTest, WritesFramesThatZstdReads) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 300000);
+  for (const int level : kLevels) {
+    const auto codec = MakeCodec(dictionary, level);
+    for (const size_t size :
+         std::initializer_list<size_t>{1, 2, 3, 5, 8, 100, 4096, 65536, 131072,
+                                       131073, 300000, kBlockSizeBytesMax}) {
+      const std::string text = EditedPieces(random, dictionary, size);
+      const std::string stored = Encode(*codec, text);
+      for (const bool as_prefix : {false, true}) {
+        EXPECT_TRUE(DecodeByZstd(stored, dictionary, size, as_prefix) == text)
+            << size << " bytes, level " << level;
+      }
+      ZSTD_frameHeader header;
+      ASSERT_EQ(ZSTD_getFrameHeader(&header, stored.data(), stored.size()), 0u);
+      EXPECT_EQ(header.frameContentSize, size);
+      EXPECT_EQ(header.dictID, 0u);
+      EXPECT_EQ(header.checksumFlag, 0u);
+      // A single segment: the decoder needs no window beside the text.
+      EXPECT_EQ(header.windowSize, size);
+    }
+  }
+}
+
+TEST(RlzCodecTest, TakesADictionaryThatLooksLikeATrainedOne) {
+  TestRandom random(1);
+  const std::string dictionary = "\x37\xA4\x30\xEC" + RandomText(random, 5000);
+  for (const int level : kLevels) {
+    const auto codec = MakeCodec(dictionary, level);
+    const std::string text = dictionary.substr(0, 3000) + dictionary;
+    const std::string stored = Encode(*codec, text);
+    EXPECT_LT(stored.size(), 60u);
+    EXPECT_TRUE(DecodeByZstd(stored, dictionary, text.size(), false) == text);
+    std::string raw(text.size(), '?');
+    QUIRE_EXPECT_OK(codec->Decode(AsBytes(stored), AsMutableBytes(raw),
+                                  *codec->NewScratch()));
+    EXPECT_TRUE(raw == text);
+  }
+}
+
+TEST(RlzCodecTest, WorksWithSmallDictionaries) {
+  TestRandom random(1);
+  for (const int level : kLevels) {
+    for (size_t size = 0; size < 20; ++size) {
+      const std::string dictionary = RandomText(random, size);
+      const auto codec = MakeCodec(dictionary, level);
+      const std::string text = RandomText(random, 2000, 50) + dictionary;
+      EXPECT_TRUE(DecodeByZstd(Encode(*codec, text), dictionary, text.size(),
+                               false) == text);
+    }
+  }
+}
+
+TEST(RlzCodecTest, HigherLevelsAreSmaller) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 500000);
+  const std::string text =
+      EditedPieces(random, dictionary, 30000) + RandomText(random, 30000, 1000);
+  const size_t fast = Encode(*MakeCodec(dictionary, 1), text).size();
+  const size_t normal = Encode(*MakeCodec(dictionary, 2), text).size();
+  const size_t best = Encode(*MakeCodec(dictionary, 3), text).size();
+  EXPECT_LT(normal, fast);
+  EXPECT_LT(best, normal);
+}
+
+// Text that came compressed is stored as it is, and copies from the dictionary
+// in its midst are found all the same.
+TEST(RlzCodecTest, KeepsWhatDoesNotCompress) {
+  TestRandom random(1);
+  const std::string dictionary = RandomText(random, 100000);
+  const std::string noise = RandomBytes(random, 40000);
+  for (const int level : kLevels) {
+    const auto codec = MakeCodec(dictionary, level);
+    EXPECT_LT(Encode(*codec, noise).size(), noise.size() + 20);
+    const std::string mixed =
+        noise + dictionary.substr(5001, 10000) + noise.substr(0, 20000);
+    EXPECT_LT(Encode(*codec, mixed).size(), noise.size() + 1500) << level;
+  }
+}
+
+TEST(RlzCodecTest, MemoryIsTheIndexAlone) {
+  const std::string dictionary(1'000'000, 'x');
+  EXPECT_LE(MakeCodec(dictionary, 2)->MemoryBytes(),
+            dictionary.size() * 4 + 1000);
+  auto context = std::make_shared<CodecContext>();
+  context->dictionary = dictionary;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto decoder,
+                             MakeBlockCodec({.id = CodecId::kRlz, .level = 2},
+                                            context, CodecUse::kDecode));
+  EXPECT_LE(decoder->MemoryBytes(), 1000u);
+}
+
+}  // namespace
+}  // namespace quire
