@@ -202,11 +202,17 @@ class Bench:
             self.measure_stores(program)
 
     def write(self):
-        """The tables in the order of what was asked for, not of measuring."""
-        order = {spec: i for i, spec in enumerate([*self.specs, "bgzip"])}
-        rows = sorted(self.rows, key=lambda row: (
-            order.get(row["codec"], len(order)), row["codec"], row["dictionary_size_bytes"] or 0,
-            row["dictionary_method"] or "", row["block_size_bytes"]))
+        """The tables in the order of the registry, not of measuring; peers last."""
+        names = list(self.codecs.known)
+
+        def place(row):
+            name, _, level = row["codec"].partition(":")
+            return (names.index(name) if name in names else len(names),
+                    int(level) if level.isdigit() else 0, row["codec"],
+                    row["dictionary_size_bytes"] or 0, row["dictionary_method"] or "",
+                    row["block_size_bytes"])
+
+        rows = sorted(self.rows, key=place)
         machine = self.arguments.label or f"{os.cpu_count()} cores of {processor()}"
         title = f"{self.text.stem}, {self.text_bytes:,} bytes"
         lines = [f"{title}; {machine}; commit {commit()}.", "", *block_table(rows)]
