@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/rlz/announced_text.h"
 
 namespace quire {
 namespace {
@@ -21,7 +23,7 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
                            uint64_t text_size)
       : dictionary_size_(dictionary_size),
         sample_size_(sample_size),
-        text_size_(text_size),
+        text_(text_size),
         sample_count_(dictionary_size / sample_size +
                       (dictionary_size % sample_size != 0 ? 1 : 0)) {
     dictionary_.reserve(dictionary_size_);
@@ -34,12 +36,9 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
   }
 
   absl::Status Add(ByteView piece) override {
-    if (piece.size() > text_size_ - position_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the text is longer than the ", text_size_,
-                       " bytes counted before: it changed meanwhile"));
-    }
-    const uint64_t piece_end = position_ + piece.size();
+    const uint64_t piece_begin = text_.position();
+    QUIRE_RETURN_IF_ERROR(text_.Add(piece.size()));
+    const uint64_t piece_end = text_.position();
     while (dictionary_.size() < dictionary_size_) {
       // The rest of the sample that is being taken, or the next sample.
       const uint64_t from = SampleStart(dictionary_.size() / sample_size_) +
@@ -50,21 +49,13 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
       const uint64_t size =
           std::min({sample_size_ - dictionary_.size() % sample_size_,
                     dictionary_size_ - dictionary_.size(), piece_end - from});
-      const ByteView part = piece.subspan(from - position_, size);
+      const ByteView part = piece.subspan(from - piece_begin, size);
       dictionary_.append(AsText(part).data(), part.size());
     }
-    position_ = piece_end;
     return absl::OkStatus();
   }
 
-  absl::Status FinishPass() override {
-    if (position_ != text_size_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the text has ", position_, " bytes, not the ",
-                       text_size_, " counted before: it changed meanwhile"));
-    }
-    return absl::OkStatus();
-  }
+  absl::Status FinishPass() override { return text_.FinishPass(); }
 
   std::string Take() override {
     assert(dictionary_.size() == dictionary_size_);
@@ -75,17 +66,16 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
   // REQUIRES: index < sample_count_.
   uint64_t SampleStart(uint64_t index) const {
     // i * left_out / n without its overflow: both counts are below 2^31.
-    const uint64_t left_out = text_size_ - dictionary_size_;
+    const uint64_t left_out = text_.size() - dictionary_size_;
     return index * sample_size_ + left_out / sample_count_ * index +
            left_out % sample_count_ * index / sample_count_;
   }
 
   const uint64_t dictionary_size_;
   const uint64_t sample_size_;
-  const uint64_t text_size_;
+  // What was added of it is always before the next byte to be taken.
+  AnnouncedText text_;
   const uint64_t sample_count_;
-  // Of the text, what was seen; always before the next byte to be taken.
-  uint64_t position_ = 0;
   std::string dictionary_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
+#include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/uniform_dictionary.h"
 #include "server/ingest/parallel_encoder.h"
 
@@ -18,6 +19,21 @@ namespace {
 constexpr size_t kReadSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
+
+absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
+    const BuildOptions& options, uint64_t text_size_bytes) {
+  switch (options.dictionary_method) {
+    case DictionaryMethod::kCoverage:
+      return MakeCoverageDictionaryBuilder(
+          {.dictionary_size_bytes = options.dictionary_size_bytes},
+          text_size_bytes);
+    case DictionaryMethod::kUniform:
+      return MakeUniformDictionaryBuilder(
+          {.dictionary_size_bytes = options.dictionary_size_bytes},
+          text_size_bytes);
+  }
+  return absl::InvalidArgumentError("unknown dictionary method");
+}
 
 // One build. Each pass is a walk over all documents of all sources.
 class ArchiveBuild {
@@ -126,11 +142,8 @@ class ArchiveBuild {
 
   absl::StatusOr<std::string> ChooseDictionary() {
     const uint64_t total_bytes = *progress_.total_bytes;
-    UniformDictionaryOptions dictionary_options;
-    dictionary_options.dictionary_size_bytes = options_.dictionary_size_bytes;
-    QUIRE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<DictionaryBuilder> builder,
-        MakeUniformDictionaryBuilder(dictionary_options, total_bytes));
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<DictionaryBuilder> builder,
+                           MakeDictionaryBuilder(options_, total_bytes));
     for (int pass = 0; pass < builder->pass_count(); ++pass) {
       QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
       QUIRE_RETURN_IF_ERROR(Feed(*builder, total_bytes));

@@ -34,6 +34,16 @@ enum class BuildPhase {
   kFinish,
 };
 
+// How the dictionary's text is chosen.
+enum class DictionaryMethod {
+  // What repeats most and is dear to repeat (coverage_dictionary.h): smaller
+  // archives.
+  kCoverage,
+  // Samples at regular intervals (uniform_dictionary.h): reads the inputs once
+  // less, and takes less memory.
+  kUniform,
+};
+
 struct BuildProgress {
   BuildPhase phase = BuildPhase::kCount;
   // Of text, in this phase; 0 in kIndex and kFinish.
@@ -47,8 +57,9 @@ struct BuildProgress {
 struct BuildOptions {
   // Affects the archive.
   ArchiveWriterOptions archive;
-  // 1 to kDictionarySizeBytesMax; codecs without dictionary ignore it.
+  // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
+  DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
   // A segment ends with the document that makes it this large, in bytes of
   // text. At least 1.
   uint64_t segment_size_bytes = uint64_t{64} << 30;

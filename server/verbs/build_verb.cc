@@ -53,12 +53,37 @@ struct BuildVerbOptions {
   std::string codec = "rlz";
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t dictionary_size_bytes = 16 * kMiB;
+  std::string dictionary_method = "coverage";
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
   bool force = false;
   bool quiet = false;
   bool dictionary_size_given = false;
+  bool dictionary_method_given = false;
 };
+
+absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
+    const std::string& name) {
+  if (name == "coverage") {
+    return DictionaryMethod::kCoverage;
+  }
+  if (name == "uniform") {
+    return DictionaryMethod::kUniform;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--dictionary-method ", name, ": must be coverage or uniform"));
+}
+
+// An option that says how the dictionary is chosen makes no sense without one.
+absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (!info.needs_dictionary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, ": codec ", info.name,
+                     " uses no dictionary; leave the option out"));
+  }
+  return absl::OkStatus();
+}
 
 // What can be said before anything is read. The message is for the usage error.
 absl::StatusOr<CodecSpec> CheckOptions(const BuildVerbOptions& options) {
@@ -70,11 +95,14 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildVerbOptions& options) {
         "--block-size ", FormatByteSizeExact(block_size),
         ": must be a power of two from 4KiB to 1MiB, like 16KiB or 64KiB"));
   }
-  if (options.dictionary_size_given && !FindCodec(codec.id)->needs_dictionary) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--dictionary-size: codec ", FindCodec(codec.id)->name,
-                     " uses no dictionary; leave the option out"));
+  if (options.dictionary_size_given) {
+    QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-size"));
   }
+  if (options.dictionary_method_given) {
+    QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-method"));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      ParseDictionaryMethod(options.dictionary_method).status());
   if (options.dictionary_size_bytes == 0 ||
       options.dictionary_size_bytes > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(
@@ -144,7 +172,7 @@ ProgressState ToProgressState(const BuildProgress& progress) {
       state.phase = "counting";
       break;
     case BuildPhase::kDictionary:
-      state.phase = "sampling the dictionary";
+      state.phase = "choosing the dictionary";
       break;
     case BuildPhase::kIndex:
       state.phase = "indexing the dictionary";
@@ -235,6 +263,8 @@ absl::StatusOr<BuildSummary> Build(const BuildVerbOptions& options,
       static_cast<uint32_t>(options.block_size_bytes);
   build.archive.replace = options.force;
   build.dictionary_size_bytes = options.dictionary_size_bytes;
+  QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
+                         ParseDictionaryMethod(options.dictionary_method));
   build.segment_size_bytes = options.segment_size_bytes;
   build.threads = options.threads;
   build.cancel = interrupt.flag();
@@ -336,6 +366,13 @@ void AddBuildVerb(CLI::App& app, int& exit_code) {
   CLI::Option* const dictionary_size = AddByteSizeOption(
       *verb, "--dictionary-size", options->dictionary_size_bytes,
       "Text that blocks are compressed against; serving keeps it in memory");
+  CLI::Option* const dictionary_method =
+      verb->add_option("--dictionary-method", options->dictionary_method,
+                       "How that text is chosen: coverage takes what repeats "
+                       "most, and reads the inputs twice for it; uniform takes "
+                       "samples at regular intervals")
+          ->type_name("METHOD")
+          ->capture_default_str();
   AddByteSizeOption(*verb, "--segment-size", options->segment_size_bytes,
                     "Text after which a new segment file starts");
   verb->add_option("--threads", options->threads,
@@ -346,8 +383,9 @@ void AddBuildVerb(CLI::App& app, int& exit_code) {
   verb->add_flag("--force", options->force, "Replace the archive at OUT");
   verb->add_flag("-q,--quiet", options->quiet,
                  "No progress and no summary, only warnings and errors");
-  verb->callback([options, dictionary_size, &exit_code] {
+  verb->callback([options, dictionary_size, dictionary_method, &exit_code] {
     options->dictionary_size_given = dictionary_size->count() > 0;
+    options->dictionary_method_given = dictionary_method->count() > 0;
     exit_code = RunBuild(*options);
   });
 }

@@ -116,6 +116,19 @@ class OfflineVerbsTest(unittest.TestCase):
         self.assertGreater(info["segment_count"], 2)
         self.assertNotIn("dictionary_hash", info)
 
+    def test_dictionary_methods(self):
+        hashes = set()
+        for method in [[], ["--dictionary-method", "coverage"],
+                       ["--dictionary-method=uniform"]]:
+            self.build("--force", "-o", "x.quire", "--dictionary-size", "8KiB",
+                       *method, "in", "in")
+            info = self.inspect("x.quire")
+            self.assertLessEqual(info["dictionary_size_bytes"], 8192)
+            self.assertGreater(info["dictionary_size_bytes"], 0)
+            hashes.add(info["dictionary_hash"])
+        # The first two are the same.
+        self.assertEqual(len(hashes), 2)
+
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
         self.assertEqual(self.inspect("x.quire")["document_count"], 50)
@@ -192,6 +205,10 @@ class OfflineVerbsTest(unittest.TestCase):
             (2, "99", [*good, "--codec", "zstd:99", "in"]),
             (2, "no dictionary", [*good, "--codec", "zstd",
                                   "--dictionary-size", "1MiB", "in"]),
+            (2, "--dictionary-method: codec zstd uses no dictionary",
+             [*good, "--codec", "zstd", "--dictionary-method", "uniform", "in"]),
+            (2, "must be coverage or uniform",
+             [*good, "--dictionary-method", "random", "in"]),
             (2, "2GiB", [*good, "--dictionary-size", "2GiB", "in"]),
             (2, "--threads", [*good, "--threads", "0", "in"]),
             (2, "--threads", [*good, "--threads", "-1", "in"]),

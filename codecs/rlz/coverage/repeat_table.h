@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_RLZ_COVERAGE_REPEAT_TABLE_H_
+#define QUIRE_CODECS_RLZ_COVERAGE_REPEAT_TABLE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace quire {
+
+// What the repetitions of things (of k-mers, by their hashes) are worth, in
+// memory that is bounded whatever comes: things seen once are kept apart, in
+// two bytes each, and where room is short what is worth least gives way.
+// Deterministic. Thread-compatible.
+class RepeatTable {
+ public:
+  // Where a thing is in the table; valid as long as nothing is added.
+  using Slot = uint32_t;
+  static constexpr Slot kNoSlot = UINT32_MAX;
+
+  // Room for `repeat_count` things seen more than once, and `first_count` seen
+  // once, both rounded up to a power of two.
+  // REQUIRES: both at least 64 and less than 2^31.
+  RepeatTable(uint64_t repeat_count, uint64_t first_count);
+
+  static size_t MemoryBytesFor(uint64_t repeat_count, uint64_t first_count);
+
+  // Brings what Add() and Find() need near the processor; call it some dozens
+  // of hashes ahead.
+  void PrefetchAdd(uint64_t hash) const;
+  void PrefetchFind(uint64_t hash) const;
+
+  // Adds `worth` to what the thing has, unless it is the first time.
+  void Add(uint64_t hash, uint32_t worth);
+
+  // Nothing may be added any more. kNoSlot if it is not there.
+  Slot Find(uint64_t hash) const;
+
+  // 0 while the thing is taken.
+  uint32_t Worth(Slot slot) const {
+    return (At(slot).worth & kTaken) != 0 ? 0 : At(slot).worth;
+  }
+
+  void Take(Slot slot) { At(slot).worth |= kTaken; }
+
+  void GiveBack(Slot slot) { At(slot).worth &= ~kTaken; }
+
+ private:
+  static constexpr uint32_t kTaken = uint32_t{1} << 31;
+  static constexpr uint32_t kWorthMax = kTaken - 1;
+  // A line of the cache holds as many.
+  static constexpr size_t kBucketSize = 8;
+
+  struct Entry {
+    // Never 0 in an entry that is in use.
+    uint32_t tag = 0;
+    uint32_t worth = 0;
+  };
+
+  struct alignas(64) Bucket {
+    std::array<Entry, kBucketSize> entries;
+  };
+
+  size_t BucketOf(uint64_t hash) const { return hash >> 32 & bucket_mask_; }
+
+  const Entry& At(Slot slot) const {
+    return buckets_[slot / kBucketSize].entries[slot % kBucketSize];
+  }
+
+  Entry& At(Slot slot) {
+    return buckets_[slot / kBucketSize].entries[slot % kBucketSize];
+  }
+
+  // Independent of the bucket for tables up to 2^31 entries, but for 0 and 1.
+  static uint32_t TagOf(uint64_t hash) {
+    const auto low = static_cast<uint32_t>(hash);
+    return low == 0 ? 1 : low;
+  }
+
+  uint64_t bucket_mask_;
+  uint64_t first_mask_;
+  std::vector<Bucket> buckets_;
+  // Tags of things that were seen once; the last that came to a place is there.
+  std::vector<uint16_t> firsts_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_RLZ_COVERAGE_REPEAT_TABLE_H_

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/rlz/coverage_dictionary.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/rlz/announced_text.h"
+#include "codecs/rlz/compressed_text.h"
+#include "codecs/rlz/coverage/block_cost.h"
+#include "codecs/rlz/coverage/kmer_sampler.h"
+#include "codecs/rlz/coverage/repeat_table.h"
+#include "codecs/rlz/coverage/segment_pool.h"
+#include "codecs/rlz/uniform_dictionary.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kBlockSizeBytes = 64 << 10;
+constexpr size_t kPieceSizeBytes = 1 << 10;
+// A repetition that costs less is free already.
+constexpr uint32_t kWorthBitsMin = 8;
+// Pieces that cost less cannot look compressed.
+constexpr uint32_t kCompressedBitsMin = kPieceSizeBytes * 6;
+// How far table lookups run ahead of their use.
+constexpr size_t kAheadCount = 24;
+
+constexpr uint32_t kIntervalMin = 32;
+// Up to here that interval is kept, beyond it grows with the dictionary.
+constexpr uint64_t kFineDictionarySizeBytesMax = uint64_t{256} << 20;
+
+struct Sizing {
+  uint32_t interval = kIntervalMin;
+  // Of the table.
+  uint64_t repeat_count = 0;
+  uint64_t first_count = 0;
+};
+
+// The dictionary has room for dictionary_size / interval k-mers; eight times as
+// many compete for it, and those seen once until now are four times as many
+// again, or as many as there are.
+Sizing SizingFor(uint64_t dictionary_size, uint64_t text_size) {
+  Sizing sizing;
+  while (dictionary_size / sizing.interval >
+         kFineDictionarySizeBytesMax / kIntervalMin) {
+    sizing.interval *= 2;
+  }
+  const uint64_t kmer_count = text_size / sizing.interval;
+  const uint64_t wanted = dictionary_size / sizing.interval * 8;
+  sizing.repeat_count = std::max(std::min(wanted, kmer_count), uint64_t{1024});
+  sizing.first_count =
+      std::max(std::min(wanted * 4, kmer_count), uint64_t{1024});
+  return sizing;
+}
+
+class CoverageDictionaryBuilder final : public DictionaryBuilder {
+ public:
+  CoverageDictionaryBuilder(uint64_t dictionary_size, uint64_t text_size,
+                            const Sizing& sizing)
+      : dictionary_size_(dictionary_size),
+        text_(text_size),
+        sizing_(sizing),
+        cost_(kBlockSizeBytes),
+        table_(sizing.repeat_count, sizing.first_count),
+        pool_(dictionary_size, kBlockSizeBytes, sizing.interval, &table_) {
+    block_.reserve(kBlockSizeBytes);
+    kmers_.reserve(SampledKmerCountMax(kBlockSizeBytes, sizing.interval));
+  }
+
+  int pass_count() const override { return 2; }
+
+  size_t MemoryBytesMax() const override {
+    return sizeof(*this) + kBlockSizeBytes +
+           SampledKmerCountMax(kBlockSizeBytes, sizing_.interval) *
+               sizeof(SampledKmer) +
+           BlockCost::MemoryBytesFor(kBlockSizeBytes) +
+           RepeatTable::MemoryBytesFor(sizing_.repeat_count,
+                                       sizing_.first_count) +
+           SegmentPool::MemoryBytesFor(dictionary_size_, kBlockSizeBytes,
+                                       sizing_.interval);
+  }
+
+  absl::Status Add(ByteView piece) override {
+    QUIRE_RETURN_IF_ERROR(text_.Add(piece.size()));
+    while (!piece.empty()) {
+      const size_t size =
+          std::min(piece.size(), kBlockSizeBytes - block_.size());
+      const ByteView part = piece.first(size);
+      block_.insert(block_.end(), part.begin(), part.end());
+      piece = piece.subspan(size);
+      if (block_.size() == kBlockSizeBytes) {
+        EndBlock();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishPass() override {
+    QUIRE_RETURN_IF_ERROR(text_.FinishPass());
+    EndBlock();
+    is_counting_ = false;
+    return absl::OkStatus();
+  }
+
+  std::string Take() override { return pool_.Take(); }
+
+ private:
+  void EndBlock() {
+    SampleKmers(block_, sizing_.interval, kmers_);
+    if (is_counting_) {
+      Count();
+    } else {
+      pool_.Add(block_, kmers_);
+    }
+    block_.clear();
+  }
+
+  void Count() {
+    cost_.Estimate(block_);
+    FindCompressedPieces();
+    for (size_t i = 0; i < kmers_.size(); ++i) {
+      if (i + kAheadCount < kmers_.size()) {
+        table_.PrefetchAdd(kmers_[i + kAheadCount].hash);
+      }
+      const size_t begin = kmers_[i].end - kKmerSizeBytes;
+      const uint32_t bits = cost_.Bits(begin, kmers_[i].end);
+      if (bits >= kWorthBitsMin && !is_compressed_[begin / kPieceSizeBytes]) {
+        table_.Add(kmers_[i].hash, bits);
+      }
+    }
+  }
+
+  void FindCompressedPieces() {
+    for (size_t begin = 0; begin < block_.size(); begin += kPieceSizeBytes) {
+      const size_t end = std::min(begin + kPieceSizeBytes, block_.size());
+      // Looking at the bytes is dear, and seldom needed.
+      is_compressed_[begin / kPieceSizeBytes] =
+          cost_.Bits(begin, end) >= kCompressedBitsMin &&
+          LooksCompressed(ByteView(block_).subspan(begin, end - begin));
+    }
+  }
+
+  const uint64_t dictionary_size_;
+  AnnouncedText text_;
+  const Sizing sizing_;
+  bool is_counting_ = true;
+  // What was added and is not a whole block yet.
+  std::vector<uint8_t> block_;
+  std::array<bool, kBlockSizeBytes / kPieceSizeBytes> is_compressed_ = {};
+  std::vector<SampledKmer> kmers_;
+  BlockCost cost_;
+  RepeatTable table_;
+  SegmentPool pool_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DictionaryBuilder>>
+MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
+                              uint64_t text_size_bytes) {
+  // It checks the size too.
+  if (options.dictionary_size_bytes > kDictionarySizeBytesMax ||
+      options.dictionary_size_bytes >= text_size_bytes) {
+    return MakeUniformDictionaryBuilder(
+        {.dictionary_size_bytes = options.dictionary_size_bytes},
+        text_size_bytes);
+  }
+  const Sizing sizing =
+      SizingFor(options.dictionary_size_bytes, text_size_bytes);
+  try {
+    return std::make_unique<CoverageDictionaryBuilder>(
+        options.dictionary_size_bytes, text_size_bytes, sizing);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("not enough memory to choose a dictionary of ",
+                     FormatByteSize(options.dictionary_size_bytes)));
+  }
+}
+
+}  // namespace quire
