@@ -11,8 +11,8 @@
 
 #include "codecs/block/library_codecs.h"
 #include "codecs/block_codec.h"
+#include "codecs/rlz/paper/paper_codec.h"
 #include "codecs/rlz/rlz_codec.h"
-#include "codecs/rlz/rlz_zz_codec.h"
 
 namespace quire {
 
@@ -39,13 +39,17 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     case CodecId::kCopy:
       return MakeCopyCodec(*info, use);
     case CodecId::kLz4:
+    case CodecId::kLz4Hc:
       return MakeLz4Codec(*info, spec.level, use);
     case CodecId::kZlib:
       return MakeZlibCodec(*info, spec.level, use);
     case CodecId::kZstd:
       return MakeZstdCodec(*info, spec.level, use);
+    case CodecId::kRlzUv:
+    case CodecId::kRlzPv:
     case CodecId::kRlzZz:
-      return MakeRlzZzCodec(*info, spec.level, std::move(context), use);
+    case CodecId::kRlzZzz:
+      return MakePaperCodec(*info, spec.level, std::move(context), use);
     case CodecId::kRlz:
       return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
                           std::move(context), use);

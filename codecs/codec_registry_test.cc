@@ -21,7 +21,9 @@ using ::testing::HasSubstr;
 TEST(CodecRegistryTest, KeepsNumbersAndNames) {
   // Archives hold these numbers: an entry here is never changed.
   const std::vector<std::pair<uint32_t, std::string>> known = {
-      {1, "copy"}, {2, "lz4"}, {4, "zlib"}, {5, "zstd"}, {18, "rlz-zz"}, {22, "rlz"},
+      {1, "copy"},     {2, "lz4"},     {3, "lz4hc"},   {4, "zlib"},
+      {5, "zstd"},     {16, "rlz-uv"}, {17, "rlz-pv"}, {18, "rlz-zz"},
+      {19, "rlz-zzz"}, {22, "rlz"},
   };
   std::vector<std::pair<uint32_t, std::string>> found;
   for (const CodecInfo& info : AllCodecs()) {
@@ -74,7 +76,7 @@ TEST(CodecSpecTest, SaysWhatIsWrong) {
         FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr(message)))
         << text;
   };
-  expect("", "copy, lz4, zlib, zstd");
+  expect("", "copy, lz4, lz4hc, zlib, zstd");
   expect("gzip", "no codec is called \"gzip\"");
   expect("copy:1", "no levels");
   expect("copy:max", "no levels");

@@ -132,6 +132,7 @@ class Lz4Codec final : public CodecBase {
 
 }  // namespace
 
+// One codec under two names: the second has the high-compression levels only.
 std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
                                          CodecUse use) {
   return std::make_unique<Lz4Codec>(info, level, use);

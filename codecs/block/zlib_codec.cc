@@ -3,7 +3,7 @@
 #include <cassert>
 #include <memory>
 
-#include "codecs/base/status_macros.h"
+#include "codecs/block/deflate_decoder.h"
 #include "codecs/block/library_codecs.h"
 #include "codecs/block/zlib_stream.h"
 #include "codecs/codec_base.h"
@@ -36,16 +36,28 @@ class ZlibCodec final : public CodecBase {
                            Scratch& scratch) const override {
     assert(offset <= raw_size && out.size() <= raw_size - offset);
     const size_t end = offset + out.size();
-    const MutableByteView text = offset == 0 ? out : scratch.TextBuffer(end);
-    InflateStream& stream = static_cast<ZlibScratch&>(scratch).inflate;
-    absl::Status status = Inflate(stored, text, end == raw_size, stream);
-    if (absl::IsDataLoss(status)) {
-      return Damaged(stored, status.message());
+    const MutableByteView text =
+        offset == 0 ? out
+                    : scratch.TextBuffer(end + DeflateDecoder::kRoomSlack);
+    DeflateDecoder& decoder = static_cast<ZlibScratch&>(scratch).decoder;
+    decoder.Start(stored, text);
+    const auto size = decoder.DecodeTo(end);
+    if (!size.ok()) {
+      return Damaged(stored, size.status().message());
     }
-    if (status.ok() && offset != 0) {
-      std::ranges::copy(text.subspan(offset), out.begin());
+    if (*size < end) {
+      return WrongSize(stored, *size, raw_size);
     }
-    return status;
+    if (end == raw_size) {
+      const absl::Status status = decoder.Finish(raw_size);
+      if (!status.ok()) {
+        return Damaged(stored, status.message());
+      }
+    }
+    if (offset != 0) {
+      std::ranges::copy(text.subspan(offset, out.size()), out.begin());
+    }
+    return absl::OkStatus();
   }
 
  protected:
@@ -59,19 +71,8 @@ class ZlibCodec final : public CodecBase {
     explicit ZlibScratch(int level) : deflate(level) {}
 
     DeflateStream deflate;
-    InflateStream inflate;
+    DeflateDecoder decoder;
   };
-
-  // `to_end`: the stream must hold `text` and nothing else.
-  absl::Status Inflate(ByteView stored, MutableByteView text, bool to_end,
-                       InflateStream& stream) const {
-    QUIRE_RETURN_IF_ERROR(stream.Start(stored));
-    QUIRE_ASSIGN_OR_RETURN(const size_t size, stream.Read(text));
-    if (size != text.size()) {
-      return WrongSize(stored, size, text.size());
-    }
-    return to_end ? stream.Finish() : absl::OkStatus();
-  }
 
   const int level_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// zlib's compressor and decompressor for raw DEFLATE streams (RFC 1951), made
-// once and used for many short streams without allocating again.
+// zlib's compressor of raw DEFLATE streams (RFC 1951), made once and used for
+// many short streams without allocating again. deflate_decoder.h decodes them.
 #ifndef QUIRE_CODECS_BLOCK_ZLIB_STREAM_H_
 #define QUIRE_CODECS_BLOCK_ZLIB_STREAM_H_
 
@@ -39,35 +39,6 @@ class DeflateStream {
  private:
   const int level_;
   std::unique_ptr<z_stream_s> stream_;
-};
-
-// Thread-compatible. About 40 KiB, allocated by the first call.
-class InflateStream {
- public:
-  InflateStream();
-  ~InflateStream();
-
-  InflateStream(const InflateStream&) = delete;
-  InflateStream& operator=(const InflateStream&) = delete;
-
-  // Starts on a stream, which must outlive the calls of Read().
-  // REQUIRES: stored.size() < 4 GiB.
-  // Errors: ResourceExhausted  no memory.
-  absl::Status Start(ByteView stored);
-
-  // Decompresses the next bytes of the stream; returns how many: out.size(), or
-  // fewer at the stream's end. What follows the stream is not looked at.
-  // REQUIRES: out.size() < 4 GiB.
-  // Errors: DataLoss  malformed, or cut.
-  absl::StatusOr<size_t> Read(MutableByteView out);
-
-  // OK if the stream is at its end and so is what Start() was given.
-  // Errors: DataLoss  more text follows, or bytes that are not of the stream.
-  absl::Status Finish();
-
- private:
-  std::unique_ptr<z_stream_s> stream_;
-  bool at_end_ = false;
 };
 
 }  // namespace quire

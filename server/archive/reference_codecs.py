@@ -114,27 +114,93 @@ def inflate(data, size):
     return text
 
 
+def rest_of(fields):
+    return fields.take(len(fields.data) - fields.position)
+
+
+def from_dictionary(dictionary, offset, length):
+    require(offset + length <= len(dictionary), "factor past the dictionary")
+    return dictionary[offset : offset + length]
+
+
+def text_of_factors(offsets, length_bytes, size, dictionary):
+    lengths = Bytes(length_bytes, "lengths")
+    text = bytearray()
+    for offset in offsets:
+        length = lengths.varint()
+        if length == 0:
+            require(offset <= 255, "literal over 255")
+            text.append(offset)
+        else:
+            text += from_dictionary(dictionary, offset, length)
+        require(len(text) <= size, "more text than the block has")
+    require(lengths.position == len(lengths.data), "more lengths than factors")
+    return bytes(text)
+
+
+def rlz(decode):
+    """What all rlz- codecs have: a payload of text, marked by its first byte."""
+    return lambda payload, size, dictionary: (
+        payload[1:] if payload[0] == 0 else decode(payload, size, dictionary)
+    )
+
+
+def decode_fixed(payload, size, dictionary, width):
+    fields = Bytes(payload, "rlz")
+    count = fields.varint()
+    require(count <= size, "more factors than text")
+    packed = int.from_bytes(fields.take((count * width + 7) // 8), "little")
+    offsets = [packed >> (i * width) & ((1 << width) - 1) for i in range(count)]
+    return text_of_factors(offsets, rest_of(fields), size, dictionary)
+
+
+def decode_rlz_uv(payload, size, dictionary):
+    return decode_fixed(payload, size, dictionary, 32)
+
+
+def decode_rlz_pv(payload, size, dictionary):
+    width = max(8, max(len(dictionary) - 1, 0).bit_length())
+    return decode_fixed(payload, size, dictionary, width)
+
+
 def decode_rlz_zz(payload, size, dictionary):
-    if payload[0] == 0:
-        return payload[1:]
     fields = Bytes(payload, "rlz-zz")
     count = fields.varint()
     require(count <= size, "more factors than text")
     offset_stream = fields.take(fields.varint())
     offsets = inflate(offset_stream, 4 * count)
     require(len(offsets) == 4 * count, "size of the offset stream")
-    lengths = Bytes(inflate(payload[fields.position :], 5 * count), "lengths")
+    offsets = [offset for (offset,) in struct.iter_unpack("<I", offsets)]
+    lengths = inflate(rest_of(fields), 3 * count)
+    return text_of_factors(offsets, lengths, size, dictionary)
+
+
+def decode_rlz_zzz(payload, size, dictionary):
+    fields = Bytes(payload, "rlz-zzz")
+    token_bytes = fields.varint()
+    require(token_bytes <= size, "more tokens than text")
+    token_stream_size = fields.varint()
+    offset_stream_size = fields.varint()
+    tokens = Bytes(inflate(fields.take(token_stream_size), token_bytes), "tokens")
+    require(len(tokens.data) == token_bytes, "size of the token stream")
+    streams = (fields.take(offset_stream_size), rest_of(fields))
+    offsets, literals = (
+        Bytes(inflate(stream, 4 * size) if stream else b"", "stream")
+        for stream in streams
+    )
+    offset_size = max(1, (max(len(dictionary) - 1, 0).bit_length() + 7) // 8)
     text = bytearray()
-    for (offset,) in struct.iter_unpack("<I", offsets):
-        length = lengths.varint()
-        if length == 0:
-            require(offset <= 255, "literal over 255")
-            text.append(offset)
+    while tokens.position < token_bytes:
+        token = tokens.varint()
+        if token < 16:
+            text += literals.take(token + 1)
         else:
-            require(offset + length <= len(dictionary), "factor past the dictionary")
-            text += dictionary[offset : offset + length]
+            offset = int.from_bytes(offsets.take(offset_size), "little")
+            text += from_dictionary(dictionary, offset, token - 15)
         require(len(text) <= size, "more text than the block has")
-    require(lengths.position == len(lengths.data), "more lengths than factors")
+    for sequence, stream in zip((offsets, literals), streams):
+        require(sequence.position == len(sequence.data), "not all is used")
+        require(sequence.data or not stream, "a stream of nothing")
     return bytes(text)
 
 
@@ -155,15 +221,21 @@ def decode_zstd_with_dictionary(payload, size, dictionary):
     return text
 
 
+def decode_lz4(payload, size, dictionary):
+    return lz4.block.decompress(payload, uncompressed_size=size)
+
+
 CODECS = {
     1: lambda payload, size, dictionary: payload,
-    2: lambda payload, size, dictionary: lz4.block.decompress(
-        payload, uncompressed_size=size
-    ),
+    2: decode_lz4,
+    3: decode_lz4,
     4: lambda payload, size, dictionary: inflate(payload, size),
     5: lambda payload, size, dictionary: decode_zstd(payload, size),
-    18: decode_rlz_zz,
+    16: rlz(decode_rlz_uv),
+    17: rlz(decode_rlz_pv),
+    18: rlz(decode_rlz_zz),
+    19: rlz(decode_rlz_zzz),
     22: decode_zstd_with_dictionary,
 }
-CODEC_WITH_DICTIONARY = {18, 22}
+CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 22}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

@@ -241,6 +241,27 @@ void WriteBadBlocks(const std::string& folder) {
                               21),
                   "hello" + std::string(34, 'x'));
   });
+  WriteBad(folder, "block-rlz-literal", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    // Two factors, so that there is a second offset: the literal 256.
+    const std::string factors("\x02\0\0\0\0\0\1\0\0\x0F\0", 11);
+    made.UseCodec(CodecId::kRlzUv, factors, std::string(16, 'x'));
+  });
+  WriteBad(folder, "block-rlz-count", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    // Room for three offsets of a byte, but no length left for the third.
+    made.UseCodec(CodecId::kRlzPv, std::string("\x03\0\0\0\x0F\x0F", 6),
+                  std::string(30, 'x'));
+  });
+  WriteBad(folder, "block-rlz-run", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    // One token, a run of 16 literals, and a stream of no literals.
+    const std::string tokens("\x01\x01\x00\xFE\xFF\x0F", 6);
+    made.UseCodec(CodecId::kRlzZzz,
+                  HandmadeVarints({1, tokens.size(), 0}) + tokens +
+                      std::string("\x01\0\0\xFF\xFF", 5),
+                  std::string(16, 'x'));
+  });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/rlz_zz_codec.h"
+#include "codecs/rlz/paper/paper_codec.h"
 
 #include <algorithm>
 #include <cassert>
@@ -11,9 +11,11 @@
 #include "codecs/codec_base.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/factor.h"
-#include "codecs/rlz/factor_copy.h"
-#include "codecs/rlz/factor_streams.h"
 #include "codecs/rlz/factoriser.h"
+#include "codecs/rlz/paper/factor_form.h"
+#include "codecs/rlz/paper/fixed_form.h"
+#include "codecs/rlz/paper/zz_form.h"
+#include "codecs/rlz/paper/zzz_form.h"
 #include "codecs/rlz/suffix_index.h"
 
 namespace quire {
@@ -21,10 +23,10 @@ namespace {
 
 constexpr uint8_t kTextFollows = 0;
 
-class RlzZzCodec final : public CodecBase {
+class PaperCodec final : public CodecBase {
  public:
   // `index` is null when made for decoding.
-  RlzZzCodec(const CodecInfo& info, int level,
+  PaperCodec(const CodecInfo& info, int level,
              std::shared_ptr<const CodecContext> context, CodecUse use,
              std::unique_ptr<const SuffixIndex> index)
       : CodecBase(info, use),
@@ -35,7 +37,7 @@ class RlzZzCodec final : public CodecBase {
   size_t StoredSizeMax(size_t raw_size) const override { return raw_size + 1; }
 
   std::unique_ptr<Scratch> NewScratch() const override {
-    return std::make_unique<RlzScratch>(level_);
+    return std::make_unique<PaperScratch>(NewForm());
   }
 
   size_t MemoryBytes() const override {
@@ -59,27 +61,21 @@ class RlzZzCodec final : public CodecBase {
       std::ranges::copy(text.subspan(offset, out.size()), out.begin());
       return absl::OkStatus();
     }
-    auto& own = static_cast<RlzScratch&>(scratch);
-    absl::Status status =
-        own.reader.Read(stored, raw_size, offset + out.size(), own.factors);
-    if (status.ok()) {
-      status =
-          CopyFactors(AsBytes(context_->dictionary), own.factors, offset, out);
-    }
-    return absl::IsDataLoss(status) ? Damaged(stored, status.message())
-                                    : status;
+    const absl::Status status = static_cast<PaperScratch&>(scratch).form->Read(
+        stored, AsBytes(context_->dictionary), raw_size, offset, out);
+    return status.ok() ? status : Damaged(stored, status.message());
   }
 
  protected:
   absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
                                      Scratch& scratch) const override {
-    auto& own = static_cast<RlzScratch&>(scratch);
+    auto& own = static_cast<PaperScratch&>(scratch);
     FactoriseGreedily(*index_, raw, own.factors);
-    QUIRE_ASSIGN_OR_RETURN(const ByteView streams,
-                           own.writer.Write(own.factors));
-    if (streams.size() <= raw.size()) {
-      std::ranges::copy(streams, stored.begin());
-      return streams.size();
+    QUIRE_ASSIGN_OR_RETURN(const ByteView form,
+                           own.form->Write(raw, own.factors));
+    if (form.size() <= raw.size()) {
+      std::ranges::copy(form, stored.begin());
+      return form.size();
     }
     stored.front() = kTextFollows;
     std::ranges::copy(raw, stored.begin() + 1);
@@ -87,13 +83,28 @@ class RlzZzCodec final : public CodecBase {
   }
 
  private:
-  struct RlzScratch final : public Scratch {
-    explicit RlzScratch(int level) : writer(level) {}
+  struct PaperScratch final : public Scratch {
+    explicit PaperScratch(std::unique_ptr<FactorForm> own_form)
+        : form(std::move(own_form)) {}
 
     FactorList factors;
-    FactorStreamWriter writer;
-    FactorStreamReader reader;
+    const std::unique_ptr<FactorForm> form;
   };
+
+  std::unique_ptr<FactorForm> NewForm() const {
+    const size_t dictionary_size = context_->dictionary.size();
+    switch (info().id) {
+      case CodecId::kRlzUv:
+        return std::make_unique<FixedForm>(32);
+      case CodecId::kRlzPv:
+        return std::make_unique<FixedForm>(PackedOffsetBits(dictionary_size));
+      case CodecId::kRlzZzz:
+        return std::make_unique<ZzzForm>(level_, dictionary_size);
+      default:
+        assert(info().id == CodecId::kRlzZz);
+        return std::make_unique<ZzForm>(level_);
+    }
+  }
 
   const int level_;
   const std::shared_ptr<const CodecContext> context_;
@@ -103,7 +114,7 @@ class RlzZzCodec final : public CodecBase {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzZzCodec(
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakePaperCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use) {
   const ByteView dictionary = AsBytes(context->dictionary);
@@ -116,7 +127,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzZzCodec(
   if (use == CodecUse::kEncodeAndDecode) {
     QUIRE_ASSIGN_OR_RETURN(index, SuffixIndex::Build(dictionary));
   }
-  return std::make_unique<RlzZzCodec>(info, level, std::move(context), use,
+  return std::make_unique<PaperCodec>(info, level, std::move(context), use,
                                       std::move(index));
 }
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/block/deflate_check.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/block/deflate_decoder.h"
+
+namespace quire {
+namespace {
+
+struct Outcome {
+  // The stream is good, ends within the room, and nothing follows it.
+  bool whole = false;
+  // All of the room is text, whatever comes then.
+  bool full = false;
+  std::vector<uint8_t> text;
+};
+
+Outcome ByZlib(ByteView stored, ByteView dictionary, size_t room_size) {
+  Outcome outcome;
+  z_stream stream = {};
+  inflateInit2(&stream, -15);
+  if (!dictionary.empty()) {
+    inflateSetDictionary(&stream, dictionary.data(),
+                         static_cast<uInt>(dictionary.size()));
+  }
+  // zlib takes no null pointers; one byte more shows an end that is not there.
+  outcome.text.resize(room_size + 1);
+  std::vector<uint8_t> input(stored.begin(), stored.end());
+  uint8_t nothing = 0;
+  stream.next_in = input.empty() ? &nothing : input.data();
+  stream.avail_in = static_cast<uInt>(input.size());
+  stream.next_out = outcome.text.data();
+  stream.avail_out = static_cast<uInt>(outcome.text.size());
+  const int result = inflate(&stream, Z_FINISH);
+  const size_t size = outcome.text.size() - stream.avail_out;
+  outcome.whole =
+      result == Z_STREAM_END && stream.avail_in == 0 && size <= room_size;
+  outcome.full = size >= room_size;
+  outcome.text.resize(std::min(size, room_size));
+  inflateEnd(&stream);
+  return outcome;
+}
+
+Outcome ByDecoder(ByteView stored, ByteView dictionary, size_t room_size,
+                  size_t step, size_t slack) {
+  Outcome outcome;
+  outcome.text.resize(room_size + slack);
+  DeflateDecoder decoder;
+  decoder.Start(stored, outcome.text, dictionary);
+  size_t size = 0;
+  bool good = true;
+  for (size_t wanted = 0; good && size >= wanted && wanted < room_size;) {
+    wanted = std::min(room_size, std::max(size, wanted) + step);
+    const auto decoded = decoder.DecodeTo(wanted);
+    good = decoded.ok();
+    size = decoded.value_or(0);
+  }
+  outcome.full = good && size >= room_size;
+  outcome.whole = good && size <= room_size && decoder.Finish(size).ok();
+  outcome.text.resize(good ? std::min(size, room_size) : 0);
+  return outcome;
+}
+
+}  // namespace
+
+std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
+                             size_t room_size, size_t step) {
+  const Outcome expected = ByZlib(stored, dictionary, room_size);
+  for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
+    for (const size_t one_step : {std::max<size_t>(room_size, 1), step}) {
+      const Outcome found =
+          ByDecoder(stored, dictionary, room_size, one_step, slack);
+      const std::string how =
+          absl::StrCat(" (slack ", slack, ", step ", one_step, ")");
+      if (found.whole != expected.whole) {
+        return absl::StrCat("zlib ", expected.whole ? "takes" : "refuses",
+                            " the stream", how);
+      }
+      // A match that crosses the room's end may be bad behind it only for the
+      // one that looks at all of it.
+      if (found.full != expected.full && slack == 0) {
+        return absl::StrCat("zlib ", expected.full ? "fills" : "does not fill",
+                            " the room", how);
+      }
+      if ((found.whole || (found.full && expected.full)) &&
+          found.text != expected.text) {
+        return absl::StrCat("the text differs", how);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace quire

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DeflateDecoder against zlib, for tests and fuzzing only.
+#ifndef QUIRE_CODECS_BLOCK_DEFLATE_CHECK_H_
+#define QUIRE_CODECS_BLOCK_DEFLATE_CHECK_H_
+
+#include <cstddef>
+#include <string>
+
+#include "codecs/base/bytes.h"
+
+namespace quire {
+
+// Decodes `stored` with both, to a room of `room_size` bytes, once in one go
+// and once in steps of `step` bytes. Returns what is different: whether the
+// stream is taken as one of `room_size` bytes or fewer, and its text; empty if
+// nothing is. Some bytes past the text are decoded, too: errors there, and only
+// there, may be seen by one and not by the other.
+std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
+                             size_t room_size, size_t step);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_BLOCK_DEFLATE_CHECK_H_

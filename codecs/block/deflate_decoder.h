@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_BLOCK_DEFLATE_DECODER_H_
+#define QUIRE_CODECS_BLOCK_DEFLATE_DECODER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/block/deflate_bits.h"
+
+namespace quire {
+
+// Decompresses raw DEFLATE streams (RFC 1951) that lie in memory as a whole,
+// about twice as fast as zlib's inflate(), which must be able to stop at any
+// byte of either side. Accepts exactly the streams that zlib accepts.
+//
+// Usage: Start(), then DecodeTo() as often as more text is wanted, then
+// Finish() if the stream is to end there.
+//
+// Thread-compatible. About 12 KiB; allocates nothing.
+class DeflateDecoder {
+ public:
+  // How many bytes of room behind the text that is wanted let all of it be
+  // decoded at full speed: the last bytes of the room take twice the time.
+  static constexpr size_t kRoomSlack = 320;
+
+  // Starts on the stream at the front of `stored`. Text goes to `room`, all of
+  // which may be written to, and which no call goes beyond. Matches may reach
+  // back into `dictionary`, which is taken to lie just before the text
+  // (of it the last 32 KiB count); it may be empty.
+  // All three must outlive the calls that follow; `room` must not be changed
+  // between them.
+  void Start(ByteView stored, MutableByteView room, ByteView dictionary = {});
+
+  // Decodes until at least the first `wanted` bytes of the room are text, or
+  // the stream ends. Returns how many bytes of text there are now: fewer than
+  // `wanted` only at the stream's end, and perhaps some more.
+  // REQUIRES: wanted <= room.size(), and the calls before have succeeded.
+  // Errors: DataLoss  malformed, or cut.
+  absl::StatusOr<size_t> DecodeTo(size_t wanted);
+
+  // OK if the stream has exactly `text_size` bytes of text and fills all of
+  // what Start() was given.
+  // REQUIRES: DecodeTo(text_size) has succeeded.
+  // Errors: DataLoss  otherwise.
+  absl::Status Finish(size_t text_size);
+
+ private:
+  enum class Block { kNone, kStored, kCoded };
+  enum class Result { kOk, kEndOfBlock, kMalformed, kCut };
+
+  absl::Status Run(size_t wanted);
+  absl::Status ReadBlockHeader();
+  absl::Status ReadStoredHeader();
+  absl::Status ReadCodes();
+  bool ReadCodeLengths(std::array<uint8_t, 320>& lengths, size_t count,
+                       unsigned root_bits);
+  void UseFixedCodes();
+  void CopyStored(size_t wanted);
+  // Decodes symbols until the text has `wanted` bytes: in the room up to
+  // RoomyEnd() without a look at its end. In deflate_symbols.cc.
+  template <bool kRoomy>
+  Result DecodeSymbols(size_t wanted);
+  size_t RoomyEnd() const;
+  bool CopyFromDictionary(size_t distance, size_t length, uint8_t* to) const;
+
+  // Room for any code with these roots: what zlib's examples/enough.c finds for
+  // 288 symbols, 11 bits and 32 symbols, 8 bits.
+  static constexpr unsigned kLengthRootBits = 11;
+  static constexpr unsigned kDistanceRootBits = 8;
+  std::array<uint32_t, 2342> length_table_;
+  std::array<uint32_t, 402> distance_table_;
+  unsigned length_root_bits_ = 0;
+  unsigned distance_root_bits_ = 0;
+  bool has_fixed_codes_ = false;
+
+  DeflateBits bits_;
+  const uint8_t* stored_begin_ = nullptr;
+  MutableByteView room_;
+  ByteView dictionary_;
+  size_t text_size_ = 0;
+  Block block_ = Block::kNone;
+  bool is_last_block_ = false;
+  bool at_end_ = false;
+  // The stream has more text than the room holds.
+  bool overflowed_ = false;
+  size_t stored_left_ = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_BLOCK_DEFLATE_DECODER_H_

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/block/deflate_decoder.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/block/deflate_check.h"
+#include "codecs/codec_test_inputs.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kSeed = 11;
+
+std::string Deflate(const std::string& text, int level, int strategy,
+                    const std::string& dictionary = "") {
+  z_stream stream = {};
+  EXPECT_EQ(deflateInit2(&stream, level, Z_DEFLATED, -15, 8, strategy), Z_OK);
+  std::string stored(deflateBound(&stream, text.size()) + 100, '\0');
+  if (!dictionary.empty()) {
+    deflateSetDictionary(&stream,
+                         reinterpret_cast<const Bytef*>(dictionary.data()),
+                         static_cast<uInt>(dictionary.size()));
+  }
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
+  stream.avail_out = static_cast<uInt>(stored.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  stored.resize(stream.total_out);
+  deflateEnd(&stream);
+  return stored;
+}
+
+// Writes bits as DEFLATE has them: numbers from their lowest bit on.
+class BitWriter {
+ public:
+  BitWriter& Add(uint32_t value, unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      if (used_ % 8 == 0) {
+        bytes_.push_back('\0');
+      }
+      bytes_.back() =
+          static_cast<char>(static_cast<unsigned char>(bytes_.back()) |
+                            (value >> i & 1) << used_ % 8);
+      ++used_;
+    }
+    return *this;
+  }
+
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  std::string bytes_;
+  size_t used_ = 0;
+};
+
+void ExpectLikeZlib(const std::string& stored, size_t size,
+                    const std::string& dictionary = "") {
+  for (const size_t room : {size, size + 1, size - std::min<size_t>(size, 1),
+                            size / 2, size + 400}) {
+    ASSERT_EQ(DifferenceToZlib(AsBytes(stored), AsBytes(dictionary), room, 77),
+              "")
+        << room;
+  }
+}
+
+TEST(DeflateDecoderTest, DecodesWhatZlibWrites) {
+  TestRandom random(kSeed);
+  const std::string dictionary = RandomText(random, 40000);
+  for (const size_t size : {size_t{0}, size_t{1}, size_t{10}, size_t{300},
+                            size_t{5000}, size_t{70000}, size_t{300000}}) {
+    for (const TestInput& input : TestInputs(random, size, dictionary)) {
+      for (const int level : {0, 1, 6, 9}) {
+        for (const int strategy :
+             {Z_DEFAULT_STRATEGY, Z_HUFFMAN_ONLY, Z_RLE, Z_FIXED}) {
+          SCOPED_TRACE(absl::StrCat(input.name, ", ", size, " bytes, level ",
+                                    level, ", strategy ", strategy));
+          const std::string stored = Deflate(input.text, level, strategy);
+          std::string text(size, '?');
+          DeflateDecoder decoder;
+          decoder.Start(AsBytes(stored), AsMutableBytes(text));
+          EXPECT_EQ(decoder.DecodeTo(size).value_or(size + 1), size);
+          QUIRE_EXPECT_OK(decoder.Finish(size));
+          EXPECT_TRUE(text == input.text);
+          ExpectLikeZlib(stored, size);
+        }
+      }
+    }
+  }
+}
+
+TEST(DeflateDecoderTest, ReachesBackIntoTheDictionary) {
+  TestRandom random(kSeed);
+  const std::string all = RandomText(random, 50000);
+  for (const size_t dictionary_size :
+       {size_t{1}, size_t{100}, size_t{32767}, size_t{32768}, size_t{40000}}) {
+    const std::string dictionary = all.substr(0, dictionary_size);
+    for (const size_t size : {size_t{5}, size_t{400}, size_t{60000}}) {
+      SCOPED_TRACE(absl::StrCat(dictionary_size, " ", size));
+      const std::string text = EditedPieces(random, dictionary, size);
+      const std::string stored =
+          Deflate(text, 9, Z_DEFAULT_STRATEGY, dictionary);
+      ExpectLikeZlib(stored, size, dictionary);
+      // With less of a dictionary, some match reaches too far; or none does.
+      ExpectLikeZlib(stored, size, dictionary.substr(dictionary_size / 2));
+      ExpectLikeZlib(stored, size);
+    }
+  }
+}
+
+TEST(DeflateDecoderTest, TakesAndRefusesDamagedStreamsAsZlibDoes) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  TestRandom random(kSeed);
+  const std::string dictionary = RandomText(random, 5000, 100);
+  for (int round = 0; round < 3000; ++round) {
+    const size_t size = RandomBelow(random, 3000);
+    const std::string text = round % 2 == 0
+                                 ? RandomText(random, size, 50)
+                                 : EditedPieces(random, dictionary, size);
+    const int strategy = round % 5 == 0 ? Z_FIXED : Z_DEFAULT_STRATEGY;
+    std::string stored = Deflate(text, round % 7 == 0 ? 0 : 9, strategy);
+    switch (RandomBelow(random, 4)) {
+      case 0:
+        stored.resize(RandomBelow(random, stored.size()));
+        break;
+      case 1:
+        // Mostly in the header, where the codes are.
+        for (int i = 0; i < 2; ++i) {
+          stored[RandomBelow(random, std::min<size_t>(stored.size(), 80))] ^=
+              static_cast<char>(1 << RandomBelow(random, 8));
+        }
+        break;
+      case 2:
+        stored[RandomBelow(random, stored.size())] ^=
+            static_cast<char>(1 << RandomBelow(random, 8));
+        break;
+      default:
+        stored += RandomBytes(random, RandomBelow(random, 12));
+        break;
+    }
+    ASSERT_EQ(DifferenceToZlib(AsBytes(stored), AsBytes(dictionary), size, 50),
+              "")
+        << round;
+  }
+}
+
+TEST(DeflateDecoderTest, TakesAndRefusesRandomHeadersAsZlibDoes) {
+  SCOPED_TRACE(absl::StrCat("seed ", kSeed));
+  TestRandom random(kSeed);
+  for (int round = 0; round < 30000; ++round) {
+    // A final block with codes, then anything. Few code lengths, so that codes
+    // are often complete.
+    BitWriter bits;
+    bits.Add(1, 1).Add(2, 2);
+    bits.Add(static_cast<uint32_t>(RandomBelow(random, 32)), 5);
+    bits.Add(static_cast<uint32_t>(RandomBelow(random, 32)), 5);
+    bits.Add(14, 4);
+    const unsigned kind = static_cast<unsigned>(RandomBelow(random, 3));
+    for (int i = 0; i < 18; ++i) {
+      // Two codes of one bit, four of two, or anything.
+      const bool used = kind == 0   ? i == 3 || i == 17
+                        : kind == 1 ? i == 2 || i == 3 || i == 15 || i == 17
+                                    : RandomBelow(random, 3) == 0;
+      bits.Add(!used ? 0 : kind == 0 ? 1 : kind == 1 ? 2 : 3, 3);
+    }
+    std::string stored = bits.bytes() + RandomBytes(random, 300);
+    ASSERT_EQ(DifferenceToZlib(AsBytes(stored), {}, 2000, 50), "") << round;
+  }
+}
+
+TEST(DeflateDecoderTest, SaysWhatIsWrong) {
+  const auto decode = [](const std::string& stored) {
+    std::string text(100, '?');
+    DeflateDecoder decoder;
+    decoder.Start(AsBytes(stored), AsMutableBytes(text));
+    const auto size = decoder.DecodeTo(3);
+    return size.ok() ? decoder.Finish(3) : size.status();
+  };
+  const std::string good = Deflate("abc", 9, Z_FIXED);
+  QUIRE_EXPECT_OK(decode(good));
+  const auto expect = [&](const std::string& stored, const char* message) {
+    EXPECT_THAT(decode(stored),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)));
+  };
+  expect("", "cut short");
+  expect(good.substr(0, 2), "cut short");
+  expect(good + "x", "1 bytes follow the end");
+  expect(Deflate("ab", 9, Z_FIXED), "ends after 2 bytes");
+  expect(Deflate("abcd", 9, Z_FIXED), "more than expected");
+  expect("\x07", "type 3");
+  expect(std::string("\x01\x03\x00\x00\x00xyz", 8), "stored block");
+  expect(BitWriter().Add(1, 1).Add(2, 2).Add(30, 5).Add(0, 30).bytes(),
+         "too many symbols");
+}
+
+}  // namespace
+}  // namespace quire

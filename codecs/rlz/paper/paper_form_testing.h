@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of the forms share.
+#ifndef QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
+#define QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// At its highest level, for this dictionary, with scratch of its own.
+class CodecUnderTest {
+ public:
+  CodecUnderTest(CodecId id, const std::string& dictionary);
+
+  // Fails the test, and returns nothing, if that fails.
+  std::string Encode(const std::string& text);
+  absl::StatusOr<std::string> Decode(const std::string& stored, size_t size);
+
+  const BlockCodec& codec() const { return *codec_; }
+
+  BlockCodec::Scratch& scratch() { return *scratch_; }
+
+ private:
+  std::unique_ptr<BlockCodec> codec_;
+  std::unique_ptr<BlockCodec::Scratch> scratch_;
+};
+
+// A raw DEFLATE stream by zlib's own calls, for what codecs must be compatible
+// with.
+std::string RawDeflate(const std::string& bytes,
+                       const std::string& dictionary = "");
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_

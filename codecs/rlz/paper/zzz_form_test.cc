@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is particular to rlz-zzz; block_codec_test.cc has what all codecs do.
+#include "codecs/rlz/paper/zzz_form.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/base/varint.h"
+#include "codecs/codec_test_inputs.h"
+#include "codecs/rlz/paper/paper_form_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A stored block put together by the format's description alone.
+std::string StoredBlock(const std::string& tokens, const std::string& offsets,
+                        const std::string& literals) {
+  const std::string token_stream = RawDeflate(tokens);
+  const std::string offset_stream = offsets.empty() ? "" : RawDeflate(offsets);
+  std::string stored;
+  AppendVarint(tokens.size(), stored);
+  AppendVarint(token_stream.size(), stored);
+  AppendVarint(offset_stream.size(), stored);
+  return stored + token_stream + offset_stream +
+         (literals.empty() ? "" : RawDeflate(literals));
+}
+
+TEST(ZzzFormTest, WritesAndReadsTheDocumentedForm) {
+  // 300 positions take two bytes.
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 300);
+  const std::string text = dictionary.substr(258, 30) + "these are literals!!" +
+                           dictionary.substr(1, 299) + "x" +
+                           dictionary.substr(0, 200);
+  CodecUnderTest zzz(CodecId::kRlzZzz, dictionary);
+  // 30, runs of 16 and 4, 299, a run of 1, 200.
+  const std::string stored = StoredBlock(
+      std::string("\x2D\x0F\x03\xBA\x02\0\xD7\x01", 8),
+      std::string("\x02\x01\x01\0\0\0", 6), "these are literals!!x");
+  EXPECT_EQ(zzz.Encode(text), stored);
+  EXPECT_EQ(zzz.Decode(stored, text.size()).value_or(""), text);
+}
+
+TEST(ZzzFormTest, LeavesOutStreamsOfNothing) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 300);
+  CodecUnderTest zzz(CodecId::kRlzZzz, dictionary);
+  const std::string all = StoredBlock("\xBB\x02", std::string(2, '\0'), "");
+  EXPECT_EQ(zzz.Encode(dictionary), all);
+  EXPECT_EQ(zzz.Decode(all, 300).value_or(""), dictionary);
+  const std::string same(600, '\x01');
+  const std::string stored = zzz.Encode(same);
+  EXPECT_LT(stored.size(), 60u);
+  EXPECT_EQ(zzz.Decode(stored, 600).value_or(""), same);
+}
+
+TEST(ZzzFormTest, CodesShortFactorsAsLiterals) {
+  const std::string dictionary = "abcd....0123456789";
+  CodecUnderTest zzz(CodecId::kRlzZzz, dictionary);
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += "0123456789abcd";
+  }
+  EXPECT_EQ(zzz.Encode(text), StoredBlock(
+                                  [] {
+                                    std::string tokens;
+                                    for (int i = 0; i < 20; ++i) {
+                                      tokens += "\x19\x03";
+                                    }
+                                    return tokens;
+                                  }(),
+                                  std::string(20, '\x08'),
+                                  [] {
+                                    std::string literals;
+                                    for (int i = 0; i < 20; ++i) {
+                                      literals += "abcd";
+                                    }
+                                    return literals;
+                                  }()));
+}
+
+TEST(ZzzFormTest, NamesWhatIsWrongWithABlock) {
+  CodecUnderTest zzz(CodecId::kRlzZzz, "0123456789");
+  const auto expect = [&](const std::string& stored, const char* message) {
+    EXPECT_THAT(zzz.Decode(stored, 20),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)));
+  };
+  const std::string zeros(2, '\0');
+  const std::string good = StoredBlock("\x19\x03\x15", zeros, "abcd");
+  EXPECT_EQ(zzz.Decode(good, 20).value_or(""), "0123456789abcd012345");
+  expect("", "malformed variable-length integer");
+  expect("\x15" + good.substr(1), "claims 21 bytes of tokens");
+  expect("\x02" + good.substr(1), "gives 14 bytes of text");
+  expect("\x04" + good.substr(1), "claims 4 bytes of tokens, but has 3");
+  expect(good.substr(0, 1) + "\x7F" + good.substr(2), "claims 127 bytes");
+  expect(good.substr(0, 2) + "\x7F" + good.substr(3), "127 of offsets");
+  expect(good + "x", "literal stream: 1 bytes follow");
+  expect(good.substr(0, good.size() - 1), "literal stream: ");
+  expect(StoredBlock("\x19\x03\x14", zeros, "abcd"), "gives 19 bytes of text");
+  expect(StoredBlock("\x19\x03\x16", zeros, "abcd"), "past the block's");
+  expect(StoredBlock("\x19\x03\x15\x10", zeros, "abcd"), "more factors follow");
+  expect(StoredBlock("\x19\x03\x15", zeros, "abc"),
+         "3 literals, which are too");
+  expect(StoredBlock("\x19\x03\x15", zeros, "abcde"), "more than expected");
+  expect(StoredBlock("\x19\x03\x15", zeros, ""), "a stream is missing");
+  expect(StoredBlock("\x19\x03\x15", "", "abcd"), "a stream is missing");
+  expect(StoredBlock("\x19\x19", zeros, "abcd"), "a stream is missing, or not");
+  expect(StoredBlock("\x19\x03\x15", std::string(1, '\0'), "abcd"),
+         "has 1 offsets");
+  expect(StoredBlock("\x19\x03\x15", std::string("\x01\0", 2), "abcd"),
+         "the 10 bytes at 1 of a dictionary of 10 bytes");
+}
+
+}  // namespace
+}  // namespace quire
