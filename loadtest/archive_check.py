@@ -22,7 +22,7 @@ import time
 from live_server import LiveServer, make_documents, parse_size, run_measured, write_corpus
 
 # Passed on to `quired build`.
-BUILD_OPTIONS = ("codec", "block-size", "dictionary-size")
+BUILD_OPTIONS = ("codec", "block-size", "dictionary-size", "dictionary-method")
 
 
 def parse_arguments():

@@ -12,6 +12,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/uniform_dictionary.h"
 #include "loadtest/stored_text.h"
@@ -25,8 +26,13 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeBuilder(
     return MakeUniformDictionaryBuilder({.dictionary_size_bytes = size_bytes},
                                         text_size_bytes);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "no way to choose a dictionary: ", method, "; there is uniform"));
+  if (method == "coverage") {
+    return MakeCoverageDictionaryBuilder({.dictionary_size_bytes = size_bytes},
+                                         text_size_bytes);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no way to choose a dictionary: ", method,
+                   "; there are coverage and uniform"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct ChosenDictionary {
 };
 
 // A dictionary of `size_bytes` for codecs over `text`, by one of the methods
-// that codecs/rlz has: "uniform".
+// that codecs/rlz has: "coverage" or "uniform".
 // Errors: InvalidArgument  no such method, or a size that it refuses.
 //         Unavailable      the text cannot be read any more.
 absl::StatusOr<ChosenDictionary> ChooseDictionary(const SourceText& text,

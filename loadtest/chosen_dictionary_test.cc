@@ -43,6 +43,21 @@ TEST(ChosenDictionaryTest, SamplesAtRegularIntervals) {
   EXPECT_GT(chosen.choose_cpu_seconds, 0.0);
 }
 
+TEST(ChosenDictionaryTest, CoversWhatRepeats) {
+  TestRandom random(1);
+  const std::string repeated = RandomText(random, 64 << 10);
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += repeated + RandomText(random, 64 << 10);
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const ChosenDictionary chosen,
+      ChooseDictionary(*OpenText(text), "coverage", 256 << 10));
+  EXPECT_GT(chosen.text.size(), 0u);
+  EXPECT_LE(chosen.text.size(), size_t{256} << 10);
+  EXPECT_NE(chosen.text.find(repeated.substr(30'000, 1000)), std::string::npos);
+}
+
 TEST(ChosenDictionaryTest, KnowsItsMethods) {
   EXPECT_THAT(
       ChooseDictionary(*OpenText("text"), "guess", 4096).status(),

@@ -38,7 +38,7 @@ constexpr int kCheckedRangeCount = 500;
 struct Arguments {
   std::string text;
   // dictionary
-  std::string method = "uniform";
+  std::string method = "coverage";
   std::string size = "16MiB";
   std::string output;
   // measure

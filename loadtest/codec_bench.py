@@ -58,7 +58,8 @@ def parse_arguments():
                         "their default levels, and some at others)")
     parser.add_argument("--block-sizes", type=parse_sizes, default="16KiB,64KiB,256KiB")
     parser.add_argument("--dictionary-sizes", type=parse_sizes, default="4MiB,16MiB,64MiB")
-    parser.add_argument("--dictionary-methods", type=parse_list, default="uniform")
+    parser.add_argument("--dictionary-methods", type=parse_list, default="coverage",
+                        help="coverage,uniform (archives and stores: the first)")
     parser.add_argument("--encode-seconds", type=float, default=40, help="of CPU time: a codec "
                         "that would take longer for the text encodes a sample of it, 256 KiB "
                         "pieces at equal distances; 0: always all of it")
@@ -157,19 +158,21 @@ class Bench:
         quired = self.arguments.build / "bin" / "quired"
         tar = pathlib.Path(f"{self.stem}.tar")
         source = tar if tar.exists() and not self.arguments.slice else self.text
+        method = self.arguments.dictionary_methods[0]
         sizes = archive_sizes(self.arguments.block_sizes, self.arguments.dictionary_sizes)
         for spec in self.codecs.flagships():
             for block_size, size in sizes:
                 if not self.is_done(kind="archive", codec=spec, block_size_bytes=block_size,
-                                    dictionary_size_bytes=size, text_bytes=self.text_bytes):
+                                    dictionary_method=method, dictionary_size_bytes=size,
+                                    text_bytes=self.text_bytes):
                     self.keep([measure_archive(quired, source, self.text_bytes, spec, block_size,
-                                               size, self.out)])
+                                               method, size, self.out)])
 
     def measure_stores(self, program):
         """Whole documents: RocksDB, and the flagship over the same documents."""
         text, index = write_documents(self.stem, self.text_bytes, self.out)
         size, seconds = text.stat().st_size, self.arguments.decode_seconds
-        method = self.arguments.dictionary_methods[-1]
+        method = self.arguments.dictionary_methods[0]
         dictionary_size = middle(self.arguments.dictionary_sizes)
         for block_size in codec_peers.ROCKSDB_BLOCK_SIZES:
             if program and not self.is_done(

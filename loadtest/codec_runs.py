@@ -124,18 +124,19 @@ def archive_sizes(block_sizes, dictionary_sizes):
             if block_size == middle(block_sizes) or size == middle(dictionary_sizes)]
 
 
-def measure_archive(quired, source, text_bytes, spec, block_size, size_bytes, folder):
+def measure_archive(quired, source, text_bytes, spec, block_size, method, size_bytes, folder):
     """A row of kind `archive`: all files that `quired build` writes."""
     archive = folder / "measured.quire"
     shutil.rmtree(archive, ignore_errors=True)
     _, cpu, peak, _ = run_measured(
         [quired, "build", "--quiet", "--codec", spec, "--block-size", f"{block_size}B",
-         "--dictionary-size", f"{size_bytes}B", "-o", archive, source])
+         "--dictionary-size", f"{size_bytes}B", "--dictionary-method", method, "-o", archive,
+         source])
     stored = sum(file.stat().st_size for file in archive.rglob("*") if file.is_file())
     shutil.rmtree(archive)
     return {"kind": "archive", "codec": spec, "block_size_bytes": block_size,
-            "dictionary_size_bytes": size_bytes, "text_bytes": text_bytes,
-            "encoded_bytes": text_bytes, "payload_bytes": stored,
+            "dictionary_method": method, "dictionary_size_bytes": size_bytes,
+            "text_bytes": text_bytes, "encoded_bytes": text_bytes, "payload_bytes": stored,
             "encode_mb_per_second": round(text_bytes / 1e6 / cpu, 3), "peak_memory_bytes": peak}
 
 
