@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/block/library_codecs.h"
+#include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
 #include "codecs/rlz/paper/paper_codec.h"
 #include "codecs/rlz/rlz_codec.h"
@@ -53,6 +54,8 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     case CodecId::kRlz:
       return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
                           std::move(context), use);
+    case CodecId::kZstdDict:
+      return MakeZstdDictCodec(*info, spec.level, std::move(context), use);
     default:
       break;
   }

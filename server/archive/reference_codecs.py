@@ -236,6 +236,7 @@ CODECS = {
     18: rlz(decode_rlz_zz),
     19: rlz(decode_rlz_zzz),
     22: decode_zstd_with_dictionary,
+    23: decode_zstd_with_dictionary,
 }
-CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 22}
+CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 22, 23}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

@@ -231,16 +231,20 @@ void WriteBadBlocks(const std::string& folder) {
                   HandmadeVarints({1, offsets.size()}) + offsets + lengths,
                   std::string(100, 'x'));
   });
-  WriteBad(folder, "block-rlz", [](Handmade& made) {
-    made.UseDictionary("dictionary text");
-    // Five literals, then one match of 34 bytes at a distance of 60, of which
-    // there are 20 before it. All codes are of the kind that has one value.
-    made.UseCodec(CodecId::kRlz,
-                  std::string("\x28\xB5\x2F\xFD\x20\x27\x65\0\0"
-                              "\x28hello\x01\x54\x05\x05\x1F\x3F",
-                              21),
-                  "hello" + std::string(34, 'x'));
-  });
+  for (const CodecId id : {CodecId::kRlz, CodecId::kZstdDict}) {
+    const std::string name =
+        absl::StrCat("block-", std::string(FindCodec(id)->name));
+    WriteBad(folder, name, [&](Handmade& made) {
+      made.UseDictionary("dictionary text");
+      // Five literals, then one match of 34 bytes at a distance of 60, of which
+      // there are 20 before it. All codes are of the kind that has one value.
+      made.UseCodec(id,
+                    std::string("\x28\xB5\x2F\xFD\x20\x27\x65\0\0"
+                                "\x28hello\x01\x54\x05\x05\x1F\x3F",
+                                21),
+                    "hello" + std::string(34, 'x'));
+    });
+  }
   WriteBad(folder, "block-rlz-literal", [](Handmade& made) {
     made.UseDictionary("dictionary text");
     // Two factors, so that there is a second offset: the literal 256.

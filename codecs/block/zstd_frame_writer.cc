@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a dictionary is attached is set in the experimental section of libzstd's
+// header: hence the static library.
+#define ZSTD_STATIC_LINKING_ONLY
+#include "codecs/block/zstd_frame_writer.h"
+
+#include <zstd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+
+void ZstdFrameWriter::FreeContext::operator()(ZSTD_CCtx_s* context) const {
+  ZSTD_freeCCtx(context);
+}
+
+ZstdFrameWriter::ZstdFrameWriter(int level, const ZSTD_CDict_s* dictionary)
+    : level_(level), dictionary_(dictionary) {}
+
+ZstdFrameWriter::~ZstdFrameWriter() = default;
+
+absl::StatusOr<size_t> ZstdFrameWriter::Write(ByteView raw,
+                                              MutableByteView stored) {
+  if (context_ == nullptr) {
+    QUIRE_RETURN_IF_ERROR(MakeContext());
+  }
+  const size_t size = ZSTD_compress2(context_.get(), stored.data(),
+                                     stored.size(), raw.data(), raw.size());
+  if (ZSTD_isError(size)) {
+    return absl::InternalError(
+        absl::StrCat("zstd refused a block of ", raw.size(),
+                     " bytes: ", ZSTD_getErrorName(size)));
+  }
+  return size;
+}
+
+absl::Status ZstdFrameWriter::MakeContext() {
+  context_.reset(ZSTD_createCCtx());
+  if (context_ == nullptr) {
+    return absl::ResourceExhaustedError("not enough memory for zstd's context");
+  }
+  for (const auto& [parameter, value] :
+       {std::pair{ZSTD_c_compressionLevel, level_},
+        std::pair{ZSTD_c_contentSizeFlag, 0}, std::pair{ZSTD_c_checksumFlag, 0},
+        std::pair{ZSTD_c_dictIDFlag, 0},
+        // Otherwise the tables are copied for a block that is not small: of a
+        // large dictionary, that takes longer than the block.
+        std::pair{ZSTD_c_forceAttachDict, int{ZSTD_dictForceAttach}}}) {
+    ZSTD_CCtx_setParameter(context_.get(), parameter, value);
+  }
+  if (dictionary_ != nullptr) {
+    ZSTD_CCtx_refCDict(context_.get(), dictionary_);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quire
