@@ -17,7 +17,8 @@ paper's programs keep it) and block index under zlib -9, in percent of the text.
 ~ marks the rate of a sample: see --encode-seconds. Speeds are for a second of one
 thread's CPU time, in memory: building while other threads build, too (see
 --encode-threads), reading alone, the best of three repetitions. Build MB/s leaves
-out indexing the dictionary, which results.csv has (prepare_cpu_seconds).
+out indexing the dictionary, which results.csv has (prepare_cpu_seconds). Peak
+memory is that of the run: dictionary, its index, and the text as stored.
 """
 import argparse
 import concurrent.futures
@@ -151,8 +152,13 @@ class Bench:
         with concurrent.futures.ThreadPoolExecutor(self.arguments.jobs) as pool:
             tasks = [pool.submit(measure_blocks, self.codecs, self.dictionaries, self.arguments,
                                  self.text, *run) for run in runs]
-            for task in concurrent.futures.as_completed(tasks):
-                self.keep(task.result())
+            try:
+                for task in concurrent.futures.as_completed(tasks):
+                    self.keep(task.result())
+            finally:
+                # If one failed, those that have not begun shall not.
+                for task in tasks:
+                    task.cancel()
 
     def measure_archives(self):
         quired = self.arguments.build / "bin" / "quired"
