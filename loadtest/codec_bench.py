@@ -32,8 +32,8 @@ import codec_peers
 from codec_plot import render
 from codec_runs import (Codecs, Dictionaries, archive_sizes, measure_archive, measure_blocks,
                         measure_store, middle, write_documents)
-from codec_table import (archive_table, block_table, complete, key_of, read_csv, store_table,
-                         write_csv)
+from codec_table import (archive_table, block_table, complete, format_size, key_of, read_csv,
+                         store_table, write_csv)
 from live_server import parse_size
 
 MIB = 1 << 20
@@ -104,6 +104,8 @@ class Bench:
                      "--target codec_bench quired")
         self.stem = arguments.corpus
         self.text = pathlib.Path(f"{self.stem}{arguments.slice or ''}.raw")
+        if not self.text.exists():
+            sys.exit(f"{self.text}: no such file; --corpus is its path without .raw")
         self.text_bytes = self.text.stat().st_size
         self.codecs = Codecs(program)
         self.dictionaries = Dictionaries(program, self.out / "dictionaries")
@@ -120,8 +122,8 @@ class Bench:
         for row in map(complete, rows):
             self.rows.append(row)
             self.done.add(key_of(row))
-            self.say(f"{row['kind']} {row['codec']}, blocks {row['block_size_bytes']}, dictionary "
-                     f"{row['dictionary_size_bytes'] or 0}: {row['rate_percent']} %")
+            self.say(f"{row['kind']} {row['codec']}, blocks {format_size(row['block_size_bytes'])}, "
+                     f"dictionary {format_size(row['dictionary_size_bytes'])}: {row['rate_percent']} %")
         write_csv(self.csv, self.rows)
 
     def is_done(self, **columns):
@@ -147,7 +149,7 @@ class Bench:
         runs = list(self.block_runs())
         # Before anything runs at a time.
         for method, size in dict.fromkeys((run[2], run[3]) for run in runs if run[3]):
-            self.say(f"dictionary: {method}, {size >> 20} MiB")
+            self.say(f"dictionary: {method}, {format_size(size)}")
             self.dictionaries.get(self.text, method, size)
         with concurrent.futures.ThreadPoolExecutor(self.arguments.jobs) as pool:
             tasks = [pool.submit(measure_blocks, self.codecs, self.dictionaries, self.arguments,
@@ -243,4 +245,7 @@ class Bench:
 
 
 if __name__ == "__main__":
-    Bench(parse_arguments()).run()
+    try:
+        Bench(parse_arguments()).run()
+    except (subprocess.CalledProcessError, RuntimeError, ValueError) as error:
+        sys.exit(f"codec_bench.py: {error}")
