@@ -46,7 +46,7 @@ class Axis:
 
     def __init__(self, values, begin, end):
         low, high = min(values), max(values)
-        margin = (high / low) ** 0.06 * 1.03
+        margin = (high / low) ** 0.1 * 1.03
         self.low, self.high = low / margin, high * margin
         self.begin, self.end = begin, end
 
