@@ -48,9 +48,20 @@ class BackwardBits {
   // The next `count` bits. REQUIRES: count < 64, and all reads since the last
   // Refill() together stay within its bound.
   ABSL_ATTRIBUTE_ALWAYS_INLINE uint64_t Read(unsigned count) {
-    used_ += count;
-    return (bits_ >> ((64 - used_) & 63)) & ((uint64_t{1} << count) - 1);
+    const uint64_t value = Peek(0, count);
+    Skip(count);
+    return value;
   }
+
+  // What Read(count) would give after Skip(skipped): reads that need not wait
+  // for each other. REQUIRES: as Read().
+  ABSL_ATTRIBUTE_ALWAYS_INLINE uint64_t Peek(unsigned skipped,
+                                             unsigned count) const {
+    return (bits_ >> ((64 - used_ - (skipped + count)) & 63)) &
+           ((uint64_t{1} << count) - 1);
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Skip(unsigned count) { used_ += count; }
 
   // False if far more was read than there is.
   [[nodiscard]] ABSL_ATTRIBUTE_ALWAYS_INLINE bool Refill() {

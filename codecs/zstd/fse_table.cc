@@ -70,25 +70,13 @@ int ReadCount(int left, ForwardBits& bits) {
   return (value < threshold ? value : value - short_count) - 1;
 }
 
-// The symbol of each state: those rarer than one state have the last ones, the
-// others are strewn over the rest.
-void SpreadSymbols(const FseCounts& counts, FseSteps& steps) {
-  const unsigned size = 1u << counts.log;
-  unsigned end = size;
-  for (unsigned symbol = 0; symbol < counts.symbol_count; ++symbol) {
-    if (counts.counts[symbol] == -1) {
-      steps[--end].symbol = static_cast<uint8_t>(symbol);
-    }
-  }
-  const unsigned stride = size / 2 + size / 8 + 3;
-  unsigned state = 0;
-  for (unsigned symbol = 0; symbol < counts.symbol_count; ++symbol) {
-    for (int i = 0; i < counts.counts[symbol]; ++i) {
-      steps[state].symbol = static_cast<uint8_t>(symbol);
-      do {
-        state = (state + stride) % size;
-      } while (state >= end);
-    }
+// Writes a symbol to each of the next `count` places, and perhaps some more: in
+// words, for most counts are small.
+inline void WriteRun(unsigned symbol, size_t count, uint8_t* to) {
+  const uint64_t word = symbol * uint64_t{0x0101010101010101};
+  StoreLittleEndian(word, to);
+  for (size_t done = sizeof(word); done < count; done += sizeof(word)) {
+    StoreLittleEndian(word, to + done);
   }
 }
 
@@ -125,20 +113,35 @@ size_t ReadFseCounts(ByteView stored, unsigned log_max, unsigned symbol_max,
   return bits.BytesRead() <= stored.size() ? bits.BytesRead() : 0;
 }
 
-void BuildFseSteps(const FseCounts& counts, FseSteps& steps) {
-  SpreadSymbols(counts, steps);
-  std::array<uint16_t, kFseSymbolMax + 1> next;
+// Those rarer than one state have the last ones, the others are strewn over the
+// rest. Without branches that depend on the counts.
+void SpreadFseSymbols(const FseCounts& counts, FseSymbols& symbols) {
+  constexpr size_t kSizeMax = size_t{1} << kFseLogMax;
+  std::array<uint8_t, kSizeMax + sizeof(uint64_t)> runs;
+  std::array<uint8_t, kFseSymbolMax + 1> rare;
+  size_t run_end = 0;
+  size_t rare_count = 0;
   for (unsigned symbol = 0; symbol < counts.symbol_count; ++symbol) {
-    next[symbol] = static_cast<uint16_t>(std::abs(counts.counts[symbol]));
+    const int count = counts.counts[symbol];
+    rare[rare_count] = static_cast<uint8_t>(symbol);
+    rare_count += count < 0 ? 1 : 0;
+    const size_t run = count > 0 ? static_cast<size_t>(count) : 0;
+    WriteRun(symbol, run, &runs[run_end]);
+    run_end += run;
   }
-  const unsigned size = 1u << counts.log;
-  for (unsigned state = 0; state < size; ++state) {
-    FseStep& step = steps[state];
-    const unsigned number = next[step.symbol]++;
-    const unsigned bit_count =
-        counts.log + 1 - static_cast<unsigned>(std::bit_width(number));
-    step.bit_count = static_cast<uint8_t>(bit_count);
-    step.next_base = static_cast<uint16_t>((number << bit_count) - size);
+  const size_t size = size_t{1} << counts.log;
+  const size_t end = size - rare_count;
+  const size_t stride = size / 2 + size / 8 + 3;
+  size_t state = 0;
+  size_t next = 0;
+  for (size_t i = 0; i < size; ++i) {
+    // A state that is left out is written nevertheless, and then again below.
+    symbols[state] = runs[next];
+    next += state < end ? 1 : 0;
+    state = (state + stride) % size;
+  }
+  for (size_t i = 0; i < rare_count; ++i) {
+    symbols[size - 1 - i] = rare[i];
   }
 }
 

@@ -6,8 +6,10 @@
 #define QUIRE_CODECS_ZSTD_FSE_TABLE_H_
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 #include "codecs/base/bytes.h"
 
@@ -33,16 +35,40 @@ size_t ReadFseCounts(ByteView stored, unsigned log_max, unsigned symbol_max,
 
 // Where a state goes: to next_base + the next bit_count bits.
 struct FseStep {
-  uint8_t symbol = 0;
-  uint8_t bit_count = 0;
-  uint16_t next_base = 0;
+  unsigned symbol = 0;
+  unsigned bit_count = 0;
+  unsigned next_base = 0;
 };
 
-// One step per state; the first 1 << counts.log are set.
-using FseSteps = std::array<FseStep, size_t{1} << kFseLogMax>;
+// The symbol of each state; the first 1 << log are set.
+using FseSymbols = std::array<uint8_t, size_t{1} << kFseLogMax>;
 
 // REQUIRES: `counts` is as ReadFseCounts() gives it.
-void BuildFseSteps(const FseCounts& counts, FseSteps& steps);
+void SpreadFseSymbols(const FseCounts& counts, FseSymbols& symbols);
+
+// Calls set(state, FseStep) for each state, in order.
+// REQUIRES: as SpreadFseSymbols().
+template <typename Set>
+void BuildFseTable(const FseCounts& counts, Set set) {
+  FseSymbols symbols;
+  SpreadFseSymbols(counts, symbols);
+  // The states of a symbol are numbered from its count on.
+  std::array<uint16_t, kFseSymbolMax + 1> next;
+  for (unsigned symbol = 0; symbol < counts.symbol_count; ++symbol) {
+    next[symbol] = static_cast<uint16_t>(std::abs(counts.counts[symbol]));
+  }
+  const unsigned size = 1u << counts.log;
+  for (unsigned state = 0; state < size; ++state) {
+    const unsigned symbol = symbols[state];
+    const unsigned number = next[symbol]++;
+    const unsigned bit_count =
+        counts.log -
+        (31 ^ static_cast<unsigned>(std::countl_zero(uint32_t{number} | 1)));
+    set(state, FseStep{.symbol = symbol,
+                       .bit_count = bit_count,
+                       .next_base = (number << bit_count) - size});
+  }
+}
 
 }  // namespace quire
 

@@ -113,9 +113,13 @@ TEST(FseTableTest, TheStatesOfASymbolLeadToEveryStateOnce) {
     for (size_t symbol = 0; symbol < expected.size(); ++symbol) {
       counts.counts[symbol] = static_cast<int16_t>(expected[symbol]);
     }
-    FseSteps steps;
-    BuildFseSteps(counts, steps);
     const size_t size = size_t{1} << log;
+    std::vector<FseStep> steps;
+    BuildFseTable(counts, [&](size_t state, const FseStep& step) {
+      EXPECT_EQ(state, steps.size());
+      steps.push_back(step);
+    });
+    ASSERT_EQ(steps.size(), size);
     for (size_t symbol = 0; symbol < expected.size(); ++symbol) {
       std::vector<int> reached(size, 0);
       int states = 0;

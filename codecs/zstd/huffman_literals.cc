@@ -143,7 +143,7 @@ constexpr auto DecodeFourBmi2 = DecodeFourPlain;
 size_t HuffmanLiterals::ReadTable(ByteView stored) {
   log_ = 0;
   Weights weights;
-  const size_t size = ReadWeights(stored, steps_, weights);
+  const size_t size = ReadWeights(stored, weights);
   return size != 0 && BuildTable(weights) ? size : 0;
 }
 
@@ -176,8 +176,7 @@ bool HuffmanLiterals::DecodeFour(ByteView stored, MutableByteView out) const {
                    : DecodeFourPlain(four, out, segment);
 }
 
-size_t HuffmanLiterals::ReadWeights(ByteView stored, FseSteps& steps,
-                                    Weights& weights) {
+size_t HuffmanLiterals::ReadWeights(ByteView stored, Weights& weights) {
   constexpr unsigned kDirectMin = 128;
   constexpr unsigned kFseLog = 6;
   if (stored.empty()) {
@@ -207,7 +206,9 @@ size_t HuffmanLiterals::ReadWeights(ByteView stored, FseSteps& steps,
   if (counts_size == 0) {
     return 0;
   }
-  BuildFseSteps(counts, steps);
+  std::array<FseStep, size_t{1} << kFseLog> steps;
+  BuildFseTable(
+      counts, [&](size_t state, const FseStep& step) { steps[state] = step; });
   return ReadFseWeights(stored.subspan(counts_size), counts.log, steps, weights)
              ? 1 + header
              : 0;
@@ -216,7 +217,8 @@ size_t HuffmanLiterals::ReadWeights(ByteView stored, FseSteps& steps,
 // Two states take turns, each giving a symbol and then moving; when the bits
 // run out in a move, the other's symbol is the last.
 bool HuffmanLiterals::ReadFseWeights(ByteView stream, unsigned log,
-                                     const FseSteps& steps, Weights& weights) {
+                                     std::span<const FseStep> steps,
+                                     Weights& weights) {
   constexpr unsigned kCountMax = 255;
   BackwardBits bits;
   if (!bits.Open(stream)) {
@@ -233,10 +235,11 @@ bool HuffmanLiterals::ReadFseWeights(ByteView stream, unsigned log,
       return false;
     }
     const FseStep& step = steps[state];
-    weights.weights[weights.count++] = step.symbol;
+    weights.weights[weights.count++] = static_cast<uint8_t>(step.symbol);
     state = step.next_base + bits.Read(step.bit_count);
     if (bits.UnreadBits() < 0) {
-      weights.weights[weights.count++] = steps[other].symbol;
+      weights.weights[weights.count++] =
+          static_cast<uint8_t>(steps[other].symbol);
       return true;
     }
     std::swap(state, other);

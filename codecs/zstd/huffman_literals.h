@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "codecs/base/bytes.h"
 #include "codecs/zstd/fse_table.h"
@@ -42,9 +43,9 @@ class HuffmanLiterals {
     unsigned count = 0;
   };
 
-  static size_t ReadWeights(ByteView stored, FseSteps& steps, Weights& weights);
+  static size_t ReadWeights(ByteView stored, Weights& weights);
   static bool ReadFseWeights(ByteView stream, unsigned log,
-                             const FseSteps& steps, Weights& weights);
+                             std::span<const FseStep> steps, Weights& weights);
   bool BuildTable(Weights& weights);
 
   static constexpr unsigned kLogMax = 11;
@@ -53,8 +54,6 @@ class HuffmanLiterals {
   // symbol.
   std::array<uint16_t, size_t{1} << kLogMax> table_;
   unsigned log_ = 0;
-  // Working memory of ReadTable().
-  FseSteps steps_;
 };
 
 }  // namespace quire

@@ -25,12 +25,13 @@ struct Cells {
 struct Addresses {
   explicit Addresses(const CopySpace& space)
       : text(reinterpret_cast<uintptr_t>(space.room.data())),
-        dictionary_end(reinterpret_cast<uintptr_t>(space.dictionary.data()) +
-                       space.dictionary.size()),
+        to_dictionary(reinterpret_cast<uintptr_t>(space.dictionary.data()) +
+                      space.dictionary.size() - text),
         dictionary_size(space.dictionary.size()) {}
 
   uintptr_t text;
-  uintptr_t dictionary_end;
+  // From there to the dictionary's end, modulo 2^64.
+  uintptr_t to_dictionary;
   size_t dictionary_size;
 };
 
@@ -68,23 +69,29 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Place(size_t literal_size,
                                                size_t distance, size_t position,
                                                const Addresses& addresses,
                                                CopySequence& sequence) {
-  // How far before the text's begin it is.
-  const size_t behind = distance > position ? distance - position : 0;
-  if (distance == 0 || behind > addresses.dictionary_size) [[unlikely]] {
+  if (distance - 1 >= position + addresses.dictionary_size) [[unlikely]] {
     return false;
   }
-  const uintptr_t address = behind > 0 ? addresses.dictionary_end - behind
-                                       : addresses.text + position - distance;
-  const bool is_careful = behind > 0 ? behind < match_size + kCopyExcess
-                                     : distance < kCopyDistanceMin;
+  // No branch: which of the two it is cannot be predicted.
+  const uintptr_t if_in_dictionary = distance > position ? ~uintptr_t{0} : 0;
+  const uintptr_t address = addresses.text + position - distance +
+                            (addresses.to_dictionary & if_in_dictionary);
+  // In the dictionary, what must be large enough is the distance from the
+  // match's end to the dictionary's.
+  constexpr size_t kMore = kCopyExcess - kCopyDistanceMin;
+  const auto clearance = static_cast<ptrdiff_t>(
+      distance - ((position + match_size + kMore) & if_in_dictionary));
+  const bool is_careful = clearance < ptrdiff_t{kCopyDistanceMin};
   sequence.match = reinterpret_cast<const uint8_t*>(address);
-  sequence.literal_size = static_cast<uint32_t>(literal_size) |
-                          (is_careful ? CopySequence::kCarefully : 0);
+  sequence.literal_size =
+      static_cast<uint32_t>(literal_size) | uint32_t{is_careful} << 31;
   sequence.match_size = static_cast<uint32_t>(match_size);
   __builtin_prefetch(sequence.match);
   __builtin_prefetch(sequence.match + match_size - 1);
   return true;
 }
+
+static_assert(CopySequence::kCarefully == uint32_t{1} << 31);
 
 // Shortens a sequence by `excess` bytes at its end.
 void CutSequence(size_t excess, CopySequence& sequence) {
@@ -115,21 +122,37 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::optional<size_t> ReadSequences(
     if (!state.bits.Refill()) {
       return std::nullopt;
     }
-    const size_t number = distant.base + state.bits.Read(distant.extra_bits);
-    const size_t match_size = match.base + state.bits.Read(match.extra_bits);
+    size_t number = distant.base;
+    size_t match_size = match.base;
+    size_t literal_size = literal.base;
     const unsigned extra_bits = static_cast<unsigned>(
         distant.extra_bits + match.extra_bits + literal.extra_bits);
-    if (extra_bits > kExtraBitsPerRefill && !state.bits.Refill()) {
-      return std::nullopt;
+    if (extra_bits <= kExtraBitsPerRefill) [[likely]] {
+      number += state.bits.Peek(0, distant.extra_bits);
+      match_size += state.bits.Peek(distant.extra_bits, match.extra_bits);
+      literal_size += state.bits.Peek(
+          static_cast<unsigned>(distant.extra_bits + match.extra_bits),
+          literal.extra_bits);
+      state.bits.Skip(extra_bits);
+    } else {
+      number += state.bits.Read(distant.extra_bits);
+      match_size += state.bits.Read(match.extra_bits);
+      if (!state.bits.Refill()) {
+        return std::nullopt;
+      }
+      literal_size += state.bits.Read(literal.extra_bits);
     }
-    const size_t literal_size =
-        literal.base + state.bits.Read(literal.extra_bits);
     --state.left;
-    if (state.left > 0) {
+    if (state.left > 0) [[likely]] {
+      const unsigned two =
+          static_cast<unsigned>(literal.bit_count + match.bit_count);
       state.literal_size =
-          literal.next_base + state.bits.Read(literal.bit_count);
-      state.match_size = match.next_base + state.bits.Read(match.bit_count);
-      state.distance = distant.next_base + state.bits.Read(distant.bit_count);
+          literal.next_base + state.bits.Peek(0, literal.bit_count);
+      state.match_size =
+          match.next_base + state.bits.Peek(literal.bit_count, match.bit_count);
+      state.distance =
+          distant.next_base + state.bits.Peek(two, distant.bit_count);
+      state.bits.Skip(two + distant.bit_count);
     } else if (state.bits.UnreadBits() != 0) {
       return std::nullopt;
     }
@@ -228,8 +251,7 @@ bool SequenceReader::Open(ByteView section) {
   for (const auto& [table, shift] :
        {std::pair{&literal_size_table_, 6}, std::pair{&distance_table_, 4},
         std::pair{&match_size_table_, 2}}) {
-    const std::optional<size_t> size =
-        table->Read(modes >> shift & 3, section, steps_);
+    const std::optional<size_t> size = table->Read(modes >> shift & 3, section);
     if (!size.has_value()) {
       return false;
     }

@@ -9,7 +9,6 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/zstd/backward_bits.h"
-#include "codecs/zstd/fse_table.h"
 #include "codecs/zstd/sequence_copy.h"
 #include "codecs/zstd/sequence_table.h"
 
@@ -77,8 +76,6 @@ class SequenceReader {
   State state_;
   std::array<CopySequence, kBatchSizeMax> batch_;
   size_t batch_size_ = 0;
-  // Working memory of Open().
-  FseSteps steps_;
 };
 
 }  // namespace quire

@@ -8,19 +8,15 @@
 namespace quire {
 namespace {
 
-struct Code {
-  uint32_t base;
-  uint8_t extra_bits;
-};
-
-// Codes below a number are values themselves; each of the others begins where
+// Codes, as cells without a next state: those below a number are values
+// themselves; each of the others begins where
 // the one before ends.
 template <size_t kCount>
-constexpr std::array<Code, kCount> MakeCodes(
+constexpr std::array<SequenceCell, kCount> MakeCodes(
     uint32_t first, const std::array<uint8_t, kCount>& extra_bits) {
-  std::array<Code, kCount> codes = {};
+  std::array<SequenceCell, kCount> codes = {};
   for (size_t i = 0; i < kCount; ++i) {
-    codes[i] = {first, extra_bits[i]};
+    codes[i] = {.base = first, .extra_bits = extra_bits[i]};
     first += uint32_t{1} << extra_bits[i];
   }
   return codes;
@@ -34,9 +30,9 @@ constexpr auto kMatchSizeCodes = MakeCodes<53>(
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  1,  1,  1, 1,
         2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
 constexpr auto kDistanceCodes = [] {
-  std::array<Code, 32> codes = {};
+  std::array<SequenceCell, 32> codes = {};
   for (uint8_t i = 0; i < codes.size(); ++i) {
-    codes[i] = {uint32_t{1} << i, i};
+    codes[i] = {.base = uint32_t{1} << i, .extra_bits = i};
   }
   return codes;
 }();
@@ -55,7 +51,7 @@ constexpr int16_t kDistanceCounts[] = {1, 1, 1, 1, 1,  1,  2,  2,  2, 1,
                                        1, 1, 1, 1, -1, -1, -1, -1, -1};
 
 struct FieldFormat {
-  std::span<const Code> codes;
+  std::span<const SequenceCell> codes;
   unsigned log_max;
   std::span<const int16_t> predefined_counts;
   unsigned predefined_log;
@@ -75,8 +71,7 @@ enum Mode : unsigned { kPredefined, kOneCode, kCompressed, kRepeated };
 
 }  // namespace
 
-std::optional<size_t> SequenceTable::Read(unsigned mode, ByteView section,
-                                          FseSteps& steps) {
+std::optional<size_t> SequenceTable::Read(unsigned mode, ByteView section) {
   const FieldFormat& format = FormatOf(field_);
   switch (mode) {
     case kPredefined: {
@@ -89,8 +84,7 @@ std::optional<size_t> SequenceTable::Read(unsigned mode, ByteView section,
       if (section.empty() || section.front() >= format.codes.size()) {
         return std::nullopt;
       }
-      const Code& code = format.codes[section.front()];
-      own_[0] = {.base = code.base, .extra_bits = code.extra_bits};
+      own_[0] = format.codes[section.front()];
       log_ = 0;
       cells_ = own_.data();
       return 1;
@@ -103,7 +97,7 @@ std::optional<size_t> SequenceTable::Read(unsigned mode, ByteView section,
       if (size == 0) {
         return std::nullopt;
       }
-      Build(counts, steps);
+      Build(counts);
       return size;
     }
     case kRepeated:
@@ -112,17 +106,14 @@ std::optional<size_t> SequenceTable::Read(unsigned mode, ByteView section,
   return cells_ == nullptr ? std::nullopt : std::optional<size_t>(0);
 }
 
-void SequenceTable::Build(const FseCounts& counts, FseSteps& steps) {
-  const std::span<const Code> codes = FormatOf(field_).codes;
-  BuildFseSteps(counts, steps);
-  for (size_t state = 0; state < size_t{1} << counts.log; ++state) {
-    const FseStep& step = steps[state];
-    const Code& code = codes[step.symbol];
-    own_[state] = {.base = code.base,
-                   .next_base = step.next_base,
-                   .bit_count = step.bit_count,
-                   .extra_bits = code.extra_bits};
-  }
+void SequenceTable::Build(const FseCounts& counts) {
+  const SequenceCell* const codes = FormatOf(field_).codes.data();
+  BuildFseTable(counts, [&](size_t state, const FseStep& step) {
+    SequenceCell cell = codes[step.symbol];
+    cell.next_base = static_cast<uint16_t>(step.next_base);
+    cell.bit_count = static_cast<uint8_t>(step.bit_count);
+    own_[state] = cell;
+  });
   log_ = counts.log;
   cells_ = own_.data();
 }
@@ -130,7 +121,6 @@ void SequenceTable::Build(const FseCounts& counts, FseSteps& steps) {
 const SequenceTable& SequenceTable::Predefined(SequenceField field) {
   struct All {
     All() {
-      FseSteps steps;
       for (SequenceTable& table : tables) {
         const FieldFormat& format = FormatOf(table.field_);
         FseCounts counts;
@@ -138,7 +128,7 @@ const SequenceTable& SequenceTable::Predefined(SequenceField field) {
         counts.symbol_count =
             static_cast<unsigned>(format.predefined_counts.size());
         counts.log = format.predefined_log;
-        table.Build(counts, steps);
+        table.Build(counts);
       }
     }
 

@@ -39,7 +39,7 @@ class SequenceTable {
   // Sets the table as the compression mode `mode` (0 to 3) says, which may be
   // to leave it as it is; returns how many bytes from the front of `section`
   // it took. None if it is wrong.
-  std::optional<size_t> Read(unsigned mode, ByteView section, FseSteps& steps);
+  std::optional<size_t> Read(unsigned mode, ByteView section);
 
   // Forgets the table.
   void Reset() { cells_ = nullptr; }
@@ -50,7 +50,7 @@ class SequenceTable {
   unsigned log() const { return log_; }
 
  private:
-  void Build(const FseCounts& counts, FseSteps& steps);
+  void Build(const FseCounts& counts);
 
   // Those that the format defines.
   static const SequenceTable& Predefined(SequenceField field);
