@@ -2,7 +2,6 @@
 #include "codecs/rlz/coverage_dictionary.h"
 
 #include <algorithm>
-#include <array>
 #include <new>
 #include <string>
 #include <vector>
@@ -12,7 +11,6 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/announced_text.h"
-#include "codecs/rlz/compressed_text.h"
 #include "codecs/rlz/coverage/block_cost.h"
 #include "codecs/rlz/coverage/kmer_sampler.h"
 #include "codecs/rlz/coverage/repeat_table.h"
@@ -23,11 +21,8 @@ namespace quire {
 namespace {
 
 constexpr size_t kBlockSizeBytes = 64 << 10;
-constexpr size_t kPieceSizeBytes = 1 << 10;
 // A repetition that costs less is free already.
 constexpr uint32_t kWorthBitsMin = 8;
-// Pieces that cost less cannot look compressed.
-constexpr uint32_t kCompressedBitsMin = kPieceSizeBytes * 6;
 // How far table lookups run ahead of their use.
 constexpr size_t kAheadCount = 24;
 
@@ -123,26 +118,15 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
 
   void Count() {
     cost_.Estimate(block_);
-    FindCompressedPieces();
     for (size_t i = 0; i < kmers_.size(); ++i) {
       if (i + kAheadCount < kmers_.size()) {
         table_.PrefetchAdd(kmers_[i + kAheadCount].hash);
       }
       const size_t begin = kmers_[i].end - kKmerSizeBytes;
       const uint32_t bits = cost_.Bits(begin, kmers_[i].end);
-      if (bits >= kWorthBitsMin && !is_compressed_[begin / kPieceSizeBytes]) {
+      if (bits >= kWorthBitsMin) {
         table_.Add(kmers_[i].hash, bits);
       }
-    }
-  }
-
-  void FindCompressedPieces() {
-    for (size_t begin = 0; begin < block_.size(); begin += kPieceSizeBytes) {
-      const size_t end = std::min(begin + kPieceSizeBytes, block_.size());
-      // Looking at the bytes is dear, and seldom needed.
-      is_compressed_[begin / kPieceSizeBytes] =
-          cost_.Bits(begin, end) >= kCompressedBitsMin &&
-          LooksCompressed(ByteView(block_).subspan(begin, end - begin));
     }
   }
 
@@ -152,7 +136,6 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   bool is_counting_ = true;
   // What was added and is not a whole block yet.
   std::vector<uint8_t> block_;
-  std::array<bool, kBlockSizeBytes / kPieceSizeBytes> is_compressed_ = {};
   std::vector<SampledKmer> kmers_;
   BlockCost cost_;
   RepeatTable table_;

@@ -29,11 +29,12 @@ struct CoverageDictionaryOptions {
 // (priced_runs.h, segment_pool.h). They are joined in the order of the text. Of
 // a text no larger than the dictionary it takes all, in one pass.
 //
-// What looks compressed already (compressed_text.h) counts for nothing; what
-// occurs once comes in only between what repeats.
+// What occurs once is worth nothing, and comes in only where it lies between
+// what repeats. So text that came compressed is kept out, unless it is there
+// more than once: then it is worth more than any other.
 //
-// Memory: about six times the dictionary's size, and 4 MiB; less if the text is
-// smaller. MemoryBytesMax() says it exactly.
+// Memory: six to seven times the dictionary's size, and 2 MiB; less if the text
+// is not much larger. MemoryBytesMax() says it exactly.
 //
 // `text_size_bytes` is the size of the whole text, which must be known. Time:
 // each pass 3 to 5 ns a byte.

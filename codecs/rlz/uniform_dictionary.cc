@@ -32,7 +32,8 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
   int pass_count() const override { return 1; }
 
   size_t MemoryBytesMax() const override {
-    return sizeof(*this) + dictionary_size_;
+    // A string has a byte more than it holds.
+    return sizeof(*this) + dictionary_size_ + 1;
   }
 
   absl::Status Add(ByteView piece) override {
