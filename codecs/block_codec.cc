@@ -75,6 +75,22 @@ constexpr std::array kCodecs = {
               .level_default = 9,
               .level_max = 9,
               .needs_dictionary = true},
+    CodecInfo{.id = CodecId::kRlzZzp,
+              .name = "rlz-zzp",
+              .summary = "rlz-zz, its streams primed with factors of the "
+                         "dictionary itself",
+              .level_min = 1,
+              .level_default = 9,
+              .level_max = 9,
+              .needs_dictionary = true},
+    CodecInfo{.id = CodecId::kZlibPrimed,
+              .name = "zlib-primed",
+              .summary = "DEFLATE, each block primed with 32 KiB of the "
+                         "dictionary",
+              .level_min = 1,
+              .level_default = 9,
+              .level_max = 9,
+              .needs_dictionary = true},
     CodecInfo{.id = CodecId::kRlz,
               .name = "rlz",
               .summary = "relative Lempel-Ziv with local copies, as zstd "

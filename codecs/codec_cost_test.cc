@@ -57,11 +57,18 @@ struct KnownRate {
 
 const std::map<std::string, KnownRate>& KnownRates() {
   static const auto* const rates = new std::map<std::string, KnownRate>{
-      {"copy", {100, 100}},         {"lz4", {50.79, 59.45}},
-      {"zlib", {37.81, 43.56}},     {"zstd", {35.66, 39.26}},
-      {"lz4hc", {47.57, 52.95}},    {"rlz-uv", {100.00, 2.91}},
-      {"rlz-pv", {97.76, 1.99}},    {"rlz-zz", {75.91, 2.25}},
-      {"rlz-zzz", {38.44, 1.74}},   {"rlz", {35.59, 1.57}},
+      {"copy", {100, 100}},
+      {"lz4", {50.79, 59.45}},
+      {"zlib", {37.81, 43.56}},
+      {"zstd", {35.66, 39.26}},
+      {"lz4hc", {47.57, 52.95}},
+      {"rlz-uv", {100.00, 2.91}},
+      {"rlz-pv", {97.76, 1.99}},
+      {"rlz-zz", {75.91, 2.25}},
+      {"rlz-zzz", {38.44, 1.74}},
+      {"rlz-zzp", {75.60, 2.25}},
+      {"zlib-primed", {37.56, 38.65}},
+      {"rlz", {35.59, 1.57}},
       {"zstd-dict", {35.64, 1.47}},
   };
   return *rates;

@@ -13,6 +13,7 @@
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
 #include "codecs/rlz/paper/paper_codec.h"
+#include "codecs/rlz/paper/zlib_primed_codec.h"
 #include "codecs/rlz/rlz_codec.h"
 
 namespace quire {
@@ -50,7 +51,10 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     case CodecId::kRlzPv:
     case CodecId::kRlzZz:
     case CodecId::kRlzZzz:
+    case CodecId::kRlzZzp:
       return MakePaperCodec(*info, spec.level, std::move(context), use);
+    case CodecId::kZlibPrimed:
+      return MakeZlibPrimedCodec(*info, spec.level, std::move(context), use);
     case CodecId::kRlz:
       return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
                           std::move(context), use);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cassert>
 #include <memory>
 
 #include "codecs/block/deflate_decoder.h"
+#include "codecs/block/deflate_range.h"
 #include "codecs/block/library_codecs.h"
 #include "codecs/block/zlib_stream.h"
 #include "codecs/codec_base.h"
@@ -35,29 +35,10 @@ class ZlibCodec final : public CodecBase {
                            MutableByteView out,
                            Scratch& scratch) const override {
     assert(offset <= raw_size && out.size() <= raw_size - offset);
-    const size_t end = offset + out.size();
-    const MutableByteView text =
-        offset == 0 ? out
-                    : scratch.TextBuffer(end + DeflateDecoder::kRoomSlack);
-    DeflateDecoder& decoder = static_cast<ZlibScratch&>(scratch).decoder;
-    decoder.Start(stored, text);
-    const auto size = decoder.DecodeTo(end);
-    if (!size.ok()) {
-      return Damaged(stored, size.status().message());
-    }
-    if (*size < end) {
-      return WrongSize(stored, *size, raw_size);
-    }
-    if (end == raw_size) {
-      const absl::Status status = decoder.Finish(raw_size);
-      if (!status.ok()) {
-        return Damaged(stored, status.message());
-      }
-    }
-    if (offset != 0) {
-      std::ranges::copy(text.subspan(offset, out.size()), out.begin());
-    }
-    return absl::OkStatus();
+    const absl::Status status =
+        DecodeDeflateRange(stored, /*dictionary=*/{}, raw_size, offset, out,
+                           static_cast<ZlibScratch&>(scratch).decoder, scratch);
+    return status.ok() ? status : Damaged(stored, status.message());
   }
 
  protected:

@@ -37,7 +37,8 @@ DeflateStream::~DeflateStream() {
 }
 
 absl::StatusOr<size_t> DeflateStream::Compress(ByteView raw,
-                                               MutableByteView stored) {
+                                               MutableByteView stored,
+                                               ByteView dictionary) {
   if (stream_ == nullptr) {
     auto stream = std::make_unique<z_stream>();
     if (deflateInit2(stream.get(), level_, Z_DEFLATED, kRawWindowBits,
@@ -47,6 +48,11 @@ absl::StatusOr<size_t> DeflateStream::Compress(ByteView raw,
     stream_ = std::move(stream);
   } else {
     deflateReset(stream_.get());
+  }
+  if (!dictionary.empty() &&
+      deflateSetDictionary(stream_.get(), dictionary.data(),
+                           static_cast<uInt>(dictionary.size())) != Z_OK) {
+    return absl::InternalError("zlib refused its dictionary");
   }
   stream_->next_in = raw.data();
   stream_->avail_in = static_cast<uInt>(raw.size());

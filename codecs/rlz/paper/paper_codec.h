@@ -6,6 +6,7 @@
 //   rlz-uv   offsets of 32 bits, lengths as varints       fixed_form.h
 //   rlz-pv   offsets of ceil(log2 |dictionary|) bits      fixed_form.h
 //   rlz-zz   offsets and lengths by zlib                  zz_form.h
+//   rlz-zzp  the same, primed                             zz_form.h
 //   rlz-zzz  short factors as literals, by zlib, too      zzz_form.h
 //
 // A stored block is either that form, or, where it would be no smaller than the

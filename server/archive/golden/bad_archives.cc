@@ -245,6 +245,24 @@ void WriteBadBlocks(const std::string& folder) {
                     "hello" + std::string(34, 'x'));
     });
   }
+  WriteBad(folder, "block-rlz-flags", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    // All of the dictionary twice, but with a flag that is reserved.
+    const std::string offsets("\x01\x08\x00\xF7\xFF\0\0\0\0\0\0\0\0", 13);
+    const std::string lengths("\x01\x02\x00\xFD\xFF\x0F\x0F", 7);
+    made.UseCodec(CodecId::kRlzZzp,
+                  HandmadeVarints({2, 4, offsets.size()}) + offsets + lengths,
+                  "dictionary textdictionary text");
+  });
+  WriteBad(folder, "block-zlib-window", [](Handmade& made) {
+    made.UseDictionary("dictionary text");
+    // A window from byte 16 of a dictionary of 15 bytes; then a stored DEFLATE
+    // block of the text.
+    const std::string text = "hello, hello, hello to you";
+    made.UseCodec(
+        CodecId::kZlibPrimed,
+        std::string("\x10\x01\x0D\x00\xF2\xFF", 6) + text.substr(0, 13), text);
+  });
   WriteBad(folder, "block-rlz-literal", [](Handmade& made) {
     made.UseDictionary("dictionary text");
     // Two factors, so that there is a second offset: the literal 256.

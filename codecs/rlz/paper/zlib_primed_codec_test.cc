@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is particular to zlib-primed; block_codec_test.cc has what all codecs
+// do.
+#include "codecs/rlz/paper/zlib_primed_codec.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/base/varint.h"
+#include "codecs/codec_test_inputs.h"
+#include "codecs/rlz/paper/paper_form_testing.h"
+#include "codecs/rlz/paper/window_chooser.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(WindowChooserTest, FindsWhereTheBlockIsFrom) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 1000000);
+  const WindowChooser chooser(AsBytes(dictionary));
+  WindowChooser::Memory memory;
+  for (const size_t from :
+       {size_t{0}, size_t{100000}, size_t{500500}, dictionary.size() - 20000}) {
+    const std::string block =
+        EditedPieces(random, dictionary.substr(from, 20000), 16384);
+    const size_t window = chooser.Choose(AsBytes(block), memory);
+    EXPECT_LE(window, from + 4096);
+    EXPECT_GE(window + WindowChooser::kWindowSize, from + 16000);
+    EXPECT_LE(window + WindowChooser::kWindowSize, dictionary.size());
+  }
+}
+
+TEST(WindowChooserTest, TakesAllOfASmallDictionary) {
+  TestRandom random(1);
+  WindowChooser::Memory memory;
+  for (const size_t size : {size_t{0}, size_t{7}, size_t{8}, size_t{32768}}) {
+    const std::string dictionary = RandomText(random, size);
+    EXPECT_EQ(
+        WindowChooser(AsBytes(dictionary)).Choose(AsBytes("text"), memory), 0u);
+  }
+  // One byte more than a window.
+  const std::string dictionary = RandomBytes(random, 32769);
+  EXPECT_LE(WindowChooser(AsBytes(dictionary))
+                .Choose(AsBytes(dictionary).subspan(20000), memory),
+            1u);
+}
+
+TEST(ZlibPrimedCodecTest, WritesAndReadsTheDocumentedForm) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 200000);
+  const std::string text = dictionary.substr(120000, 4000) + "and more" +
+                           dictionary.substr(118000, 3000);
+  CodecUnderTest codec(CodecId::kZlibPrimed, dictionary);
+  const std::string stored = codec.Encode(text);
+  EXPECT_LT(stored.size(), 300u);
+  ByteView rest = AsBytes(stored);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t window, TakeVarint(rest));
+  EXPECT_EQ(AsText(rest), RawDeflate(text, dictionary.substr(window, 32768)));
+  EXPECT_TRUE(codec.Decode(stored, text.size()).value_or("") == text);
+  // Any window will do that the matches stay in, at the dictionary's end, too.
+  for (const size_t at :
+       {size_t{0}, dictionary.size() - 100, dictionary.size()}) {
+    std::string other;
+    AppendVarint(at, other);
+    other += RawDeflate(text, dictionary.substr(at, 32768));
+    EXPECT_TRUE(codec.Decode(other, text.size()).value_or("") == text);
+  }
+}
+
+TEST(ZlibPrimedCodecTest, NamesWhatIsWrongWithABlock) {
+  CodecUnderTest codec(CodecId::kZlibPrimed, "0123456789");
+  const auto expect = [&](const std::string& stored, const char* message) {
+    EXPECT_THAT(codec.Decode(stored, 20),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)));
+  };
+  const std::string text = "01234567890123456789";
+  const std::string stream = RawDeflate(text, "0123456789");
+  EXPECT_EQ(codec.Decode(std::string(1, '\0') + stream, 20).value_or(""), text);
+  expect("", "malformed variable-length integer");
+  expect("\x0B" + stream, "window at 11 of a dictionary of 10 bytes");
+  // The match would begin before the window.
+  expect("\x05" + stream, "malformed DEFLATE stream");
+  expect(std::string(1, '\0') + stream + "x", "1 bytes follow");
+  expect(std::string(1, '\0') + RawDeflate("short"), "decodes to 5 bytes");
+}
+
+}  // namespace
+}  // namespace quire
