@@ -32,9 +32,10 @@ struct CompressionEffort {
   int zstd_level;
 };
 
-// Compressed beside the encoding of blocks, and part of each byte served.
+// Compressed beside the encoding of blocks, in about a second for each MiB, and
+// a part of the archive that is larger the larger the dictionary: always xz.
 inline constexpr CompressionEffort kDictionaryEffort = {
-    .xz_size_bytes_max = uint64_t{64} << 20,
+    .xz_size_bytes_max = uint64_t{1} << 31,
     .xz_extreme = true,
     .zstd_level = 19};
 // Compressed while nothing else happens: at most some 15 seconds with xz;

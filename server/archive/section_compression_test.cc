@@ -65,6 +65,9 @@ TEST(SectionCompressionTest, ChoosesByWhatIsSmallest) {
   EXPECT_EQ(method(std::string(60, 'x'), kSectionEffort),
             CompressionMethod::kZstd);
   EXPECT_EQ(method(Compressible(100000), kZstdOnly), CompressionMethod::kZstd);
+  // However large a dictionary is; longer than the history that xz is allowed.
+  EXPECT_EQ(method(std::string(size_t{65} << 20, 'x'), kDictionaryEffort),
+            CompressionMethod::kXz);
 }
 
 TEST(SectionCompressionTest, GivesUpWhenAsked) {
