@@ -2,6 +2,8 @@
 #include "codecs/zstd/sequence_reader.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <utility>
@@ -19,6 +21,37 @@ struct Cells {
   const SequenceCell* distance;
   const SequenceCell* match_size;
 };
+
+// A cell in one register, from which its fields are taken when needed.
+class PackedCell {
+ public:
+  ABSL_ATTRIBUTE_ALWAYS_INLINE explicit PackedCell(const SequenceCell& cell) {
+    std::memcpy(&word_, &cell, sizeof(word_));
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE size_t base() const {
+    return static_cast<uint32_t>(word_);
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE size_t next_base() const {
+    return word_ >> 32 & 0xFFFF;
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE unsigned bit_count() const {
+    return word_ >> 48 & 0xFF;
+  }
+
+  ABSL_ATTRIBUTE_ALWAYS_INLINE unsigned extra_bits() const {
+    return static_cast<unsigned>(word_ >> 56);
+  }
+
+ private:
+  uint64_t word_;
+};
+
+static_assert(offsetof(SequenceCell, next_base) == 4 &&
+              offsetof(SequenceCell, bit_count) == 6 &&
+              offsetof(SequenceCell, extra_bits) == 7);
 
 // Where matches are, as numbers: a match is not always in the object that the
 // distance is counted from.
@@ -104,6 +137,59 @@ void CutSequence(size_t excess, CopySequence& sequence) {
   }
 }
 
+// What a sequence says before its distance is resolved.
+struct Numbers {
+  size_t literal_size;
+  size_t distance;
+  size_t match_size;
+};
+
+// Reads the next sequence and moves `state` behind it. False if there is none,
+// or bits are left behind the last.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ReadNumbers(
+    const Cells& cells, SequenceReader::State& state, Numbers& numbers) {
+  const PackedCell literal(cells.literal_size[state.literal_size]);
+  const PackedCell distant(cells.distance[state.distance]);
+  const PackedCell match(cells.match_size[state.match_size]);
+  if (!state.bits.Refill()) {
+    return false;
+  }
+  numbers = {.literal_size = literal.base(),
+             .distance = distant.base(),
+             .match_size = match.base()};
+  const unsigned two_extra =
+      static_cast<unsigned>(distant.extra_bits() + match.extra_bits());
+  const unsigned extra_bits = two_extra + literal.extra_bits();
+  if (extra_bits <= kExtraBitsPerRefill) [[likely]] {
+    numbers.distance += state.bits.Peek(0, distant.extra_bits());
+    numbers.match_size +=
+        state.bits.Peek(distant.extra_bits(), match.extra_bits());
+    numbers.literal_size += state.bits.Peek(two_extra, literal.extra_bits());
+    state.bits.Skip(extra_bits);
+  } else {
+    numbers.distance += state.bits.Read(distant.extra_bits());
+    numbers.match_size += state.bits.Read(match.extra_bits());
+    if (!state.bits.Refill()) {
+      return false;
+    }
+    numbers.literal_size += state.bits.Read(literal.extra_bits());
+  }
+  --state.left;
+  if (state.left == 0) [[unlikely]] {
+    return state.bits.UnreadBits() == 0;
+  }
+  const unsigned two =
+      static_cast<unsigned>(literal.bit_count() + match.bit_count());
+  state.literal_size =
+      literal.next_base() + state.bits.Peek(0, literal.bit_count());
+  state.match_size = match.next_base() +
+                     state.bits.Peek(literal.bit_count(), match.bit_count());
+  state.distance =
+      distant.next_base() + state.bits.Peek(two, distant.bit_count());
+  state.bits.Skip(two + distant.bit_count());
+  return true;
+}
+
 // Returns how many sequences it read; none if they are wrong.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::optional<size_t> ReadSequences(
     const Cells& cells, const Addresses& addresses,
@@ -116,55 +202,20 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::optional<size_t> ReadSequences(
   const size_t count = std::min(state.left, SequenceReader::kBatchSizeMax);
   size_t read = 0;
   while (read < count) {
-    const SequenceCell literal = cells.literal_size[state.literal_size];
-    const SequenceCell distant = cells.distance[state.distance];
-    const SequenceCell match = cells.match_size[state.match_size];
-    if (!state.bits.Refill()) {
+    Numbers numbers;
+    if (!ReadNumbers(cells, state, numbers)) [[unlikely]] {
       return std::nullopt;
     }
-    size_t number = distant.base;
-    size_t match_size = match.base;
-    size_t literal_size = literal.base;
-    const unsigned extra_bits = static_cast<unsigned>(
-        distant.extra_bits + match.extra_bits + literal.extra_bits);
-    if (extra_bits <= kExtraBitsPerRefill) [[likely]] {
-      number += state.bits.Peek(0, distant.extra_bits);
-      match_size += state.bits.Peek(distant.extra_bits, match.extra_bits);
-      literal_size += state.bits.Peek(
-          static_cast<unsigned>(distant.extra_bits + match.extra_bits),
-          literal.extra_bits);
-      state.bits.Skip(extra_bits);
-    } else {
-      number += state.bits.Read(distant.extra_bits);
-      match_size += state.bits.Read(match.extra_bits);
-      if (!state.bits.Refill()) {
-        return std::nullopt;
-      }
-      literal_size += state.bits.Read(literal.extra_bits);
-    }
-    --state.left;
-    if (state.left > 0) [[likely]] {
-      const unsigned two =
-          static_cast<unsigned>(literal.bit_count + match.bit_count);
-      state.literal_size =
-          literal.next_base + state.bits.Peek(0, literal.bit_count);
-      state.match_size =
-          match.next_base + state.bits.Peek(literal.bit_count, match.bit_count);
-      state.distance =
-          distant.next_base + state.bits.Peek(two, distant.bit_count);
-      state.bits.Skip(two + distant.bit_count);
-    } else if (state.bits.UnreadBits() != 0) {
+    const size_t distance = ResolveDistance(
+        numbers.distance, numbers.literal_size > 0, state.recent);
+    if (numbers.literal_size > literal_count ||
+        !Place(numbers.literal_size, numbers.match_size, distance,
+               position + numbers.literal_size, addresses, batch[read]))
+        [[unlikely]] {
       return std::nullopt;
     }
-    const size_t distance =
-        ResolveDistance(number, literal_size > 0, state.recent);
-    if (literal_size > literal_count ||
-        !Place(literal_size, match_size, distance, position + literal_size,
-               addresses, batch[read])) [[unlikely]] {
-      return std::nullopt;
-    }
-    literal_count -= literal_size;
-    position += literal_size + match_size;
+    literal_count -= numbers.literal_size;
+    position += numbers.literal_size + numbers.match_size;
     ++read;
     if (position >= progress.wanted_end) [[unlikely]] {
       break;
