@@ -33,11 +33,12 @@ struct CoverageDictionaryOptions {
 // what repeats. So text that came compressed is kept out, unless it is there
 // more than once: then it is worth more than any other.
 //
-// Memory: six to seven times the dictionary's size, and 2 MiB; less if the text
-// is not much larger. MemoryBytesMax() says it exactly.
+// Memory: about eight times the dictionary's size, and 2 MiB; less if the text
+// is not much larger, or the dictionary is above 256 MiB, of which fewer k-mers
+// are counted. MemoryBytesMax() says it exactly.
 //
-// `text_size_bytes` is the size of the whole text, which must be known. Time:
-// each pass 3 to 5 ns a byte.
+// `text_size_bytes` is the size of the whole text, which must be known. The
+// passes take 4 and 2 ns a byte.
 // Errors: InvalidArgument    an option out of range.
 //         ResourceExhausted  not enough memory.
 absl::StatusOr<std::unique_ptr<DictionaryBuilder>>

@@ -13,7 +13,7 @@ constexpr uint32_t kPriceMin = 2;
 // Dearer than any k-mer.
 constexpr uint32_t kPriceEnd = uint32_t{1} << 31;
 // What it costs to begin a segment, in text; less in a small dictionary.
-// README.md, "Coverage", has what other sizes give.
+// README.md has what other sizes give.
 constexpr uint64_t kStartSizeBytesMax = 4096;
 constexpr uint32_t kSegmentSizeBytesMin = 256;
 // How far table lookups run ahead of their use.
