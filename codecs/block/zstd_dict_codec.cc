@@ -70,8 +70,9 @@ class ZstdDictCodec final : public ZstdFrameCodec {
 // dictionary.
 ZSTD_compressionParameters ParametersFor(int level, size_t dictionary_size) {
   // What the tables of the two fastest methods can tell apart (in 1.5.4 and
-  // later, which spend 8 of 32 bits on something else).
-  constexpr size_t kFastSizeMax = (size_t{1} << 24) - 2;
+  // later, which spend 8 of 32 bits on something else), but for two bytes: of a
+  // dictionary of just this size the first two are not found.
+  constexpr size_t kFastSizeMax = size_t{1} << 24;
   ZSTD_compressionParameters parameters =
       ZSTD_getCParams(level, ZSTD_CONTENTSIZE_UNKNOWN, dictionary_size);
   if (parameters.strategy <= ZSTD_dfast && dictionary_size > kFastSizeMax) {
