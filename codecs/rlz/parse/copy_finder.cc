@@ -2,6 +2,7 @@
 #include "codecs/rlz/parse/copy_finder.h"
 
 #include <algorithm>
+#include <span>
 
 #include "codecs/rlz/parse/dictionary_search.h"
 
@@ -65,13 +66,21 @@ class CopyFinder::Run {
     finder_.Add(copy);
   }
 
-  // The dictionary is far: of use is only what goes on farther than all else.
+  // The dictionary is far: of use is only what goes on farther than all else,
+  // so that the byte there is looked at first.
   void SearchDictionary(uint32_t position) {
-    for (const uint32_t place : search_.Candidates(position)) {
-      const uint32_t distance = text_.DistanceTo(place, position);
-      if (IsActive(distance, position)) {
+    const std::span<const uint32_t> places = search_.Candidates(position);
+    const uint32_t ahead = std::max(farthest_, position) - position;
+    if (position + ahead >= text_.size()) {
+      return;
+    }
+    const ByteView dictionary = text_.dictionary();
+    for (const uint32_t place : places) {
+      if (ahead < dictionary.size() - place &&
+          dictionary[place + ahead] != text_.block()[position + ahead]) {
         continue;
       }
+      const uint32_t distance = text_.DistanceTo(place, position);
       const uint32_t length =
           text_.MatchLength(position, distance, text_.size());
       if (length >= DictionaryIndex::kShortKeySize &&

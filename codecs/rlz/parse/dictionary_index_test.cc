@@ -46,12 +46,13 @@ TEST(DictionaryIndexTest, FindsMostOfWhatOccursOnce) {
   size_t found_short = 0;
   size_t found_long = 0;
   size_t count = 0;
-  for (uint32_t place = 0; place + 16 <= dictionary.size(); place += 2) {
+  for (uint32_t place = 0;
+       place + DictionaryIndex::kLongKeySize <= dictionary.size(); place += 2) {
     found_short += HasShort(*index, text + place, place) ? 1 : 0;
     found_long += HasLong(*index, text + place, place) ? 1 : 0;
     ++count;
   }
-  // Buckets of two for as many places: what is pushed out is a quarter.
+  // Buckets of four for as many places: what is pushed out is a fifth.
   EXPECT_GT(found_short, count * 7 / 10);
   EXPECT_GT(found_long, count * 7 / 10);
 }
@@ -59,11 +60,11 @@ TEST(DictionaryIndexTest, FindsMostOfWhatOccursOnce) {
 TEST(DictionaryIndexTest, FindsTheLastOfManyPlaces) {
   std::string dictionary;
   for (int i = 0; i < 100; ++i) {
-    dictionary += "the same sixteen";
+    dictionary += "the same twenty-four one";
   }
   const auto index = Build(dictionary);
   const uint8_t* const text = AsBytes(dictionary).data();
-  for (const uint32_t place : {uint32_t{99 * 16}, uint32_t{98 * 16}}) {
+  for (const uint32_t place : {uint32_t{99 * 24}, uint32_t{98 * 24}}) {
     EXPECT_TRUE(HasShort(*index, text, place)) << place;
     EXPECT_TRUE(HasLong(*index, text, place)) << place;
   }
@@ -71,12 +72,12 @@ TEST(DictionaryIndexTest, FindsTheLastOfManyPlaces) {
 
 TEST(DictionaryIndexTest, FindsTheLastPlaceOfAll) {
   TestRandom random(1);
-  for (const size_t size : {size_t{16}, size_t{1000}, size_t{65538}}) {
+  for (const size_t size : {size_t{24}, size_t{1000}, size_t{65538}}) {
     const std::string dictionary = RandomBytes(random, size);
     const auto index = Build(dictionary);
     const uint8_t* const end = AsBytes(dictionary).data() + size;
     EXPECT_TRUE(HasShort(*index, end - 8, static_cast<uint32_t>(size - 8)));
-    EXPECT_TRUE(HasLong(*index, end - 16, static_cast<uint32_t>(size - 16)));
+    EXPECT_TRUE(HasLong(*index, end - 24, static_cast<uint32_t>(size - 24)));
   }
 }
 
@@ -87,7 +88,7 @@ TEST(DictionaryIndexTest, TakesSmallDictionaries) {
     const std::string dictionary = RandomBytes(random, size);
     const auto index = Build(dictionary);
     std::array<uint32_t, DictionaryIndex::kWays> places = {};
-    for (size_t i = 0; i + 16 <= keys.size(); ++i) {
+    for (size_t i = 0; i + 24 <= keys.size(); ++i) {
       const uint8_t* const key = AsBytes(keys).data() + i;
       const size_t short_count =
           index->FindShort(DictionaryIndex::HashShort(key), places.data());

@@ -59,7 +59,7 @@ class DictionarySearch {
     uint64_t short_hash = 0;
     uint64_t long_hash = 0;
     size_t count = 0;
-    std::array<uint32_t, 2 * DictionaryIndex::kWays> places = {};
+    std::array<uint32_t, DictionaryIndex::kWays> places = {};
   };
 
   uint32_t KeyEnd(uint32_t key_size) const {
@@ -90,9 +90,9 @@ class DictionarySearch {
       if (looked_ < long_end_) {
         found.count = index_.FindLong(found.long_hash, found.places.data());
       }
-      if (looked_ < short_end_) {
-        found.count += index_.FindShort(found.short_hash,
-                                        found.places.data() + found.count);
+      // What has the longer key in common is better than most of the rest.
+      if (found.count == 0 && looked_ < short_end_) {
+        found.count = index_.FindShort(found.short_hash, found.places.data());
       }
       for (size_t i = 0; i < found.count; ++i) {
         __builtin_prefetch(text_.dictionary().data() + found.places[i]);

@@ -11,20 +11,23 @@ namespace quire {
 namespace {
 
 // The estimate: what a copied byte saves, and what a bit costs, in the same
-// unit. A byte that is no copy is a literal of some 5.3 bits.
-constexpr int32_t kByteWorth = 16;
-constexpr int32_t kBitPrice = 3;
+// unit. Literals cost 6 bits and more, but most bytes that this copy does not
+// save another would: 4.6 bits is what gives the smallest blocks.
+constexpr int32_t kByteWorth = 64;
+constexpr int32_t kBitPrice = 14;
 // A sequence's own codes, with a distance in full or by number, in bits.
-constexpr int32_t kFullDistanceBits = 7;
+constexpr int32_t kFullDistanceBits = 5;
 constexpr int32_t kRecentDistanceBits = 6;
+// No copy is cheaper.
+constexpr int32_t kLeastPrice = kBitPrice * kRecentDistanceBits;
+// What a copy that begins a position later must gain more.
+constexpr int32_t kDelayPrice = 30;
 
 constexpr uint32_t kRecentLengthMin = 3;
 constexpr uint32_t kLengthMin = HashChains::kKeySize;
 
 // From this length on a copy is taken without a look for better ones.
-constexpr uint32_t kLongEnough = 192;
-// With such a copy at hand the block's own past is not searched.
-constexpr uint32_t kLongEnoughForChains = 48;
+constexpr uint32_t kLongEnough = 1000;
 
 // After 2^kStepShift literals every second position is tried, and so on.
 constexpr uint32_t kStepShift = 7;
@@ -73,17 +76,18 @@ class Run {
 
  private:
   Copy LookAhead(uint32_t position, Copy best) {
-    uint32_t last = position + options_.lookahead;
-    while (position < last && best.length < kLongEnough) {
+    uint32_t best_at = position;
+    while (position < best_at + options_.lookahead &&
+           best.length < kLongEnough) {
       ++position;
       if (position + kLengthMin > end_) {
         break;
       }
       const Copy next = Find(position);
-      // One more literal is paid by the gain itself: it is not copied.
-      if (next.gain > best.gain) {
+      const auto delay = static_cast<int32_t>(position - best_at);
+      if (next.gain > best.gain + kDelayPrice * delay) {
         best = next;
-        last = position + options_.lookahead;
+        best_at = position;
       }
     }
     return best;
@@ -105,9 +109,7 @@ class Run {
       return best;
     }
     TryDictionary(position, best);
-    if (best.length < kLongEnoughForChains) {
-      TryChains(position, best);
-    }
+    TryChains(position, best);
     return best;
   }
 
@@ -142,8 +144,14 @@ class Run {
     chains_.EnterUpTo(position);
     const uint8_t* const block = text_.block().data();
     uint32_t earlier = chains_.First(position);
+    // Positions that a look ahead has entered already.
+    while (earlier != HashChains::kNone && earlier >= position) {
+      earlier = chains_.Next(earlier);
+    }
     // What a copy must be longer than, at the least, to be the best.
-    uint32_t length_least = kLengthMin - 1;
+    uint32_t length_least =
+        std::max(kLengthMin - 1,
+                 static_cast<uint32_t>((best.gain + kLeastPrice) / kByteWorth));
     for (uint32_t depth = 0;
          depth < options_.chain_depth_max && earlier != HashChains::kNone;
          ++depth, earlier = chains_.Next(earlier)) {

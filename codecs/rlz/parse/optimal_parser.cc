@@ -14,6 +14,11 @@ constexpr uint32_t kFullLengthMin = 4;
 // Not worth to leave out the positions before it.
 constexpr uint32_t kLeapMin = 8;
 
+// Before the first parse a byte counts as a literal if it is in no copy of at
+// least that many bytes; the others count too, for this much less.
+constexpr uint32_t kGuessLength = 6;
+constexpr uint32_t kGuessWeight = 64;
+
 }  // namespace
 
 void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
@@ -24,10 +29,7 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
   recent_ = RecentDistances();
   for (begin_ = 0; begin_ < text.size(); begin_ = end_) {
     end_ = begin_ + std::min(text.size() - begin_, piece_size);
-    SequenceStatistics statistics = SequencePrices::Typical();
-    for (const uint8_t byte : text.block().subspan(begin_, end_ - begin_)) {
-      ++statistics.literals[byte];
-    }
+    SequenceStatistics statistics = GuessStatistics();
     const size_t first = sequences.size();
     for (uint32_t round = 0; round < options_.rounds; ++round) {
       if (round > 0) {
@@ -40,6 +42,25 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
     }
     recent_ = nodes_[end_ - begin_].recent;
   }
+}
+
+// Literals are guessed to be what no copy of a good length covers.
+SequenceStatistics OptimalParser::GuessStatistics() const {
+  SequenceStatistics statistics = TypicalStatistics(text_->dictionary().size());
+
+  uint32_t covered_end = begin_;
+  for (uint32_t position = begin_; position < end_; ++position) {
+    for (uint32_t number = finder_.FirstAt(position);
+         number != CopyFinder::kNone; number = finder_.Next(number)) {
+      const Copy& copy = finder_.Get(number);
+      if (copy.end >= copy.begin + kGuessLength) {
+        covered_end = std::max(covered_end, copy.end);
+      }
+    }
+    statistics.literals[text_->block()[position]] +=
+        position < covered_end ? 1 : kGuessWeight;
+  }
+  return statistics;
 }
 
 SequenceStatistics OptimalParser::CountParse(const SequenceList& sequences,

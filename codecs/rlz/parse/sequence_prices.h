@@ -50,14 +50,14 @@ struct SequenceStatistics {
            RecentDistances& recent);
 };
 
+// What a parse of typical text uses, literals aside: for prices when there is
+// no parse yet to count. Distances depend on how far the dictionary reaches.
+SequenceStatistics TypicalStatistics(uint64_t dictionary_size);
+
 // What steps cost, in 1/256 bit, if literals and classes are coded by how often
 // a parse uses them. Integers only: the same everywhere.
 class SequencePrices {
  public:
-  // Of typical text: for a parse when there is none yet to count.
-  // `block` gives the literals' frequencies.
-  static const SequenceStatistics& Typical();
-
   void Set(const SequenceStatistics& statistics);
 
   uint32_t Literal(uint8_t byte) const { return literals_[byte]; }

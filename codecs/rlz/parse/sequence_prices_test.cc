@@ -88,7 +88,7 @@ TEST(SequencePricesTest, PricesAreEntropies) {
 
 TEST(SequencePricesTest, TablesAndFormulasMeet) {
   SequencePrices prices;
-  prices.Set(SequencePrices::Typical());
+  prices.Set(TypicalStatistics(16 << 20));
   for (uint32_t length = 3; length < 1000; ++length) {
     if (MatchLengthClass(length) == MatchLengthClass(length + 1)) {
       EXPECT_EQ(prices.MatchLength(length), prices.MatchLength(length + 1));
@@ -96,6 +96,24 @@ TEST(SequencePricesTest, TablesAndFormulasMeet) {
     if (LiteralRunClass(length) == LiteralRunClass(length + 1)) {
       EXPECT_EQ(prices.LiteralRun(length), prices.LiteralRun(length + 1));
     }
+  }
+}
+
+// Distances into the dictionary are the expensive ones, of whatever size it is.
+TEST(SequencePricesTest, TypicalStatisticsSuitTheDictionary) {
+  for (const uint64_t size :
+       {uint64_t{0}, uint64_t{1}, uint64_t{100}, uint64_t{64} << 10,
+        uint64_t{16} << 20, uint64_t{64} << 20, uint64_t{0x7FFFFFFF}}) {
+    SequencePrices prices;
+    prices.Set(TypicalStatistics(size));
+    if (size >= 1 << 20) {
+      const auto far = static_cast<uint32_t>(size / 4 * 3);
+      EXPECT_NEAR(prices.Distance(far),
+                  256 * (DistanceClass(far) + std::log2(1100.0 / 140)), 100)
+          << size;
+      EXPECT_LT(prices.Distance(1000), prices.Distance(far));
+    }
+    EXPECT_LT(prices.RecentDistance(1), prices.Distance(100));
   }
 }
 
