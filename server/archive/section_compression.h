@@ -34,6 +34,7 @@ struct CompressionEffort {
 
 // Compressed beside the encoding of blocks, in about a second for each MiB, and
 // a part of the archive that is larger the larger the dictionary: always xz.
+// (Of 192 MiB zstd at level 19 made 7 % more.)
 inline constexpr CompressionEffort kDictionaryEffort = {
     .xz_size_bytes_max = uint64_t{1} << 31,
     .xz_extreme = true,
