@@ -25,10 +25,10 @@ struct Copy {
 // All of these affect size and speed.
 struct CopyFinderOptions {
   // How many earlier positions of the block are compared at most.
-  uint32_t chain_depth_max = 12;
+  uint32_t chain_depth_max = 16;
   // Inside a copy that goes on at least this far, only others are searched that
   // go on still farther, and only from every `stride`-th position.
-  uint32_t long_enough = 64;
+  uint32_t long_enough = 96;
   uint32_t stride = 4;
 };
 

@@ -29,7 +29,7 @@ struct OptimalParserOptions {
   uint32_t cut_length_max = 32;
   // ... and after that many positions inside of one, all are passed over until
   // a better one begins or it ends.
-  uint32_t settled_after = 32;
+  uint32_t settled_after = 64;
 };
 
 // Finds the cheapest parse of a block, given what each step costs: for each
