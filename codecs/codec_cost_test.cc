@@ -68,7 +68,7 @@ const std::map<std::string, KnownRate>& KnownRates() {
       {"rlz-zzz", {38.44, 1.74}},
       {"rlz-zzp", {75.60, 2.25}},
       {"zlib-primed", {37.56, 38.65}},
-      {"rlz", {35.54, 1.57}},
+      {"rlz", {35.54, 1.50}},
       {"zstd-dict", {35.64, 1.47}},
   };
   return *rates;

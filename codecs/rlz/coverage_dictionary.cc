@@ -20,7 +20,8 @@
 namespace quire {
 namespace {
 
-constexpr size_t kBlockSizeBytes = 64 << 10;
+constexpr uint64_t kBlockSizeBytesLeast = 16 << 10;
+constexpr uint64_t kBlockSizeBytesMost = 64 << 10;
 // A repetition that costs less is free already.
 constexpr uint32_t kWorthBitsMin = 8;
 // How far table lookups run ahead of their use.
@@ -56,40 +57,40 @@ Sizing SizingFor(uint64_t dictionary_size, uint64_t text_size) {
 
 class CoverageDictionaryBuilder final : public DictionaryBuilder {
  public:
-  CoverageDictionaryBuilder(uint64_t dictionary_size, uint64_t text_size,
-                            const Sizing& sizing)
+  CoverageDictionaryBuilder(uint64_t dictionary_size, size_t block_size,
+                            uint64_t text_size, const Sizing& sizing)
       : dictionary_size_(dictionary_size),
+        block_size_(block_size),
         text_(text_size),
         sizing_(sizing),
-        cost_(kBlockSizeBytes),
+        cost_(block_size),
         table_(sizing.repeat_count, sizing.first_count),
-        pool_(dictionary_size, kBlockSizeBytes, sizing.interval, &table_) {
-    block_.reserve(kBlockSizeBytes);
-    kmers_.reserve(SampledKmerCountMax(kBlockSizeBytes, sizing.interval));
+        pool_(dictionary_size, block_size, sizing.interval, &table_) {
+    block_.reserve(block_size);
+    kmers_.reserve(SampledKmerCountMax(block_size, sizing.interval));
   }
 
   int pass_count() const override { return 2; }
 
   size_t MemoryBytesMax() const override {
-    return sizeof(*this) + kBlockSizeBytes +
-           SampledKmerCountMax(kBlockSizeBytes, sizing_.interval) *
+    return sizeof(*this) + block_size_ +
+           SampledKmerCountMax(block_size_, sizing_.interval) *
                sizeof(SampledKmer) +
-           BlockCost::MemoryBytesFor(kBlockSizeBytes) +
+           BlockCost::MemoryBytesFor(block_size_) +
            RepeatTable::MemoryBytesFor(sizing_.repeat_count,
                                        sizing_.first_count) +
-           SegmentPool::MemoryBytesFor(dictionary_size_, kBlockSizeBytes,
+           SegmentPool::MemoryBytesFor(dictionary_size_, block_size_,
                                        sizing_.interval);
   }
 
   absl::Status Add(ByteView piece) override {
     QUIRE_RETURN_IF_ERROR(text_.Add(piece.size()));
     while (!piece.empty()) {
-      const size_t size =
-          std::min(piece.size(), kBlockSizeBytes - block_.size());
+      const size_t size = std::min(piece.size(), block_size_ - block_.size());
       const ByteView part = piece.first(size);
       block_.insert(block_.end(), part.begin(), part.end());
       piece = piece.subspan(size);
-      if (block_.size() == kBlockSizeBytes) {
+      if (block_.size() == block_size_) {
         EndBlock();
       }
     }
@@ -131,6 +132,7 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   }
 
   const uint64_t dictionary_size_;
+  const size_t block_size_;
   AnnouncedText text_;
   const Sizing sizing_;
   bool is_counting_ = true;
@@ -158,7 +160,11 @@ MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
       SizingFor(options.dictionary_size_bytes, text_size_bytes);
   try {
     return std::make_unique<CoverageDictionaryBuilder>(
-        options.dictionary_size_bytes, text_size_bytes, sizing);
+        options.dictionary_size_bytes,
+        static_cast<size_t>(std::clamp(options.block_size_bytes,
+                                       kBlockSizeBytesLeast,
+                                       kBlockSizeBytesMost)),
+        text_size_bytes, sizing);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat("not enough memory to choose a dictionary of ",

@@ -19,11 +19,15 @@ struct CoverageDictionaryOptions {
   // In bytes, at most kDictionarySizeBytesMax. The dictionary is not larger; it
   // is smaller if less than that is worth a place in it.
   uint64_t dictionary_size_bytes = 16 << 20;
+  // Of the blocks that will be coded with it: what repeats within a block costs
+  // little without a dictionary. Counts as 16 KiB if it is less, and as 64 KiB
+  // if it is more.
+  uint64_t block_size_bytes = 64 << 10;
 };
 
 // Two passes. The first counts: it samples k-mers, stretches of 32 bytes, by
 // their contents (kmer_sampler.h), and adds up for each what its repetitions
-// would cost in blocks of 64 KiB without a dictionary (block_cost.h,
+// would cost in blocks without a dictionary (block_cost.h,
 // repeat_table.h). The second collects: it takes the runs of text that are
 // worth most for their size, counting each k-mer for the first run that has it
 // (priced_runs.h, segment_pool.h). They are joined in the order of the text. Of

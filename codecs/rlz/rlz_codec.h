@@ -30,7 +30,7 @@ enum class RlzLevel {
 };
 
 // `info` is the codec's entry in the registry.
-// The dictionary may be empty. For encoding its index takes 4 bytes for each
+// The dictionary may be empty. For encoding its index takes 5 bytes for each
 // byte of it; scratch, some 30 bytes for each byte of the largest block.
 // REQUIRES: context != nullptr.
 // Errors: InvalidArgument    dictionary too large.

@@ -150,7 +150,7 @@ TEST(RlzCodecTest, KeepsWhatDoesNotCompress) {
 TEST(RlzCodecTest, MemoryIsTheIndexAlone) {
   const std::string dictionary(1'000'000, 'x');
   EXPECT_LE(MakeCodec(dictionary, 2)->MemoryBytes(),
-            dictionary.size() * 4 + 1000);
+            dictionary.size() * 5 + 1000);
   auto context = std::make_shared<CodecContext>();
   context->dictionary = dictionary;
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto decoder,

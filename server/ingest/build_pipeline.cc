@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
   switch (options.dictionary_method) {
     case DictionaryMethod::kCoverage:
       return MakeCoverageDictionaryBuilder(
-          {.dictionary_size_bytes = options.dictionary_size_bytes},
+          {.dictionary_size_bytes = options.dictionary_size_bytes,
+           .block_size_bytes = options.archive.block_size_bytes},
           text_size_bytes);
     case DictionaryMethod::kUniform:
       return MakeUniformDictionaryBuilder(

@@ -69,7 +69,8 @@ class CopyFinder::Run {
   // The dictionary is far: of use is only what goes on farther than all else,
   // so that the byte there is looked at first.
   void SearchDictionary(uint32_t position) {
-    const std::span<const uint32_t> places = search_.Candidates(position);
+    const std::span<const uint32_t> places =
+        search_.Candidates(position, farthest_);
     const uint32_t ahead = std::max(farthest_, position) - position;
     if (position + ahead >= text_.size()) {
       return;

@@ -20,19 +20,19 @@ constexpr size_t kLookahead = 16;
 
 DictionaryIndex::DictionaryIndex(ByteView dictionary)
     : dictionary_(dictionary),
-      bucket_count_(std::max<uint64_t>(dictionary.size() / kStride / kWays, 1)),
       // One more than the places need, so that no entry is kNone.
-      place_mask_(
-          (uint32_t{1} << std::bit_width(dictionary.size() / kStride + 1)) -
-          1) {}
+      place_mask_((uint32_t{1}
+                   << std::bit_width(dictionary.size() / kLeastStride + 1)) -
+                  1),
+      short_table_(SizedTable(kLeastStride)),
+      long_table_(SizedTable(kLeastStride)),
+      longest_table_(SizedTable(2 * kLeastStride)) {}
 
-DictionaryIndex::Table DictionaryIndex::MakeTable() const {
-  const size_t size = bucket_count_ * kWays;
-  Table table(new (std::nothrow) uint32_t[size]);
-  if (table != nullptr) {
-    std::fill_n(table.get(), size, kNone);
-  }
-  return table;
+DictionaryIndex::Table DictionaryIndex::SizedTable(uint32_t stride) const {
+  return {.stride = stride,
+          .bucket_count =
+              std::max<uint64_t>(dictionary_.size() / stride / kWays, 1),
+          .entries = nullptr};
 }
 
 absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
@@ -43,38 +43,43 @@ absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
                      " bytes; the limit is ", kDictionarySizeBytesMax));
   }
   std::unique_ptr<DictionaryIndex> index(new DictionaryIndex(dictionary));
-  index->short_table_ = index->MakeTable();
-  index->long_table_ = index->MakeTable();
-  if (index->short_table_ == nullptr || index->long_table_ == nullptr) {
+  if (!index->Fill<HashShort, kShortKeySize>(index->short_table_) ||
+      !index->Fill<HashLong, kLongKeySize>(index->long_table_) ||
+      !index->Fill<HashLongest, kLongestKeySize>(index->longest_table_)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "not enough memory to index a dictionary of ", dictionary.size(),
         " bytes: ", index->MemoryBytes(), " bytes are needed"));
   }
-  index->Fill<HashShort, kShortKeySize>(index->short_table_.get());
-  index->Fill<HashLong, kLongKeySize>(index->long_table_.get());
   return index;
 }
 
 // Later places push out earlier ones: their distances are smaller.
 template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
-void DictionaryIndex::Fill(uint32_t* table) {
-  if (dictionary_.size() < kKeySize) {
-    return;
+bool DictionaryIndex::Fill(Table& table) {
+  const size_t entry_count = table.bucket_count * kWays;
+  table.entries.reset(new (std::nothrow) uint32_t[entry_count]);
+  if (table.entries == nullptr) {
+    return false;
   }
-  const size_t count = (dictionary_.size() - kKeySize) / kStride + 1;
+  std::fill_n(table.entries.get(), entry_count, kNone);
+  if (dictionary_.size() < kKeySize) {
+    return true;
+  }
+  const size_t count = (dictionary_.size() - kKeySize) / table.stride + 1;
   std::array<uint64_t, kLookahead> ahead = {};
   for (size_t i = 0; i < count + kLookahead; ++i) {
     uint64_t& slot = ahead[i % kLookahead];
     if (i >= kLookahead) {
-      uint32_t* const bucket = BucketOf(table, slot);
+      uint32_t* const bucket = table.BucketOf(slot);
       std::copy_backward(bucket, bucket + kWays - 1, bucket + kWays);
       bucket[0] = TagOf(slot) | static_cast<uint32_t>(i - kLookahead);
     }
     if (i < count) {
-      slot = kHash(dictionary_.data() + i * kStride);
-      __builtin_prefetch(BucketOf(table, slot), 1);
+      slot = kHash(dictionary_.data() + i * table.stride);
+      __builtin_prefetch(table.BucketOf(slot), 1);
     }
   }
+  return true;
 }
 
 }  // namespace quire

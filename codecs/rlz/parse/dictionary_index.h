@@ -14,23 +14,26 @@
 namespace quire {
 
 // Where in a dictionary some text may occur, found by hash: a few candidates
-// for the next 8 bytes, and as many for the next 24, which are there because a
-// web page's frequent 8 bytes have far more places than a bucket can hold.
+// for the next 8 bytes, as many for the next 24 and for the next 64, which are
+// there because a web page's frequent 8 bytes, and 24, have far more places
+// than a bucket can hold.
 //
-// Only every second place of the dictionary is in the index. A copy that starts
-// at another is found one byte later and extended to the front by the caller.
+// Only every second place of the dictionary is in the index, and every fourth
+// for 64 bytes. A copy that starts at another is found some bytes later and
+// extended to the front by the caller.
 //
 // An entry is a place and, in the bits that are left, a few bits of the key's
 // hash: what is not the key's is mostly seen without a look at the dictionary,
 // whose cache misses are what searching costs. For the same reason a search is
 // in steps that the caller spreads out: hash, prefetch, look.
 //
-// Two tables of 2 bytes per byte of dictionary each. Immutable after Build(),
-// hence thread-safe.
+// Three tables of 2, 2 and 1 bytes per byte of dictionary. Immutable after
+// Build(), hence thread-safe.
 class DictionaryIndex {
  public:
   static constexpr uint32_t kShortKeySize = 8;
   static constexpr uint32_t kLongKeySize = 24;
+  static constexpr uint32_t kLongestKeySize = 64;
   // Entries in a bucket, of each table.
   static constexpr size_t kWays = 4;
 
@@ -45,10 +48,12 @@ class DictionaryIndex {
 
   // What the index takes, beside the dictionary.
   size_t MemoryBytes() const {
-    return 2 * kWays * bucket_count_ * sizeof(uint32_t);
+    return (short_table_.bucket_count + long_table_.bucket_count +
+            longest_table_.bucket_count) *
+           kWays * sizeof(uint32_t);
   }
 
-  // REQUIRES: kShortKeySize or kLongKeySize readable bytes at `text`.
+  // REQUIRES: as many readable bytes at `text` as the key has.
   static uint64_t HashShort(const uint8_t* text) {
     return Mix(LoadLittleEndian<uint64_t>(text));
   }
@@ -59,48 +64,70 @@ class DictionaryIndex {
            Mix(LoadLittleEndian<uint64_t>(text + 16));
   }
 
+  static uint64_t HashLongest(const uint8_t* text) {
+    uint64_t hash = LoadLittleEndian<uint64_t>(text);
+    for (uint32_t i = 8; i < kLongestKeySize; i += 8) {
+      hash =
+          (hash ^ hash >> 29) * kFactor + LoadLittleEndian<uint64_t>(text + i);
+    }
+    return Mix(hash);
+  }
+
   void PrefetchShort(uint64_t hash) const {
-    __builtin_prefetch(BucketOf(short_table_.get(), hash));
+    __builtin_prefetch(short_table_.BucketOf(hash));
   }
 
   void PrefetchLong(uint64_t hash) const {
-    __builtin_prefetch(BucketOf(long_table_.get(), hash));
+    __builtin_prefetch(long_table_.BucketOf(hash));
+  }
+
+  void PrefetchLongest(uint64_t hash) const {
+    __builtin_prefetch(longest_table_.BucketOf(hash));
   }
 
   // Writes to `places` where in the dictionary the key may begin; returns how
   // many they are, at most kWays. No place is written from which on less than
   // the key's size is left.
   size_t FindShort(uint64_t hash, uint32_t* places) const {
-    return Find(BucketOf(short_table_.get(), hash), hash, places);
+    return Find(short_table_, hash, places);
   }
 
   size_t FindLong(uint64_t hash, uint32_t* places) const {
-    return Find(BucketOf(long_table_.get(), hash), hash, places);
+    return Find(long_table_, hash, places);
+  }
+
+  size_t FindLongest(uint64_t hash, uint32_t* places) const {
+    return Find(longest_table_, hash, places);
   }
 
  private:
-  static constexpr uint32_t kStride = 2;
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15;
+  // Of the tables for short and long keys.
+  static constexpr uint32_t kLeastStride = 2;
 
-  using Table = std::unique_ptr<uint32_t[]>;
+  struct Table {
+    // The upper half of the hash, scaled to the number of buckets.
+    uint32_t* BucketOf(uint64_t hash) const {
+      return entries.get() + kWays * ((hash >> 32) * bucket_count >> 32);
+    }
+
+    // Every so many places of the dictionary are in it.
+    uint32_t stride = 0;
+    uint64_t bucket_count = 0;
+    std::unique_ptr<uint32_t[]> entries;
+  };
 
   explicit DictionaryIndex(ByteView dictionary);
 
-  // Null if there is not enough memory.
-  Table MakeTable() const;
+  Table SizedTable(uint32_t stride) const;
 
+  // False if there is not enough memory.
   template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
-  void Fill(uint32_t* table);
+  bool Fill(Table& table);
 
   static uint64_t Mix(uint64_t key) {
     key *= kFactor;
     return (key ^ key >> 32) * kFactor;
-  }
-
-  // The upper half of the hash, scaled to the number of buckets.
-  template <typename Entry>
-  Entry* BucketOf(Entry* table, uint64_t hash) const {
-    return table + kWays * ((hash >> 32) * bucket_count_ >> 32);
   }
 
   // The lower half gives the tag: it stands above the place in an entry.
@@ -108,12 +135,13 @@ class DictionaryIndex {
     return static_cast<uint32_t>(hash) & ~place_mask_;
   }
 
-  size_t Find(const uint32_t* bucket, uint64_t hash, uint32_t* places) const {
+  size_t Find(const Table& table, uint64_t hash, uint32_t* places) const {
+    const uint32_t* const bucket = table.BucketOf(hash);
     const uint32_t tag = TagOf(hash);
     size_t count = 0;
     for (size_t way = 0; way < kWays; ++way) {
       const uint32_t entry = bucket[way];
-      places[count] = (entry & place_mask_) * kStride;
+      places[count] = (entry & place_mask_) * table.stride;
       count += (entry & ~place_mask_) == tag && entry != kNone ? 1 : 0;
     }
     return count;
@@ -123,10 +151,11 @@ class DictionaryIndex {
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
   const ByteView dictionary_;
-  const uint64_t bucket_count_;
+  // Of an entry the bits that say the place, in strides.
   const uint32_t place_mask_;
   Table short_table_;
   Table long_table_;
+  Table longest_table_;
 };
 
 }  // namespace quire

@@ -26,7 +26,8 @@ class DictionarySearch {
       : index_(index),
         text_(text),
         short_end_(KeyEnd(DictionaryIndex::kShortKeySize)),
-        long_end_(KeyEnd(DictionaryIndex::kLongKeySize)) {}
+        long_end_(KeyEnd(DictionaryIndex::kLongKeySize)),
+        longest_end_(KeyEnd(DictionaryIndex::kLongestKeySize)) {}
 
   // Goes on at `position`, which costs whatever was fetched for those between:
   // call it as soon as it is known.
@@ -40,12 +41,14 @@ class DictionarySearch {
   }
 
   // Places of the dictionary where what is at `position` may be found, the more
-  // promising first. They are to be compared: none may be right.
+  // promising first. They are to be compared: none may be right. The caller
+  // means to compare what belongs to block position `look_at` first, if that is
+  // behind `position`: the same for the next places is fetched meanwhile.
   // Valid until the next call.
   // REQUIRES: position >= all positions asked for so far.
-  std::span<const uint32_t> Candidates(uint32_t position) {
+  std::span<const uint32_t> Candidates(uint32_t position, uint32_t look_at) {
     SkipTo(position);
-    LookUpTo(position + kPlacesAhead);
+    LookUpTo(position + kPlacesAhead, look_at);
     const Found& found = found_[position % kRingSize];
     return {found.places.data(), found.count};
   }
@@ -58,6 +61,7 @@ class DictionarySearch {
   struct Found {
     uint64_t short_hash = 0;
     uint64_t long_hash = 0;
+    uint64_t longest_hash = 0;
     size_t count = 0;
     std::array<uint32_t, DictionaryIndex::kWays> places = {};
   };
@@ -80,22 +84,31 @@ class DictionarySearch {
         found.long_hash = DictionaryIndex::HashLong(key);
         index_.PrefetchLong(found.long_hash);
       }
+      if (hashed_ < longest_end_) {
+        found.longest_hash = DictionaryIndex::HashLongest(key);
+        index_.PrefetchLongest(found.longest_hash);
+      }
     }
   }
 
-  void LookUpTo(uint32_t end) {
+  void LookUpTo(uint32_t end, uint32_t look_at) {
     for (; looked_ < end; ++looked_) {
       Found& found = found_[looked_ % kRingSize];
       found.count = 0;
-      if (looked_ < long_end_) {
+      // What has the longer key in common is better than most of the rest.
+      if (looked_ < longest_end_) {
+        found.count =
+            index_.FindLongest(found.longest_hash, found.places.data());
+      }
+      if (found.count == 0 && looked_ < long_end_) {
         found.count = index_.FindLong(found.long_hash, found.places.data());
       }
-      // What has the longer key in common is better than most of the rest.
       if (found.count == 0 && looked_ < short_end_) {
         found.count = index_.FindShort(found.short_hash, found.places.data());
       }
+      const uint32_t ahead = std::max(look_at, looked_) - looked_;
       for (size_t i = 0; i < found.count; ++i) {
-        __builtin_prefetch(text_.dictionary().data() + found.places[i]);
+        __builtin_prefetch(text_.dictionary().data() + found.places[i] + ahead);
       }
     }
   }
@@ -104,6 +117,7 @@ class DictionarySearch {
   const BlockText& text_;
   const uint32_t short_end_;
   const uint32_t long_end_;
+  const uint32_t longest_end_;
   // Positions below are hashed, and looked up.
   uint32_t hashed_ = 0;
   uint32_t looked_ = 0;

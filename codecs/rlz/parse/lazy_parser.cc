@@ -128,7 +128,7 @@ class Run {
   }
 
   void TryDictionary(uint32_t position, Copy& best) {
-    for (const uint32_t place : search_.Candidates(position)) {
+    for (const uint32_t place : search_.Candidates(position, position)) {
       const uint32_t distance = text_.DistanceTo(place, position);
       if (distance == best.distance) {
         continue;

@@ -15,7 +15,7 @@ namespace quire {
 // Both affect size and speed.
 struct LazyParserOptions {
   // How many earlier positions of the block are compared at most.
-  uint32_t chain_depth_max = 48;
+  uint32_t chain_depth_max = 80;
   // How many positions further a better copy is looked for before one is taken.
   uint32_t lookahead = 2;
 };

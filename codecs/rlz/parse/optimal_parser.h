@@ -22,7 +22,7 @@ struct OptimalParserOptions {
   CopyFinderOptions finder;
   // How often the block is parsed: the prices of each round are those of the
   // parse before it, and of the first those of typical text. At least 1.
-  uint32_t rounds = 1;
+  uint32_t rounds = 2;
   // Copies that are at least this long are cut only where they are of
   // cut_length_max bytes or less, or where a better copy begins ...
   uint32_t long_length = 48;
