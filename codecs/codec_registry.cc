@@ -12,6 +12,7 @@
 #include "codecs/block/library_codecs.h"
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
+#include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/paper_codec.h"
 #include "codecs/rlz/paper/zlib_primed_codec.h"
 #include "codecs/rlz/rlz_codec.h"
@@ -36,6 +37,13 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
   if (info->needs_dictionary && context == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", info->name, " needs a dictionary"));
+  }
+  if (info->needs_dictionary &&
+      context->dictionary.size() > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ", info->name, " cannot use a dictionary of ",
+                     context->dictionary.size(), " bytes; the limit is ",
+                     kDictionarySizeBytesMax));
   }
   switch (spec.id) {
     case CodecId::kCopy:

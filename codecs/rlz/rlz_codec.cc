@@ -3,11 +3,8 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/status_macros.h"
 #include "codecs/block/zstd_frame_codec.h"
-#include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/parse/dictionary_index.h"
 #include "codecs/rlz/parse/lazy_parser.h"
 #include "codecs/rlz/parse/optimal_parser.h"
@@ -82,11 +79,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
     const CodecInfo& info, RlzLevel level,
     std::shared_ptr<const CodecContext> context, CodecUse use) {
   const ByteView dictionary = AsBytes(context->dictionary);
-  if (dictionary.size() > kDictionarySizeBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "codec ", info.name, " cannot use a dictionary of ", dictionary.size(),
-        " bytes; the limit is ", kDictionarySizeBytesMax));
-  }
   std::unique_ptr<const DictionaryIndex> index;
   if (use == CodecUse::kEncodeAndDecode) {
     QUIRE_ASSIGN_OR_RETURN(index, DictionaryIndex::Build(dictionary));

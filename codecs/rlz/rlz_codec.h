@@ -32,9 +32,9 @@ enum class RlzLevel {
 // `info` is the codec's entry in the registry.
 // The dictionary may be empty. For encoding its index takes 5 bytes for each
 // byte of it; scratch, some 30 bytes for each byte of the largest block.
-// REQUIRES: context != nullptr.
-// Errors: InvalidArgument    dictionary too large.
-//         ResourceExhausted  not enough memory for its index (encoding only).
+// REQUIRES: context != nullptr, its dictionary is not larger than
+//           kDictionarySizeBytesMax.
+// Errors: ResourceExhausted  not enough memory for its index (encoding only).
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
     const CodecInfo& info, RlzLevel level,
     std::shared_ptr<const CodecContext> context, CodecUse use);

@@ -5,11 +5,8 @@
 #include <cassert>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
-#include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/factor.h"
 #include "codecs/rlz/factoriser.h"
 #include "codecs/rlz/paper/factor_form.h"
@@ -123,11 +120,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakePaperCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use) {
   const ByteView dictionary = AsBytes(context->dictionary);
-  if (dictionary.size() > kDictionarySizeBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "codec ", info.name, " cannot use a dictionary of ", dictionary.size(),
-        " bytes; the limit is ", kDictionarySizeBytesMax));
-  }
   std::unique_ptr<const SuffixIndex> index;
   if (use == CodecUse::kEncodeAndDecode) {
     QUIRE_ASSIGN_OR_RETURN(index, SuffixIndex::Build(dictionary));

@@ -28,9 +28,9 @@ namespace quire {
 // the range's own text is copied.
 //
 // An empty dictionary is allowed, and makes all bytes literals.
-// REQUIRES: context != nullptr.
-// Errors: InvalidArgument    dictionary too large.
-//         ResourceExhausted  not enough memory for its index (encoding only).
+// REQUIRES: context != nullptr, its dictionary is not larger than
+//           kDictionarySizeBytesMax.
+// Errors: ResourceExhausted  not enough memory for its index (encoding only).
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakePaperCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use);

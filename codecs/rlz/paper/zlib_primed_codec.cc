@@ -15,7 +15,6 @@
 #include "codecs/block/deflate_range.h"
 #include "codecs/block/zlib_stream.h"
 #include "codecs/codec_base.h"
-#include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/window_chooser.h"
 
 namespace quire {
@@ -106,15 +105,9 @@ class ZlibPrimedCodec final : public CodecBase {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeZlibPrimedCodec(
+std::unique_ptr<BlockCodec> MakeZlibPrimedCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use) {
-  if (context->dictionary.size() > kDictionarySizeBytesMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("codec ", info.name, " cannot use a dictionary of ",
-                     context->dictionary.size(), " bytes; the limit is ",
-                     kDictionarySizeBytesMax));
-  }
   return std::make_unique<ZlibPrimedCodec>(info, level, std::move(context),
                                            use);
 }

@@ -21,9 +21,9 @@ namespace quire {
 // A range is decoded up to its end only.
 //
 // An empty dictionary is allowed.
-// REQUIRES: context != nullptr.
-// Errors: InvalidArgument  dictionary too large.
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeZlibPrimedCodec(
+// REQUIRES: context != nullptr, its dictionary is not larger than
+//           kDictionarySizeBytesMax.
+std::unique_ptr<BlockCodec> MakeZlibPrimedCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use);
 
