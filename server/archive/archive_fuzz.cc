@@ -24,11 +24,10 @@ namespace {
 
 Handmade MakeArchive(FuzzedDataProvider& input) {
   Handmade made;
-  const std::vector<CodecId> codecs = {CodecId::kCopy, CodecId::kZlib,
-                                       CodecId::kRlzZz};
-  const CodecId codec =
-      codecs[input.ConsumeIntegralInRange<size_t>(0, codecs.size() - 1)];
-  if (codec == CodecId::kRlzZz) {
+  const CodecInfo& info = AllCodecs()[input.ConsumeIntegralInRange<size_t>(
+      0, AllCodecs().size() - 1)];
+  const CodecId codec = info.id;
+  if (info.needs_dictionary) {
     made.UseDictionary(input.ConsumeRandomLengthString(100) + "text");
   }
   if (input.ConsumeBool()) {
