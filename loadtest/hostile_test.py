@@ -80,6 +80,15 @@ class HostileTest(unittest.TestCase):
                     raise
             time.sleep(0.1)
 
+    def wait_until_no_stream_is_open(self):
+        """Until the server has given up on clients that take nothing."""
+        none_open = [f'quire_calls_in_flight{{method="{method}"}} 0\n'
+                     for method in ("ReadStream", "Scan")]
+        until = time.monotonic() + BUSY_SECONDS_MAX
+        while not all(line in self.server.metrics() for line in none_open):
+            self.assertLess(time.monotonic(), until, "streams are still open")
+            time.sleep(0.1)
+
     def fails(self, call, code, reason):
         """Runs the call, or the stream to its end, and checks how it fails."""
         with self.assertRaises(grpc.RpcError) as caught:
@@ -285,7 +294,9 @@ class HostileTest(unittest.TestCase):
             response = self.read_when_not_busy(self.archive, pb.ReadRequest(
                 archive="pages", range=pb.ByteRange(offset=offset, size_bytes=1_000)))
             self.assertEqual(response.data, self.text[offset:offset + 1_000])
-        # A stalled client that wakes up finds what was on its way, then the end.
+        # A stalled client that wakes up once the server has given up on it finds
+        # what was on its way, then the end.
+        self.wait_until_no_stream_is_open()
         for stream in stalled[:3]:
             with self.assertRaises(grpc.RpcError):
                 for _ in stream:
