@@ -55,6 +55,9 @@ inline constexpr size_t kBlockSizeBytesMax = size_t{1} << 20;
 struct CodecContext {
   // The dictionary's text; empty for codecs that use none. At most 2 GiB - 1.
   std::string dictionary;
+  // An FSST table as the published library serialises it (fsst/symbol_table.h
+  // reads it); empty where there is none.
+  std::string symbol_table;
 };
 
 // What the registry knows of a codec without making one.
@@ -69,6 +72,8 @@ struct CodecInfo {
   int level_default = 0;
   int level_max = 0;
   bool needs_dictionary = false;
+  // Its context must have a symbol table.
+  bool needs_symbol_table = false;
 };
 
 class BlockCodec {
@@ -160,10 +165,12 @@ enum class CodecUse {
   kEncodeAndDecode,  // builds them now: for a large dictionary this takes time
 };
 
-// `context` may be null for codecs that need no dictionary; for those that do,
-// its dictionary may be empty, as that of an empty archive is.
-// Errors: InvalidArgument    unknown codec, level out of range, dictionary
-//                            missing or too large for the codec.
+// `context` may be null for codecs that need neither dictionary nor symbol
+// table. A dictionary may be empty, as that of an empty archive is; a table may
+// have no symbols, but must be there.
+// Errors: InvalidArgument    unknown codec, level out of range, dictionary or
+//                            symbol table missing, dictionary too large for the
+//                            codec, symbol table malformed.
 //         ResourceExhausted  not enough memory for the index structures.
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     const CodecSpec& spec, std::shared_ptr<const CodecContext> context,

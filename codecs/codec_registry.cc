@@ -38,6 +38,11 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", info->name, " needs a dictionary"));
   }
+  if (info->needs_symbol_table &&
+      (context == nullptr || context->symbol_table.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ", info->name, " needs a symbol table"));
+  }
   if (info->needs_dictionary &&
       context->dictionary.size() > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(
