@@ -35,6 +35,7 @@ def make_stubs(folder):
     service), `details` (error details), `standard` (health and reflection).
     """
     protos = ["proto/quire/v1/archive.proto", "proto/quire/v1/error_details.proto",
+              "proto/quire/v1/wire_encoding.proto",
               "loadtest/standard_services.proto"]
     subprocess.run(
         ["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--grpc_python_out={folder}",
