@@ -327,6 +327,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   store_options.decode_threads = options.decode_threads;
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;
+  store_options.device_model = options.device_model;
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
   auto server = std::make_unique<ServerImpl>(options, plan, std::move(archives),

@@ -35,6 +35,8 @@ struct ServerOptions {
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;
+  // As BlockStoreOptions::device_model.
+  std::string device_model;
   // Told of each damaged block that is met; may be empty.
   DamageReporter report_damage;
 };

@@ -3,16 +3,33 @@
 
 #include <utility>
 
+#include "codecs/base/status_macros.h"
 #include "server/storage/device.h"
 #include "server/storage/device_block_store.h"
+#include "server/storage/model/drive_presets.h"
+#include "server/storage/modelled_device.h"
 
 namespace quire {
 
 absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
     const BlockStoreOptions& options) {
-  return DeviceBlockStore::Create(options, [&options](Device::Done done) {
+  const DeviceFactory open_engine = [&options](Device::Done done) {
     return OpenDevice(options.engine, options.device_depth, std::move(done));
-  });
+  };
+  if (options.device_model.empty()) {
+    return DeviceBlockStore::Create(options, open_engine);
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DriveModel> drive,
+                         MakeDriveModel(options.device_model));
+  return DeviceBlockStore::Create(
+      options, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
+        OpenedDevice opened;
+        QUIRE_ASSIGN_OR_RETURN(
+            opened.device,
+            ModelledDevice::Open(std::move(drive), options.device_model,
+                                 open_engine, std::move(done)));
+        return opened;
+      });
 }
 
 }  // namespace quire

@@ -91,6 +91,9 @@ struct BlockStoreOptions {
   Engine engine = Engine::kAuto;
   // Reads in flight at the device.
   uint32_t device_depth = 32;
+  // Makes reads take as long as this drive would; empty: as long as they take.
+  // One of DrivePresets() (model/drive_presets.h).
+  std::string device_model;
 };
 
 // Monotonous counters and current levels, for metrics.
@@ -130,6 +133,8 @@ class BlockStore {
   // Starts the device threads and the decode pool.
   // Errors: FailedPrecondition  the engine asked for does not work here; the
   //                             message says why.
+  //         InvalidArgument     an option is out of range, or there is no such
+  //                             drive model.
   static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
       const BlockStoreOptions& options);
 
@@ -174,7 +179,7 @@ class BlockStore {
   // Otherwise, or if it has ended, nothing happens.
   virtual void Cancel(FetchId id) = 0;
 
-  // "io_uring" or "pread".
+  // "io_uring", "pread", or "model:" and the drive's name.
   virtual std::string engine_name() const = 0;
 
   // Why the engine is not io_uring although the options left that open; empty

@@ -62,7 +62,7 @@ class Device {
   // REQUIRES: no buffer is empty.
   virtual void Submit(std::span<const DeviceRead> reads) = 0;
 
-  // "io_uring" or "pread".
+  // "io_uring", "pread", or "model:" and the modelled drive's name.
   virtual std::string name() const = 0;
 };
 

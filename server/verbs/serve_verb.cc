@@ -22,6 +22,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/server.h"
+#include "server/storage/model/drive_presets.h"
 #include "server/verbs/config_file.h"
 #include "server/verbs/verb_support.h"
 
@@ -37,6 +38,7 @@ struct ServeArguments {
   std::string engine = "auto";
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
+  std::string device_model;
   double stall_seconds = 60;
   double drain_seconds = 30;
   std::string config;
@@ -77,8 +79,25 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
                                      : BlockStoreOptions::Engine::kAuto;
   options.decode_threads = arguments.decode_threads;
   options.device_depth = arguments.device_depth;
+  options.device_model = arguments.device_model;
   options.stall_limit = absl::Seconds(arguments.stall_seconds);
   return options;
+}
+
+// "wd-red (5 TB, ...), ..."
+std::string DriveModelHelp() {
+  return absl::StrJoin(
+      DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
+        absl::StrAppend(out, preset.name, " (", preset.summary, ")");
+      });
+}
+
+std::vector<std::string> DriveModelNames() {
+  std::vector<std::string> names;
+  for (const DrivePreset& preset : DrivePresets()) {
+    names.emplace_back(preset.name);
+  }
+  return names;
 }
 
 // The limits of the process, set for a server that holds many connections and
@@ -190,6 +209,12 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
       ->type_name("N")
       ->check(CLI::Range(1U, 4096U))
       ->capture_default_str();
+  verb->add_option("--device-model", arguments->device_model,
+                   "To try things out: make reads take as long as this drive "
+                   "would, " +
+                       DriveModelHelp())
+      ->type_name("DRIVE")
+      ->check(CLI::IsMember(DriveModelNames()));
   verb->add_option("--stall-timeout", arguments->stall_seconds,
                    "Cancel a call whose client takes nothing of its answer for "
                    "so long")

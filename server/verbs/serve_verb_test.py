@@ -86,6 +86,13 @@ class ServeTest(unittest.TestCase):
         _, said = self.start("--config", config, "--memory", "320MiB")
         self.assertIn("memory: 320 MiB", said)
 
+    def test_serves_from_a_modelled_drive(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0",
+                                  "--device-model", "table1-ssd")
+        self.assertIn("model:table1-ssd", said)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
     def test_refuses_with_the_reason(self):
         bad = self.folder / "bad.toml"
         bad.write_text('lisen = "127.0.0.1:0"\n')
@@ -106,7 +113,8 @@ class ServeTest(unittest.TestCase):
                 ([self.archive, *here, "--engine", "magic"], 2, "magic"),
                 ([self.archive, "--config", self.folder / "none.toml"], 2, "none.toml"),
                 ([self.archive, "--config", bad], 2, "lisen is no option"),
-                ([self.archive, "--config", worse], 2, "device-depth")]:
+                ([self.archive, "--config", worse], 2, "device-depth"),
+                ([self.archive, "--device-model", "floppy"], 2, "wd-red")]:
             with self.subTest(arguments=arguments):
                 refused = run("serve", *arguments)
                 self.assertIn(reason, refused.stderr)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// A hard disk in virtual time: arm, platters, read-ahead and the drive's own
+// queue.
+#ifndef QUIRE_SERVER_STORAGE_MODEL_HARD_DISK_MODEL_H_
+#define QUIRE_SERVER_STORAGE_MODEL_HARD_DISK_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "server/storage/model/disk_geometry.h"
+#include "server/storage/model/drive_model.h"
+
+namespace quire {
+
+// Times in milliseconds; all of these are assumptions about firmware.
+struct HardDiskOptions {
+  DiskGeometry geometry;
+  // A command that finds the drive idle: on the bus, and until the arm moves.
+  double host_ms = 0.05;
+  double command_ms = 0.20;
+  // From one command to the next that waits in the drive already.
+  double turnaround_ms = 0.05;
+  // Commands that the drive orders itself (native command queueing).
+  uint32_t queue_depth_max = 32;
+  // The drive takes the command that it can begin to read first, and counts on
+  // no turn that would leave it less than this: 0.2 is good firmware, 1.0 weak.
+  double guard_ms = 0.2;
+  // What a millisecond of waiting in the drive is worth, in milliseconds of
+  // positioning; keeps commands from starving in it.
+  double ageing = 0.0075;
+  // Read-ahead while no command waits.
+  uint64_t read_ahead_size_bytes = 2 << 20;
+};
+
+class HardDiskModel final : public DriveModel {
+ public:
+  explicit HardDiskModel(const HardDiskOptions& options);
+
+  void Submit(DriveTime now, const DriveCommand& command) override;
+  std::optional<DriveTime> NextEnd() const override;
+  std::vector<uint64_t> Advance(DriveTime now) override;
+
+  size_t size() const override {
+    return queue_.size() + (active_.has_value() ? 1 : 0);
+  }
+
+  uint64_t capacity_size_bytes() const override {
+    return layout_.capacity_size_bytes();
+  }
+
+  uint32_t queue_depth_max() const override { return options_.queue_depth_max; }
+
+  // How long reading so many bytes in one go takes, from the drive's outer edge
+  // on; the limit of every scan.
+  double SequentialMs(uint64_t size_bytes) const;
+
+ private:
+  struct Waiting {
+    DriveCommand command;
+    DiskPlace place;
+    double since_ms = 0;
+  };
+
+  struct Active {
+    uint64_t id = 0;
+    double end_ms = 0;
+  };
+
+  // Behind the last command the drive reads on, up to a limit.
+  struct ReadAhead {
+    uint64_t start = 0;
+    DiskPlace place;
+    // When `start` passed under the head.
+    double since_ms = 0;
+  };
+
+  // When the place passes under the head for the first time at or after `at`.
+  double NextPass(const DiskPlace& place, double at_ms) const;
+  // When the command's last byte is read if it begins now, be it by moving
+  // there or by reading on.
+  double ReadyMs(const Waiting& waiting, double now_ms, double guard_ms) const;
+  // The latter alone; nothing if the command is not so near ahead.
+  std::optional<double> ReadOnMs(const DriveCommand& command,
+                                 double now_ms) const;
+  // How long the read-ahead has stood still, its limit reached.
+  double PausedMs(double now_ms) const;
+  // Takes the best of the waiting commands.
+  void Begin(double now_ms);
+  void Serve(const Waiting& chosen, double start_ms);
+
+  const HardDiskOptions options_;
+  const DiskLayout layout_;
+  DiskPlace arm_;
+  std::vector<Waiting> queue_;
+  std::optional<Active> active_;
+  ReadAhead read_ahead_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_MODEL_HARD_DISK_MODEL_H_
