@@ -6,7 +6,10 @@
 
 namespace quire {
 
-FsstEncoder::FsstEncoder(const SymbolTable& table, FsstLevel /*level*/) {
+FsstEncoder::FsstEncoder(const SymbolTable& table, FsstLevel level) {
+  if (level == FsstLevel::kHigh) {
+    optimal_parse_.emplace(table);
+  }
   for (size_t code = 0; code < table.symbol_count(); ++code) {
     const FsstSymbol& symbol = table.symbol(code);
     entries_[symbol.bytes & 0xff].push_back(
@@ -21,6 +24,9 @@ FsstEncoder::FsstEncoder(const SymbolTable& table, FsstLevel /*level*/) {
 }
 
 size_t FsstEncoder::EncodePiece(ByteView piece, uint8_t* codes) const {
+  if (optimal_parse_.has_value()) {
+    return optimal_parse_->Encode(piece, codes);
+  }
   size_t size = 0;
   for (size_t i = 0; i < piece.size();) {
     uint64_t word = 0;

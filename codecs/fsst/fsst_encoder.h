@@ -9,10 +9,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "codecs/base/bytes.h"
+#include "codecs/fsst/fsst_optimal_parse.h"
 #include "codecs/fsst/symbol_table.h"
 
 namespace quire {
@@ -66,6 +68,8 @@ class FsstEncoder {
 
   size_t EncodePiece(ByteView piece, uint8_t* codes) const;
 
+  // At FsstLevel::kHigh only.
+  std::optional<FsstOptimalParse> optimal_parse_;
   // Symbols by their first byte, longest first.
   std::array<std::vector<Entry>, 256> entries_;
 };
