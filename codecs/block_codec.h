@@ -54,10 +54,10 @@ inline constexpr size_t kBlockSizeBytesMax = size_t{1} << 20;
 // Immutable, hence thread-safe; shared by all codecs made from it.
 struct CodecContext {
   // The dictionary's text; empty for codecs that use none. At most 2 GiB - 1.
-  std::string dictionary;
+  std::string dictionary = {};
   // An FSST table as the published library serialises it (fsst/symbol_table.h
   // reads it); empty where there is none.
-  std::string symbol_table;
+  std::string symbol_table = {};
 };
 
 // What the registry knows of a codec without making one.

@@ -15,12 +15,16 @@
 #include "server/archive/dictionary_file.h"
 #include "server/archive/manifest.h"
 #include "server/archive/segment_reader.h"
+#include "server/archive/symbol_table_file.h"
 
 namespace quire {
 namespace {
 
 // Working memory of a decoder and the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
+// The serialised symbol table, and the encoder and decoder that a server makes
+// of it.
+constexpr uint64_t kSymbolTableMemoryBytes = 256 << 10;
 
 class ArchiveImpl final : public Archive {
  public:
@@ -35,8 +39,10 @@ class ArchiveImpl final : public Archive {
 
   const BlockCodec& codec() const override { return *codec_; }
 
-  ByteView dictionary() const override {
-    return context_ == nullptr ? ByteView() : AsBytes(context_->dictionary);
+  ByteView dictionary() const override { return AsBytes(context_->dictionary); }
+
+  ByteView symbol_table() const override {
+    return AsBytes(context_->symbol_table);
   }
 
   absl::StatusOr<std::vector<BlockSlice>> Plan(
@@ -117,7 +123,6 @@ class ArchiveImpl final : public Archive {
   std::string path_;
   ArchiveInfo info_;
   ArchiveMemory memory_;
-  // Null where the codec uses none.
   std::shared_ptr<const CodecContext> context_;
   std::unique_ptr<const BlockCodec> codec_;
   std::vector<Segment> segments_;
@@ -135,14 +140,20 @@ absl::StatusOr<std::shared_ptr<const Archive>> ArchiveImpl::Open(
 absl::Status ArchiveImpl::Load(const ArchiveFolder& folder) {
   const Manifest& manifest = folder.manifest;
   info_ = manifest.Describe(folder.manifest_file_size_bytes);
+  auto context = std::make_shared<CodecContext>();
   if (manifest.dictionary.has_value()) {
-    auto context = std::make_shared<CodecContext>();
     QUIRE_ASSIGN_OR_RETURN(
         context->dictionary,
         ReadDictionaryFile(folder.fd.get(), path_, *manifest.dictionary));
     memory_.dictionary_bytes = context->dictionary.capacity();
-    context_ = std::move(context);
   }
+  if (manifest.symbol_table.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(
+        context->symbol_table,
+        ReadSymbolTableFile(folder.fd.get(), path_, *manifest.symbol_table));
+    memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
+  }
+  context_ = std::move(context);
   auto codec = MakeBlockCodec(manifest.codec, context_, CodecUse::kDecode);
   QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
   codec_ = *std::move(codec);
@@ -370,6 +381,9 @@ absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
   uint64_t size_bytes = kFixedMemoryBytes;
   if (folder.manifest.dictionary.has_value()) {
     size_bytes += folder.manifest.dictionary->size_bytes;
+  }
+  if (folder.manifest.symbol_table.has_value()) {
+    size_bytes += kSymbolTableMemoryBytes;
   }
   for (const ManifestSegment& segment : folder.manifest.segments) {
     size_bytes += SegmentReader::EstimateMemoryBytes(segment);

@@ -3,9 +3,9 @@
 // An archive, opened for reading. FORMAT.md describes the files.
 //
 // Opening reads and checks everything but the blocks: manifest, dictionary,
-// block indexes, document indexes; all of it stays in RAM. Blocks are read by
-// whoever knows the device (server/storage), from the extents handed out here,
-// and come back here to be checked and decoded.
+// symbol table, block indexes, document indexes; all of it stays in RAM. Blocks
+// are read by whoever knows the device (server/storage), from the extents
+// handed out here, and come back here to be checked and decoded.
 #ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_H_
 #define QUIRE_SERVER_ARCHIVE_ARCHIVE_H_
 
@@ -60,11 +60,17 @@ struct ArchiveInfo {
   uint64_t dictionary_stored_size_bytes = 0;
   // 16 hexadecimal digits; empty where the codec uses none.
   std::string dictionary_hash;
+  // 0 where there is none.
+  uint64_t symbol_table_size_bytes = 0;
+  // 16 hexadecimal digits; empty where there is none.
+  std::string symbol_table_hash;
 };
 
 // What an open archive holds in RAM, by part, in bytes.
 struct ArchiveMemory {
   uint64_t dictionary_bytes = 0;
+  // The symbol table, and what encodes and decodes by it.
+  uint64_t symbol_table_bytes = 0;
   // Decoding tables of the codec.
   uint64_t codec_bytes = 0;
   uint64_t block_index_bytes = 0;
@@ -73,8 +79,8 @@ struct ArchiveMemory {
   uint64_t document_attributes_bytes = 0;
 
   uint64_t total_bytes() const {
-    return dictionary_bytes + codec_bytes + block_index_bytes +
-           document_starts_bytes + document_ids_bytes +
+    return dictionary_bytes + symbol_table_bytes + codec_bytes +
+           block_index_bytes + document_starts_bytes + document_ids_bytes +
            document_attributes_bytes;
   }
 };
@@ -111,6 +117,9 @@ class Archive {
   virtual const ArchiveMemory& memory() const = 0;
   // Uncompressed; empty where the codec uses none.
   virtual ByteView dictionary() const = 0;
+  // As fsst/symbol_table.h serialises it, and checked; empty where there is
+  // none.
+  virtual ByteView symbol_table() const = 0;
   virtual const BlockCodec& codec() const = 0;
 
   // --- Blocks ---

@@ -20,6 +20,7 @@
 #include "server/archive/archive_testing.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/handmade_archive.h"
 
 namespace quire {
 namespace {
@@ -69,8 +70,8 @@ class ArchiveDamageTest : public ::testing::Test {
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec("rlz").value();
     options.block_size_bytes = 4096;
-    const auto context =
-        std::make_shared<CodecContext>(CodecContext{text(500)});
+    const auto context = std::make_shared<CodecContext>(
+        CodecContext{text(500), HandmadeSymbolTable()});
     QUIRE_ASSERT_OK(WriteTestArchive(path_, options, segments_, context));
     QUIRE_ASSERT_OK_AND_ASSIGN(contents_, Contents(path_));
   }

@@ -34,18 +34,23 @@ std::string DictionaryFileName(uint64_t hash) {
   return absl::StrCat("dictionary-", FormatChecksum(hash));
 }
 
+std::string SymbolTableFileName(uint64_t hash) {
+  return absl::StrCat("symbols-", FormatChecksum(hash));
+}
+
 bool IsArchiveFileName(absl::string_view name) {
   constexpr absl::string_view kSegment = "segment-";
-  constexpr absl::string_view kDictionary = "dictionary-";
   if (absl::StartsWith(name, kSegment)) {
     name.remove_prefix(kSegment.size());
     return name.size() == 6 &&
            std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
   }
-  if (absl::StartsWith(name, kDictionary)) {
-    name.remove_prefix(kDictionary.size());
-    return name.size() == 16 &&
-           std::all_of(name.begin(), name.end(), absl::ascii_isxdigit);
+  for (const absl::string_view kind : {"dictionary-", "symbols-"}) {
+    if (absl::StartsWith(name, kind)) {
+      name.remove_prefix(kind.size());
+      return name.size() == 16 &&
+             std::all_of(name.begin(), name.end(), absl::ascii_isxdigit);
+    }
   }
   return name == kManifestFileName;
 }
@@ -89,6 +94,39 @@ absl::StatusOr<DictionaryHeader> ParseDictionaryHeader(ByteView bytes) {
                                 " bytes out of ", header.stored_size_bytes));
   }
   return header;
+}
+
+std::string EncodeSymbolTableFile(ByteView table) {
+  FieldWriter writer;
+  writer.Bytes(kSymbolTableMagic);
+  writer.Integer(kFormatVersion);
+  writer.Integer(static_cast<uint32_t>(table.size()));
+  writer.Bytes(table);
+  writer.Integer(writer.Checksum());
+  return writer.Take();
+}
+
+absl::StatusOr<ByteView> ParseSymbolTableFile(ByteView file) {
+  QUIRE_RETURN_IF_ERROR(
+      CheckMagicAndVersion(file, kSymbolTableMagic, "symbol table"));
+  if (file.size() < kSymbolTableOverheadBytes) {
+    return Damaged(absl::StrCat("only ", file.size(), " bytes long"));
+  }
+  FieldReader reader(file);
+  reader.Skip(kSymbolTableMagic.size() + sizeof(uint32_t));
+  const uint32_t size_bytes = reader.Integer<uint32_t>();
+  if (size_bytes != file.size() - kSymbolTableOverheadBytes) {
+    return Damaged(absl::StrCat("claims a table of ", size_bytes,
+                                " bytes in a file of ", file.size()));
+  }
+  const ByteView content = file.first(file.size() - sizeof(uint64_t));
+  reader.Skip(size_bytes);
+  const uint64_t expected = reader.Integer<uint64_t>();
+  const uint64_t found = Checksum64(content);
+  if (found != expected) {
+    return ChecksumMismatch("symbol table checksum", found, expected);
+  }
+  return content.last(size_bytes);
 }
 
 absl::StatusOr<CompressionMethod> ParseCompressionMethod(

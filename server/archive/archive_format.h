@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // What the files of an archive have in common, as FORMAT.md defines it: limits,
-// names, magics, and the dictionary's header. Segments are in segment_format.h,
-// block frames in block_frame.h, the manifest in manifest.h.
+// names, magics, and the headers of dictionary and symbol table. Segments are
+// in segment_format.h, block frames in block_frame.h, the manifest in
+// manifest.h.
 //
 // Everything in these headers is pure: bytes in, struct out, or the reverse. A
 // struct that a Parse function returned has been checked against its checksum
@@ -37,6 +38,8 @@ inline constexpr Magic kManifestMagic = {0x8A, 'Q', 'u', 'i',
                                          'r',  'e', 'M', '\n'};
 inline constexpr Magic kDictionaryMagic = {0x8A, 'Q', 'u', 'i',
                                            'r',  'e', 'D', '\n'};
+inline constexpr Magic kSymbolTableMagic = {0x8A, 'Q', 'u', 'i',
+                                            'r',  'e', 'T', '\n'};
 inline constexpr Magic kSegmentMagic = {0x8A, 'Q', 'u', 'i',
                                         'r',  'e', 'S', '\n'};
 inline constexpr Magic kSegmentEndMagic = {0x8A, 'Q', 'u', 'i',
@@ -53,6 +56,9 @@ inline constexpr uint64_t kSegmentDocumentCountMax = (uint64_t{1} << 32) - 1;
 inline constexpr uint64_t kLogicalSizeBytesMax = (uint64_t{1} << 62) - 1;
 inline constexpr uint64_t kSectionSizeBytesMax = uint64_t{1} << 40;
 inline constexpr uint64_t kDictionarySizeBytesMax = (uint64_t{1} << 31) - 1;
+// A table without symbols, and the largest there can be.
+inline constexpr uint32_t kSymbolTableSizeBytesMin = 17;
+inline constexpr uint32_t kSymbolTableSizeBytesMax = 2057;
 inline constexpr size_t kDocumentIdSizeBytesMax = 65535;
 inline constexpr size_t kAttributeSizeBytesMax = 65535;
 // Capture times, in milliseconds either side of 1970.
@@ -66,6 +72,8 @@ inline constexpr char kManifestFileName[] = "MANIFEST";
 std::string SegmentFileName(uint32_t number);
 // "dictionary-0123456789abcdef".
 std::string DictionaryFileName(uint64_t hash);
+// "symbols-0123456789abcdef".
+std::string SymbolTableFileName(uint64_t hash);
 // Whether a file of this name can belong to an archive of this version.
 bool IsArchiveFileName(absl::string_view name);
 
@@ -95,6 +103,18 @@ std::string EncodeDictionaryHeader(const DictionaryHeader& header);
 // Errors: DataLoss            not a dictionary, or damaged.
 //         FailedPrecondition  of a later version of the format.
 absl::StatusOr<DictionaryHeader> ParseDictionaryHeader(ByteView bytes);
+
+// --- Symbol table ---
+
+// What the file has besides the table: magic, version and size before it, a
+// checksum of all that behind it.
+inline constexpr size_t kSymbolTableOverheadBytes = 24;
+
+// The whole file. REQUIRES: table.size() <= kSymbolTableSizeBytesMax.
+std::string EncodeSymbolTableFile(ByteView table);
+// The table in such a file, a view into it; what it says is not looked at.
+// Errors: as ParseDictionaryHeader().
+absl::StatusOr<ByteView> ParseSymbolTableFile(ByteView file);
 
 // --- What the parsers share ---
 

@@ -73,6 +73,9 @@ absl::StatusOr<ArchiveInfo> WriteTestArchive(
       MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode));
   QUIRE_ASSIGN_OR_RETURN(const auto writer,
                          ArchiveWriter::Create(path, options, context));
+  if (context != nullptr && !context->symbol_table.empty()) {
+    QUIRE_RETURN_IF_ERROR(writer->SetSymbolTable(context->symbol_table));
+  }
   for (const TestSegment& segment : segments) {
     QUIRE_RETURN_IF_ERROR(WriteTestSegment(segment, options.block_size_bytes,
                                            codec.get(), *writer));

@@ -55,7 +55,7 @@ absl::Status WriteTestSegment(const TestSegment& segment,
                               uint32_t block_size_bytes,
                               const BlockCodec* codec, ArchiveWriter& writer);
 
-// Writes a whole archive.
+// Writes a whole archive, with the context's symbol table if there is one.
 absl::StatusOr<ArchiveInfo> WriteTestArchive(
     const std::string& path, const ArchiveWriterOptions& options,
     const std::vector<TestSegment>& segments,

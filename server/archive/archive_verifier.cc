@@ -17,6 +17,7 @@
 #include "server/archive/block_frame.h"
 #include "server/archive/dictionary_file.h"
 #include "server/archive/segment_reader.h"
+#include "server/archive/symbol_table_file.h"
 
 namespace quire {
 namespace {
@@ -43,6 +44,7 @@ class Verifier {
   };
 
   void MakeCodec();
+  absl::StatusOr<std::string> ReadSymbolTable();
   void VerifySegment(uint32_t segment_index);
   void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment);
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
@@ -111,6 +113,7 @@ void Verifier::MakeCodec() {
           context->dictionary,
           ReadDictionaryFile(folder_.fd.get(), path_, *manifest.dictionary));
     }
+    QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ReadSymbolTable());
     auto codec = MakeBlockCodec(manifest.codec, context, CodecUse::kDecode);
     QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
     return codec;
@@ -127,6 +130,23 @@ void Verifier::MakeCodec() {
                                 "; no block can be decoded without it"));
   damage.lost = {{0}, report_.info.size_bytes};
   Report(damage);
+}
+
+absl::StatusOr<std::string> Verifier::ReadSymbolTable() {
+  const Manifest& manifest = folder_.manifest;
+  if (!manifest.symbol_table.has_value()) {
+    return "";
+  }
+  auto table =
+      ReadSymbolTableFile(folder_.fd.get(), path_, *manifest.symbol_table);
+  if (!table.ok() && !FindCodec(manifest.codec.id)->needs_symbol_table) {
+    // Nothing but answers in FSST needs it.
+    ArchiveDamage damage;
+    damage.status = table.status();
+    Report(damage);
+    return "";
+  }
+  return table;
 }
 
 void Verifier::VerifySegment(uint32_t segment_index) {

@@ -23,8 +23,8 @@ struct ArchiveDamage {
   // DataLoss or FailedPrecondition; Unavailable where the device refuses. The
   // message begins with the file's path.
   absl::Status status;
-  // Unset where it is not a block: manifest, dictionary, a segment's header,
-  // indexes or footer.
+  // Unset where it is not a block: manifest, dictionary, symbol table, a
+  // segment's header, indexes or footer.
   std::optional<BlockAddress> block;
   // The part of the logical space that cannot be read because of it; empty
   // where all can (a damaged index whose blocks were found nevertheless).

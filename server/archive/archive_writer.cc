@@ -13,6 +13,7 @@
 #include "server/archive/partial_folder.h"
 #include "server/archive/segment_format.h"
 #include "server/archive/segment_writer.h"
+#include "server/archive/symbol_table_file.h"
 
 namespace quire {
 namespace {
@@ -48,6 +49,19 @@ class ArchiveWriterImpl final : public ArchiveWriter {
     segment_.reset();
     QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
     manifest_.segments.push_back(*std::move(segment));
+    return absl::OkStatus();
+  }
+
+  absl::Status SetSymbolTable(absl::string_view serialised) override {
+    QUIRE_RETURN_IF_ERROR(status_);
+    if (manifest_.symbol_table.has_value()) {
+      return Keep(
+          absl::InvalidArgumentError("an archive has one symbol table"));
+    }
+    const auto entry =
+        WriteSymbolTableFile(folder_.fd(), folder_.name(), AsBytes(serialised));
+    QUIRE_RETURN_IF_ERROR(Keep(entry.status()));
+    manifest_.symbol_table = *entry;
     return absl::OkStatus();
   }
 

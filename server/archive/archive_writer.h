@@ -48,7 +48,8 @@ struct NewDocument {
 // Thread-compatible.
 class ArchiveWriter {
  public:
-  // `dictionary` is the context's text, which is written to the archive.
+  // The context's dictionary is written to the archive if the codec uses one;
+  // its symbol table is not: see SetSymbolTable().
   // Errors: AlreadyExists       the path exists and is not to be replaced, or
   //                             is something other than an archive.
   //         FailedPrecondition  another writer is at work on this path.
@@ -80,6 +81,13 @@ class ArchiveWriter {
   // and blocks appended since the last call must agree in size.
   // A segment without blocks and documents is not written.
   virtual absl::Status FinishSegment() = 0;
+
+  // Writes the archive's symbol table, as fsst/symbol_table.h serialises it. At
+  // most once. A codec that uses a table needs this call, with the table of the
+  // context that encoded the blocks; for others it may come as late as the
+  // table is known, or not at all.
+  // Errors: InvalidArgument  not a symbol table, or the second one.
+  virtual absl::Status SetSymbolTable(absl::string_view serialised) = 0;
 
   // Ends the last segment, writes the manifest, syncs all, and puts the archive
   // in its place. The writer is of no more use, whatever it returns.

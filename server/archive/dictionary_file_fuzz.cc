@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes as a dictionary's header, and as compressed bytes of each method.
+// Any bytes as a dictionary's header, as a symbol table's file, and as
+// compressed bytes of each method.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                            AsText(input.first(kDictionaryHeaderSizeBytes))) {
       std::abort();
     }
+  }
+  const auto table = ParseSymbolTableFile(input);
+  if (table.ok() && EncodeSymbolTableFile(*table) != AsText(input)) {
+    std::abort();
   }
   if (size < 3) {
     return 0;

@@ -73,6 +73,11 @@ std::string HandmadeVarints(const std::vector<uint64_t>& values) {
   return bytes;
 }
 
+std::string HandmadeSymbolTable() {
+  return std::string("\x01\x02\0\0\x0A\x14\x34\x01\0\x01\0\0\x01\0\0\0\0", 17) +
+         "the e";
+}
+
 void WriteHandmade(const std::string& path, const Handmade& made) {
   std::filesystem::create_directories(path);
   Manifest manifest;
@@ -94,6 +99,14 @@ void WriteHandmade(const std::string& path, const Handmade& made) {
     manifest.dictionary = {header.hash, header.size_bytes, file.size()};
     WriteTestFile(absl::StrCat(path, "/", DictionaryFileName(header.hash)),
                   file);
+  }
+  if (!made.symbol_table.empty()) {
+    const uint64_t hash = Checksum64(AsBytes(made.symbol_table));
+    manifest.symbol_table = {hash,
+                             static_cast<uint32_t>(made.symbol_table.size())};
+    std::string file = EncodeSymbolTableFile(AsBytes(made.symbol_table));
+    made.edit_symbol_table_file(file);
+    WriteTestFile(absl::StrCat(path, "/", SymbolTableFileName(hash)), file);
   }
   made.edit_manifest(manifest);
   manifest.uuid = manifest.DeriveUuid();

@@ -38,11 +38,15 @@ struct Handmade {
   SegmentHeader header = {.number = 0, .block_size_bytes = 4096, .codec_id = 1};
   std::string dictionary;
   DictionaryHeader dictionary_header;
+  // Serialised; empty: none.
+  std::string symbol_table;
   // Change what was made.
   std::function<void(std::string&)> edit_frame = [](std::string&) {};
   std::function<void(SegmentFooter&)> edit_footer = [](SegmentFooter&) {};
   std::function<void(std::string&)> edit_footer_bytes = [](std::string&) {};
   std::function<void(std::string&)> edit_segment = [](std::string&) {};
+  std::function<void(std::string&)> edit_symbol_table_file = [](std::string&) {
+  };
   std::function<void(Manifest&)> edit_manifest = [](Manifest&) {};
   std::function<void(std::string&)> edit_manifest_bytes = [](std::string&) {};
 
@@ -70,6 +74,9 @@ struct Handmade {
     UseCodec(CodecId::kRlzZz, std::string(1, '\0') + "hello", "hello you all");
   }
 };
+
+// A serialised symbol table of "the " and "e".
+std::string HandmadeSymbolTable();
 
 // Makes the archive in the folder `path`.
 void WriteHandmade(const std::string& path, const Handmade& made);

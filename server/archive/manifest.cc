@@ -86,6 +86,9 @@ absl::Status CheckCodec(const Manifest& manifest) {
         "codec ", codec->name,
         codec->needs_dictionary ? " without a" : " with a", " dictionary"));
   }
+  if (codec->needs_symbol_table && !manifest.symbol_table.has_value()) {
+    return Damaged(absl::StrCat("codec ", codec->name, " without a table"));
+  }
   return absl::OkStatus();
 }
 
@@ -152,6 +155,12 @@ absl::Status CheckManifest(const Manifest& manifest) {
     return Damaged(
         absl::StrCat("dictionary size is ", manifest.dictionary->size_bytes));
   }
+  if (manifest.symbol_table.has_value() &&
+      (manifest.symbol_table->size_bytes < kSymbolTableSizeBytesMin ||
+       manifest.symbol_table->size_bytes > kSymbolTableSizeBytesMax)) {
+    return Damaged(absl::StrCat("symbol table size is ",
+                                manifest.symbol_table->size_bytes));
+  }
   return CheckSegments(manifest);
 }
 
@@ -188,6 +197,11 @@ Manifest::Uuid Manifest::DeriveUuid() const {
   AppendInteger(block_size_bytes, facts);
   AppendInteger(dictionary.has_value() ? dictionary->hash : 0, facts);
   AppendInteger(dictionary.has_value() ? dictionary->size_bytes : 0, facts);
+  // To other codecs the table makes no difference in what can be read.
+  const CodecInfo* const info = FindCodec(codec.id);
+  if (symbol_table.has_value() && info != nullptr && info->needs_symbol_table) {
+    AppendInteger(symbol_table->hash, facts);
+  }
   for (const ManifestSegment& segment : segments) {
     AppendInteger(segment.number, facts);
     AppendInteger(segment.footer_checksum, facts);
@@ -221,6 +235,12 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
     info.dictionary_stored_size_bytes = dictionary->file_size_bytes;
     info.dictionary_hash = FormatChecksum(dictionary->hash);
   }
+  if (symbol_table.has_value()) {
+    info.stored_size_bytes +=
+        kSymbolTableOverheadBytes + symbol_table->size_bytes;
+    info.symbol_table_size_bytes = symbol_table->size_bytes;
+    info.symbol_table_hash = FormatChecksum(symbol_table->hash);
+  }
   return info;
 }
 
@@ -235,6 +255,11 @@ std::string EncodeManifest(const Manifest& manifest) {
     dictionary.set_hash(manifest.dictionary->hash);
     dictionary.set_size_bytes(manifest.dictionary->size_bytes);
     dictionary.set_file_size_bytes(manifest.dictionary->file_size_bytes);
+  }
+  if (manifest.symbol_table.has_value()) {
+    pb::SymbolTable& symbol_table = *message.mutable_symbol_table();
+    symbol_table.set_hash(manifest.symbol_table->hash);
+    symbol_table.set_size_bytes(manifest.symbol_table->size_bytes);
   }
   for (const ManifestSegment& segment : manifest.segments) {
     ToProto(segment, *message.add_segments());
@@ -268,6 +293,10 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
     manifest.dictionary = {message.dictionary().hash(),
                            message.dictionary().size_bytes(),
                            message.dictionary().file_size_bytes()};
+  }
+  if (message.has_symbol_table()) {
+    manifest.symbol_table = {message.symbol_table().hash(),
+                             message.symbol_table().size_bytes()};
   }
   for (const pb::Segment& segment : message.segments()) {
     manifest.segments.push_back(FromProto(segment));

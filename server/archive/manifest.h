@@ -28,6 +28,11 @@ struct ManifestDictionary {
   uint64_t file_size_bytes = 0;
 };
 
+struct ManifestSymbolTable {
+  uint64_t hash = 0;
+  uint32_t size_bytes = 0;
+};
+
 struct ManifestSection {
   uint32_t type = 0;
   uint64_t size_bytes = 0;
@@ -50,6 +55,7 @@ struct Manifest {
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
   std::optional<ManifestDictionary> dictionary;
+  std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;
 
   using Uuid = std::array<uint8_t, 16>;

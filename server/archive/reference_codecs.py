@@ -300,4 +300,5 @@ CODECS = {
     23: decode_zstd_with_dictionary,
 }
 CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 20, 21, 22, 23}
+CODEC_WITH_SYMBOL_TABLE = {32}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

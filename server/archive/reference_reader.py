@@ -19,6 +19,7 @@ import sys
 
 from reference_codecs import (
     CODEC_WITH_DICTIONARY,
+    CODEC_WITH_SYMBOL_TABLE,
     CODECS,
     Bytes,
     Refused,
@@ -33,8 +34,17 @@ from reference_segment import Segment
 
 # --- Section 3: manifest ---
 
-MANIFEST = {1: "uuid", 2: "codec", 3: "level", 4: "block_size", 5: "dictionary", 6: "segments"}
+MANIFEST = {
+    1: "uuid",
+    2: "codec",
+    3: "level",
+    4: "block_size",
+    5: "dictionary",
+    6: "segments",
+    7: "symbol_table",
+}
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
+SYMBOL_TABLE = {1: "hash", 2: "size"}
 SEGMENT = {
     1: "number",
     2: "file_size",
@@ -103,6 +113,15 @@ def parse_manifest(data):
         == (manifest["codec"] in CODEC_WITH_DICTIONARY),
         "MANIFEST: dictionary",
     )
+    if manifest["symbol_table"] is not None:
+        table = integers(parse_message(manifest["symbol_table"], SYMBOL_TABLE))
+        require(17 <= table["size"] <= 2057, "MANIFEST: symbol table")
+        manifest["symbol_table"] = table
+    require(
+        manifest["symbol_table"] is not None
+        or manifest["codec"] not in CODEC_WITH_SYMBOL_TABLE,
+        "MANIFEST: symbol table",
+    )
     segments = []
     for bytes_of_segment in manifest["segments"]:
         segment = integers(parse_message(bytes_of_segment, SEGMENT, ("sections",)))
@@ -134,6 +153,8 @@ def derive_uuid(manifest):
         dictionary["hash"],
         dictionary["size"],
     )
+    if manifest["codec"] in CODEC_WITH_SYMBOL_TABLE:
+        facts += struct.pack("<Q", manifest["symbol_table"]["hash"])
     for segment in manifest["segments"]:
         facts += struct.pack("<IQ", segment["number"], segment["footer_checksum"])
     uuid = bytearray(struct.pack("<QQ", checksum(facts, 0), checksum(facts, 1)))
@@ -164,6 +185,29 @@ def parse_dictionary(data, expected, name):
     return text
 
 
+def parse_symbol_table(data, expected, name):
+    """Section 4.1: the symbols in order of their codes."""
+    fields = Bytes(data, name)
+    require(len(data) == expected["size"] + 24, f"{name}: file size")
+    check_start(fields, b"T")
+    require(fields.u32() == expected["size"], f"{name}: size")
+    table = Bytes(fields.take(expected["size"]), name)
+    require(fields.u64() == checksum(data[:-8]), f"{name}: checksum")
+    require(
+        checksum(data[16:-8]) == expected["hash"],
+        f"{name}: not the symbol table of the manifest",
+    )
+    mark, count, _, _, version, zero, *sizes = struct.unpack("<BBBBIB8B", table.take(17))
+    require(mark == 1 and version == 20190218 and zero <= 1, f"{name}: table's header")
+    require(sum(sizes) == count <= 255 and sizes[0] >= zero, f"{name}: histogram")
+    sizes[0] -= zero
+    symbols = [b"\0"] * zero
+    for size in (2, 3, 4, 5, 6, 7, 8, 1):
+        symbols += [table.take(size) for _ in range(sizes[size - 1])]
+    require(table.position == expected["size"], f"{name}: bytes behind the symbols")
+    return symbols
+
+
 class Archive:
     def __init__(self, path):
         def read(name):
@@ -176,6 +220,10 @@ class Archive:
             expected = self.manifest["dictionary"]
             name = f"dictionary-{expected['hash']:016x}"
             dictionary = parse_dictionary(read(name), expected, name)
+        if self.manifest["symbol_table"] is not None:
+            expected = self.manifest["symbol_table"]
+            name = f"symbols-{expected['hash']:016x}"
+            self.symbols = parse_symbol_table(read(name), expected, name)
         self.segments = [
             Segment(
                 os.path.join(path, f"segment-{expected['number']:06d}"),

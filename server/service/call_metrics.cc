@@ -59,6 +59,7 @@ MetricFamily MemoryFamily(const Catalog& catalog) {
     const ArchiveMemory& memory = served->archive->memory();
     const std::pair<const char*, uint64_t> parts[] = {
         {"dictionary", memory.dictionary_bytes},
+        {"symbol_table", memory.symbol_table_bytes},
         {"codec", memory.codec_bytes},
         {"block_index", memory.block_index_bytes},
         {"document_starts", memory.document_starts_bytes},

@@ -19,8 +19,8 @@ namespace quire {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Opens the archive as serving does: manifest, dictionary and indexes are read
-and checked, blocks are not (quired verify does that). "memory" is what serving
+    R"(Opens the archive as serving does: manifest, dictionary, symbol table and
+indexes are read and checked, blocks are not (quired verify does that). "memory" is what serving
 it takes besides the block cache.
 
 Examples:
@@ -37,20 +37,22 @@ struct MemoryPart {
   uint64_t unit_count;
 };
 
-std::array<MemoryPart, 6> PartsOf(const Archive& archive) {
+std::array<MemoryPart, 7> PartsOf(const Archive& archive) {
   const ArchiveMemory& memory = archive.memory();
   const uint64_t blocks = archive.info().block_count;
   const uint64_t documents = archive.info().document_count;
-  return {{{"dictionary", "dictionary_bytes", memory.dictionary_bytes, "", 0},
-           {"codec", "codec_bytes", memory.codec_bytes, "", 0},
-           {"block index", "block_index_bytes", memory.block_index_bytes,
-            "block", blocks},
-           {"document starts", "document_starts_bytes",
-            memory.document_starts_bytes, "document", documents},
-           {"document ids", "document_ids_bytes", memory.document_ids_bytes,
-            "document", documents},
-           {"document attributes", "document_attributes_bytes",
-            memory.document_attributes_bytes, "document", documents}}};
+  return {
+      {{"dictionary", "dictionary_bytes", memory.dictionary_bytes, "", 0},
+       {"symbol table", "symbol_table_bytes", memory.symbol_table_bytes, "", 0},
+       {"codec", "codec_bytes", memory.codec_bytes, "", 0},
+       {"block index", "block_index_bytes", memory.block_index_bytes, "block",
+        blocks},
+       {"document starts", "document_starts_bytes",
+        memory.document_starts_bytes, "document", documents},
+       {"document ids", "document_ids_bytes", memory.document_ids_bytes,
+        "document", documents},
+       {"document attributes", "document_attributes_bytes",
+        memory.document_attributes_bytes, "document", documents}}};
 }
 
 double BitsPerUnit(const MemoryPart& part) {
@@ -87,6 +89,11 @@ void PrintText(const Archive& archive) {
           : absl::StrCat(FormatByteSize(info.dictionary_size_bytes), ", ",
                          FormatByteSize(info.dictionary_stored_size_bytes),
                          " on disk, hash ", info.dictionary_hash));
+  PrintLine("symbol table",
+            info.symbol_table_hash.empty()
+                ? std::string("none")
+                : absl::StrCat(FormatByteSize(info.symbol_table_size_bytes),
+                               ", hash ", info.symbol_table_hash));
   PrintLine("memory", FormatByteSize(archive.memory().total_bytes()));
   for (const MemoryPart& part : PartsOf(archive)) {
     std::string value = FormatByteSize(part.size_bytes);
@@ -117,6 +124,11 @@ void PrintJson(const Archive& archive) {
                     ",\"dictionary_size_bytes\":", info.dictionary_size_bytes,
                     ",\"dictionary_stored_size_bytes\":",
                     info.dictionary_stored_size_bytes);
+  }
+  if (!info.symbol_table_hash.empty()) {
+    absl::StrAppend(
+        &json, ",\"symbol_table_hash\":", JsonString(info.symbol_table_hash),
+        ",\"symbol_table_size_bytes\":", info.symbol_table_size_bytes);
   }
   absl::StrAppend(
       &json, ",\"memory\":{\"total_bytes\":", archive.memory().total_bytes());

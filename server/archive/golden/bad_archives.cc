@@ -47,6 +47,8 @@ void WriteBadManifests(const std::string& folder) {
   fields("manifest-dictionary", [](Manifest& m) {
     m.dictionary = {.hash = 1, .size_bytes = 1, .file_size_bytes = 57};
   });
+  fields("manifest-symbol-table",
+         [](Manifest& m) { m.symbol_table = {.hash = 1, .size_bytes = 16}; });
   fields("manifest-block-size", [](Manifest& m) { m.block_size_bytes = 5000; });
   fields("manifest-segment-order",
          [](Manifest& m) { m.segments.push_back(m.segments[0]); });
@@ -70,6 +72,36 @@ void WriteBadDictionaries(const std::string& folder) {
   WriteBad(folder, "dictionary-not-xz", [](Handmade& made) {
     made.UseDictionary("dictionary text");
     made.dictionary_header.method = CompressionMethod::kXz;
+  });
+}
+
+void WriteBadSymbolTables(const std::string& folder) {
+  const auto table = [&](const char* name,
+                         std::function<void(std::string&)> edit) {
+    WriteBad(folder, name, [&](Handmade& made) {
+      made.symbol_table = HandmadeSymbolTable();
+      edit(made.symbol_table);
+    });
+  };
+  table("symbols-count", [](std::string& bytes) { bytes[1] = 3; });
+  table("symbols-version", [](std::string& bytes) { bytes[4] = '\0'; });
+  table("symbols-short", [](std::string& bytes) { bytes.pop_back(); });
+  const auto file = [&](const char* name,
+                        std::function<void(std::string&)> edit) {
+    WriteBad(folder, name, [&](Handmade& made) {
+      made.symbol_table = HandmadeSymbolTable();
+      made.edit_symbol_table_file = edit;
+    });
+  };
+  file("symbols-checksum", [](std::string& bytes) { bytes.back() ^= 1; });
+  file("symbols-cut", [](std::string& bytes) { bytes.pop_back(); });
+  file("symbols-hash", [](std::string& bytes) {
+    bytes[bytes.size() - 9] = 'a';
+    Reseal(bytes);
+  });
+  file("symbols-size", [](std::string& bytes) {
+    bytes[12] = 23;
+    Reseal(bytes);
   });
 }
 
@@ -291,6 +323,7 @@ void WriteBadBlocks(const std::string& folder) {
 void WriteBadArchives(const std::string& folder) {
   WriteBadManifests(folder);
   WriteBadDictionaries(folder);
+  WriteBadSymbolTables(folder);
   WriteBadStructures(folder);
   WriteBadIndexes(folder);
   WriteBadBlocks(folder);

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/block_codec.h"
+#include "codecs/fsst/symbol_table.h"
 #include "server/archive/archive_testing.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/golden/bad_archives.h"
@@ -32,6 +33,22 @@ std::string Verse(size_t size) {
                     ", and one of them fell.\n");
   }
   return text.substr(0, size);
+}
+
+// A serialised table of symbols for Verse(). Not trained, so that it stays the
+// same when training gets better.
+std::string VerseTable() {
+  std::vector<FsstSymbol> symbols;
+  for (const char* const text :
+       {"There we", "re ", " bottles", " on wall", " ", ", and on", "e of the",
+        "m fell.\n", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}) {
+    FsstSymbol& symbol = symbols.emplace_back();
+    for (; text[symbol.size] != '\0'; ++symbol.size) {
+      symbol.bytes |= static_cast<uint64_t>(text[symbol.size])
+                      << (8 * symbol.size);
+    }
+  }
+  return SymbolTable::FromSymbols(symbols).value().Serialise();
 }
 
 std::vector<TestSegment> MixedSegments() {
@@ -75,12 +92,16 @@ std::vector<TestSegment> ManySegments() {
 
 void WriteGood(const std::string& folder, const std::string& name,
                const std::string& codec,
-               const std::vector<TestSegment>& segments) {
+               const std::vector<TestSegment>& segments,
+               bool has_symbol_table = false) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec(codec).value();
   options.block_size_bytes = 4096;
   auto context = std::make_shared<CodecContext>();
   context->dictionary = Verse(2000);
+  if (has_symbol_table || FindCodec(options.codec.id)->needs_symbol_table) {
+    context->symbol_table = VerseTable();
+  }
   const auto info = WriteTestArchive(absl::StrCat(folder, "/good/", name),
                                      options, segments, context);
   if (!info.ok()) {
@@ -94,6 +115,7 @@ int Main(const std::string& folder) {
   WriteGood(folder, "empty", "copy", {});
   WriteGood(folder, "one-empty-document", "copy", {{TestDocument{}}});
   WriteGood(folder, "many", "copy", ManySegments());
+  WriteGood(folder, "symbol-table", "zstd", MixedSegments(), true);
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
     WriteGood(folder, "mixed-" + name, name, MixedSegments());

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The file that holds an archive's symbol table (FORMAT.md, "Symbol table").
+#ifndef QUIRE_SERVER_ARCHIVE_SYMBOL_TABLE_FILE_H_
+#define QUIRE_SERVER_ARCHIVE_SYMBOL_TABLE_FILE_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/manifest.h"
+
+namespace quire {
+
+// Writes and syncs the file. `serialised` is the table as fsst/symbol_table.h
+// serialises it; `folder` is a path for messages.
+// Errors: InvalidArgument  not a symbol table.
+//         Unavailable, PermissionDenied  the file system refuses.
+absl::StatusOr<ManifestSymbolTable> WriteSymbolTableFile(
+    int folder_fd, const std::string& folder, ByteView serialised);
+
+// Reads and checks the table that the manifest names; returns it serialised.
+// `folder` is a path for messages.
+// Errors: DataLoss, FailedPrecondition, Unavailable.
+absl::StatusOr<std::string> ReadSymbolTableFile(
+    int folder_fd, const std::string& folder,
+    const ManifestSymbolTable& expected);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_SYMBOL_TABLE_FILE_H_
