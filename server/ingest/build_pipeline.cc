@@ -12,6 +12,7 @@
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/uniform_dictionary.h"
 #include "server/ingest/parallel_encoder.h"
+#include "server/ingest/symbol_sampler.h"
 
 namespace quire {
 namespace {
@@ -50,8 +51,16 @@ class ArchiveBuild {
     if (codec_info != nullptr && codec_info->needs_dictionary) {
       QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
     }
+    if (codec_info != nullptr && codec_info->needs_symbol_table) {
+      QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
+    }
     QUIRE_ASSIGN_OR_RETURN(
         writer_, ArchiveWriter::Create(path, options_.archive, context));
+    if (!context->symbol_table.empty()) {
+      QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(context->symbol_table));
+    } else if (options_.symbol_table) {
+      sampler_.emplace(*progress_.total_bytes);
+    }
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
     QUIRE_ASSIGN_OR_RETURN(codec_,
                            MakeBlockCodec(options_.archive.codec, context,
@@ -59,6 +68,9 @@ class ArchiveBuild {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
     QUIRE_RETURN_IF_ERROR(Encode());
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
+    if (sampler_.has_value()) {
+      QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
+    }
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
     return summary_;
   }
@@ -147,7 +159,8 @@ class ArchiveBuild {
                            MakeDictionaryBuilder(options_, total_bytes));
     for (int pass = 0; pass < builder->pass_count(); ++pass) {
       QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
-      QUIRE_RETURN_IF_ERROR(Feed(*builder, total_bytes));
+      QUIRE_RETURN_IF_ERROR(Feed(
+          total_bytes, [&](ByteView piece) { return builder->Add(piece); }));
       const absl::Status status = builder->FinishPass();
       if (!status.ok()) {
         return absl::FailedPreconditionError(
@@ -159,7 +172,20 @@ class ArchiveBuild {
     return builder->Take();
   }
 
-  absl::Status Feed(DictionaryBuilder& builder, uint64_t total_bytes) {
+  absl::StatusOr<std::string> ChooseSymbolTable() {
+    const uint64_t total_bytes = *progress_.total_bytes;
+    SymbolSampler sampler(total_bytes);
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kSymbolTable));
+    QUIRE_RETURN_IF_ERROR(Feed(total_bytes, [&](ByteView piece) {
+      sampler.Add(piece);
+      return absl::OkStatus();
+    }));
+    return sampler.Train();
+  }
+
+  // Reads all documents and hands on their text piece by piece.
+  absl::Status Feed(uint64_t total_bytes,
+                    const std::function<absl::Status(ByteView)>& add) {
     std::vector<uint8_t> buffer(kReadSizeBytes);
     return ForEachDocument([&](SourceReader& reader,
                                const SourceDocument&) -> absl::Status {
@@ -174,7 +200,7 @@ class ArchiveBuild {
         const uint64_t rest = total_bytes - progress_.done_bytes;
         const auto size = static_cast<size_t>(std::min<uint64_t>(got, rest));
         if (size > 0) {
-          QUIRE_RETURN_IF_ERROR(builder.Add(ByteView(buffer).first(size)));
+          QUIRE_RETURN_IF_ERROR(add(ByteView(buffer).first(size)));
         }
         Advance(size);
       }
@@ -227,6 +253,9 @@ class ArchiveBuild {
       if (got == 0) {
         break;
       }
+      if (sampler_.has_value()) {
+        sampler_->Add(ByteView(block_).subspan(block_filled_, got));
+      }
       added.size_bytes += got;
       block_filled_ += got;
       if (block_filled_ == block_.size()) {
@@ -260,6 +289,8 @@ class ArchiveBuild {
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;
+  // While the table is trained on what is being encoded.
+  std::optional<SymbolSampler> sampler_;
   std::unique_ptr<ArchiveWriter> writer_;
   // Before the encoder, whose threads use it until they are joined.
   std::unique_ptr<BlockCodec> codec_;
@@ -277,6 +308,12 @@ absl::StatusOr<BuildSummary> BuildArchive(
   if (options.threads == 0 || options.segment_size_bytes == 0) {
     return absl::InvalidArgumentError(
         "threads and segment size must be at least 1");
+  }
+  const CodecInfo* const codec = FindCodec(options.archive.codec.id);
+  if (codec != nullptr && codec->needs_symbol_table && !options.symbol_table) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ", codec->name,
+                     " needs the symbol table that it is told to leave out"));
   }
   ArchiveBuild build(sources, options);
   return build.Run(path);

@@ -26,6 +26,8 @@ enum class BuildPhase {
   kCount,
   // Reading all inputs to choose the dictionary.
   kDictionary,
+  // Reading all inputs to train the symbol table: where the codec uses it.
+  kSymbolTable,
   // Building what the codec needs to search the dictionary.
   kIndex,
   // Reading all inputs, encoding and writing.
@@ -60,6 +62,9 @@ struct BuildOptions {
   // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
+  // Trains a symbol table for answers in FSST, on a sample that is taken while
+  // the inputs are read anyway. Must be true for codecs that use the table.
+  bool symbol_table = true;
   // A segment ends with the document that makes it this large, in bytes of
   // text. At least 1.
   uint64_t segment_size_bytes = uint64_t{64} << 30;
@@ -84,7 +89,8 @@ struct BuildSummary {
 
 // Builds the archive at `path` from the documents of `sources`, one source
 // after the other. Takes a pass over all sources to count, as many as the
-// dictionary's builder asks for, and one to encode. What the last pass reads is
+// dictionary's builder asks for, one for the symbol table if the codec uses it,
+// and one to encode. What the last pass reads is
 // what the archive holds and counts, so a source that changes meanwhile costs
 // compression at worst; but if it lost bytes before its dictionary was sampled,
 // that is an error.

@@ -54,6 +54,7 @@ struct BuildVerbOptions {
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
+  bool symbol_table = true;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
   bool force = false;
@@ -148,8 +149,7 @@ absl::Status CheckOutput(const BuildVerbOptions& options,
   std::error_code error;
   if (!fs::is_directory(output_folder, error)) {
     return absl::NotFoundError(absl::StrCat(
-        output_folder, ": no such folder to put the archive into; create it ",
-        "first"));
+        output_folder, ": no such folder to put the archive into"));
   }
   if (access(output_folder.c_str(), W_OK) != 0) {
     return absl::PermissionDeniedError(
@@ -173,6 +173,9 @@ ProgressState ToProgressState(const BuildProgress& progress) {
       break;
     case BuildPhase::kDictionary:
       state.phase = "choosing the dictionary";
+      break;
+    case BuildPhase::kSymbolTable:
+      state.phase = "training the symbol table";
       break;
     case BuildPhase::kIndex:
       state.phase = "indexing the dictionary";
@@ -265,6 +268,7 @@ absl::StatusOr<BuildSummary> Build(const BuildVerbOptions& options,
   build.dictionary_size_bytes = options.dictionary_size_bytes;
   QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
                          ParseDictionaryMethod(options.dictionary_method));
+  build.symbol_table = options.symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
   build.threads = options.threads;
   build.cancel = interrupt.flag();
@@ -373,6 +377,8 @@ void AddBuildVerb(CLI::App& app, int& exit_code) {
                        "samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
+  verb->add_flag("!--no-symbol-table", options->symbol_table,
+                 "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*verb, "--segment-size", options->segment_size_bytes,
                     "Text after which a new segment file starts");
   verb->add_option("--threads", options->threads,
