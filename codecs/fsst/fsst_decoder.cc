@@ -2,6 +2,7 @@
 #include "codecs/fsst/fsst_decoder.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <limits>
 
@@ -25,141 +26,156 @@ absl::Status NoRoom() {
   return absl::OutOfRangeError("FSST codes decode to more than there is room");
 }
 
+absl::Status TooShort() {
+  return absl::OutOfRangeError("FSST codes decode to less than asked for");
+}
+
+absl::Status Fault(FsstStop stop, uint8_t code) {
+  return stop == FsstStop::kUnknownCode ? UnknownCode(code) : BareEscape();
+}
+
+FsstCursor MakeCursor(ByteView codes, MutableByteView out) {
+  const uint8_t* const codes_end = codes.data() + codes.size();
+  return {.in = codes.data(),
+          .in_end = codes_end,
+          .readable_end = codes_end,
+          .out = out.data(),
+          .out_end = out.data() + out.size()};
+}
+
 }  // namespace
 
-FsstDecoder::FsstDecoder(const SymbolTable& table) : symbols_{}, sizes_{} {
+FsstDecoder::FsstDecoder(const SymbolTable& table,
+                         FsstInstructions instructions) {
   for (size_t code = 0; code < table.symbol_count(); ++code) {
-    symbols_[code] = table.symbol(code).bytes;
-    sizes_[code] = table.symbol(code).size;
+    const FsstSymbol& symbol = table.symbol(code);
+    tables_.symbols[code] = symbol.bytes;
+    tables_.sizes[code] = symbol.size;
+    tables_.masks[code] = static_cast<uint8_t>((1U << symbol.size) - 1);
   }
+  tables_.symbol_count = static_cast<uint8_t>(table.symbol_count());
+#if defined(QUIRE_FSST_HAS_AVX512)
+  has_avx512_ = instructions == FsstInstructions::kBest && HasFsstAvx512();
+#endif
+}
+
+FsstStop FsstDecoder::Run(FsstCursor& cursor) const {
+#if defined(QUIRE_FSST_HAS_AVX512)
+  if (has_avx512_) {
+    DecodeAvx512(tables_, cursor);
+  }
+#endif
+  // All that is left, and what is wrong.
+  return DecodeWords(tables_, cursor);
 }
 
 absl::StatusOr<size_t> FsstDecoder::Decode(ByteView codes,
                                            MutableByteView out) const {
-  size_t size = 0;
-  for (size_t i = 0; i < codes.size(); ++i) {
-    uint64_t symbol = symbols_[codes[i]];
-    size_t symbol_size = sizes_[codes[i]];
-    if (codes[i] == kFsstEscape) {
-      if (++i == codes.size()) {
-        return BareEscape();
-      }
-      symbol = codes[i];
-      symbol_size = 1;
-    } else if (symbol_size == 0) {
-      return UnknownCode(codes[i]);
-    }
-    if (out.size() - size < symbol_size) {
-      return NoRoom();
-    }
-    std::memcpy(out.data() + size, &symbol, symbol_size);
-    size += symbol_size;
+  FsstCursor cursor = MakeCursor(codes, out);
+  const FsstStop stop = Run(cursor);
+  if (stop == FsstStop::kEnd) {
+    return static_cast<size_t>(cursor.out - out.data());
   }
-  return size;
+  return stop == FsstStop::kFull ? NoRoom() : Fault(stop, *cursor.in);
 }
 
 absl::Status FsstDecoder::DecodeExactly(ByteView codes,
                                         MutableByteView out) const {
-  const auto size = Decode(codes, out);
-  if (!size.ok() && size.status().code() != absl::StatusCode::kOutOfRange) {
-    return size.status();
+  FsstCursor cursor = MakeCursor(codes, out);
+  const FsstStop stop = Run(cursor);
+  if (stop == FsstStop::kEnd && cursor.RoomLeft() == 0) {
+    return absl::OkStatus();
   }
-  if (!size.ok() || *size != out.size()) {
+  if (stop == FsstStop::kEnd || stop == FsstStop::kFull) {
     return absl::DataLossError(
         absl::StrCat("FSST codes do not decode to ", out.size(), " bytes"));
   }
-  return absl::OkStatus();
+  return Fault(stop, *cursor.in);
 }
 
 absl::StatusOr<size_t> FsstDecoder::DecodedSize(ByteView codes) const {
-  size_t size = 0;
-  for (size_t i = 0; i < codes.size(); ++i) {
-    if (codes[i] == kFsstEscape) {
-      if (++i == codes.size()) {
-        return BareEscape();
-      }
-      ++size;
-    } else if (sizes_[codes[i]] == 0) {
-      return UnknownCode(codes[i]);
-    } else {
-      size += sizes_[codes[i]];
-    }
+  FsstWalk walk;
+  const FsstStop stop =
+      WalkCodes(tables_, codes, std::numeric_limits<size_t>::max(), walk);
+  if (stop != FsstStop::kEnd) {
+    return Fault(stop, codes[walk.code_offset]);
   }
-  return size;
+  return walk.decoded_offset;
 }
 
 absl::StatusOr<FsstDecoder::CodePosition> FsstDecoder::Find(
     ByteView codes, size_t decoded_offset) const {
-  CodePosition position;
-  while (position.decoded_offset < decoded_offset) {
-    if (position.code_offset == codes.size()) {
-      return absl::OutOfRangeError("FSST codes decode to less than asked for");
-    }
-    const uint8_t code = codes[position.code_offset];
-    size_t code_size = 1;
-    size_t symbol_size = sizes_[code];
-    if (code == kFsstEscape) {
-      if (codes.size() - position.code_offset < 2) {
-        return BareEscape();
+  FsstWalk walk;
+  const FsstStop stop = WalkCodes(tables_, codes, decoded_offset, walk);
+  const CodePosition position = {.code_offset = walk.code_offset,
+                                 .decoded_offset = walk.decoded_offset};
+  switch (stop) {
+    case FsstStop::kFull:
+      return position;
+    case FsstStop::kEnd:
+      if (walk.decoded_offset == decoded_offset) {
+        return position;
       }
-      code_size = 2;
-      symbol_size = 1;
-    } else if (symbol_size == 0) {
-      return UnknownCode(code);
-    }
-    if (position.decoded_offset + symbol_size > decoded_offset) {
-      break;
-    }
-    position.code_offset += code_size;
-    position.decoded_offset += symbol_size;
+      return TooShort();
+    default:
+      return Fault(stop, codes[walk.code_offset]);
   }
-  return position;
 }
 
 absl::Status FsstDecoder::DecodeRange(ByteView codes, size_t offset,
                                       MutableByteView out) const {
   QUIRE_ASSIGN_OR_RETURN(const CodePosition begin, Find(codes, offset));
-  size_t place = begin.code_offset;
-  size_t cut = offset - begin.decoded_offset;
-  size_t size = 0;
-  while (size < out.size()) {
-    if (place == codes.size()) {
-      return absl::OutOfRangeError("FSST codes decode to less than asked for");
-    }
-    const size_t code_size = codes[place] == kFsstEscape ? 2 : 1;
-    if (codes.size() - place < code_size) {
-      return BareEscape();
-    }
-    std::array<uint8_t, kFsstSymbolSizeMax> symbol;
-    QUIRE_ASSIGN_OR_RETURN(const size_t symbol_size,
-                           Decode(codes.subspan(place, code_size), symbol));
-    const size_t wanted = std::min(symbol_size - cut, out.size() - size);
-    std::copy_n(symbol.data() + cut, wanted, out.data() + size);
-    size += wanted;
-    place += code_size;
-    cut = 0;
+  codes = codes.subspan(begin.code_offset);
+  const size_t cut = offset - begin.decoded_offset;
+  if (cut > 0 && !out.empty()) {
+    // The rest of a symbol, which is not an escape: that has no rest.
+    const size_t size =
+        std::min<size_t>(tables_.sizes[codes.front()] - cut, out.size());
+    const uint64_t rest = tables_.symbols[codes.front()] >> (8 * cut);
+    std::memcpy(out.data(), &rest, size);
+    out = out.subspan(size);
+    codes = codes.subspan(1);
   }
-  return absl::OkStatus();
+  if (out.empty()) {
+    return absl::OkStatus();
+  }
+  FsstCursor cursor = MakeCursor(codes, out);
+  const FsstStop stop = Run(cursor);
+  if (cursor.RoomLeft() == 0) {
+    return absl::OkStatus();
+  }
+  return stop == FsstStop::kEnd ? TooShort() : Fault(stop, *cursor.in);
 }
 
 absl::Status FsstDecoder::DecodeStrings(ByteView codes,
                                         std::span<const uint32_t> code_ends,
                                         MutableByteView out,
                                         std::span<uint32_t> out_ends) const {
+  assert(code_ends.size() == out_ends.size());
   out = out.first(
       std::min<size_t>(out.size(), std::numeric_limits<uint32_t>::max()));
-  size_t begin = 0;
-  size_t size = 0;
-  for (size_t i = 0; i < code_ends.size(); ++i) {
-    if (code_ends[i] < begin || code_ends[i] > codes.size()) {
+  size_t done = 0;
+#if defined(QUIRE_FSST_HAS_AVX512)
+  if (has_avx512_) {
+    done = DecodeStringsAvx512(tables_, codes, code_ends, out, out_ends);
+  }
+#endif
+  FsstCursor cursor = MakeCursor(codes, out);
+  if (done > 0) {
+    cursor.in += code_ends[done - 1];
+    cursor.out += out_ends[done - 1];
+  }
+  for (; done < code_ends.size(); ++done) {
+    const auto begin = static_cast<size_t>(cursor.in - codes.data());
+    if (code_ends[done] < begin || code_ends[done] > codes.size()) {
       return absl::DataLossError("the ends of FSST strings do not ascend");
     }
-    QUIRE_ASSIGN_OR_RETURN(
-        const size_t string_size,
-        Decode(codes.subspan(begin, code_ends[i] - begin), out.subspan(size)));
-    begin = code_ends[i];
-    size += string_size;
-    out_ends[i] = static_cast<uint32_t>(size);
+    cursor.in_end = codes.data() + code_ends[done];
+    const FsstStop stop = DecodeWords(tables_, cursor);
+    if (stop != FsstStop::kEnd) {
+      return stop == FsstStop::kFull ? NoRoom() : Fault(stop, *cursor.in);
+    }
+    out_ends[done] = static_cast<uint32_t>(cursor.out - out.data());
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,6 @@
 #ifndef QUIRE_CODECS_FSST_FSST_DECODER_H_
 #define QUIRE_CODECS_FSST_FSST_DECODER_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,6 +15,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/fsst/fsst_decode_kernel.h"
 #include "codecs/fsst/symbol_table.h"
 
 namespace quire {
@@ -23,7 +23,15 @@ namespace quire {
 // No byte of codes decodes to more.
 inline constexpr size_t kFsstExpansionMax = kFsstSymbolSizeMax;
 
-// Decodes what was encoded with one table. 2.3 KB, borrows nothing, allocates
+// What a decoder may use of the machine.
+enum class FsstInstructions {
+  // AVX-512 with VBMI2 where there is that: half as fast again on long texts.
+  kBest,
+  // What every machine has. For tests and measurements.
+  kPlain,
+};
+
+// Decodes what was encoded with one table. 2.6 KB, borrows nothing, allocates
 // nothing. Immutable after construction: thread-safe.
 //
 // All codes may be wrong, by accident or intent: nothing is read beyond `codes`
@@ -31,7 +39,8 @@ inline constexpr size_t kFsstExpansionMax = kFsstSymbolSizeMax;
 // has unspecified contents.
 class FsstDecoder {
  public:
-  explicit FsstDecoder(const SymbolTable& table);
+  explicit FsstDecoder(const SymbolTable& table,
+                       FsstInstructions instructions = FsstInstructions::kBest);
 
   // Decodes all codes to the front of `out`; the decoded size in bytes.
   // Errors: DataLoss    a code without symbol, or an escape at the very end.
@@ -85,9 +94,10 @@ class FsstDecoder {
                                     size_t decoded_offset) const;
 
  private:
-  std::array<uint64_t, 256> symbols_;
-  // Zero for what has no symbol: codes that the table lacks, and the escape.
-  std::array<uint8_t, 256> sizes_;
+  FsstStop Run(FsstCursor& cursor) const;
+
+  FsstDecodeTables tables_;
+  bool has_avx512_ = false;
 };
 
 }  // namespace quire

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// FSST beside LZ4 and zstd on one column of strings: the file that
+// QUIRE_BENCHMARK_FILE names, repeated to 8 MiB, or something small and
+// generated. As one text, and each line as a string of its own. One thread.
+//
+// The reference for decoding is Algorithm 1 of the FSST paper as it stands
+// there: one code at a time, with a symbol's eight bytes stored where there is
+// room for one byte, so with excess behind the text and no check of anything.
+//
+// loadtest/fsst_bench.py runs it over a folder of columns.
+#include <benchmark/benchmark.h>
+#include <lz4.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/endian.h"
+#include "codecs/codec_test_inputs.h"
+#include "codecs/fsst/fsst_decoder.h"
+#include "codecs/fsst/fsst_encoder.h"
+#include "codecs/fsst/symbol_table.h"
+#include "codecs/fsst/symbol_trainer.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kColumnSize = 8 << 20;
+
+[[noreturn]] void Die(const std::string& message) {
+  std::cerr << "fsst_benchmark: " << message << "\n";
+  std::exit(1);
+}
+
+struct Column {
+  std::string text;
+  // With their ends of line.
+  std::vector<ByteView> lines;
+  // Of the file, before it is repeated.
+  size_t piece_size = 0;
+};
+
+Column MakeColumn() {
+  std::string piece;
+  size_t size = 64 << 10;
+  if (const char* const path = std::getenv("QUIRE_BENCHMARK_FILE")) {
+    std::ifstream file(path, std::ios::binary);
+    piece.assign(std::istreambuf_iterator<char>(file), {});
+    size = kColumnSize;
+    if (piece.empty()) {
+      Die(absl::StrCat(path, " cannot be read, or is empty"));
+    }
+  } else {
+    TestRandom random(1);
+    piece = RandomText(random, 30000);
+  }
+  Column column;
+  column.piece_size = std::min(piece.size(), size);
+  while (column.text.size() < size) {
+    column.text += piece.substr(0, size - column.text.size());
+  }
+  return column;
+}
+
+const Column& TheColumn() {
+  static const Column* const column = [] {
+    auto* const made = new Column(MakeColumn());
+    const ByteView text = AsBytes(made->text);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t found = made->text.find('\n', begin);
+      const size_t end = std::min(found, text.size() - 1) + 1;
+      made->lines.push_back(text.subspan(begin, end - begin));
+      begin = end;
+    }
+    return made;
+  }();
+  return *column;
+}
+
+ByteView TheText() {
+  return AsBytes(TheColumn().text);
+}
+
+SymbolTable Train(FsstLevel level) {
+  const ByteView text = TheText();
+  return TrainSymbolTable(std::span(&text, 1), {.level = level});
+}
+
+const SymbolTable& TheTable(FsstLevel level) {
+  static const std::array<SymbolTable, 2>* const tables =
+      new std::array{Train(FsstLevel::kDefault), Train(FsstLevel::kHigh)};
+  return (*tables)[level == FsstLevel::kDefault ? 0 : 1];
+}
+
+// The column with one level's table and encoder.
+struct Encoded {
+  std::vector<uint8_t> codes;
+  std::vector<uint8_t> line_codes;
+  std::vector<uint32_t> line_ends;
+};
+
+const Encoded& TheEncoded() {
+  static const Encoded* const encoded = [] {
+    auto* const made = new Encoded;
+    const FsstEncoder encoder(TheTable(FsstLevel::kDefault));
+    made->codes.resize(FsstEncoder::CodesSizeMax(TheText().size()));
+    made->line_codes = made->codes;
+    made->line_ends.resize(TheColumn().lines.size());
+    made->codes.resize(encoder.Encode(TheText(), made->codes));
+    made->line_codes.resize(encoder.EncodeStrings(
+        TheColumn().lines, made->line_codes, made->line_ends));
+    return made;
+  }();
+  return *encoded;
+}
+
+void Report(benchmark::State& state, size_t stored_size) {
+  const auto size = static_cast<double>(TheText().size());
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<int64_t>(TheText().size()));
+  state.counters["factor"] = size / static_cast<double>(stored_size);
+}
+
+void Require(benchmark::State& state, bool is_right) {
+  if (!is_right) {
+    state.SkipWithError("wrong bytes");
+  }
+}
+
+void BM_Train(benchmark::State& state, FsstLevel level) {
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(Train(level));
+  }
+}
+
+void BM_Encode(benchmark::State& state, FsstLevel level) {
+  const FsstEncoder encoder(TheTable(level), level);
+  std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(TheText().size()));
+  size_t size = 0;
+  for (auto _ : state) {
+    size = encoder.Encode(TheText(), codes);
+  }
+  Report(state, size + TheTable(level).Serialise().size());
+}
+
+void BM_EncodeLines(benchmark::State& state) {
+  const FsstEncoder encoder(TheTable(FsstLevel::kDefault));
+  std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(TheText().size()));
+  std::vector<uint32_t> ends(TheColumn().lines.size());
+  size_t size = 0;
+  for (auto _ : state) {
+    size = encoder.EncodeStrings(TheColumn().lines, codes, ends);
+  }
+  Report(state, size + TheTable(FsstLevel::kDefault).Serialise().size());
+}
+
+// Algorithm 1. REQUIRES: sound codes, and 7 bytes of room behind the text.
+struct PlainDecoder {
+  std::array<uint64_t, 256> symbols = {};
+  std::array<uint8_t, 256> sizes = {};
+
+  __attribute__((noinline)) uint8_t* Decode(const uint8_t* in,
+                                            const uint8_t* in_end,
+                                            uint8_t* out) const {
+    while (in < in_end) {
+      const uint8_t code = *in++;
+      if (code != kFsstEscape) {
+        StoreLittleEndian(symbols[code], out);
+        out += sizes[code];
+      } else {
+        *out++ = *in++;
+      }
+    }
+    return out;
+  }
+};
+
+void BM_DecodePlain(benchmark::State& state) {
+  const SymbolTable& table = TheTable(FsstLevel::kDefault);
+  PlainDecoder decoder;
+  for (size_t code = 0; code < table.symbol_count(); ++code) {
+    decoder.symbols[code] = table.symbol(code).bytes;
+    decoder.sizes[code] = table.symbol(code).size;
+  }
+  const std::vector<uint8_t>& codes = TheEncoded().codes;
+  std::vector<uint8_t> out(TheText().size() + 7);
+  for (auto _ : state) {
+    decoder.Decode(codes.data(), codes.data() + codes.size(), out.data());
+  }
+  Require(state, std::equal(TheText().begin(), TheText().end(), out.begin()));
+  Report(state, codes.size());
+}
+
+void BM_Decode(benchmark::State& state, FsstInstructions instructions) {
+  const FsstDecoder decoder(TheTable(FsstLevel::kDefault), instructions);
+  std::vector<uint8_t> out(TheText().size());
+  for (auto _ : state) {
+    if (!decoder.DecodeExactly(TheEncoded().codes, out).ok()) {
+      state.SkipWithError("refused");
+      return;
+    }
+  }
+  Require(state, std::equal(TheText().begin(), TheText().end(), out.begin()));
+  Report(state, TheEncoded().codes.size());
+}
+
+void BM_DecodeLines(benchmark::State& state, FsstInstructions instructions) {
+  const FsstDecoder decoder(TheTable(FsstLevel::kDefault), instructions);
+  std::vector<uint8_t> out(TheText().size());
+  std::vector<uint32_t> ends(TheColumn().lines.size());
+  for (auto _ : state) {
+    if (!decoder
+             .DecodeStrings(TheEncoded().line_codes, TheEncoded().line_ends,
+                            out, ends)
+             .ok()) {
+      state.SkipWithError("refused");
+      return;
+    }
+  }
+  Require(state, std::equal(TheText().begin(), TheText().end(), out.begin()) &&
+                     ends.back() == out.size());
+  Report(state, TheEncoded().line_codes.size());
+}
+
+const char* Chars(ByteView bytes) {
+  return reinterpret_cast<const char*>(bytes.data());
+}
+
+void BM_Lz4Encode(benchmark::State& state) {
+  const ByteView text = TheText();
+  std::string stored(
+      static_cast<size_t>(LZ4_compressBound(static_cast<int>(text.size()))),
+      '\0');
+  int size = 0;
+  for (auto _ : state) {
+    size = LZ4_compress_default(Chars(text), stored.data(),
+                                static_cast<int>(text.size()),
+                                static_cast<int>(stored.size()));
+  }
+  Report(state, static_cast<size_t>(size));
+}
+
+void BM_Lz4Decode(benchmark::State& state) {
+  const ByteView text = TheText();
+  std::string stored(
+      static_cast<size_t>(LZ4_compressBound(static_cast<int>(text.size()))),
+      '\0');
+  const int size = LZ4_compress_default(Chars(text), stored.data(),
+                                        static_cast<int>(text.size()),
+                                        static_cast<int>(stored.size()));
+  std::string out(text.size(), '\0');
+  for (auto _ : state) {
+    LZ4_decompress_safe(stored.data(), out.data(), size,
+                        static_cast<int>(out.size()));
+  }
+  Require(state, out == TheColumn().text);
+  Report(state, static_cast<size_t>(size));
+}
+
+// The lines of the column, each compressed on its own, at the front of `out`;
+// the ends of what they became.
+std::vector<size_t> Lz4Lines(std::string& out) {
+  std::vector<size_t> ends;
+  size_t size = 0;
+  for (const ByteView line : TheColumn().lines) {
+    size += static_cast<size_t>(LZ4_compress_default(
+        Chars(line), &out[size], static_cast<int>(line.size()),
+        static_cast<int>(out.size() - size)));
+    ends.push_back(size);
+  }
+  return ends;
+}
+
+// LZ4's worst case for a line is 16 bytes more and one in 255.
+size_t Lz4LinesSizeMax() {
+  return 2 * TheText().size() + 16 * TheColumn().lines.size();
+}
+
+void BM_Lz4EncodeLines(benchmark::State& state) {
+  std::string stored(Lz4LinesSizeMax(), '\0');
+  size_t size = 0;
+  for (auto _ : state) {
+    size = Lz4Lines(stored).back();
+  }
+  Report(state, size);
+}
+
+void BM_Lz4DecodeLines(benchmark::State& state) {
+  std::string stored(Lz4LinesSizeMax(), '\0');
+  const std::vector<size_t> ends = Lz4Lines(stored);
+  std::string out(TheText().size(), '\0');
+  for (auto _ : state) {
+    size_t begin = 0;
+    size_t size = 0;
+    for (const size_t end : ends) {
+      size += static_cast<size_t>(LZ4_decompress_safe(
+          &stored[begin], &out[size], static_cast<int>(end - begin),
+          static_cast<int>(out.size() - size)));
+      begin = end;
+    }
+  }
+  Require(state, out == TheColumn().text);
+  Report(state, ends.back());
+}
+
+// The column in blocks as long as the file, so that zstd, whose window is wider
+// than many files, does not meet the same text again.
+std::vector<ByteView> ZstdBlocks() {
+  std::vector<ByteView> blocks;
+  const ByteView text = TheText();
+  for (size_t i = 0; i < text.size(); i += TheColumn().piece_size) {
+    blocks.push_back(
+        text.subspan(i, std::min(TheColumn().piece_size, text.size() - i)));
+  }
+  return blocks;
+}
+
+// Compressed to the front of `stored`; the ends of the blocks there.
+std::vector<size_t> ZstdEncodeBlocks(ZSTD_CCtx* context, std::string& stored) {
+  std::vector<size_t> ends;
+  size_t size = 0;
+  for (const ByteView block : ZstdBlocks()) {
+    size += ZSTD_compressCCtx(context, &stored[size], stored.size() - size,
+                              block.data(), block.size(), 1);
+    ends.push_back(size);
+  }
+  return ends;
+}
+
+size_t ZstdSizeMax() {
+  return ZstdBlocks().size() * ZSTD_compressBound(TheColumn().piece_size);
+}
+
+void BM_ZstdEncode(benchmark::State& state) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  std::string stored(ZstdSizeMax(), '\0');
+  size_t size = 0;
+  for (auto _ : state) {
+    size = ZstdEncodeBlocks(context, stored).back();
+  }
+  ZSTD_freeCCtx(context);
+  Report(state, size);
+}
+
+void BM_ZstdDecode(benchmark::State& state) {
+  ZSTD_CCtx* const encoder = ZSTD_createCCtx();
+  ZSTD_DCtx* const context = ZSTD_createDCtx();
+  std::string stored(ZstdSizeMax(), '\0');
+  const std::vector<size_t> ends = ZstdEncodeBlocks(encoder, stored);
+  std::string out(TheText().size(), '\0');
+  for (auto _ : state) {
+    size_t begin = 0;
+    size_t size = 0;
+    for (const size_t end : ends) {
+      size += ZSTD_decompressDCtx(context, &out[size], out.size() - size,
+                                  &stored[begin], end - begin);
+      begin = end;
+    }
+  }
+  ZSTD_freeDCtx(context);
+  ZSTD_freeCCtx(encoder);
+  Require(state, out == TheColumn().text);
+  Report(state, ends.back());
+}
+
+BENCHMARK_CAPTURE(BM_Train, default, FsstLevel::kDefault);
+BENCHMARK_CAPTURE(BM_Train, high, FsstLevel::kHigh);
+BENCHMARK_CAPTURE(BM_Encode, default, FsstLevel::kDefault);
+BENCHMARK_CAPTURE(BM_Encode, high, FsstLevel::kHigh);
+BENCHMARK(BM_EncodeLines);
+BENCHMARK(BM_DecodePlain);
+BENCHMARK_CAPTURE(BM_Decode, best, FsstInstructions::kBest);
+BENCHMARK_CAPTURE(BM_Decode, plain, FsstInstructions::kPlain);
+BENCHMARK_CAPTURE(BM_DecodeLines, best, FsstInstructions::kBest);
+BENCHMARK_CAPTURE(BM_DecodeLines, plain, FsstInstructions::kPlain);
+BENCHMARK(BM_Lz4Encode);
+BENCHMARK(BM_Lz4Decode);
+BENCHMARK(BM_Lz4EncodeLines);
+BENCHMARK(BM_Lz4DecodeLines);
+BENCHMARK(BM_ZstdEncode);
+BENCHMARK(BM_ZstdDecode);
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The hot loops of fsst_decoder.h; nobody else needs them. All are bounded:
+// whatever the codes are, they read only codes and write only room.
+#ifndef QUIRE_CODECS_FSST_FSST_DECODE_KERNEL_H_
+#define QUIRE_CODECS_FSST_FSST_DECODE_KERNEL_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codecs/base/endian.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#if defined(__x86_64__)
+// Decoding with the byte instructions of AVX-512, on machines that have them.
+#define QUIRE_FSST_HAS_AVX512 1
+#endif
+
+namespace quire {
+
+// A symbol table as decoders want it.
+struct FsstDecodeTables {
+  // By code; zero for what has no symbol: codes that the table lacks, and the
+  // escape.
+  alignas(64) std::array<uint64_t, 256> symbols = {};
+  // The same for sizes in bytes, and as many low bits.
+  alignas(64) std::array<uint8_t, 256> sizes = {};
+  alignas(64) std::array<uint8_t, 256> masks = {};
+  // Codes from here on have no symbol.
+  uint8_t symbol_count = 0;
+};
+
+// What is left to decode, and of the room for it.
+struct FsstCursor {
+  const uint8_t* in = nullptr;
+  const uint8_t* in_end = nullptr;
+  // What lies between in_end and here may be read, but is not decoded.
+  const uint8_t* readable_end = nullptr;
+  uint8_t* out = nullptr;
+  uint8_t* out_end = nullptr;
+
+  size_t CodesLeft() const { return static_cast<size_t>(in_end - in); }
+
+  size_t RoomLeft() const { return static_cast<size_t>(out_end - out); }
+};
+
+enum class FsstStop {
+  kEnd,          // The codes are used up.
+  kFull,         // They are not, and the room is; perhaps within a symbol.
+  kUnknownCode,  // At `in`.
+  kBareEscape,   // At `in`.
+};
+
+inline constexpr size_t kFsstWordCodes = 8;
+
+// Bytes [count, 8) all ones. REQUIRES: count < 8.
+inline uint64_t OnesFromByte(size_t count) {
+  return ~uint64_t{0} << (8 * count);
+}
+
+// The codes at the front of `in`, first lowest, with ones behind the last that
+// counts. REQUIRES: in < in_end.
+inline uint64_t LoadCodes(const uint8_t* in, const uint8_t* in_end,
+                          const uint8_t* readable_end) {
+  const auto count = static_cast<size_t>(in_end - in);
+  if (readable_end - in >= 8) {
+    const auto word = LoadLittleEndian<uint64_t>(in);
+    return count >= 8 ? word : word | OnesFromByte(count);
+  }
+  uint64_t word = ~uint64_t{0};
+  for (size_t i = count; i > 0; --i) {
+    word = word << 8 | in[i - 1];
+  }
+  return word;
+}
+
+// How many codes of `word` come before the first that is `symbol_count` or
+// more: an escape or a code without symbol. 8 if there is none.
+inline size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
+#if defined(__SSE2__)
+  const __m128i codes = _mm_cvtsi64_si128(static_cast<int64_t>(word));
+  const __m128i limit = _mm_set1_epi8(static_cast<char>(symbol_count));
+  const int special =
+      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limit), codes));
+  return static_cast<size_t>(
+      std::countr_zero(static_cast<unsigned>(special) | 0x100U));
+#else
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = 0x8080808080808080;
+  // Carries into the high bit where the low seven bits reach the limit's.
+  const uint64_t low =
+      (word & ~kHighs) + kOnes * (0x80U - (symbol_count & 0x7fU));
+  const uint64_t special =
+      (symbol_count < 0x80 ? low | word : low & word) & kHighs;
+  return special == 0 ? 8 : static_cast<size_t>(std::countr_zero(special)) / 8;
+#endif
+}
+
+// Writes the symbols of eight codes; codes without symbol are nothing. Returns
+// the end of the text. REQUIRES: room for 64 bytes at `out`.
+inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
+                           uint8_t* out) {
+  for (size_t i = 0; i < kFsstWordCodes; ++i) {
+    const uint64_t code = word >> (8 * i) & 0xff;
+    StoreLittleEndian(tables.symbols[code], out);
+    out += tables.sizes[code];
+  }
+  return out;
+}
+
+// Decodes until it must stop; `cursor` tells how far it came. Any machine.
+FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor);
+
+// How far a walk over codes has come that decodes nothing.
+struct FsstWalk {
+  size_t code_offset = 0;
+  size_t decoded_offset = 0;
+};
+
+// Walks on to the symbol that has the byte at `target` of the text, and stops
+// before it (kFull), or else where it must.
+// REQUIRES: walk.decoded_offset <= target.
+FsstStop WalkCodes(const FsstDecodeTables& tables,
+                   std::span<const uint8_t> codes, size_t target,
+                   FsstWalk& walk);
+
+#if defined(QUIRE_FSST_HAS_AVX512)
+bool HasFsstAvx512();
+
+// Decodes as long as all goes well and there is room for the next 64 codes or
+// all that are left. `cursor` stays between codes.
+// REQUIRES: HasFsstAvx512().
+void DecodeAvx512(const FsstDecodeTables& tables, FsstCursor& cursor);
+
+// Decodes strings as FsstDecoder::DecodeStrings, as long as all goes well and
+// there is room. Returns for how many of them it has set out_ends: the first
+// string for which it has not begins where the last of these ends.
+// REQUIRES: HasFsstAvx512(), out.size() < 2^32.
+size_t DecodeStringsAvx512(const FsstDecodeTables& tables,
+                           std::span<const uint8_t> codes,
+                           std::span<const uint32_t> code_ends,
+                           std::span<uint8_t> out,
+                           std::span<uint32_t> out_ends);
+#endif
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_FSST_FSST_DECODE_KERNEL_H_

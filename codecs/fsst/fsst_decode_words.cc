@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "codecs/fsst/fsst_decode_kernel.h"
+#include "codecs/fsst/symbol_table.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kWordSizeMax = kFsstWordCodes * kFsstSymbolSizeMax;
+
+// As DecodeWord where less than 64 bytes of room are left. False if it was not
+// enough: then all room is used.
+bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
+                    FsstCursor& cursor) {
+  uint8_t text[kWordSizeMax];
+  const auto size = static_cast<size_t>(DecodeWord(tables, word, text) - text);
+  const size_t fitting = std::min(size, cursor.RoomLeft());
+  std::copy_n(text, fitting, cursor.out);
+  cursor.out += fitting;
+  return fitting == size;
+}
+
+}  // namespace
+
+FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
+  while (cursor.in != cursor.in_end) {
+    uint64_t word = LoadCodes(cursor.in, cursor.in_end, cursor.readable_end);
+    const size_t plain_count = PlainCodes(word, tables.symbol_count);
+    if (plain_count < kFsstWordCodes) {
+      word |= OnesFromByte(plain_count);
+    }
+    if (cursor.RoomLeft() >= kWordSizeMax) [[likely]] {
+      cursor.out = DecodeWord(tables, word, cursor.out);
+    } else if (!DecodeLastWord(tables, word, cursor)) {
+      return FsstStop::kFull;
+    }
+    cursor.in += plain_count;
+    if (plain_count == kFsstWordCodes || cursor.in == cursor.in_end)
+        [[likely]] {
+      continue;
+    }
+    if (*cursor.in != kFsstEscape) {
+      return FsstStop::kUnknownCode;
+    }
+    if (cursor.CodesLeft() < 2) {
+      return FsstStop::kBareEscape;
+    }
+    if (cursor.RoomLeft() == 0) {
+      return FsstStop::kFull;
+    }
+    *cursor.out++ = cursor.in[1];
+    cursor.in += 2;
+  }
+  return FsstStop::kEnd;
+}
+
+FsstStop WalkCodes(const FsstDecodeTables& tables,
+                   std::span<const uint8_t> codes, size_t target,
+                   FsstWalk& walk) {
+  while (walk.code_offset < codes.size()) {
+    const size_t wanted = target - walk.decoded_offset;
+    if (wanted == 0) {
+      return FsstStop::kFull;
+    }
+    const uint8_t* const in = &codes[walk.code_offset];
+    const size_t left = codes.size() - walk.code_offset;
+    if (wanted >= kWordSizeMax && left >= kFsstWordCodes) {
+      const auto word = LoadLittleEndian<uint64_t>(in);
+      if (PlainCodes(word, tables.symbol_count) == kFsstWordCodes) {
+        size_t size = 0;
+        for (size_t i = 0; i < kFsstWordCodes; ++i) {
+          size += tables.sizes[word >> (8 * i) & 0xff];
+        }
+        walk.code_offset += kFsstWordCodes;
+        walk.decoded_offset += size;
+        continue;
+      }
+    }
+    const bool is_escape = *in == kFsstEscape;
+    const size_t size = is_escape ? 1 : tables.sizes[*in];
+    if (size == 0) {
+      return FsstStop::kUnknownCode;
+    }
+    if (is_escape && left < 2) {
+      return FsstStop::kBareEscape;
+    }
+    if (size > wanted) {
+      return FsstStop::kFull;
+    }
+    walk.code_offset += is_escape ? 2 : 1;
+    walk.decoded_offset += size;
+  }
+  return FsstStop::kEnd;
+}
+
+}  // namespace quire
