@@ -174,6 +174,11 @@ class Copier {
     }
     while (done_ < out_.size()) {
       CopyShort();
+      // Not looked at for each run: until here it is what is readable that
+      // counts, which may be more.
+      if (place_.literals > factors_.literal_count) {
+        return TooFewLiterals();
+      }
       if (done_ < out_.size()) {
         QUIRE_RETURN_IF_ERROR(CopyOne(0));
       }
@@ -285,8 +290,7 @@ class Copier {
     }
     if (sum.literals > 0) {
       if (place_.literals + sum.literals > factors_.literal_count) {
-        return absl::DataLossError(absl::StrCat(
-            "has ", factors_.literal_count, " literals, which are too few"));
+        return TooFewLiterals();
       }
       CopyTo(factors_.literals.data() + place_.literals, sum.literals, skip);
       Advance(sum, token.size, place_);
@@ -312,6 +316,11 @@ class Copier {
     }
     Advance(sum, token.size, place_);
     return absl::OkStatus();
+  }
+
+  absl::Status TooFewLiterals() const {
+    return absl::DataLossError(absl::StrCat("has ", factors_.literal_count,
+                                            " literals, which are too few"));
   }
 
   void CopyTo(const uint8_t* from, size_t size, size_t skip) {

@@ -250,5 +250,41 @@ TEST(FactorTokensTest, RefusesWhatIsMissing) {
   }
 }
 
+// What lies behind the good literals may be read, but is no text; not even
+// where factors are decoded fast, which is far from the last of them.
+TEST(FactorTokensTest, RefusesLiteralsThatAreOnlyReadable) {
+  const std::string dictionary(500, 'x');
+  Made made = {.kind = TokenKind::kFactorsAndRuns};
+  for (int i = 0; i < 60; ++i) {
+    made.AddFactor(dictionary, 5, 20);
+    if (i % 10 == 0 && i < 30) {
+      made.AddLiterals("12345678");
+    }
+  }
+  const std::string packed = made.PackedOffsets();
+  const std::string literals = made.literals + std::string(32, '?');
+  for (size_t good = 0; good <= made.literals.size(); ++good) {
+    const FactorTokens factors = {.kind = made.kind,
+                                  .tokens = AsBytes(made.tokens),
+                                  .offsets = AsBytes(packed),
+                                  .offset_count = made.offsets.size(),
+                                  .offset_bits = made.offset_bits,
+                                  .literals = AsBytes(literals),
+                                  .literal_count = good};
+    TokenPlace place;
+    std::string out(made.text.size(), '?');
+    const absl::Status status = CopyFactorText(AsBytes(dictionary), factors, 0,
+                                               place, AsMutableBytes(out));
+    if (good == made.literals.size()) {
+      QUIRE_EXPECT_OK(status);
+      EXPECT_EQ(out, made.text);
+    } else {
+      EXPECT_THAT(status, FailsWith(absl::StatusCode::kDataLoss,
+                                    HasSubstr("literals, which are too few")))
+          << good;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quire

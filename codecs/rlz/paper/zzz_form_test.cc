@@ -118,5 +118,35 @@ TEST(ZzzFormTest, NamesWhatIsWrongWithABlock) {
          "the 10 bytes at 1 of a dictionary of 10 bytes");
 }
 
+// Far enough from the last factor for the fast loop, which reads in steps.
+TEST(ZzzFormTest, MissesEveryLiteralOfALongBlock) {
+  TestRandom random(1);
+  const std::string dictionary = RandomBytes(random, 300);
+  CodecUnderTest zzz(CodecId::kRlzZzz, dictionary);
+  std::string tokens;
+  std::string literals;
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    if (i % 10 == 0 && i < 30) {
+      tokens += "\x07";
+      literals += "literals";
+      text += "literals";
+    }
+    // 40 bytes from the begin.
+    tokens += "\x37";
+    text += dictionary.substr(0, 40);
+  }
+  const std::string offsets(120, '\0');
+  EXPECT_TRUE(zzz.Decode(StoredBlock(tokens, offsets, literals), text.size())
+                  .value_or("") == text);
+  for (size_t size = 1; size < literals.size(); ++size) {
+    EXPECT_THAT(
+        zzz.Decode(StoredBlock(tokens, offsets, literals.substr(0, size)),
+                   text.size()),
+        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("which are too few")))
+        << size;
+  }
+}
+
 }  // namespace
 }  // namespace quire
