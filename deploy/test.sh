@@ -6,15 +6,16 @@
 #
 # usage: deploy/test.sh [STAGE...]      without any: all but tidy, in this order:
 #   bootstrap  install what Debian must provide
-#   tree       formatting, shell syntax, layers, licences, names
+#   tree       formatting, shell syntax, layers, licences, names, stages
 #   release    build with g++, all warnings fatal, optimised
 #   ctest      unit, property and end-to-end tests of that build
 #   asan       build with clang, AddressSanitizer, UndefinedBehaviorSanitizer
 #              and thread-safety analysis; all tests but those that measure
 #   fuzz       each fuzz target of that build for FUZZ_SECONDS (default 5)
 #   tsan       the suites with threads (label `tsan`) under ThreadSanitizer
-#   tidy       (only when named: slow) clang-tidy on the codecs, the archive format and storage; on all
-#              sources with TIDY_FILES=. (half an hour), or on those that match
+#   tidy       (only when named: slow) clang-tidy on the codecs, the archive
+#              format and storage; on all sources with TIDY_FILES=. (half an
+#              hour), or on those that match
 #
 # JOBS sets how many things run at once (default: one for each core).
 set -euo pipefail
@@ -23,6 +24,7 @@ cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
 fuzz_seconds=${FUZZ_SECONDS:-5}
 all_stages=(bootstrap tree release ctest asan fuzz tsan)
+named_stages=("${all_stages[@]}" tidy)
 
 # Nothing here reads standard input, and a test that does gets its end at once.
 exec </dev/null
@@ -58,7 +60,7 @@ stage_tree() {
   if command -v shellcheck >/dev/null; then
     { sources .sh; echo .ci/run; } | xargs -d '\n' shellcheck
   fi
-  for check in layers spdx names; do
+  for check in layers spdx names stages; do
     "deploy/checks/${check}_test.py"
   done
 }
@@ -164,8 +166,8 @@ print_summary() {
 stages=("$@")
 ((${#stages[@]})) || stages=("${all_stages[@]}")
 for stage in "${stages[@]}"; do
-  if [[ " ${all_stages[*]} " != *" $stage "* ]]; then
-    echo "no stage '$stage'; there are: ${all_stages[*]}" >&2
+  if [[ " ${named_stages[*]} " != *" $stage "* ]]; then
+    echo "no stage '$stage'; there are: ${named_stages[*]}" >&2
     exit 2
   fi
 done
