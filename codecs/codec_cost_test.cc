@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What codecs cost: the size of what they store, so that a change in it is seen
-// in review, and memory allocated per block, of which there is none after the
-// first blocks.
+// in review, and memory: none is allocated per block after the first blocks,
+// and where there is too little a codec says so.
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -12,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "codecs/base/bytes.h"
@@ -23,24 +26,30 @@
 namespace {
 
 std::atomic<size_t> allocation_count = 0;
+// Larger ones fail.
+std::atomic<size_t> allocation_size_max = SIZE_MAX;
 
 }  // namespace
 
-// Counts every allocation of C++ code in this program.
-void* operator new(size_t size) {
+// Counts every allocation of C++ code in this program. Inlined one without the
+// other, g++ would warn of new and free().
+ABSL_ATTRIBUTE_NOINLINE void* operator new(size_t size) {
   ++allocation_count;
-  void* const memory = std::malloc(std::max<size_t>(size, 1));
+  void* const memory = size > allocation_size_max
+                           ? nullptr
+                           : std::malloc(std::max<size_t>(size, 1));
   if (memory == nullptr) {
     throw std::bad_alloc();
   }
   return memory;
 }
 
-void operator delete(void* memory) noexcept {
+ABSL_ATTRIBUTE_NOINLINE void operator delete(void* memory) noexcept {
   std::free(memory);
 }
 
-void operator delete(void* memory, size_t /*size*/) noexcept {
+ABSL_ATTRIBUTE_NOINLINE void operator delete(void* memory,
+                                             size_t /*size*/) noexcept {
   std::free(memory);
 }
 
@@ -135,6 +144,31 @@ TEST(CodecCostTest, BlocksAfterTheFirstAllocateNothing) {
     }
     EXPECT_TRUE(good);
     EXPECT_EQ(allocation_count, allocated_before);
+  }
+}
+
+// Libraries in C go on allocating as they like.
+TEST(CodecCostTest, SaysThatMemoryIsShort) {
+  constexpr size_t kDictionarySize = 64 << 10;
+  const auto context = MakeTestContext(kDictionarySize);
+  for (const CodecInfo& info : AllCodecs()) {
+    bool was_short = false;
+    for (size_t size_max = 1 << 10; size_max <= 16 * kDictionarySize;
+         size_max *= 2) {
+      allocation_size_max = size_max;
+      const auto codec =
+          MakeBlockCodec({.id = info.id, .level = info.level_default}, context,
+                         CodecUse::kEncodeAndDecode);
+      allocation_size_max = SIZE_MAX;
+      if (!codec.ok()) {
+        EXPECT_THAT(codec, FailsWith(absl::StatusCode::kResourceExhausted,
+                                     testing::HasSubstr("not enough memory")))
+            << std::string(info.name);
+      }
+      was_short = !codec.ok();
+    }
+    // Of so much as is allowed in the end, each has enough.
+    EXPECT_FALSE(was_short) << std::string(info.name);
   }
 }
 

@@ -3,6 +3,7 @@
 // From a codec's number to its implementation: the one place that knows all
 // rooms. What is known of a codec without making one is in block_codec.cc.
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -18,8 +19,10 @@
 #include "codecs/rlz/rlz_codec.h"
 
 namespace quire {
+namespace {
 
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
+// As MakeBlockCodec(), but may throw std::bad_alloc.
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
     CodecUse use) {
   const CodecInfo* const info = FindCodec(spec.id);
@@ -78,6 +81,20 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
   }
   return absl::InternalError(
       absl::StrCat("codec ", info->name, " is registered but not built"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
+    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
+    CodecUse use) {
+  try {
+    return MakeOrThrow(spec, std::move(context), use);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("not enough memory for what codec ", FormatCodecSpec(spec),
+                     " needs; a smaller dictionary takes less"));
+  }
 }
 
 }  // namespace quire

@@ -100,7 +100,8 @@ absl::Status ParallelEncoder::WriteOldest() {
 }
 
 void ParallelEncoder::EncodeLoop() {
-  const std::unique_ptr<BlockCodec::Scratch> scratch = codec_.NewScratch();
+  // Made when first needed, where it may fail.
+  std::unique_ptr<BlockCodec::Scratch> scratch;
   while (true) {
     uint64_t block_index = 0;
     {
@@ -114,13 +115,28 @@ void ParallelEncoder::EncodeLoop() {
       block_index = taken_count_++;
     }
     Slot& slot = SlotOf(block_index);
-    slot.stored_size_bytes = codec_.Encode(
-        ByteView(slot.raw).first(slot.raw_size_bytes), slot.stored, *scratch);
+    slot.stored_size_bytes = Encode(slot, scratch);
     {
       const MutexLock lock(&mutex_);
       slot.encoded = true;
     }
     encoded_.NotifyOne();
+  }
+}
+
+// Codecs allocate, which throws; nobody else on this thread would catch that.
+absl::StatusOr<size_t> ParallelEncoder::Encode(
+    Slot& slot, std::unique_ptr<BlockCodec::Scratch>& scratch) {
+  try {
+    if (scratch == nullptr) {
+      scratch = codec_.NewScratch();
+    }
+    return codec_.Encode(ByteView(slot.raw).first(slot.raw_size_bytes),
+                         slot.stored, *scratch);
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot encode a block: ", error.what(),
+                     "; try fewer threads (--threads)"));
   }
 }
 

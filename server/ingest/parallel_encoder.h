@@ -50,7 +50,8 @@ class ParallelEncoder {
   ParallelEncoder& operator=(const ParallelEncoder&) = delete;
 
   // Room for one block. Stays valid until Submit().
-  // Errors: what the codec or the sink said of an earlier block.
+  // Errors: what the codec or the sink said of an earlier block;
+  //         ResourceExhausted  no memory to encode it.
   absl::StatusOr<MutableByteView> Acquire();
 
   // Passes the first `size_bytes` of what Acquire() returned on as a block.
@@ -79,6 +80,8 @@ class ParallelEncoder {
   // Waits for the oldest block and hands it to the sink.
   absl::Status WriteOldest();
   void EncodeLoop();
+  absl::StatusOr<size_t> Encode(Slot& slot,
+                                std::unique_ptr<BlockCodec::Scratch>& scratch);
 
   const BlockCodec& codec_;
   const Sink sink_;

@@ -2,6 +2,7 @@
 #include "server/ingest/parallel_encoder.h"
 
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +88,61 @@ TEST(ParallelEncoderTest, PassesTheErrorOfTheSinkOn) {
   }
   EXPECT_THAT(status, HasCode(absl::StatusCode::kUnavailable));
   EXPECT_LE(submitted_count, 10);
+}
+
+// Copies, but has no memory for the scratch, or for the second block.
+class ForgetfulCodec final : public BlockCodec {
+ public:
+  explicit ForgetfulCodec(bool has_scratch) : has_scratch_(has_scratch) {}
+
+  const CodecInfo& info() const override { return *FindCodec("copy"); }
+
+  size_t StoredSizeMax(size_t raw_size) const override { return raw_size; }
+
+  std::unique_ptr<Scratch> NewScratch() const override {
+    if (!has_scratch_) {
+      throw std::bad_alloc();
+    }
+    return std::make_unique<Scratch>();
+  }
+
+  size_t MemoryBytes() const override { return 0; }
+
+  absl::StatusOr<size_t> Encode(ByteView raw, MutableByteView /*stored*/,
+                                Scratch& /*scratch*/) const override {
+    if (AsText(raw) == "second") {
+      throw std::bad_alloc();
+    }
+    return raw.size();
+  }
+
+  absl::Status Decode(ByteView /*stored*/, MutableByteView /*raw*/,
+                      Scratch& /*scratch*/) const override {
+    return absl::UnimplementedError("only encodes");
+  }
+
+ private:
+  const bool has_scratch_;
+};
+
+TEST(ParallelEncoderTest, SaysThatMemoryIsShort) {
+  for (const bool has_scratch : {false, true}) {
+    const ForgetfulCodec codec(has_scratch);
+    size_t written_count = 0;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<ParallelEncoder> encoder,
+        ParallelEncoder::Create(codec, 2, kBlockSize, [&](ByteView, ByteView) {
+          ++written_count;
+          return absl::OkStatus();
+        }));
+    for (const char* const text : {"first", "second", "third"}) {
+      QUIRE_ASSERT_OK(SubmitText(*encoder, text));
+    }
+    EXPECT_THAT(encoder->Drain(),
+                FailsWith(absl::StatusCode::kResourceExhausted,
+                          ::testing::HasSubstr("--threads")));
+    EXPECT_EQ(written_count, has_scratch ? 1 : 0);
+  }
 }
 
 TEST(ParallelEncoderTest, CanBeDroppedWithBlocksInFlight) {

@@ -20,7 +20,9 @@ namespace quire {
 // `info` is the codec's entry in the registry; `level` is zlib's, 1 to 9.
 // A range is decoded up to its end only.
 //
-// An empty dictionary is allowed.
+// An empty dictionary is allowed. Made for encoding it holds about one byte for
+// each byte of the dictionary; if there is no memory for that, it throws
+// std::bad_alloc, which MakeBlockCodec() makes ResourceExhausted.
 // REQUIRES: context != nullptr, its dictionary is not larger than
 //           kDictionarySizeBytesMax.
 std::unique_ptr<BlockCodec> MakeZlibPrimedCodec(
