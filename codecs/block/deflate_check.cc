@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -68,6 +69,32 @@ Outcome ByDecoder(ByteView stored, ByteView dictionary, size_t room_size,
 }
 
 }  // namespace
+
+std::string RawDeflate(const std::string& text, const std::string& dictionary,
+                       int level, int strategy) {
+  const auto require = [](bool good) {
+    if (!good) {
+      std::abort();
+    }
+  };
+  z_stream stream = {};
+  require(deflateInit2(&stream, level, Z_DEFLATED, -15, 8, strategy) == Z_OK);
+  if (!dictionary.empty()) {
+    require(deflateSetDictionary(
+                &stream, reinterpret_cast<const Bytef*>(dictionary.data()),
+                static_cast<uInt>(dictionary.size())) == Z_OK);
+  }
+  std::string stored(deflateBound(&stream, text.size()) + 100, '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
+  stream.avail_out = static_cast<uInt>(stored.size());
+  require(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  stored.resize(stream.total_out);
+  deflateEnd(&stream);
+  return stored;
+}
 
 std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
                              size_t room_size, size_t step) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeflateDecoder against zlib, for tests and fuzzing only.
+// zlib's own calls, for tests and fuzzing only: what our use of it and our
+// decoder are held against.
 #ifndef QUIRE_CODECS_BLOCK_DEFLATE_CHECK_H_
 #define QUIRE_CODECS_BLOCK_DEFLATE_CHECK_H_
 
@@ -10,6 +11,13 @@
 #include "codecs/base/bytes.h"
 
 namespace quire {
+
+// A raw DEFLATE stream (RFC 1951) at zlib's `level`, 0 to 9, and `strategy`, by
+// default Z_DEFAULT_STRATEGY. Matches may reach back into `dictionary`. Aborts
+// if zlib refuses.
+std::string RawDeflate(const std::string& text,
+                       const std::string& dictionary = "", int level = 9,
+                       int strategy = 0);
 
 // Decodes `stored` with both, to a room of `room_size` bytes, once in one go
 // and once in steps of `step` bytes. Returns what is different: whether the

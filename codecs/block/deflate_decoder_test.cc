@@ -14,6 +14,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/block/deflate_check.h"
 #include "codecs/codec_test_inputs.h"
+#include "codecs/zstd/zstd_test_bits.h"
 
 namespace quire {
 namespace {
@@ -21,50 +22,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uint64_t kSeed = 11;
-
-std::string Deflate(const std::string& text, int level, int strategy,
-                    const std::string& dictionary = "") {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, level, Z_DEFLATED, -15, 8, strategy), Z_OK);
-  std::string stored(deflateBound(&stream, text.size()) + 100, '\0');
-  if (!dictionary.empty()) {
-    deflateSetDictionary(&stream,
-                         reinterpret_cast<const Bytef*>(dictionary.data()),
-                         static_cast<uInt>(dictionary.size()));
-  }
-  std::string in = text;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
-  stream.avail_out = static_cast<uInt>(stored.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  stored.resize(stream.total_out);
-  deflateEnd(&stream);
-  return stored;
-}
-
-// Writes bits as DEFLATE has them: numbers from their lowest bit on.
-class BitWriter {
- public:
-  BitWriter& Add(uint32_t value, unsigned count) {
-    for (unsigned i = 0; i < count; ++i) {
-      if (used_ % 8 == 0) {
-        bytes_.push_back('\0');
-      }
-      bytes_.back() =
-          static_cast<char>(static_cast<unsigned char>(bytes_.back()) |
-                            (value >> i & 1) << used_ % 8);
-      ++used_;
-    }
-    return *this;
-  }
-
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-  size_t used_ = 0;
-};
 
 void ExpectLikeZlib(const std::string& stored, size_t size,
                     const std::string& dictionary = "") {
@@ -87,7 +44,8 @@ TEST(DeflateDecoderTest, DecodesWhatZlibWrites) {
              {Z_DEFAULT_STRATEGY, Z_HUFFMAN_ONLY, Z_RLE, Z_FIXED}) {
           SCOPED_TRACE(absl::StrCat(input.name, ", ", size, " bytes, level ",
                                     level, ", strategy ", strategy));
-          const std::string stored = Deflate(input.text, level, strategy);
+          const std::string stored =
+              RawDeflate(input.text, "", level, strategy);
           std::string text(size, '?');
           DeflateDecoder decoder;
           decoder.Start(AsBytes(stored), AsMutableBytes(text));
@@ -110,8 +68,7 @@ TEST(DeflateDecoderTest, ReachesBackIntoTheDictionary) {
     for (const size_t size : {size_t{5}, size_t{400}, size_t{60000}}) {
       SCOPED_TRACE(absl::StrCat(dictionary_size, " ", size));
       const std::string text = EditedPieces(random, dictionary, size);
-      const std::string stored =
-          Deflate(text, 9, Z_DEFAULT_STRATEGY, dictionary);
+      const std::string stored = RawDeflate(text, dictionary);
       ExpectLikeZlib(stored, size, dictionary);
       // With less of a dictionary, some match reaches too far; or none does.
       ExpectLikeZlib(stored, size, dictionary.substr(dictionary_size / 2));
@@ -130,7 +87,7 @@ TEST(DeflateDecoderTest, TakesAndRefusesDamagedStreamsAsZlibDoes) {
                                  ? RandomText(random, size, 50)
                                  : EditedPieces(random, dictionary, size);
     const int strategy = round % 5 == 0 ? Z_FIXED : Z_DEFAULT_STRATEGY;
-    std::string stored = Deflate(text, round % 7 == 0 ? 0 : 9, strategy);
+    std::string stored = RawDeflate(text, "", round % 7 == 0 ? 0 : 9, strategy);
     switch (RandomBelow(random, 4)) {
       case 0:
         stored.resize(RandomBelow(random, stored.size()));
@@ -162,20 +119,20 @@ TEST(DeflateDecoderTest, TakesAndRefusesRandomHeadersAsZlibDoes) {
   for (int round = 0; round < 30000; ++round) {
     // A final block with codes, then anything. Few code lengths, so that codes
     // are often complete.
-    BitWriter bits;
-    bits.Add(1, 1).Add(2, 2);
-    bits.Add(static_cast<uint32_t>(RandomBelow(random, 32)), 5);
-    bits.Add(static_cast<uint32_t>(RandomBelow(random, 32)), 5);
-    bits.Add(14, 4);
+    TestBitWriter bits;
+    bits.Write(1, 1).Write(2, 2);
+    bits.Write(RandomBelow(random, 32), 5).Write(RandomBelow(random, 32), 5);
+    bits.Write(14, 4);
     const unsigned kind = static_cast<unsigned>(RandomBelow(random, 3));
     for (int i = 0; i < 18; ++i) {
       // Two codes of one bit, four of two, or anything.
       const bool used = kind == 0   ? i == 3 || i == 17
                         : kind == 1 ? i == 2 || i == 3 || i == 15 || i == 17
                                     : RandomBelow(random, 3) == 0;
-      bits.Add(!used ? 0 : kind == 0 ? 1 : kind == 1 ? 2 : 3, 3);
+      bits.Write(!used ? 0 : kind == 0 ? 1 : kind == 1 ? 2 : 3, 3);
     }
-    std::string stored = bits.bytes() + RandomBytes(random, 300);
+    const std::string stored =
+        std::string(AsText(bits.bytes())) + RandomBytes(random, 300);
     ASSERT_EQ(DifferenceToZlib(AsBytes(stored), {}, 2000, 50), "") << round;
   }
 }
@@ -188,7 +145,7 @@ TEST(DeflateDecoderTest, SaysWhatIsWrong) {
     const auto size = decoder.DecodeTo(3);
     return size.ok() ? decoder.Finish(3) : size.status();
   };
-  const std::string good = Deflate("abc", 9, Z_FIXED);
+  const std::string good = RawDeflate("abc", "", 9, Z_FIXED);
   QUIRE_EXPECT_OK(decode(good));
   const auto expect = [&](const std::string& stored, const char* message) {
     EXPECT_THAT(decode(stored),
@@ -197,12 +154,13 @@ TEST(DeflateDecoderTest, SaysWhatIsWrong) {
   expect("", "cut short");
   expect(good.substr(0, 2), "cut short");
   expect(good + "x", "1 bytes follow the end");
-  expect(Deflate("ab", 9, Z_FIXED), "ends after 2 bytes");
-  expect(Deflate("abcd", 9, Z_FIXED), "more than expected");
+  expect(RawDeflate("ab", "", 9, Z_FIXED), "ends after 2 bytes");
+  expect(RawDeflate("abcd", "", 9, Z_FIXED), "more than expected");
   expect("\x07", "type 3");
   expect(std::string("\x01\x03\x00\x00\x00xyz", 8), "stored block");
-  expect(BitWriter().Add(1, 1).Add(2, 2).Add(30, 5).Add(0, 30).bytes(),
-         "too many symbols");
+  TestBitWriter symbols;
+  symbols.Write(1, 1).Write(2, 2).Write(30, 5).Write(0, 30);
+  expect(std::string(AsText(symbols.bytes())), "too many symbols");
 }
 
 }  // namespace

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Frames as the library makes them, with and without a dictionary.
-#define ZSTD_STATIC_LINKING_ONLY
 #include "codecs/block/zstd_frame.h"
 
-#include <zstd.h>
-
 #include <initializer_list>
-#include <memory>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -16,25 +12,15 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/codec_test_inputs.h"
+#include "codecs/zstd/zstd_test_frames.h"
 
 namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
 
-// `dictionary` is raw content, whatever it looks like.
 std::string MakeFrame(const std::string& text, const std::string& dictionary) {
-  const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context(
-      ZSTD_createCCtx(), &ZSTD_freeCCtx);
-  EXPECT_FALSE(ZSTD_isError(
-      ZSTD_CCtx_refPrefix_advanced(context.get(), dictionary.data(),
-                                   dictionary.size(), ZSTD_dct_rawContent)));
-  std::string frame(ZSTD_compressBound(text.size()), '\0');
-  const size_t size = ZSTD_compress2(context.get(), frame.data(), frame.size(),
-                                     text.data(), text.size());
-  EXPECT_FALSE(ZSTD_isError(size));
-  frame.resize(size);
-  return frame;
+  return MakeZstdFrame(AsBytes(text), AsBytes(dictionary), {});
 }
 
 class ZstdFrameTest : public ::testing::Test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bit streams as zstd's are written, for tests.
+// Bit streams as those of zstd and of DEFLATE are written, for tests.
 #ifndef QUIRE_CODECS_ZSTD_ZSTD_TEST_BITS_H_
 #define QUIRE_CODECS_ZSTD_ZSTD_TEST_BITS_H_
 
@@ -16,7 +16,7 @@ namespace quire {
 // Writes bits from the lowest of the first byte on.
 class TestBitWriter {
  public:
-  void Write(uint64_t value, unsigned count) {
+  TestBitWriter& Write(uint64_t value, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       if (bit_count_++ % 8 == 0) {
         bytes_.push_back(0);
@@ -24,6 +24,7 @@ class TestBitWriter {
       bytes_.back() |=
           static_cast<uint8_t>((value >> i & 1) << (bit_count_ - 1) % 8);
     }
+    return *this;
   }
 
   // The bytes so far.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/rlz/paper/paper_form_testing.h"
 
-#include <zlib.h>
-
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -39,28 +37,6 @@ absl::StatusOr<std::string> CodecUnderTest::Decode(const std::string& stored,
     return status;
   }
   return raw;
-}
-
-std::string RawDeflate(const std::string& bytes,
-                       const std::string& dictionary) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY),
-            Z_OK);
-  if (!dictionary.empty()) {
-    deflateSetDictionary(&stream,
-                         reinterpret_cast<const Bytef*>(dictionary.data()),
-                         static_cast<uInt>(dictionary.size()));
-  }
-  std::string out(bytes.size() * 2 + 100, '\0');
-  std::string in = bytes;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 }  // namespace quire

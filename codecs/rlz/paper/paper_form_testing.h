@@ -31,11 +31,6 @@ class CodecUnderTest {
   std::unique_ptr<BlockCodec::Scratch> scratch_;
 };
 
-// A raw DEFLATE stream by zlib's own calls, for what codecs must be compatible
-// with.
-std::string RawDeflate(const std::string& bytes,
-                       const std::string& dictionary = "");
-
 }  // namespace quire
 
 #endif  // QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_

@@ -12,45 +12,14 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
+#include "codecs/block/deflate_check.h"
 #include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/paper/paper_form_testing.h"
-#include "codecs/rlz/paper/window_chooser.h"
 
 namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
-
-TEST(WindowChooserTest, FindsWhereTheBlockIsFrom) {
-  TestRandom random(1);
-  const std::string dictionary = RandomBytes(random, 1000000);
-  const WindowChooser chooser(AsBytes(dictionary));
-  WindowChooser::Memory memory;
-  for (const size_t from :
-       {size_t{0}, size_t{100000}, size_t{500500}, dictionary.size() - 20000}) {
-    const std::string block =
-        EditedPieces(random, dictionary.substr(from, 20000), 16384);
-    const size_t window = chooser.Choose(AsBytes(block), memory);
-    EXPECT_LE(window, from + 4096);
-    EXPECT_GE(window + WindowChooser::kWindowSize, from + 16000);
-    EXPECT_LE(window + WindowChooser::kWindowSize, dictionary.size());
-  }
-}
-
-TEST(WindowChooserTest, TakesAllOfASmallDictionary) {
-  TestRandom random(1);
-  WindowChooser::Memory memory;
-  for (const size_t size : {size_t{0}, size_t{7}, size_t{8}, size_t{32768}}) {
-    const std::string dictionary = RandomText(random, size);
-    EXPECT_EQ(
-        WindowChooser(AsBytes(dictionary)).Choose(AsBytes("text"), memory), 0u);
-  }
-  // One byte more than a window.
-  const std::string dictionary = RandomBytes(random, 32769);
-  EXPECT_LE(WindowChooser(AsBytes(dictionary))
-                .Choose(AsBytes(dictionary).subspan(20000), memory),
-            1u);
-}
 
 TEST(ZlibPrimedCodecTest, WritesAndReadsTheDocumentedForm) {
   TestRandom random(1);
