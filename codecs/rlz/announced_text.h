@@ -9,7 +9,7 @@
 namespace quire {
 
 // Holds a dictionary builder's caller to the size of the text that it
-// announced.
+// announced, in each pass anew. Thread-compatible.
 class AnnouncedText {
  public:
   // In bytes.
@@ -20,7 +20,8 @@ class AnnouncedText {
   // How much of the text was added in this pass, in bytes.
   uint64_t position() const { return position_; }
 
-  // Errors: FailedPrecondition  more than was announced.
+  // Counts `size` bytes more of the pass. Errors: FailedPrecondition  that is
+  // more than was announced; nothing is counted then.
   absl::Status Add(uint64_t size);
 
   // The next pass begins. Errors: FailedPrecondition  less than was announced.
