@@ -5,13 +5,16 @@
 #include <span>
 
 #include "codecs/rlz/parse/dictionary_search.h"
+#include "codecs/rlz/parse/sparse_search.h"
 
 namespace quire {
 namespace {
 
 // How far a copy is extended to the front of where it was found, at most: for
-// places that are not in the index, and positions that were not searched.
-constexpr uint32_t kBeforeMax = 16;
+// places that are not in the index, and positions that were not searched. Also
+// for a distance that is not found anew at each position: it may have been good
+// for longer.
+constexpr uint32_t kBeforeMax = 256;
 
 // Once 2^kStepShift bytes were not part of any copy every second position is
 // searched, and so on: text that came compressed has no copies.
@@ -28,25 +31,42 @@ class CopyFinder::Run {
       : finder_(finder),
         options_(finder.options_),
         text_(text),
-        search_(index, text) {}
+        search_(index, text, options_.long_key_stride),
+        sparse_search_(index, text, options_.longest_stride) {}
 
   void FindAll() {
     const uint32_t size = text_.size();
     uint32_t position = 0;
     while (position + HashChains::kKeySize <= size) {
-      SearchDictionary(position);
-      if (farthest_ >= position + options_.long_enough) {
-        SearchBlock(position, farthest_ - position);
-        position += std::min(options_.stride, farthest_ - position);
-      } else {
-        SearchBlock(position, HashChains::kKeySize - 1);
-        position +=
-            1 + ((position - std::min(position, farthest_)) >> kStepShift);
-      }
+      position += SearchAt(position);
     }
   }
 
  private:
+  // Returns how far the next position is that is worth a search.
+  uint32_t SearchAt(uint32_t position) {
+    if (CoveredAt(position) >= options_.longest_length) {
+      TryPlaces(position, sparse_search_.Candidates(position, farthest_));
+      SearchBlock(position, CoveredAt(position));
+      return options_.longest_stride;
+    }
+    TryPlaces(position, search_.Candidates(position, farthest_));
+    const uint32_t still_covered = CoveredAt(position);
+    if (still_covered >= options_.long_length) {
+      SearchBlock(position, still_covered);
+      return options_.long_stride;
+    }
+    SearchBlock(position, still_covered >= options_.good_length
+                              ? still_covered / 2
+                              : HashChains::kKeySize - 1);
+    return 1 + ((position - std::min(position, farthest_)) >> kStepShift);
+  }
+
+  // How many bytes from `position` on are in one copy.
+  uint32_t CoveredAt(uint32_t position) const {
+    return std::max(farthest_, position) - position;
+  }
+
   bool IsActive(uint32_t distance, uint32_t position) const {
     return std::ranges::any_of(active_, [&](const Copy& copy) {
       return copy.distance == distance && copy.end > position;
@@ -68,10 +88,8 @@ class CopyFinder::Run {
 
   // The dictionary is far: of use is only what goes on farther than all else,
   // so that the byte there is looked at first.
-  void SearchDictionary(uint32_t position) {
-    const std::span<const uint32_t> places =
-        search_.Candidates(position, farthest_);
-    const uint32_t ahead = std::max(farthest_, position) - position;
+  void TryPlaces(uint32_t position, std::span<const uint32_t> places) {
+    const uint32_t ahead = CoveredAt(position);
     if (position + ahead >= text_.size()) {
       return;
     }
@@ -122,6 +140,7 @@ class CopyFinder::Run {
   const CopyFinderOptions& options_;
   const BlockText& text_;
   DictionarySearch search_;
+  SparseSearch sparse_search_;
   // The last ones found.
   std::array<Copy, kActiveMax> active_ = {};
   size_t active_next_ = 0;

@@ -26,10 +26,20 @@ struct Copy {
 struct CopyFinderOptions {
   // How many earlier positions of the block are compared at most.
   uint32_t chain_depth_max = 16;
-  // Inside a copy that goes on at least this far, only others are searched that
-  // go on still farther, and only from every `stride`-th position.
-  uint32_t long_enough = 96;
-  uint32_t stride = 4;
+  // In the dictionary long keys are looked up at every so many positions. All
+  // strides here are prime to those of the index, so that no copy is missed
+  // from end to end.
+  uint32_t long_key_stride = 5;
+  // Inside a copy that goes on at least this far, the block is searched only
+  // for others that are half as long, or longer.
+  uint32_t good_length = 16;
+  // ... this far, only others are searched that go on still farther, and only
+  // from every so many positions.
+  uint32_t long_length = 48;
+  uint32_t long_stride = 5;
+  // ... this far, in the dictionary only such as have the longest key.
+  uint32_t longest_length = 96;
+  uint32_t longest_stride = 9;
 };
 
 // Finds what a block can be copied from: once, however often it is parsed.

@@ -21,10 +21,15 @@ namespace quire {
 // For one block, on the stack; thread-compatible.
 class DictionarySearch {
  public:
-  // Both must outlive the search.
-  DictionarySearch(const DictionaryIndex& index, const BlockText& text)
+  // Both must outlive the search. Long keys are looked up at every
+  // `long_key_stride`-th position only: where copies are extended to the front
+  // that is enough to find the long ones, if it is prime to the strides of the
+  // index.
+  DictionarySearch(const DictionaryIndex& index, const BlockText& text,
+                   uint32_t long_key_stride)
       : index_(index),
         text_(text),
+        long_key_stride_(long_key_stride),
         short_end_(KeyEnd(DictionaryIndex::kShortKeySize)),
         long_end_(KeyEnd(DictionaryIndex::kLongKeySize)),
         longest_end_(KeyEnd(DictionaryIndex::kLongestKeySize)) {}
@@ -72,6 +77,10 @@ class DictionarySearch {
                : text_.size() - key_size + 1;
   }
 
+  bool HasLongKeys(uint32_t position) const {
+    return position % long_key_stride_ == 0;
+  }
+
   void HashUpTo(uint32_t end) {
     for (; hashed_ < end; ++hashed_) {
       Found& found = found_[hashed_ % kRingSize];
@@ -79,6 +88,9 @@ class DictionarySearch {
       if (hashed_ < short_end_) {
         found.short_hash = DictionaryIndex::HashShort(key);
         index_.PrefetchShort(found.short_hash);
+      }
+      if (!HasLongKeys(hashed_)) {
+        continue;
       }
       if (hashed_ < long_end_) {
         found.long_hash = DictionaryIndex::HashLong(key);
@@ -96,12 +108,8 @@ class DictionarySearch {
       Found& found = found_[looked_ % kRingSize];
       found.count = 0;
       // What has the longer key in common is better than most of the rest.
-      if (looked_ < longest_end_) {
-        found.count =
-            index_.FindLongest(found.longest_hash, found.places.data());
-      }
-      if (found.count == 0 && looked_ < long_end_) {
-        found.count = index_.FindLong(found.long_hash, found.places.data());
+      if (HasLongKeys(looked_)) {
+        LookUpLongKeys(found);
       }
       if (found.count == 0 && looked_ < short_end_) {
         found.count = index_.FindShort(found.short_hash, found.places.data());
@@ -113,8 +121,18 @@ class DictionarySearch {
     }
   }
 
+  void LookUpLongKeys(Found& found) const {
+    if (looked_ < longest_end_) {
+      found.count = index_.FindLongest(found.longest_hash, found.places.data());
+    }
+    if (found.count == 0 && looked_ < long_end_) {
+      found.count = index_.FindLong(found.long_hash, found.places.data());
+    }
+  }
+
   const DictionaryIndex& index_;
   const BlockText& text_;
+  const uint32_t long_key_stride_;
   const uint32_t short_end_;
   const uint32_t long_end_;
   const uint32_t longest_end_;

@@ -52,7 +52,7 @@ class Run {
       const BlockText& text, HashChains& chains, SequenceList& sequences)
       : options_(options),
         text_(text),
-        search_(index, text),
+        search_(index, text, /*long_key_stride=*/1),
         chains_(chains),
         sequences_(sequences) {}
 

@@ -6,8 +6,6 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kUnreached = 0xFFFFFFFF;
-
 // With a distance in full.
 constexpr uint32_t kFullLengthMin = 4;
 
@@ -18,6 +16,10 @@ constexpr uint32_t kLeapMin = 8;
 // least that many bytes; the others count too, for this much less.
 constexpr uint32_t kGuessLength = 6;
 constexpr uint32_t kGuessWeight = 64;
+
+// Longer ones are priced one at a time.
+constexpr uint32_t kListedLengthMax =
+    SequencePrices::kMatchLengthsSize - CheapestSteps::kLanes;
 
 }  // namespace
 
@@ -37,10 +39,10 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
         sequences.resize(first);
       }
       prices_.Set(statistics);
-      ParsePiece();
+      ParsePiece(round + 1 < options_.rounds ? options_.draft_tolerance : 0);
       EmitPiece(sequences);
     }
-    recent_ = nodes_[end_ - begin_].recent;
+    recent_ = states_[end_ - begin_].recent;
   }
 }
 
@@ -75,35 +77,41 @@ SequenceStatistics OptimalParser::CountParse(const SequenceList& sequences,
   return statistics;
 }
 
-void OptimalParser::ParsePiece() {
+void OptimalParser::ParsePiece(int32_t tolerance) {
   const uint32_t size = end_ - begin_;
-  if (nodes_.size() < size + 1) {
-    nodes_.resize(size + 1);
+  if (states_.size() < size + 1) {
+    states_.resize(size + 1);
   }
-  for (uint32_t i = 1; i <= size; ++i) {
-    nodes_[i].cost = kUnreached;
-  }
-  nodes_[0] = {.cost = prices_.LiteralRun(0),
-               .length = 0,
-               .distance = 0,
-               .literal_run = 0,
-               .recent = recent_};
+  steps_.Start(size);
+  steps_.SetStart(prices_.LiteralRun(0));
+  states_[0] = {.literal_run = 0, .recent = recent_};
   sources_.clear();
   entered_ = begin_;
   long_copy_ = {};
   recent_sources_ = {};
   for (uint32_t position = begin_; position < end_;) {
-    Node* const here = &nodes_[position - begin_];
     Settle(position);
+    if (IsHopeless(position, tolerance)) {
+      ++position;
+      continue;
+    }
     EnterCopies(position);
-    ListChoices(position, *here);
-    const uint32_t leap = choice_count_ == 0 ? 0 : TryChoices(position, here);
+    ListChoices(position);
+    const uint32_t leap = choice_count_ == 0 ? 0 : TryChoices(position);
     if (leap == 0) {
-      TryLiteral(position, here);
+      TryLiteral(position);
     }
     position += std::max(leap, 1u);
   }
   Settle(end_);
+}
+
+// What goes on from `position` is as good from the next one, if that is no
+// dearer to reach.
+bool OptimalParser::IsHopeless(uint32_t position, int32_t tolerance) const {
+  const uint32_t at = position - begin_;
+  return position + 1 < end_ &&
+         steps_.Cost(at + 1) - tolerance < steps_.Cost(at);
 }
 
 // No cheaper way to `position` will be found: what follows from the cheapest?
@@ -111,15 +119,15 @@ void OptimalParser::Settle(uint32_t position) {
   if (position == begin_) {
     return;
   }
-  Node* const here = &nodes_[position - begin_];
-  if (here->length == 0) {
-    const Node& from = *(here - 1);
-    here->recent = from.recent;
-    here->literal_run = from.literal_run + 1;
+  const uint32_t at = position - begin_;
+  State& state = states_[at];
+  const uint32_t length = steps_.Length(at);
+  if (length == 0) {
+    const State& from = states_[at - 1];
+    state = {.literal_run = from.literal_run + 1, .recent = from.recent};
   } else {
-    here->recent = (here - here->length)->recent;
-    here->recent.Use(here->distance);
-    here->literal_run = 0;
+    state = {.literal_run = 0, .recent = states_[at - length].recent};
+    state.recent.Use(steps_.Distance(at));
   }
 }
 
@@ -155,9 +163,9 @@ void OptimalParser::AddSource(const Source& source) {
   }
 }
 
-void OptimalParser::ListChoices(uint32_t position, const Node& here) {
+void OptimalParser::ListChoices(uint32_t position) {
   choice_count_ = 0;
-  AddRecentChoices(position, here);
+  AddRecentChoices(position);
   recent_choice_count_ = choice_count_;
   for (const Source& source : sources_) {
     choices_[choice_count_++] = {.length = source.end - position,
@@ -166,7 +174,8 @@ void OptimalParser::ListChoices(uint32_t position, const Node& here) {
   }
 }
 
-void OptimalParser::AddRecentChoices(uint32_t position, const Node& here) {
+void OptimalParser::AddRecentChoices(uint32_t position) {
+  const State& here = states_[position - begin_];
   uint32_t longest = kMatchLengthMin - 1;
   for (uint32_t number = 1; number <= 3; ++number) {
     const uint32_t distance = here.recent.Get(number, here.literal_run == 0);
@@ -198,18 +207,18 @@ uint32_t OptimalParser::RecentLength(uint32_t position, uint32_t distance) {
 }
 
 // Returns how many positions can be passed over; 0 if none.
-uint32_t OptimalParser::TryChoices(uint32_t position, Node* here) {
+uint32_t OptimalParser::TryChoices(uint32_t position) {
   uint32_t longest = 0;
   for (size_t i = 0; i < choice_count_; ++i) {
     longest = std::max(longest, choices_[i].length);
   }
   if (longest < options_.long_length) {
-    TryAllLengths(here, longest);
+    TryAllLengths(position, longest);
     return 0;
   }
-  const uint32_t leap = TryLongChoices(position, here, longest);
+  const uint32_t leap = TryLongChoices(position, longest);
   if (leap == 0) {
-    TryAllLengths(here, options_.cut_length_max);
+    TryAllLengths(position, options_.cut_length_max);
   }
   return leap;
 }
@@ -217,8 +226,7 @@ uint32_t OptimalParser::TryChoices(uint32_t position, Node* here) {
 // Inside a long copy there is nothing to decide but whether to leave it, for
 // one that goes on farther, or soon after its begin for one that is cheaper: a
 // recent distance that is good again after an edit.
-uint32_t OptimalParser::TryLongChoices(uint32_t position, Node* here,
-                                       uint32_t longest) {
+uint32_t OptimalParser::TryLongChoices(uint32_t position, uint32_t longest) {
   if (long_copy_.end != position + longest ||
       long_copy_.next_begin <= position) {
     FindNextBegin(position, position + longest);
@@ -227,10 +235,10 @@ uint32_t OptimalParser::TryLongChoices(uint32_t position, Node* here,
   for (size_t i = 0; i < choice_count_; ++i) {
     const Choice& choice = choices_[i];
     if (choice.length > options_.cut_length_max) {
-      Update(here, choice.length, choice);
+      TryLength(position, choice.length, choice);
     }
     if (choice.length > to_next && to_next >= kMatchLengthMin) {
-      Update(here, to_next, choice);
+      TryLength(position, to_next, choice);
     }
   }
   const bool settled = position - long_copy_.entered >= options_.settled_after;
@@ -250,41 +258,43 @@ void OptimalParser::FindNextBegin(uint32_t position, uint32_t end) {
   }
 }
 
-void OptimalParser::TryAllLengths(Node* here, uint32_t length_max) const {
+void OptimalParser::TryAllLengths(uint32_t position, uint32_t length_max) {
+  const uint32_t at = position - begin_;
+  const int32_t cost = steps_.Cost(at) + prices_.LiteralRun(0);
   uint32_t length = kMatchLengthMin;
   for (size_t i = 0; i < choice_count_; ++i) {
     if (i == recent_choice_count_) {
       length = kFullLengthMin;
     }
     const Choice& choice = choices_[i];
-    for (; length <= std::min(choice.length, length_max); ++length) {
-      Update(here, length, choice);
+    const uint32_t last = std::min(choice.length, length_max);
+    const uint32_t listed = std::min(last, kListedLengthMax);
+    if (length <= listed) {
+      steps_.OfferLengths(at, length, listed, choice.distance,
+                          cost + choice.price, prices_.MatchLengths());
+      length = listed + 1;
+    }
+    for (; length <= last; ++length) {
+      TryLength(position, length, choice);
     }
   }
 }
 
-// A node's cost includes what its run of literals costs so far.
-void OptimalParser::TryLiteral(uint32_t position, Node* here) const {
-  Node* const next = here + 1;
-  const uint32_t cost = here->cost + prices_.Literal(text_->block()[position]) +
-                        prices_.LiteralRun(here->literal_run + 1) -
-                        prices_.LiteralRun(here->literal_run);
-  if (cost < next->cost) {
-    next->cost = cost;
-    next->length = 0;
-  }
+// A way's cost includes what its run of literals costs so far.
+void OptimalParser::TryLiteral(uint32_t position) {
+  const uint32_t at = position - begin_;
+  const uint32_t run = states_[at].literal_run;
+  steps_.OfferLiteral(
+      at, steps_.Cost(at) + prices_.Literal(text_->block()[position]) +
+              prices_.LiteralRun(run + 1) - prices_.LiteralRun(run));
 }
 
-inline void OptimalParser::Update(Node* here, uint32_t length,
-                                  const Choice& choice) const {
-  const uint32_t cost = here->cost + choice.price +
-                        prices_.MatchLength(length) + prices_.LiteralRun(0);
-  Node* const to = here + length;
-  if (cost < to->cost) {
-    to->cost = cost;
-    to->length = length;
-    to->distance = choice.distance;
-  }
+void OptimalParser::TryLength(uint32_t position, uint32_t length,
+                              const Choice& choice) {
+  const uint32_t at = position - begin_;
+  steps_.OfferCopy(at, length, choice.distance,
+                   steps_.Cost(at) + choice.price +
+                       prices_.MatchLength(length) + prices_.LiteralRun(0));
 }
 
 // From the back: the literals that follow a copy belong to the step after it.
@@ -292,16 +302,16 @@ void OptimalParser::EmitPiece(SequenceList& sequences) const {
   const size_t first = sequences.size();
   Sequence step;
   for (uint32_t size = end_ - begin_; size > 0;) {
-    const Node& node = nodes_[size];
-    if (node.length == 0) {
+    const uint32_t length = steps_.Length(size);
+    if (length == 0) {
       ++step.literal_run;
       --size;
     } else {
       sequences.push_back(step);
       step = {.literal_run = 0,
-              .match_length = node.length,
-              .distance = node.distance};
-      size -= node.length;
+              .match_length = length,
+              .distance = steps_.Distance(size)};
+      size -= length;
     }
   }
   sequences.push_back(step);

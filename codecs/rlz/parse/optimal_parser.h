@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "codecs/rlz/parse/cheapest_steps.h"
 #include "codecs/rlz/parse/copy_finder.h"
 #include "codecs/rlz/parse/dictionary_index.h"
 #include "codecs/rlz/parse/match_length.h"
@@ -23,6 +24,9 @@ struct OptimalParserOptions {
   // How often the block is parsed: the prices of each round are those of the
   // parse before it, and of the first those of typical text. At least 1.
   uint32_t rounds = 2;
+  // All rounds but the last only count what is used. Those may pass over a
+  // position if the next is dearer by less than this, in 1/256 bit.
+  int32_t draft_tolerance = 1024;
   // Copies that are at least this long are cut only where they are of
   // cut_length_max bytes or less, or where a better copy begins ...
   uint32_t long_length = 48;
@@ -47,12 +51,8 @@ class OptimalParser final : public Parser {
              uint32_t piece_size, SequenceList& sequences) override;
 
  private:
-  // The cheapest way known to a position.
-  struct Node {
-    uint32_t cost = 0;
-    // Its last step: a copy of this length, or one literal if it is 0.
-    uint32_t length = 0;
-    uint32_t distance = 0;
+  // What follows from the cheapest way to a position, once that is known.
+  struct State {
     // Literals since the last copy.
     uint32_t literal_run = 0;
     RecentDistances recent;
@@ -69,7 +69,7 @@ class OptimalParser final : public Parser {
     uint32_t length = 0;
     uint32_t distance = 0;
     // Of the distance.
-    uint32_t price = 0;
+    int32_t price = 0;
   };
 
   // Where the parser is inside a long copy.
@@ -87,19 +87,20 @@ class OptimalParser final : public Parser {
   SequenceStatistics GuessStatistics() const;
   SequenceStatistics CountParse(const SequenceList& sequences,
                                 size_t first) const;
-  void ParsePiece();
+  void ParsePiece(int32_t tolerance);
+  bool IsHopeless(uint32_t position, int32_t tolerance) const;
   void Settle(uint32_t position);
   void EnterCopies(uint32_t position);
   void AddSource(const Source& source);
-  void ListChoices(uint32_t position, const Node& here);
-  void AddRecentChoices(uint32_t position, const Node& here);
+  void ListChoices(uint32_t position);
+  void AddRecentChoices(uint32_t position);
   uint32_t RecentLength(uint32_t position, uint32_t distance);
-  uint32_t TryChoices(uint32_t position, Node* here);
-  uint32_t TryLongChoices(uint32_t position, Node* here, uint32_t longest);
+  uint32_t TryChoices(uint32_t position);
+  uint32_t TryLongChoices(uint32_t position, uint32_t longest);
   void FindNextBegin(uint32_t position, uint32_t end);
-  void TryAllLengths(Node* here, uint32_t length_max) const;
-  void TryLiteral(uint32_t position, Node* here) const;
-  void Update(Node* here, uint32_t length, const Choice& choice) const;
+  void TryAllLengths(uint32_t position, uint32_t length_max);
+  void TryLiteral(uint32_t position);
+  void TryLength(uint32_t position, uint32_t length, const Choice& choice);
   void EmitPiece(SequenceList& sequences) const;
 
   const OptimalParserOptions options_;
@@ -112,7 +113,8 @@ class OptimalParser final : public Parser {
   // The recent distances at its begin.
   RecentDistances recent_;
   // By position in the piece.
-  std::vector<Node> nodes_;
+  CheapestSteps steps_;
+  std::vector<State> states_;
   // What can be copied, nearest first; farther ones go on longer.
   std::vector<Source> sources_;
   // Copies that begin before are, or were, among sources_.

@@ -33,22 +33,32 @@ std::vector<NamedParser> AllParsers() {
   all.push_back({"lazy", std::make_unique<LazyParser>(LazyParserOptions())});
   all.push_back(
       {"optimal", std::make_unique<OptimalParser>(OptimalParserOptions())});
+  all.push_back({"optimal, thorough",
+                 std::make_unique<OptimalParser>(
+                     OptimalParserOptions{.finder = {.chain_depth_max = 100,
+                                                     .long_key_stride = 1,
+                                                     .good_length = 400,
+                                                     .long_length = 500,
+                                                     .long_stride = 1,
+                                                     .longest_length = 600,
+                                                     .longest_stride = 1},
+                                          .rounds = 3,
+                                          .long_length = 1000,
+                                          .cut_length_max = 999,
+                                          .settled_after = 1000})});
   all.push_back(
-      {"optimal, thorough",
-       std::make_unique<OptimalParser>(OptimalParserOptions{
-           .finder = {.chain_depth_max = 100, .long_enough = 500, .stride = 1},
-           .rounds = 3,
-           .long_length = 1000,
-           .cut_length_max = 999,
-           .settled_after = 1000})});
-  all.push_back(
-      {"optimal, hasty",
-       std::make_unique<OptimalParser>(OptimalParserOptions{
-           .finder = {.chain_depth_max = 1, .long_enough = 8, .stride = 16},
-           .rounds = 1,
-           .long_length = 8,
-           .cut_length_max = 4,
-           .settled_after = 1})});
+      {"optimal, hasty", std::make_unique<OptimalParser>(OptimalParserOptions{
+                             .finder = {.chain_depth_max = 1,
+                                        .long_key_stride = 16,
+                                        .good_length = 4,
+                                        .long_length = 8,
+                                        .long_stride = 16,
+                                        .longest_length = 8,
+                                        .longest_stride = 16},
+                             .rounds = 1,
+                             .long_length = 8,
+                             .cut_length_max = 4,
+                             .settled_after = 1})});
   return all;
 }
 
@@ -269,7 +279,7 @@ TEST_F(ParsersTest, FurtherRoundsAndSearchAreWorthTheirTime) {
                              DictionaryIndex::Build(AsBytes(dictionary)));
   const BlockText text(AsBytes(dictionary), AsBytes(block));
   // In order of effort: the entropy of what is written must not grow.
-  uint64_t cost_before = UINT64_MAX;
+  int64_t cost_before = INT64_MAX;
   for (const size_t which : {0u, 1u, 2u}) {
     parsers_[which].parser->Parse(*index, text, 128 << 10, sequences_);
     SequenceStatistics statistics;
@@ -281,7 +291,7 @@ TEST_F(ParsersTest, FurtherRoundsAndSearchAreWorthTheirTime) {
     }
     SequencePrices prices;
     prices.Set(statistics);
-    uint64_t cost = 0;
+    int64_t cost = 0;
     recent = RecentDistances();
     literals_at = text.block().data();
     for (const Sequence& step : sequences_) {

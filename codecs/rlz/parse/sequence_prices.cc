@@ -8,12 +8,12 @@
 namespace quire {
 namespace {
 
-constexpr uint32_t kBit = 256;
+constexpr int32_t kBit = 256;
 
 // No literal costs more than Huffman codes are long in Zstandard, nor less than
 // one bit.
-constexpr uint32_t kLiteralPriceMax = 11 * kBit;
-constexpr uint32_t kLiteralPriceMin = kBit;
+constexpr int32_t kLiteralPriceMax = 11 * kBit;
+constexpr int32_t kLiteralPriceMin = kBit;
 
 // 256 * log2(1 + i / 256), rounded down, of i from 0 to 255.
 constexpr std::array<uint8_t, 256> MakeLogTable() {
@@ -35,18 +35,18 @@ constexpr std::array<uint8_t, 256> MakeLogTable() {
 }
 
 // 256 * log2(number). REQUIRES: number > 0.
-uint32_t Log2(uint32_t number) {
+int32_t Log2(uint32_t number) {
   static constexpr std::array<uint8_t, 256> kTable = MakeLogTable();
   const auto whole = static_cast<uint32_t>(std::bit_width(number)) - 1;
   const uint32_t fraction =
       whole >= 8 ? number >> (whole - 8) : number << (8 - whole);
-  return whole * kBit + kTable[fraction & 0xFF];
+  return static_cast<int32_t>(whole) * kBit + kTable[fraction & 0xFF];
 }
 
 // Prices by entropy. What was never used counts as half a use.
-void PriceAll(std::span<const uint32_t> counts, std::span<uint32_t> prices) {
+void PriceAll(std::span<const uint32_t> counts, std::span<int32_t> prices) {
   const uint32_t total = std::accumulate(counts.begin(), counts.end(), 0u);
-  const uint32_t total_log =
+  const int32_t total_log =
       Log2(2 * total + static_cast<uint32_t>(counts.size()));
   for (size_t i = 0; i < counts.size(); ++i) {
     prices[i] = total_log - Log2(2 * counts[i] + 1);
@@ -114,20 +114,22 @@ void SequenceStatistics::Add(const uint8_t* literals_at,
 
 void SequencePrices::Set(const SequenceStatistics& statistics) {
   PriceAll(statistics.literals, literals_);
-  for (uint32_t& price : literals_) {
+  for (int32_t& price : literals_) {
     price = std::clamp(price, kLiteralPriceMin, kLiteralPriceMax);
   }
   PriceAll(statistics.literal_runs, literal_run_classes_);
   PriceAll(statistics.match_lengths, match_length_classes_);
   PriceAll(statistics.distances, distances_);
   for (uint32_t i = 0; i < kLiteralRunClassCount; ++i) {
-    literal_run_classes_[i] += kBit * LiteralRunExtraBits(i);
+    literal_run_classes_[i] +=
+        kBit * static_cast<int32_t>(LiteralRunExtraBits(i));
   }
   for (uint32_t i = 0; i < kMatchLengthClassCount; ++i) {
-    match_length_classes_[i] += kBit * MatchLengthExtraBits(i);
+    match_length_classes_[i] +=
+        kBit * static_cast<int32_t>(MatchLengthExtraBits(i));
   }
-  for (uint32_t i = 0; i < kDistanceClassCount; ++i) {
-    distances_[i] += kBit * i;
+  for (int32_t i = 0; i < static_cast<int32_t>(kDistanceClassCount); ++i) {
+    distances_[static_cast<size_t>(i)] += kBit * i;
   }
   for (uint32_t i = 0; i < kTableSize; ++i) {
     literal_runs_[i] = LongLiteralRun(i);

@@ -58,43 +58,48 @@ SequenceStatistics TypicalStatistics(uint64_t dictionary_size);
 // a parse uses them. Integers only: the same everywhere.
 class SequencePrices {
  public:
+  static constexpr size_t kMatchLengthsSize = 136;
+
   void Set(const SequenceStatistics& statistics);
 
-  uint32_t Literal(uint8_t byte) const { return literals_[byte]; }
+  int32_t Literal(uint8_t byte) const { return literals_[byte]; }
 
-  uint32_t LiteralRun(uint32_t run) const {
+  int32_t LiteralRun(uint32_t run) const {
     return run < kTableSize ? literal_runs_[run] : LongLiteralRun(run);
   }
 
-  uint32_t MatchLength(uint32_t length) const {
+  int32_t MatchLength(uint32_t length) const {
     return length < kTableSize ? match_lengths_[length] : LongMatch(length);
   }
 
-  uint32_t Distance(uint32_t distance) const {
+  // MatchLength() of the lengths below kMatchLengthsSize.
+  const int32_t* MatchLengths() const { return match_lengths_.data(); }
+
+  int32_t Distance(uint32_t distance) const {
     return distances_[DistanceClass(distance)];
   }
 
-  uint32_t RecentDistance(uint32_t number) const {
+  int32_t RecentDistance(uint32_t number) const {
     return distances_[RecentDistanceClass(number)];
   }
 
  private:
-  static constexpr size_t kTableSize = 136;
+  static constexpr size_t kTableSize = kMatchLengthsSize;
 
-  uint32_t LongLiteralRun(uint32_t run) const {
+  int32_t LongLiteralRun(uint32_t run) const {
     return literal_run_classes_[LiteralRunClass(run)];
   }
 
-  uint32_t LongMatch(uint32_t length) const {
+  int32_t LongMatch(uint32_t length) const {
     return match_length_classes_[MatchLengthClass(length)];
   }
 
-  std::array<uint32_t, 256> literals_ = {};
-  std::array<uint32_t, kLiteralRunClassCount> literal_run_classes_ = {};
-  std::array<uint32_t, kMatchLengthClassCount> match_length_classes_ = {};
-  std::array<uint32_t, kDistanceClassCount> distances_ = {};
-  std::array<uint32_t, kTableSize> literal_runs_ = {};
-  std::array<uint32_t, kTableSize> match_lengths_ = {};
+  std::array<int32_t, 256> literals_ = {};
+  std::array<int32_t, kLiteralRunClassCount> literal_run_classes_ = {};
+  std::array<int32_t, kMatchLengthClassCount> match_length_classes_ = {};
+  std::array<int32_t, kDistanceClassCount> distances_ = {};
+  std::array<int32_t, kTableSize> literal_runs_ = {};
+  std::array<int32_t, kTableSize> match_lengths_ = {};
 };
 
 }  // namespace quire
