@@ -16,13 +16,16 @@
 namespace quire {
 
 struct SymbolTrainerOptions {
-  // Bytes of the texts that are looked at, spread evenly over all of them.
-  // Unset: 16 KiB, and 64 KiB at kHigh. Cut to 64 MiB.
+  // Bytes of the texts that are looked at, spread evenly over all of them. More
+  // pays where texts are mixed; time grows with it. Unset: 32 KiB, and 128 KiB
+  // at kHigh. Cut to 64 MiB.
   std::optional<size_t> sample_size_bytes = std::nullopt;
 
   // How often a table is made out of what the table before it is seen to do.
-  // Symbols at most double in length in a round, so fewer than four find none
-  // of eight bytes. Unset: 5, and 10 at kHigh. Cut to 1..100.
+  // Symbols at most double in length in each of the first four rounds, so fewer
+  // find none of eight bytes; from 20 on little is won. At kHigh rounds of
+  // another kind, that come after the default ones. Unset: 10, and 20 at kHigh.
+  // Cut to 1..100.
   std::optional<int> rounds = std::nullopt;
 
   // The level of the encoder that will use the table.
@@ -37,9 +40,12 @@ struct SymbolTrainerOptions {
 // texts matter: no symbol is learned across one. Any texts will do: none at
 // all give the table without symbols.
 // Deterministic: the same texts and options give the same table on every
-// machine. Memory: the sample and at most 2 MiB.
+// machine. Memory: the sample and at most 3 MiB, 10 MiB at kHigh. Time: what
+// the size of each text takes to read, and about 2.5 ms, or 200 ms at kHigh, in
+// proportion to the sample and the rounds.
 // Thread-safe.
-// Source: FSST paper, section 4 and Algorithm 3.
+// Source: FSST paper, section 4 and Algorithm 3, for the first rounds;
+// longest_match_training.h and shortest_parse_training.h say what follows.
 SymbolTable TrainSymbolTable(std::span<const ByteView> texts,
                              const SymbolTrainerOptions& options = {});
 

@@ -6,7 +6,8 @@
 namespace quire {
 
 TrainingSample::TrainingSample(std::span<const ByteView> texts,
-                               size_t size_bytes_max) {
+                               size_t size_bytes_max, bool zero_terminated)
+    : zero_terminated_(zero_terminated) {
   const size_t size_max = std::min(size_bytes_max, kSizeBytesMax);
   uint64_t total_size = 0;
   for (const ByteView text : texts) {
@@ -68,7 +69,21 @@ void TrainingSample::TakePieces(std::span<const ByteView> texts,
   }
 }
 
-void TrainingSample::Take(ByteView piece) {
+void TrainingSample::Take(ByteView text) {
+  while (!text.empty()) {
+    size_t size = std::min(text.size(), kPieceSizeBytesMax);
+    if (zero_terminated_) {
+      const auto zero = std::ranges::find(text.first(size), 0);
+      size = static_cast<size_t>(zero - text.begin());
+    }
+    AddPiece(text.first(size));
+    const bool at_zero =
+        zero_terminated_ && size < text.size() && text[size] == 0;
+    text = text.subspan(size + (at_zero ? 1 : 0));
+  }
+}
+
+void TrainingSample::AddPiece(ByteView piece) {
   if (piece.empty()) {
     return;
   }

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/fsst/shortest_parse_training.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <tuple>
+#include <utility>
+
+#include "codecs/base/endian.h"
+#include "codecs/fsst/symbol_candidates.h"
+#include "codecs/fsst/symbol_matcher.h"
+
+namespace quire {
+namespace {
+
+// How many symbols are tried beyond a full table: at first, and the part of it
+// in the next round.
+constexpr size_t kTriedMax = 80;
+constexpr size_t kTriedMin = 2;
+constexpr size_t kTriedFalloffPercent = 80;
+// Promises are read off one piece in so many, and off no more than so many
+// bytes.
+constexpr size_t kPromisingPieceStep = 4;
+constexpr size_t kPromisingBytesMax = 64 << 10;
+constexpr int kCandidatesLog2 = 18;
+// Candidates that are compared with one another, for each that is wanted.
+constexpr size_t kChoice = 20;
+
+bool Contains(const FsstSymbol& outer, const FsstSymbol& inner) {
+  for (size_t i = 0; i + inner.size <= outer.size; ++i) {
+    if (FirstBytes(outer.bytes >> (8 * i), inner.size) == inner.bytes) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether the end of `first` is the beginning of `second`, but for one or two
+// bytes of the shorter.
+bool Chains(const FsstSymbol& first, const FsstSymbol& second) {
+  const size_t size = std::min(first.size, second.size);
+  for (size_t common = size - 1; common >= 2 && common + 2 >= size; --common) {
+    if (first.bytes >> (8 * (first.size - common)) ==
+        FirstBytes(second.bytes, common)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Whether two strings promise mostly the same gain.
+bool AreRivals(const FsstSymbol& a, const FsstSymbol& b) {
+  return (a.size >= b.size ? Contains(a, b) : Contains(b, a)) || Chains(a, b) ||
+         Chains(b, a);
+}
+
+// All parses of a piece.
+class ParseLattice {
+ public:
+  // REQUIRES: piece.size() <= TrainingSample::kPieceSizeBytesMax.
+  void Parse(ByteView piece, const SymbolMatcher& matcher);
+
+  // Calls visit(index, loss) for each symbol of a shortest parse: by how much
+  // the piece becomes longer if that one place does without it.
+  template <typename Visit>
+  void ForEachLoss(Visit visit) const;
+
+  // Calls visit(symbol, gain) for each string at each place which would make
+  // the piece shorter as a symbol there.
+  template <typename Visit>
+  void ForEachGain(Visit visit) const;
+
+ private:
+  uint32_t SmallestSize() const { return behind_[0]; }
+
+  uint32_t SizeAround(size_t at, size_t symbol_size) const;
+
+  struct Step {
+    uint16_t index;  // SymbolMatcher::kNone: an escape
+    uint16_t size;
+  };
+
+  ByteView piece_;
+  // By place: bit i is set if a symbol of i + 1 bytes matches.
+  std::array<uint8_t, TrainingSample::kPieceSizeBytesMax> sizes_;
+  // How the shortest parse of the rest begins.
+  std::array<Step, TrainingSample::kPieceSizeBytesMax> steps_;
+  // The fewest bytes of codes for all before a place, and for all behind it.
+  std::array<uint16_t, TrainingSample::kPieceSizeBytesMax + 1> before_;
+  std::array<uint16_t, TrainingSample::kPieceSizeBytesMax + 1> behind_;
+};
+
+void ParseLattice::Parse(ByteView piece, const SymbolMatcher& matcher) {
+  piece_ = piece;
+  behind_[piece.size()] = 0;
+  for (size_t i = piece.size(); i-- > 0;) {
+    uint32_t cost = behind_[i + 1] + 2u;
+    uint32_t sizes = 0;
+    Step step = {SymbolMatcher::kNone, 1};
+    matcher.ForEach(
+        LoadLittleEndian<uint64_t>(piece.data() + i), piece.size() - i,
+        [&](uint16_t index, size_t size) {
+          sizes |= 1u << (size - 1);
+          const uint32_t with = behind_[i + size] + 1u;
+          if (with < cost + (step.index == SymbolMatcher::kNone ? 1 : 0)) {
+            cost = with;
+            step = {index, static_cast<uint16_t>(size)};
+          }
+        });
+    behind_[i] = static_cast<uint16_t>(cost);
+    sizes_[i] = static_cast<uint8_t>(sizes);
+    steps_[i] = step;
+  }
+  std::fill_n(before_.begin(), piece.size() + 1, uint16_t{0xffff});
+  before_[0] = 0;
+  for (size_t i = 0; i < piece.size(); ++i) {
+    const auto escaped = static_cast<uint16_t>(before_[i] + 2);
+    before_[i + 1] = std::min(before_[i + 1], escaped);
+    const auto with = static_cast<uint16_t>(before_[i] + 1);
+    for (uint32_t sizes = sizes_[i]; sizes != 0; sizes &= sizes - 1) {
+      uint16_t& next =
+          before_[i + static_cast<size_t>(std::countr_zero(sizes)) + 1];
+      next = std::min(next, with);
+    }
+  }
+}
+
+// Every parse has one step that covers the byte at `at`: the best of those with
+// another step there than the symbol.
+uint32_t ParseLattice::SizeAround(size_t at, size_t symbol_size) const {
+  uint32_t smallest = before_[at] + 2u + behind_[at + 1];
+  for (size_t back = 0; back < kFsstSymbolSizeMax && back <= at; ++back) {
+    const size_t begin = at - back;
+    uint32_t sizes = uint32_t{sizes_[begin]} >> back << back;
+    if (back == 0) {
+      sizes &= ~(1u << (symbol_size - 1));
+    }
+    for (; sizes != 0; sizes &= sizes - 1) {
+      const auto size = static_cast<size_t>(std::countr_zero(sizes)) + 1;
+      smallest =
+          std::min(smallest, before_[begin] + 1u + behind_[begin + size]);
+    }
+  }
+  return smallest;
+}
+
+template <typename Visit>
+void ParseLattice::ForEachLoss(Visit visit) const {
+  for (size_t i = 0; i < piece_.size(); i += steps_[i].size) {
+    if (steps_[i].index != SymbolMatcher::kNone) {
+      visit(steps_[i].index, SizeAround(i, steps_[i].size) - SmallestSize());
+    }
+  }
+}
+
+template <typename Visit>
+void ParseLattice::ForEachGain(Visit visit) const {
+  for (size_t i = 0; i < piece_.size(); ++i) {
+    const auto word = LoadLittleEndian<uint64_t>(piece_.data() + i);
+    const size_t size_max = std::min(kFsstSymbolSizeMax, piece_.size() - i);
+    for (size_t size = 1; size <= size_max; ++size) {
+      const uint32_t with = before_[i] + 1u + behind_[i + size];
+      if (with < SmallestSize() && (sizes_[i] >> (size - 1) & 1) == 0) {
+        visit(FsstSymbol{.bytes = FirstBytes(word, size),
+                         .size = static_cast<uint8_t>(size)},
+              SmallestSize() - with);
+      }
+    }
+  }
+}
+
+class ShortestParseTrainer {
+ public:
+  ShortestParseTrainer(const TrainingSample& sample,
+                       std::vector<FsstSymbol> symbols, size_t symbol_count_max)
+      : sample_(sample),
+        symbol_count_max_(symbol_count_max),
+        symbols_(std::move(symbols)),
+        candidates_(kCandidatesLog2) {}
+
+  std::vector<FsstSymbol> Train(int rounds);
+
+ private:
+  struct Worth {
+    uint64_t loss = 0;
+    uint64_t count = 0;
+  };
+
+  void Count(size_t round, bool with_candidates);
+  std::vector<FsstSymbol> MostValuable() const;
+  // Adds the candidates that promise most, but not two that promise the same.
+  void AddCandidates(std::vector<FsstSymbol>& symbols, size_t count) const;
+
+  const TrainingSample& sample_;
+  const size_t symbol_count_max_;
+  std::vector<FsstSymbol> symbols_;
+  SymbolMatcher matcher_;
+  ParseLattice lattice_;
+  std::vector<Worth> worths_;
+  SymbolCandidates candidates_;
+};
+
+void ShortestParseTrainer::Count(size_t round, bool with_candidates) {
+  matcher_.SetSymbols(symbols_);
+  worths_.assign(symbols_.size(), Worth());
+  candidates_.Clear();
+  const size_t step =
+      std::max(kPromisingPieceStep, sample_.size_bytes() / kPromisingBytesMax);
+  for (size_t i = 0; i < sample_.piece_count(); ++i) {
+    lattice_.Parse(sample_.piece(i), matcher_);
+    lattice_.ForEachLoss([&](uint16_t index, uint32_t loss) {
+      worths_[index].loss += loss;
+      ++worths_[index].count;
+    });
+    if (with_candidates && (i % step == round % step ||
+                            sample_.size_bytes() <= kPromisingBytesMax)) {
+      lattice_.ForEachGain([&](const FsstSymbol& symbol, uint32_t gain) {
+        candidates_.Add(symbol, gain);
+      });
+    }
+  }
+}
+
+std::vector<FsstSymbol> ShortestParseTrainer::MostValuable() const {
+  std::vector<size_t> order;
+  for (size_t index = 0; index < symbols_.size(); ++index) {
+    if (worths_[index].count > 0) {
+      order.push_back(index);
+    }
+  }
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tuple(worths_[b].loss, worths_[b].count, a) <
+           std::tuple(worths_[a].loss, worths_[a].count, b);
+  });
+  order.resize(std::min(order.size(), symbol_count_max_));
+  std::vector<FsstSymbol> kept;
+  for (const size_t index : order) {
+    kept.push_back(symbols_[index]);
+  }
+  return kept;
+}
+
+void ShortestParseTrainer::AddCandidates(std::vector<FsstSymbol>& symbols,
+                                         size_t count) const {
+  const size_t old_count = symbols.size();
+  for (const SymbolCandidate& candidate : candidates_.Best(count * kChoice)) {
+    const bool has_rival =
+        std::any_of(symbols.begin() + static_cast<ptrdiff_t>(old_count),
+                    symbols.end(), [&](const FsstSymbol& added) {
+                      return AreRivals(added, candidate.symbol);
+                    });
+    // What gains one byte in all of the sample is chance.
+    if (candidate.gain > 1 && !has_rival) {
+      symbols.push_back(candidate.symbol);
+    }
+    if (symbols.size() == old_count + count) {
+      return;
+    }
+  }
+}
+
+std::vector<FsstSymbol> ShortestParseTrainer::Train(int rounds) {
+  size_t tried = kTriedMax;
+  for (int round = 0; round < rounds; ++round) {
+    Count(static_cast<size_t>(round), true);
+    std::vector<FsstSymbol> next = MostValuable();
+    AddCandidates(next, symbol_count_max_ + tried - next.size());
+    symbols_ = std::move(next);
+    tried = std::max(kTriedMin, tried * kTriedFalloffPercent / 100);
+  }
+  Count(0, false);
+  return MostValuable();
+}
+
+}  // namespace
+
+std::vector<FsstSymbol> TrainForShortestParse(const TrainingSample& sample,
+                                              std::vector<FsstSymbol> symbols,
+                                              int rounds,
+                                              size_t symbol_count_max) {
+  return ShortestParseTrainer(sample, std::move(symbols), symbol_count_max)
+      .Train(rounds);
+}
+
+}  // namespace quire
