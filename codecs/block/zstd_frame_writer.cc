@@ -14,6 +14,16 @@
 #include "codecs/base/status_macros.h"
 
 namespace quire {
+namespace {
+
+absl::Status Accepted(size_t result) {
+  return ZSTD_isError(result)
+             ? absl::InternalError(absl::StrCat("zstd refused a parameter: ",
+                                                ZSTD_getErrorName(result)))
+             : absl::OkStatus();
+}
+
+}  // namespace
 
 void ZstdFrameWriter::FreeContext::operator()(ZSTD_CCtx_s* context) const {
   ZSTD_freeCCtx(context);
@@ -40,8 +50,8 @@ absl::StatusOr<size_t> ZstdFrameWriter::Write(ByteView raw,
 }
 
 absl::Status ZstdFrameWriter::MakeContext() {
-  context_.reset(ZSTD_createCCtx());
-  if (context_ == nullptr) {
+  std::unique_ptr<ZSTD_CCtx, FreeContext> context(ZSTD_createCCtx());
+  if (context == nullptr) {
     return absl::ResourceExhaustedError("not enough memory for zstd's context");
   }
   for (const auto& [parameter, value] :
@@ -51,11 +61,12 @@ absl::Status ZstdFrameWriter::MakeContext() {
         // Otherwise the tables are copied for a block that is not small: of a
         // large dictionary, that takes longer than the block.
         std::pair{ZSTD_c_forceAttachDict, int{ZSTD_dictForceAttach}}}) {
-    ZSTD_CCtx_setParameter(context_.get(), parameter, value);
+    QUIRE_RETURN_IF_ERROR(
+        Accepted(ZSTD_CCtx_setParameter(context.get(), parameter, value)));
   }
-  if (dictionary_ != nullptr) {
-    ZSTD_CCtx_refCDict(context_.get(), dictionary_);
-  }
+  QUIRE_RETURN_IF_ERROR(
+      Accepted(ZSTD_CCtx_refCDict(context.get(), dictionary_)));
+  context_ = std::move(context);
   return absl::OkStatus();
 }
 
