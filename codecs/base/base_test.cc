@@ -40,12 +40,26 @@ TEST(ByteSizeTest, RefusesTheRest) {
   }
 }
 
+TEST(ByteSizeTest, SaysWhatIsTooLarge) {
+  for (const char* text : {"9223372036854775808", "99999999999TiB",
+                           "100000000000000000000", "8388608.5TiB"}) {
+    EXPECT_THAT(ParseByteSize(text),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          testing::HasSubstr("over the largest size")))
+        << text;
+  }
+  EXPECT_EQ(ParseByteSize("9223372036854775807").value_or(0), INT64_MAX);
+  EXPECT_EQ(ParseByteSize("8388607.5TiB").value_or(0),
+            (uint64_t{1} << 63) - (uint64_t{1} << 39));
+}
+
 TEST(ByteSizeTest, Prints) {
   EXPECT_EQ(FormatByteSize(0), "0 B");
   EXPECT_EQ(FormatByteSize(1023), "1023 B");
   EXPECT_EQ(FormatByteSize(65536), "64 KiB");
   EXPECT_EQ(FormatByteSize(1536), "1.50 KiB");
   EXPECT_EQ(FormatByteSize(1555555555), "1.45 GiB");
+  EXPECT_EQ(FormatByteSize(1022 * kKiB + 100), "1022 KiB");
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(1234567), "1,234,567");

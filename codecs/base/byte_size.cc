@@ -50,6 +50,11 @@ absl::Status Malformed(absl::string_view text) {
       "16MiB or 1.5GiB"));
 }
 
+absl::Status TooLarge(absl::string_view text) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", text, "\" is over the largest size, 2^63 - 1 bytes"));
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> ParseByteSize(absl::string_view text) {
@@ -76,8 +81,7 @@ absl::StatusOr<uint64_t> ParseByteSize(absl::string_view text) {
   uint64_t whole = 0;
   if (absl::SimpleAtoi(number, &whole)) {
     if (whole > static_cast<uint64_t>(INT64_MAX) / unit_bytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", text, "\" is over the largest size, 2^63 - 1"));
+      return TooLarge(text);
     }
     return whole * unit_bytes;
   }
@@ -86,7 +90,11 @@ absl::StatusOr<uint64_t> ParseByteSize(absl::string_view text) {
     return Malformed(text);
   }
   const double size_bytes = fraction * static_cast<double>(unit_bytes);
-  if (!(size_bytes < 9.2e18) || std::floor(size_bytes) != size_bytes) {
+  constexpr double kEnd = 0x1p63;
+  if (!(size_bytes < kEnd)) {
+    return TooLarge(text);
+  }
+  if (std::floor(size_bytes) != size_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", text, "\" is not a whole number of bytes"));
   }

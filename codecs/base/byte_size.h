@@ -24,8 +24,9 @@ inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 //                          bytes, or over 2^63 - 1.
 absl::StatusOr<uint64_t> ParseByteSize(absl::string_view text);
 
-// "64 KiB", "1.45 GiB", "17 B": at most three significant digits and the
-// largest binary unit that keeps the number at 1 or more.
+// "64 KiB", "1.45 GiB", "1023 B": rounded to three significant digits, from
+// 1000 on to four, in the largest binary unit that keeps the number at 1 or
+// more.
 std::string FormatByteSize(uint64_t size_bytes);
 
 // A form that ParseByteSize reads back exactly: "64KiB", "1500B".
