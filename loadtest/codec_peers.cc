@@ -94,12 +94,21 @@ class Bgzf {
   Bgzf(std::string file, const std::string& index)
       : file_(std::move(file)), decompressor_(libdeflate_alloc_decompressor()) {
     uint64_t count = 0;
+    if (index.size() < sizeof(count)) {
+      Die("the index of the bgzip file is cut");
+    }
     std::memcpy(&count, index.data(), sizeof(count));
+    if (count > (index.size() - sizeof(count)) / sizeof(Start)) {
+      Die("the index of the bgzip file is cut");
+    }
     starts_.push_back({0, 0});
     for (uint64_t i = 0; i < count; ++i) {
       Start start = {};
       std::memcpy(&start, index.data() + sizeof(count) + i * sizeof(start),
                   sizeof(start));
+      if (start.stored > file_.size() || start.text < starts_.back().text) {
+        Die("the index of the bgzip file is damaged");
+      }
       starts_.push_back(start);
     }
     member_.resize(kMemberTextMax);
@@ -133,6 +142,9 @@ class Bgzf {
       const std::string_view text =
           Member(static_cast<size_t>(start - starts_.begin()));
       const size_t skip = offset - start->text;
+      if (skip >= text.size()) {
+        Die("the index is not that of the bgzip file");
+      }
       const size_t part = std::min(size, text.size() - skip);
       std::memcpy(out, text.data() + skip, part);
       offset += part;
@@ -189,8 +201,8 @@ void MeasureBgzf(const std::string& text_path, const std::string& path,
 }
 
 struct Row {
-  uint64_t offset;
-  uint64_t size;
+  uint64_t offset = 0;
+  uint64_t size = 0;
   std::string id;
 };
 
@@ -201,7 +213,9 @@ std::vector<Row> ReadRows(const std::string& path, size_t text_size) {
   while (std::getline(file, line)) {
     Row row;
     std::istringstream words(line);
-    words >> row.offset >> row.size;
+    if (!(words >> row.offset >> row.size)) {
+      Die(path + ": a line is not offset, size and id: " + line);
+    }
     words.ignore(1);
     std::getline(words, row.id);
     if (row.offset > text_size || row.size > text_size - row.offset) {
