@@ -12,6 +12,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/ingest/byte_stream.h"
+#include "server/ingest/libarchive_input.h"
 #include "server/ingest/source.h"
 
 namespace quire {
@@ -25,8 +26,6 @@ struct ContainerInput {
   // read by their directory, and what is not needed is passed over.
   std::shared_ptr<const InputFile> file;
 };
-
-inline constexpr size_t kTarBlockSizeBytes = 512;
 
 // Whether `block` is the first of a tar: its header's checksum is right.
 // REQUIRES: block.size() == kTarBlockSizeBytes.

@@ -74,16 +74,17 @@ class DirectoryReader final : public SourceReader {
     // The input itself may be a link; what is below it may not, even if it
     // turned into one after it was listed.
     const int no_follow = prefix.empty() ? 0 : O_NOFOLLOW;
-    UniqueFd fd(
-        open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_follow));
-    if (!fd.is_open()) {
+    const int fd =
+        open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_follow);
+    if (fd < 0) {
       return ErrnoStatus(errno, path, "open");
     }
-    const int list_fd = fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
-    std::unique_ptr<DIR, DirCloser> folder(list_fd >= 0 ? fdopendir(list_fd)
-                                                        : nullptr);
+    // Takes the descriptor over, unless it fails.
+    const std::unique_ptr<DIR, DirCloser> folder(fdopendir(fd));
     if (folder == nullptr) {
-      return ErrnoStatus(errno, path, "list");
+      const int error = errno;
+      close(fd);
+      return ErrnoStatus(error, path, "list");
     }
     Listing listing;
     listing.prefix = std::move(prefix);
@@ -95,7 +96,7 @@ class DirectoryReader final : public SourceReader {
       if (entry == nullptr) {
         break;
       }
-      QUIRE_RETURN_IF_ERROR(List(fd.get(), entry->d_name, path, listing));
+      QUIRE_RETURN_IF_ERROR(List(fd, entry->d_name, path, listing));
     }
     if (errno != 0) {
       return ErrnoStatus(errno, path, "list");

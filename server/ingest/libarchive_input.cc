@@ -18,7 +18,6 @@ namespace quire {
 namespace {
 
 constexpr size_t kBufferSizeBytes = 256 << 10;
-constexpr size_t kTarBlockSizeBytes = 512;
 
 // All of libarchive's but gzip, which GzipStream checks better, those that run
 // other programs on whatever begins like their format (lrzip, grzip), and those

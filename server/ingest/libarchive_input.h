@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_INGEST_LIBARCHIVE_INPUT_H_
 #define QUIRE_SERVER_INGEST_LIBARCHIVE_INPUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,6 +19,8 @@
 struct archive;
 
 namespace quire {
+
+inline constexpr size_t kTarBlockSizeBytes = 512;
 
 // Owns a libarchive reader together with the stream it reads from.
 // Thread-compatible.
