@@ -113,6 +113,7 @@ class BlockCodec {
   // REQUIRES: 0 < raw.size() <= kBlockSizeBytesMax,
   //           stored.size() >= StoredSizeMax(raw.size()).
   // Errors: FailedPrecondition  made with CodecUse::kDecode.
+  //         ResourceExhausted   not enough memory for the library's state.
   //         Internal            the compression library refused.
   // Thread-safe, given a scratch of its own.
   virtual absl::StatusOr<size_t> Encode(ByteView raw, MutableByteView stored,
@@ -120,8 +121,9 @@ class BlockCodec {
 
   // Decodes a whole block. `stored` is untrusted; `raw` must have exactly the
   // block's size. On failure the contents of `raw` are unspecified.
-  // Errors: DataLoss  `stored` is not an encoding of exactly raw.size() bytes
-  //                   in this context.
+  // Errors: DataLoss           `stored` is not an encoding of exactly
+  //                            raw.size() bytes in this context.
+  //         ResourceExhausted  not enough memory for the library's state.
   // Thread-safe, given a scratch of its own.
   virtual absl::Status Decode(ByteView stored, MutableByteView raw,
                               Scratch& scratch) const = 0;
@@ -150,7 +152,8 @@ struct CodecSpec {
 //                          out of its range.
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text);
 
-// "zstd:19"; the name alone for codecs without levels.
+// "zstd:19"; the name alone for codecs without levels. Of a codec that is not
+// registered, "codec#" and its number, which ParseCodecSpec() does not read.
 std::string FormatCodecSpec(const CodecSpec& spec);
 
 // All codecs, in order of id; valid for ever.

@@ -8,9 +8,8 @@
 namespace quire {
 namespace {
 
-// Codes, as cells without a next state: those below a number are values
-// themselves; each of the others begins where
-// the one before ends.
+// Codes, as cells without a next state: each begins where the one before ends.
+// Those without extra bits are values themselves.
 template <size_t kCount>
 constexpr std::array<SequenceCell, kCount> MakeCodes(
     uint32_t first, const std::array<uint8_t, kCount>& extra_bits) {

@@ -24,7 +24,7 @@ namespace quire {
 enum class BuildPhase {
   // Going over all inputs to learn their size.
   kCount,
-  // Reading all inputs to choose the dictionary.
+  // Reading all inputs, perhaps twice, to choose the dictionary.
   kDictionary,
   // Reading all inputs to train the symbol table: where the codec uses it.
   kSymbolTable,
@@ -48,7 +48,8 @@ enum class DictionaryMethod {
 
 struct BuildProgress {
   BuildPhase phase = BuildPhase::kCount;
-  // Of text, in this phase; 0 in kIndex and kFinish.
+  // Of text, in this phase, or pass of it where kDictionary takes several (each
+  // begins at 0 again); 0 in kIndex and kFinish.
   uint64_t done_bytes = 0;
   // Of text; unset while counting.
   std::optional<uint64_t> total_bytes;

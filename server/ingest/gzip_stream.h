@@ -23,14 +23,15 @@ namespace quire {
 // the last member are passed over, as gzip does.
 class GzipStream final : public ByteStream {
  public:
-  // `name` is for messages.
+  // `name` is for messages. Errors: ResourceExhausted  no memory for zlib.
   static absl::StatusOr<std::unique_ptr<GzipStream>> Create(
       std::unique_ptr<ByteStream> compressed, std::string name);
   ~GzipStream() override;
 
   // Errors: DataLoss  cut inside a member, damaged, a checksum that does not
   //                   match, or bytes between members; the message has the
-  //                   offset in the compressed file.
+  //                   offset in the compressed file. And those of the
+  //                   compressed stream.
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
  private:

@@ -40,7 +40,7 @@ void RepeatTable::Add(uint64_t hash, uint32_t worth) {
     // An entry that is not in use is worth 0.
     least = entry.worth < least->worth ? &entry : least;
   }
-  // Bits that choose neither place nor bucket of tables below 2^31.
+  // Of bits that do not choose the place in `firsts_`.
   const auto first_tag =
       static_cast<uint16_t>(std::max<uint64_t>(hash >> 48, 1));
   uint16_t& first = firsts_[hash & first_mask_];

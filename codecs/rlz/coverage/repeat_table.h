@@ -32,9 +32,10 @@ class RepeatTable {
   void PrefetchFind(uint64_t hash) const;
 
   // Adds `worth` to what the thing has, unless it is the first time.
+  // REQUIRES: nothing is taken.
   void Add(uint64_t hash, uint32_t worth);
 
-  // Nothing may be added any more. kNoSlot if it is not there.
+  // kNoSlot if it is not there.
   Slot Find(uint64_t hash) const;
 
   // 0 while the thing is taken.
@@ -72,7 +73,7 @@ class RepeatTable {
     return buckets_[slot / kBucketSize].entries[slot % kBucketSize];
   }
 
-  // Independent of the bucket for tables up to 2^31 entries, but for 0 and 1.
+  // The bits below those that choose the bucket; 0 and 1 are the same.
   static uint32_t TagOf(uint64_t hash) {
     const auto low = static_cast<uint32_t>(hash);
     return low == 0 ? 1 : low;

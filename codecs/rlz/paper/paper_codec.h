@@ -9,7 +9,7 @@
 //   rlz-zzp  the same, primed                             zz_form.h
 //   rlz-zzz  short factors as literals, by zlib, too      zzz_form.h
 //
-// A stored block is either that form, or, where it would be no smaller than the
+// A stored block is either that form, or, where it would be larger than the
 // text, one byte 00 and the text.
 #ifndef QUIRE_CODECS_RLZ_PAPER_PAPER_CODEC_H_
 #define QUIRE_CODECS_RLZ_PAPER_PAPER_CODEC_H_
