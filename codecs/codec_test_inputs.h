@@ -45,7 +45,8 @@ struct TestInput {
 std::vector<TestInput> TestInputs(TestRandom& random, size_t size,
                                   const std::string& dictionary);
 
-// A dictionary of `size` bytes in which every byte value occurs.
+// A dictionary of `size` bytes of text, with all byte values strewn in, of
+// which none is missing from 64 KiB on.
 std::shared_ptr<const CodecContext> MakeTestContext(size_t size);
 
 }  // namespace quire

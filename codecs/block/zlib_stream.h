@@ -33,7 +33,7 @@ class DeflateStream {
   // Compresses all of `raw` as one stream; returns its size. Matches may reach
   // back into `dictionary`, of which the last 32 KiB count, as if it were
   // before the text.
-  // REQUIRES: stored.size() >= DeflateSizeMax(raw.size()); both under 4 GiB.
+  // REQUIRES: stored.size() >= DeflateSizeMax(raw.size()); all under 4 GiB.
   // Errors: ResourceExhausted  no memory.
   //         Internal           zlib refused.
   absl::StatusOr<size_t> Compress(ByteView raw, MutableByteView stored,

@@ -27,7 +27,9 @@ namespace quire {
 // libzstd 1.5 can search only 16 MiB by the methods of levels 1 to 4: there,
 // larger dictionaries are searched as at level 5.
 // REQUIRES: info.level_min <= level <= info.level_max, context != nullptr.
-// Errors: ResourceExhausted  not enough memory for the tables (encoding only).
+// Errors (made for encoding only):
+//         ResourceExhausted  not enough memory for the tables.
+//         Internal           libzstd refused a parameter.
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeZstdDictCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use);

@@ -17,7 +17,7 @@ namespace quire {
 // Memory stays with the object; Thread-compatible.
 class BlockCost {
  public:
-  // REQUIRES: size_max < 2^24.
+  // REQUIRES: block_size_bytes_max < 2^24.
   explicit BlockCost(size_t block_size_bytes_max);
 
   // Goes over `block`, which is not kept.
