@@ -87,6 +87,8 @@ class ArchiveImpl final : public Archive {
       DocumentOrdinal ordinal) const override;
   absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
       absl::string_view id) const override;
+  FoundDocument FindDocument(absl::string_view id,
+                             std::optional<uint64_t> occurrence) const override;
   absl::StatusOr<DocumentOrdinal> DocumentAt(
       LogicalOffset offset) const override;
   void VisitDocuments(
@@ -265,15 +267,32 @@ absl::StatusOr<std::vector<DocumentOrdinal>> ArchiveImpl::FindDocuments(
   std::vector<DocumentOrdinal> found;
   for (const Segment& segment : segments_) {
     const DocumentIndex& documents = segment.reader.documents();
-    IdTable::Cursor cursor(documents.ids(), documents.ids().LowerBound(id));
-    for (; !cursor.at_end() && cursor.id() == id; cursor.Next()) {
-      found.push_back(
-          {segment.first_ordinal + documents.OrdinalAtRank(cursor.rank())});
+    const IdTable::Ranks ranks = documents.ids().Find(id);
+    for (uint64_t rank = ranks.begin; rank < ranks.end; ++rank) {
+      found.push_back({segment.first_ordinal + documents.OrdinalAtRank(rank)});
     }
   }
   if (found.empty()) {
     return absl::NotFoundError(
         absl::StrCat("there is no document \"", id, "\""));
+  }
+  return found;
+}
+
+Archive::FoundDocument ArchiveImpl::FindDocument(
+    absl::string_view id, std::optional<uint64_t> occurrence) const {
+  FoundDocument found;
+  for (const Segment& segment : segments_) {
+    const DocumentIndex& documents = segment.reader.documents();
+    const IdTable::Ranks ranks = documents.ids().Find(id);
+    // Of those here; far above their count where it was in a segment before.
+    const uint64_t wanted =
+        occurrence.value_or(found.count + ranks.count() - 1) - found.count;
+    if (wanted < ranks.count()) {
+      found.ordinal = {segment.first_ordinal +
+                       documents.OrdinalAtRank(ranks.begin + wanted)};
+    }
+    found.count += ranks.count();
   }
   return found;
 }
@@ -296,22 +315,11 @@ uint64_t ArchiveImpl::FirstRank(const Segment& segment,
                                 const std::optional<IdCursor>& after) {
   const DocumentIndex& documents = segment.reader.documents();
   const uint64_t prefix_rank = documents.ids().LowerBound(prefix);
-  if (!after.has_value()) {
-    return prefix_rank;
-  }
-  // Among the documents of that very id, those up to that ordinal are past.
-  uint64_t low = documents.ids().LowerBound(after->id);
-  uint64_t high = documents.ids().UpperBound(after->id);
-  while (low < high) {
-    const uint64_t middle = low + (high - low) / 2;
-    if (segment.first_ordinal + documents.OrdinalAtRank(middle) <=
-        after->ordinal) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return std::max(prefix_rank, low);
+  return after.has_value()
+             ? std::max(prefix_rank,
+                        documents.RankAbove(after->id, after->ordinal,
+                                            segment.first_ordinal))
+             : prefix_rank;
 }
 
 void ArchiveImpl::VisitDocuments(

@@ -165,6 +165,18 @@ class Archive {
   // Errors: NotFound  there is none.
   virtual absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
       absl::string_view id) const = 0;
+
+  // Of the documents with exactly one id, how many there are, and one of them.
+  struct FoundDocument {
+    uint64_t count = 0;
+    // Unset if there are not as many.
+    std::optional<DocumentOrdinal> ordinal = std::nullopt;
+  };
+
+  // Number `occurrence` of FindDocuments(id), from 0, or the last one; in the
+  // time of a few look-ups, of however many there are.
+  virtual FoundDocument FindDocument(
+      absl::string_view id, std::optional<uint64_t> occurrence) const = 0;
   // The document that holds a byte of the logical space. Empty documents hold
   // none. Errors: OutOfRange  past the end.
   virtual absl::StatusOr<DocumentOrdinal> DocumentAt(

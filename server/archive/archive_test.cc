@@ -112,9 +112,17 @@ class Model {
     }
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto found, archive.FindDocuments(id));
     EXPECT_EQ(found, expected);
+    for (size_t i = 0; i <= expected.size(); ++i) {
+      const Archive::FoundDocument one = archive.FindDocument(id, i);
+      EXPECT_EQ(one.count, expected.size());
+      EXPECT_EQ(one.ordinal, i < expected.size() ? std::optional(expected[i])
+                                                 : std::nullopt);
+    }
+    EXPECT_EQ(archive.FindDocument(id, std::nullopt).ordinal, expected.back());
     const std::string other = id + std::string(1, '\0') + "no such document";
     EXPECT_THAT(archive.FindDocuments(other),
                 HasCode(absl::StatusCode::kNotFound));
+    EXPECT_EQ(archive.FindDocument(other, std::nullopt).count, 0u);
   }
 
   void ExpectOwners(const Archive& archive) const {

@@ -244,6 +244,20 @@ std::string DocumentIndex::Id(uint64_t ordinal) const {
   return ids_.Get(order_.IndexOf(ordinal));
 }
 
+uint64_t DocumentIndex::RankAbove(absl::string_view id, uint64_t ordinal,
+                                  uint64_t first_ordinal) const {
+  IdTable::Ranks ranks = ids_.Find(id);
+  while (ranks.begin < ranks.end) {
+    const uint64_t middle = ranks.begin + ranks.count() / 2;
+    if (first_ordinal + OrdinalAtRank(middle) <= ordinal) {
+      ranks.begin = middle + 1;
+    } else {
+      ranks.end = middle;
+    }
+  }
+  return ranks.begin;
+}
+
 uint64_t DocumentIndex::At(uint64_t offset) const {
   // The last document that starts at or before the byte. Of several that start
   // at one byte only the last is not empty. By bisection and not by sd_vector's

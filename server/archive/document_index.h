@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
 #include "server/archive/archive.h"
@@ -72,6 +73,11 @@ class DocumentIndex {
 
   // REQUIRES: rank < count(). Rises with the rank among equal ids.
   uint64_t OrdinalAtRank(uint64_t rank) const { return order_[rank]; }
+
+  // The rank of the first document above (id, ordinal), in the order of both,
+  // where the ordinal of the first document here is `first_ordinal`.
+  uint64_t RankAbove(absl::string_view id, uint64_t ordinal,
+                     uint64_t first_ordinal) const;
 
   // Adds what this holds to the three parts that concern documents.
   void AddMemory(ArchiveMemory& memory) const;

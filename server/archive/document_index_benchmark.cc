@@ -14,24 +14,18 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 
 #include "server/archive/archive.h"
 #include "server/archive/archive_testing.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/sample_urls.h"
 
 namespace quire {
 namespace {
 
 constexpr uint32_t kBlockSizeBytes = 65536;
 constexpr uint64_t kDocumentSizeBytes = 2000;
-
-std::string Url(uint64_t number) {
-  return absl::StrCat("https://www.", number % 9973, ".example.org/archive/",
-                      number % 31, "/article-", number * 7919 % 1000003,
-                      ".html?page=", number);
-}
 
 class CrawlArchive {
  public:
@@ -71,7 +65,7 @@ class CrawlArchive {
     std::mt19937_64 random(1);
     // Any permutation will do: a multiplication modulo 2^64 is one of numbers.
     for (uint64_t i = 0; i < count; ++i) {
-      const std::string id = Url((i * 0x9E3779B97F4A7C15) >> 24);
+      const std::string id = SampleUrl((i * 0x9E3779B97F4A7C15) >> 24);
       const int64_t time =
           1700000000000 +
           static_cast<int64_t>(i * 40 + random() % 60000) / 1000 * 1000;
@@ -137,7 +131,7 @@ void FindById(benchmark::State& state) {
   std::mt19937_64 random(2);
   while (state.KeepRunning()) {
     const std::string id =
-        Url((random() % crawl.count() * 0x9E3779B97F4A7C15) >> 24);
+        SampleUrl((random() % crawl.count() * 0x9E3779B97F4A7C15) >> 24);
     benchmark::DoNotOptimize(crawl.archive().FindDocuments(id).value());
   }
 }
@@ -172,9 +166,9 @@ void ListAThousand(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
   std::mt19937_64 random(5);
   while (state.KeepRunning()) {
-    const Archive::IdCursor after = {Url(random() >> 24), 0};
+    const Archive::IdCursor after = {SampleUrl(random() >> 24), 0};
     int left = 1000;
-    crawl.archive().VisitDocuments("https://", after, [&](const Document& d) {
+    crawl.archive().VisitDocuments("http", after, [&](const Document& d) {
       benchmark::DoNotOptimize(d.range);
       return --left > 0;
     });

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The document ids of a segment in RAM: sorted, front-coded in small buckets,
-// searched without being decompressed.
+// The document ids of a segment in RAM: sorted, front-coded in buckets, the
+// rest of each as FSST codes, searched without being decompressed.
 #ifndef QUIRE_SERVER_ARCHIVE_ID_TABLE_H_
 #define QUIRE_SERVER_ARCHIVE_ID_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,20 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
-#include "server/archive/elias_fano.h"
+#include "server/archive/id_bucket.h"
 
 namespace quire {
 
 // A sorted sequence of byte strings, repetitions allowed. The place of a string
 // in it is its rank, from 0.
 //
-// Every 16th string is whole, those between keep what differs from the one
-// before: a search bisects over the whole ones, then walks through one bucket.
-// Movable. Thread-safe.
+// Every 64th string, the head of a bucket, is whole; those between keep what
+// differs from the one before. A search bisects over the heads, which lie
+// together, then goes through one bucket: there most strings are passed by the
+// number of bytes they share with the one before alone, and of the few others
+// symbols are compared up to the first byte that differs. What is kept of a
+// string is FSST codes, where all ids together are large enough to earn a
+// symbol table, which is trained when the table is built. Movable. Thread-safe.
 class IdTable {
  public:
   // Empty.
@@ -47,9 +52,22 @@ class IdTable {
   // The number of ids that are not above `key`.
   uint64_t UpperBound(absl::string_view key) const;
 
+  // Ranks from `begin` to below `end`.
+  struct Ranks {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+
+    uint64_t count() const { return end - begin; }
+  };
+
+  // Those of all ids that are equal to `key`: from LowerBound() to
+  // UpperBound(), in the time of one of them, and of both if the id repeats.
+  Ranks Find(absl::string_view key) const;
+
   uint64_t MemoryBytes() const;
-  // About what MemoryBytes() will be: from the number of ids, the size of their
-  // section and their total length.
+  // At least what MemoryBytes() will be: from the number of ids, the size of
+  // their section and their total length. By how much FSST stays below this is
+  // known only when it is done; by half, where ids are URLs or paths.
   static uint64_t EstimateBytes(uint64_t count, uint64_t section_size_bytes,
                                 uint64_t id_size_bytes);
 
@@ -70,30 +88,30 @@ class IdTable {
     void Next();
 
    private:
-    void ReadEntry();
+    void EnterBucket();
 
     const IdTable* table_;
     uint64_t rank_;
-    // Where the entry after the current one begins.
-    size_t position_ = 0;
     std::string id_;
+    // Of the current id; none in an empty table.
+    std::optional<IdBucket> bucket_;
+    // Where its text ends in the bucket's.
+    size_t texts_end_ = 0;
   };
 
  private:
-  class Loader;
+  // The first id that, compared with a key, is above some order.
+  struct Place {
+    uint64_t rank = 0;
+    // How it compares, 1 behind the last.
+    int order = 1;
+  };
 
-  // Of whole ids, which begin the buckets.
-  absl::string_view Head(uint64_t bucket) const;
-  // The first rank of which `is_past` is true; it must be monotonous.
-  template <typename IsPast>
-  uint64_t FirstRank(IsPast is_past) const;
+  // `order_max` is -1 for ids that are not below the key, 0 for those above it.
+  Place FirstAbove(absl::string_view key, int order_max) const;
 
   uint64_t size_ = 0;
-  // Per bucket: a size and a whole id; then per further id: how many bytes it
-  // shares with the one before, how many follow, and these. Sizes are varints.
-  std::string entries_;
-  // Where in entries_ each bucket begins.
-  EliasFano buckets_;
+  IdBuckets buckets_;
 };
 
 }  // namespace quire

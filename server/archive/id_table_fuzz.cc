@@ -33,9 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string id = table->Get(rank);
     const uint64_t lower = table->LowerBound(id);
     const uint64_t upper = table->UpperBound(id);
+    const IdTable::Ranks ranks = table->Find(id);
     const bool repeats_previous = rank > 0 && id == previous;
-    if (cursor.id() != id || lower > rank || upper <= rank ||
-        (rank > 0 && previous > id) || repeats[rank] != repeats_previous ||
+    if (cursor.id() != id || ranks.begin != lower || ranks.end != upper ||
+        lower > rank || upper <= rank || (rank > 0 && previous > id) ||
+        repeats[rank] != repeats_previous ||
         (lower == rank) == repeats_previous) {
       std::abort();
     }

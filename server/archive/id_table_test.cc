@@ -14,6 +14,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 #include "server/archive/id_section.h"
+#include "server/archive/sample_urls.h"
 
 namespace quire {
 namespace {
@@ -55,6 +56,9 @@ void ExpectLikeSortedVector(const std::vector<std::string>& sorted,
               static_cast<uint64_t>(lower - sorted.begin()));
     EXPECT_EQ(table.UpperBound(key),
               static_cast<uint64_t>(upper - sorted.begin()));
+    const IdTable::Ranks ranks = table.Find(key);
+    EXPECT_EQ(ranks.begin, table.LowerBound(key));
+    EXPECT_EQ(ranks.end, table.UpperBound(key));
   }
 }
 
@@ -67,7 +71,7 @@ TEST(IdTableTest, MayBeEmpty) {
 
 TEST(IdTableTest, FindsOneIdManyTimes) {
   for (const size_t count :
-       {size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{100}}) {
+       {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{300}}) {
     ExpectLikeSortedVector(std::vector<std::string>(count, "same"),
                            {"", "same", "samd", "samf", "same "});
     ExpectLikeSortedVector(std::vector<std::string>(count), {"", "a"});
@@ -98,6 +102,148 @@ TEST(IdTableTest, AgreesWithASortedVector) {
       keys.push_back(random_id());
     }
     ExpectLikeSortedVector(sorted, keys);
+  }
+}
+
+// Sorts, and asks for all ids and some that are almost theirs.
+void ExpectFindsAll(std::vector<std::string> ids, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::sort(ids.begin(), ids.end());
+  std::vector<std::string> keys = {"", std::string(300, '\xFF')};
+  for (const std::string& id : ids) {
+    keys.push_back(id);
+    keys.push_back(id.substr(0, random() % (id.size() + 1)));
+    keys.push_back(id + static_cast<char>(random() % 3));
+    std::string other = id + 'x';
+    other[random() % other.size()] += static_cast<char>(random() % 5);
+    keys.push_back(other);
+  }
+  ExpectLikeSortedVector(ids, keys);
+}
+
+// Enough of them that the table holds FSST codes.
+TEST(IdTableTest, FindsUrlsAmongCodes) {
+  std::vector<std::string> ids;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    ids.push_back(SampleUrl(i));
+  }
+  ExpectFindsAll(ids, 1);
+}
+
+TEST(IdTableTest, FindsRepeatsAmongCodes) {
+  std::vector<std::string> ids;
+  for (uint64_t i = 0; i < 1500; ++i) {
+    ids.insert(ids.end(), i % 500 == 0 ? 700 : i % 3, SampleUrl(i));
+  }
+  ExpectFindsAll(ids, 2);
+}
+
+TEST(IdTableTest, FindsIdsOfAnyBytesAmongCodes) {
+  std::random_device seeds;
+  const uint64_t seed = seeds();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937_64 random(seed);
+  std::vector<std::string> ids(3);
+  while (ids.size() < 2500) {
+    // Some compress, some grow; zeros at their ends look like what pads codes.
+    std::string id = SampleUrl(random() % 300).substr(0, random() % 60);
+    const uint64_t kind = random() % 4;
+    for (size_t n = kind == 0 ? random() % 40 : 0; n > 0; --n) {
+      id.push_back(static_cast<char>(random()));
+    }
+    id.append(kind == 1 ? random() % 12 : 0, '\0');
+    ids.push_back(id);
+  }
+  ExpectFindsAll(ids, seed);
+}
+
+TEST(IdTableTest, FindsNoiseWhichIsKeptAsItIs) {
+  std::mt19937_64 random(3);
+  std::vector<std::string> ids;
+  while (ids.size() < 2500) {
+    std::string id;
+    for (int i = 0; i < 16; ++i) {
+      id.push_back(static_cast<char>(random()));
+    }
+    ids.push_back(id);
+  }
+  ExpectFindsAll(ids, 4);
+}
+
+TEST(IdTableTest, FindsIdsOfAnyLength) {
+  std::mt19937_64 random(5);
+  // Whose sizes need one, two and, as codes of random bytes, four bytes.
+  for (const size_t size_max : {size_t{300}, size_t{3000}, size_t{65535}}) {
+    std::vector<std::string> ids;
+    std::string base;
+    while (base.size() < size_max) {
+      base.push_back(static_cast<char>(random()));
+    }
+    for (int i = 0; i < 70; ++i) {
+      std::string id = base.substr(0, random() % size_max);
+      id += SampleUrl(random());
+      ids.push_back(id.substr(0, 65535));
+    }
+    ids.push_back(base);
+    ExpectFindsAll(ids, 6);
+  }
+}
+
+TEST(IdTableTest, FindsManyOfOneId) {
+  std::vector<std::string> ids(200000, "http://example.org/robots.txt");
+  ids.front() = "a";
+  ids.back() = "z";
+  const IdTable table = Table(ids);
+  const IdTable::Ranks ranks = table.Find(ids[1]);
+  EXPECT_EQ(ranks.begin, 1u);
+  EXPECT_EQ(ranks.end, 199999u);
+  // Little more than the two sizes of each.
+  EXPECT_LT(table.MemoryBytes(), 560000u);
+}
+
+TEST(IdTableTest, TakesLessThanItsSection) {
+  std::vector<std::string> ids;
+  for (uint64_t i = 0; i < 20000; ++i) {
+    ids.push_back(SampleUrl(i));
+  }
+  std::sort(ids.begin(), ids.end());
+  IdSectionBuilder builder;
+  for (const std::string& id : ids) {
+    builder.Add(id);
+  }
+  const uint64_t id_size_bytes = builder.id_size_bytes();
+  const std::string section = std::move(builder).Build();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const IdTable table,
+      IdTable::Parse(AsBytes(section), ids.size(), id_size_bytes, nullptr));
+  // 27 bytes an id, of 84 in full length and 52 front-coded.
+  EXPECT_LT(table.MemoryBytes(), section.size() * 3 / 5);
+  const uint64_t estimate =
+      IdTable::EstimateBytes(ids.size(), section.size(), id_size_bytes);
+  EXPECT_GE(estimate, table.MemoryBytes());
+}
+
+TEST(IdTableTest, EstimatesWhatIsKeptAsItIs) {
+  for (const size_t count : {size_t{1}, size_t{100}, size_t{20000}}) {
+    std::mt19937_64 random(7);
+    std::vector<std::string> ids;
+    while (ids.size() < count) {
+      std::string id(8, '\0');
+      for (char& c : id) {
+        c = static_cast<char>(random());
+      }
+      ids.push_back(id);
+    }
+    std::sort(ids.begin(), ids.end());
+    IdSectionBuilder builder;
+    for (const std::string& id : ids) {
+      builder.Add(id);
+    }
+    const uint64_t estimate = IdTable::EstimateBytes(
+        count, std::move(builder).Build().size(), 8 * count);
+    const uint64_t memory = Table(ids).MemoryBytes();
+    EXPECT_GE(estimate, memory);
+    EXPECT_LE(estimate, memory * 11 / 10 + 8192);
   }
 }
 

@@ -2,6 +2,7 @@
 #include "server/service/read_planner.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,25 +44,20 @@ absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
   const absl::string_view id(name.id());
   const std::string quoted =
       absl::StrCat("\"", absl::CHexEscape(id.substr(0, kQuotedSizeMax)), "\"");
-  absl::StatusOr<std::vector<DocumentOrdinal>> found =
-      archive.FindDocuments(id);
-  if (!found.ok()) {
-    if (found.status().code() != absl::StatusCode::kNotFound) {
-      return found.status();
-    }
+  const Archive::FoundDocument found = archive.FindDocument(
+      id, name.has_occurrence() ? std::optional<uint64_t>(name.occurrence())
+                                : std::nullopt);
+  if (found.ordinal.has_value()) {
+    return *found.ordinal;
+  }
+  if (found.count == 0) {
     return ServiceError(absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
                         absl::StrCat("no document ", quoted));
   }
-  if (!name.has_occurrence()) {
-    return found->back();
-  }
-  if (name.occurrence() >= found->size()) {
-    return ServiceError(
-        absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
-        absl::StrCat("no occurrence ", name.occurrence(), " of document ",
-                     quoted, ": there are ", found->size(), ", from 0"));
-  }
-  return (*found)[name.occurrence()];
+  return ServiceError(
+      absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
+      absl::StrCat("no occurrence ", name.occurrence(), " of document ", quoted,
+                   ": there are ", found.count, ", from 0"));
 }
 
 absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
