@@ -138,6 +138,29 @@ class HostileTest(unittest.TestCase):
         self.assertTrue(all(len(p.data) <= self.limits.chunk_size_bytes_max for p in pieces))
         self.assertEqual(b"".join(p.data for p in pieces), self.text[:size])
 
+    def test_encodings_that_there_are_not(self):
+        pb = self.stubs.pb
+        for accepted in ([0], [4], [-1, 2**31 - 1], [99] * 400_000,
+                         list(range(4, 100_000)) + [pb.WIRE_ENCODING_STORED]):
+            with self.subTest(accepted=accepted[:2]):
+                response = self.archive.Read(pb.ReadRequest(
+                    archive="pages", range=pb.ByteRange(offset=5, size_bytes=999),
+                    accepted_encodings=accepted))
+                self.assertEqual(response.encoding, accepted[-1] if len(accepted) > 2 and
+                                 accepted[-1] == pb.WIRE_ENCODING_STORED
+                                 else pb.WIRE_ENCODING_IDENTITY)
+
+    def test_whole_blocks_for_single_bytes(self):
+        pb = self.stubs.pb
+        start = len(self.text) - (16 << 20)
+        for encoding in (pb.WIRE_ENCODING_STORED, pb.WIRE_ENCODING_FSST):
+            request = pb.BatchReadRequest(
+                archive="pages", accepted_encodings=[encoding],
+                items=[pb.BatchItem(tag=n, range=pb.ByteRange(
+                    offset=start + n * 4000, size_bytes=1)) for n in range(4000)])
+            count = sum(len(response.results) for response in self.batch([request]))
+            self.assertEqual(count, 4000)
+
     def test_unknown_archives(self):
         pb = self.stubs.pb
         for name in ("nobody", "", "a/../pages", "\0", "x" * 100_000):

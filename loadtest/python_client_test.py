@@ -11,11 +11,40 @@ import unittest
 
 import grpc
 import xxhash
+import zstandard
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from live_server import LiveServer, error_of, make_documents, make_stubs, write_corpus
 
 SEED = 20261121
+
+
+def symbols_of(table):
+    """Symbols by their codes, of a table as the published FSST library
+    serialises it."""
+    sizes = list(table[9:17])
+    zero = table[8]
+    sizes[0] -= zero
+    symbols, at = [b"\0"] * zero, 17
+    for size in (2, 3, 4, 5, 6, 7, 8, 1):
+        for _ in range(sizes[size - 1]):
+            symbols.append(table[at:at + size])
+            at += size
+    return symbols
+
+
+def decode_fsst(data, symbols):
+    text, codes = [], iter(data)
+    for code in codes:
+        text.append(bytes([next(codes)]) if code == 255 else symbols[code])
+    return b"".join(text)
+
+
+def decode_zstd(data, size, dictionary):
+    """A block of codecs zstd, rlz and zstd-dict."""
+    as_text = zstandard.ZstdCompressionDict(
+        dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if dictionary else None
+    return zstandard.ZstdDecompressor(dict_data=as_text).decompress(data, max_output_size=size)
 
 
 class PythonClientTest(unittest.TestCase):
@@ -27,9 +56,11 @@ class PythonClientTest(unittest.TestCase):
         write_corpus(cls.documents, f"{folder}/pages")
         subprocess.run([QUIRED, "build", "-o", f"{folder}/pages.quire", "--dictionary-size", "256KiB",
                         f"{folder}/pages.tar"], check=True)
+        subprocess.run([QUIRED, "build", "-o", f"{folder}/plain.quire", "--codec", "zstd",
+                        f"{folder}/pages.tar"], check=True)
         cls.stubs = make_stubs(folder)
         cls.server = cls.enterClassContext(
-            LiveServer(QUIRED, [f"pages={folder}/pages.quire"]))
+            LiveServer(QUIRED, [f"pages={folder}/pages.quire", f"plain={folder}/plain.quire"]))
         cls.channel = cls.enterClassContext(cls.server.channel())
         cls.archive = cls.stubs.rpc.ArchiveStub(cls.channel)
 
@@ -43,7 +74,7 @@ class PythonClientTest(unittest.TestCase):
 
     def test_describes_the_archive(self):
         listing = self.archive.ListArchives(self.stubs.pb.ListArchivesRequest())
-        self.assertEqual([a.name for a in listing.archives], ["pages"])
+        self.assertEqual([a.name for a in listing.archives], ["pages", "plain"])
         archive = self.archive.GetArchive(
             self.stubs.pb.GetArchiveRequest(archive="pages")).archive
         self.assertEqual(archive.document_count, len(self.documents))
@@ -93,6 +124,47 @@ class PythonClientTest(unittest.TestCase):
         rest = self.archive.Scan(pb.ScanRequest(
             archive="pages", resume_token=pieces[0].resume_token))
         self.assertEqual(b"".join(p.data for p in rest), self.text[len(pieces[0].data):])
+
+    def decode_encoded(self, archive, response):
+        """The text of an answer in any encoding, with what `archive` names."""
+        pb, details = self.stubs.pb, response.details
+        self.assertEqual(response.checksum, xxhash.xxh3_64_intdigest(response.data))
+        if response.encoding == pb.WIRE_ENCODING_IDENTITY:
+            return response.data
+        if response.encoding == pb.WIRE_ENCODING_FSST:
+            answer = self.archive.GetSymbolTable(
+                pb.GetSymbolTableRequest(hash=archive.symbol_table_hash))
+            self.assertEqual(f"{details.table_hash:016x}", archive.symbol_table_hash)
+            self.assertEqual(xxhash.xxh3_64_intdigest(answer.table), details.table_hash)
+            text = decode_fsst(response.data, symbols_of(answer.table))
+        else:
+            dictionary = b"".join(chunk.data for chunk in self.archive.GetDictionary(
+                pb.GetDictionaryRequest(hash=archive.dictionary_hash))) \
+                if archive.HasField("dictionary_hash") else b""
+            text, at = b"", 0
+            for block in details.blocks:
+                stored = response.data[at:at + block.stored_size_bytes]
+                at += block.stored_size_bytes
+                text += stored if block.is_uncoded else decode_zstd(
+                    stored, block.size_bytes, dictionary)
+            self.assertEqual(at, len(response.data))
+        return text[details.front_cut_size_bytes:len(text) - details.back_cut_size_bytes]
+
+    def test_decodes_fsst_and_stored_blocks(self):
+        pb = self.stubs.pb
+        for name in ("pages", "plain"):
+            archive = self.archive.GetArchive(pb.GetArchiveRequest(archive=name)).archive
+            for encoding in (pb.WIRE_ENCODING_FSST, pb.WIRE_ENCODING_STORED):
+                for offset, size in ((0, 1), (7, 500), (65_530, 20), (99, 300_000)):
+                    with self.subTest(name=name, encoding=encoding, offset=offset):
+                        response = self.archive.Read(pb.ReadRequest(
+                            archive=name, accepted_encodings=[encoding],
+                            range=pb.ByteRange(offset=offset, size_bytes=size)))
+                        if size > 100:
+                            self.assertEqual(response.encoding, encoding)
+                            self.assertLess(len(response.data), 65536 + size)
+                        self.assertEqual(self.decode_encoded(archive, response),
+                                         self.text[offset:offset + size])
 
     def test_lists_documents_by_prefix_in_pages(self):
         pb = self.stubs.pb

@@ -73,6 +73,10 @@ class ArchiveImpl final : public Archive {
                                         scratch);
   }
 
+  absl::Status CheckBlock(BlockAddress block, ByteView frame) const override {
+    return SegmentOf(block).CheckBlock(block.block_index, frame);
+  }
+
   absl::Status ReadBlock(BlockAddress block, MutableByteView raw,
                          BlockCodec::Scratch& scratch) const override {
     const SegmentReader& segment = SegmentOf(block);

@@ -148,6 +148,11 @@ class Archive {
                                    MutableByteView raw,
                                    BlockCodec::Scratch& scratch) const = 0;
 
+  // Checks the frame read from BlockExtent(block) without decoding it; what a
+  // codec makes of its payload stays unknown.
+  // Errors: DataLoss  checksum or header; the message names segment and block.
+  virtual absl::Status CheckBlock(BlockAddress block, ByteView frame) const = 0;
+
   // Reads and decodes one block with a blocking pread: for the offline verbs.
   // Errors: as DecodeBlock(); DataLoss also where the file cannot be read.
   virtual absl::Status ReadBlock(BlockAddress block, MutableByteView raw,

@@ -68,27 +68,40 @@ absl::StatusOr<uint64_t> CheckFrame(FramePlace place, ByteView frame) {
   return found;
 }
 
-absl::Status DecodeFrame(ByteView frame, MutableByteView raw,
-                         const BlockCodec& codec,
-                         BlockCodec::Scratch& scratch) {
+absl::StatusOr<FramePayload> ParseFrame(ByteView frame, size_t raw_size_bytes,
+                                        bool is_cut) {
+  const size_t overhead_size_bytes =
+      is_cut ? kFrameWordSizeBytes : kFrameOverheadSizeBytes;
+  if (frame.size() <= overhead_size_bytes) {
+    return absl::DataLossError(
+        absl::StrCat("the frame has only ", frame.size(), " bytes"));
+  }
   QUIRE_ASSIGN_OR_RETURN(
       const FrameWord word,
       ParseFrameWord(LoadLittleEndian<uint32_t>(frame.data())));
-  const ByteView payload = frame.subspan(
-      kFrameWordSizeBytes, frame.size() - kFrameOverheadSizeBytes);
+  const ByteView payload =
+      frame.subspan(kFrameWordSizeBytes, frame.size() - overhead_size_bytes);
   if (word.payload_size_bytes != payload.size()) {
     return absl::DataLossError(absl::StrCat("payload size is ",
                                             word.payload_size_bytes,
                                             ", expected ", payload.size()));
   }
-  if (!word.is_raw) {
-    return codec.Decode(payload, raw, scratch);
+  if (word.is_raw && payload.size() != raw_size_bytes) {
+    return absl::DataLossError(absl::StrCat(
+        "text has ", payload.size(), " bytes, expected ", raw_size_bytes));
   }
-  if (payload.size() != raw.size()) {
-    return absl::DataLossError(absl::StrCat("text has ", payload.size(),
-                                            " bytes, expected ", raw.size()));
+  return FramePayload{.bytes = payload, .is_raw = word.is_raw};
+}
+
+absl::Status DecodeFrame(ByteView frame, MutableByteView raw,
+                         const BlockCodec& codec,
+                         BlockCodec::Scratch& scratch) {
+  QUIRE_ASSIGN_OR_RETURN(const FramePayload payload,
+                         ParseFrame(frame, raw.size()));
+  if (!payload.is_raw) {
+    return codec.Decode(payload.bytes, raw, scratch);
   }
-  std::ranges::copy(payload, raw.begin());
+  std::ranges::copy(payload.bytes, raw.begin());
   return absl::OkStatus();
 }
 

@@ -49,6 +49,20 @@ uint64_t EncodeFrame(FramePlace place, ByteView raw, ByteView stored,
 // Errors: DataLoss  it is not the frame of this place, or is damaged.
 absl::StatusOr<uint64_t> CheckFrame(FramePlace place, ByteView frame);
 
+// What a frame holds.
+struct FramePayload {
+  // A view into the frame.
+  ByteView bytes;
+  // The payload is the text itself.
+  bool is_raw = false;
+};
+
+// Takes a frame apart: with its checksum behind it or, if `is_cut`, without.
+// Errors: DataLoss  its word and its size do not agree, or the payload cannot
+//                   be that of a block of `raw_size_bytes`.
+absl::StatusOr<FramePayload> ParseFrame(ByteView frame, size_t raw_size_bytes,
+                                        bool is_cut = false);
+
 // Decodes a frame to `raw`, which has the size of the block's text.
 // REQUIRES: CheckFrame() took it.
 // Errors: DataLoss  its payload is not `raw.size()` bytes of text.

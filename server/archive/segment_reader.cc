@@ -246,6 +246,14 @@ absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
   return DecodeCheckedFrame(block_index, frame, raw, codec, scratch);
 }
 
+absl::Status SegmentReader::CheckBlock(uint64_t block_index,
+                                       ByteView frame) const {
+  QUIRE_RETURN_IF_ERROR(InBlock(
+      block_index, CheckFrame({header_.number, block_index}, frame).status()));
+  return InBlock(block_index,
+                 ParseFrame(frame, BlockSizeBytes(block_index)).status());
+}
+
 absl::StatusOr<uint64_t> SegmentReader::ReadFrame(
     uint64_t block_index, std::vector<uint8_t>& frame) const {
   const Extent extent = BlockExtent(block_index);

@@ -53,6 +53,8 @@ class SegmentReader {
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
                            MutableByteView raw, const BlockCodec& codec,
                            BlockCodec::Scratch& scratch) const;
+  // As Archive::CheckBlock().
+  absl::Status CheckBlock(uint64_t block_index, ByteView frame) const;
   // Reads the block's frame with a blocking pread, over what was in `frame`,
   // and checks it; returns its checksum. Errors: as Archive::ReadBlock().
   absl::StatusOr<uint64_t> ReadFrame(uint64_t block_index,

@@ -21,7 +21,8 @@ using RawMethods = v1::Archive::WithRawCallbackMethod_Read<
 using AllMethods = v1::Archive::WithCallbackMethod_ListArchives<
     v1::Archive::WithCallbackMethod_GetArchive<
         v1::Archive::WithCallbackMethod_ListDocuments<
-            v1::Archive::WithCallbackMethod_GetDictionary<RawMethods>>>>;
+            v1::Archive::WithCallbackMethod_GetDictionary<
+                v1::Archive::WithCallbackMethod_GetSymbolTable<RawMethods>>>>>;
 
 // A call that is answered at once, from RAM.
 class ImmediateCall : public grpc::ServerUnaryReactor {
@@ -72,6 +73,14 @@ class ArchiveService : public AllMethods {
       const v1::ListDocumentsRequest* request,
       v1::ListDocumentsResponse* response) override {
     return Answer(Method::kListDocuments, quire::ListDocuments, context,
+                  request, response);
+  }
+
+  grpc::ServerUnaryReactor* GetSymbolTable(
+      grpc::CallbackServerContext* context,
+      const v1::GetSymbolTableRequest* request,
+      v1::GetSymbolTableResponse* response) override {
+    return Answer(Method::kGetSymbolTable, quire::GetSymbolTable, context,
                   request, response);
   }
 

@@ -14,7 +14,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/service/answer_bytes.h"
-#include "server/service/range_read.h"
+#include "server/service/answer_read.h"
 #include "server/service/read_planner.h"
 #include "server/service/serial_call.h"
 #include "server/service/service_error.h"
@@ -41,7 +41,7 @@ struct ActiveItem {
   uint64_t pinned_bytes = 0;
   std::shared_ptr<RangeRead> read;
   // Set when the item is ready.
-  absl::StatusOr<std::vector<BlockPiece>> outcome;
+  absl::StatusOr<Answer> outcome;
 };
 
 class BatchCall
@@ -134,6 +134,7 @@ class BatchCall
     request_.Clear();
     if (archive_ == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(archive_, core_.catalog.Find(request.archive()));
+      encoding_ = ChooseEncoding(request.accepted_encodings(), *archive_);
     } else if (request.has_archive() && request.archive() != archive_->name) {
       return ServiceError(
           absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
@@ -203,9 +204,9 @@ class BatchCall
       if (next == waiting_.end()) {
         next = waiting_.begin();
       }
-      const Archive& archive = *archive_->archive;
-      slices = PlanBlocks(archive, next->second.target.range);
-      const uint64_t pinned_bytes = PinnedBytes(archive, slices);
+      slices = PlanBlocks(*archive_->archive, next->second.target.range);
+      const uint64_t pinned_bytes =
+          AnswerMemoryBytes(*archive_, slices, encoding_);
       if (window_used_bytes_ > 0 &&
           window_used_bytes_ + pinned_bytes > core_.stream_window_size_bytes) {
         return false;
@@ -216,13 +217,13 @@ class BatchCall
                            .target = next->second.target,
                            .pinned_bytes = pinned_bytes,
                            .read = nullptr,
-                           .outcome = std::vector<BlockPiece>()});
+                           .outcome = Answer()});
       active = std::prev(fetching_.end());
       waiting_.erase(next);
     }
-    std::shared_ptr<RangeRead> read = RangeRead::Start(
-        core_.store, archive_, std::move(slices), FetchClass::kBatch,
-        [this, active](absl::StatusOr<std::vector<BlockPiece>> outcome) {
+    std::shared_ptr<RangeRead> read = StartAnswer(
+        core_.store, archive_, std::move(slices), encoding_, FetchClass::kBatch,
+        [this, active](absl::StatusOr<Answer> outcome) {
           Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
             active->outcome = std::move(outcome);
             ready_.splice(ready_.end(), fetching_, active);
@@ -276,11 +277,11 @@ class BatchCall
       *head.mutable_document() =
           DescribeDocument(*archive_->archive, *item.target.document);
     }
-    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
-    head.set_checksum(ChecksumOf(*item.outcome));
+    DescribeData(*item.outcome, head);
     answer.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
-                        v1::BatchResult::kDataFieldNumber, *item.outcome);
-    booking_.Sending(item.target.range.size_bytes);
+                        v1::BatchResult::kDataFieldNumber,
+                        item.outcome->pieces);
+    booking_.SendingAnswer(item.target.range.size_bytes, *item.outcome);
   }
 
   // Reads the next message if all of its items would find room.
@@ -351,6 +352,7 @@ class BatchCall
   grpc::ByteBuffer response_;
   // Set by the first message; read by whoever acts afterwards.
   std::shared_ptr<const ServedArchive> archive_;
+  v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
   // Held until gRPC has let go of the last answer.
   Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
   // Not OK: nothing more is begun.

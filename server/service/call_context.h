@@ -20,6 +20,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "server/service/admission.h"
+#include "server/service/answer_read.h"
 #include "server/service/call_metrics.h"
 #include "server/service/catalog.h"
 #include "server/service/stall_guard.h"
@@ -65,6 +66,13 @@ class CallBooking {
 
   void Sending(uint64_t size_bytes) {
     core_.metrics.BytesSent(method_, size_bytes);
+  }
+
+  // `size_bytes` is what the answer decodes to.
+  void SendingAnswer(uint64_t size_bytes, const Answer& answer) {
+    core_.metrics.BytesSent(method_, size_bytes);
+    core_.metrics.AnswerSent(answer.encoding, size_bytes,
+                             answer.data_size_bytes());
   }
 
   // The client must take what was handed to gRPC before the stall limit.

@@ -78,8 +78,9 @@ MetricFamily MemoryFamily(const Catalog& catalog) {
 
 const char* MethodName(Method method) {
   static constexpr std::array<const char*, kMethodCount> kNames = {
-      "ListArchives", "GetArchive", "Read",          "ReadStream",
-      "BatchRead",    "Scan",       "ListDocuments", "GetDictionary"};
+      "ListArchives",  "GetArchive",    "Read",
+      "ReadStream",    "BatchRead",     "Scan",
+      "ListDocuments", "GetDictionary", "GetSymbolTable"};
   return kNames[static_cast<size_t>(method)];
 }
 
@@ -113,6 +114,7 @@ CallMetrics::CallMetrics(prometheus::Registry& registry) {
         &duration.Add({{"method", method}}, kDurationSeconds);
     methods_[i].sent_bytes = &sent.Add({{"method", method}});
   }
+  RegisterEncodings(registry);
   batch_message_items_ = &prometheus::BuildHistogram()
                               .Name("quire_batch_message_items")
                               .Help("Items in one message of BatchRead.")
@@ -124,6 +126,40 @@ CallMetrics::CallMetrics(prometheus::Registry& registry) {
                       .Register(registry);
   reloads_succeeded_ = &reloads.Add({{"outcome", "succeeded"}});
   reloads_failed_ = &reloads.Add({{"outcome", "failed"}});
+}
+
+void CallMetrics::RegisterEncodings(prometheus::Registry& registry) {
+  auto& answers = prometheus::BuildCounter()
+                      .Name("quire_answers_total")
+                      .Help(
+                          "Answers, items of batches and messages of "
+                          "streams, by encoding.")
+                      .Register(registry);
+  auto& decoded = prometheus::BuildCounter()
+                      .Name("quire_answer_decoded_bytes_total")
+                      .Help("What answers decode to, by encoding.")
+                      .Register(registry);
+  auto& wire = prometheus::BuildCounter()
+                   .Name("quire_answer_wire_bytes_total")
+                   .Help("Data of answers as it is sent, by encoding.")
+                   .Register(registry);
+  const std::pair<v1::WireEncoding, const char*> names[] = {
+      {v1::WIRE_ENCODING_IDENTITY, "identity"},
+      {v1::WIRE_ENCODING_FSST, "fsst"},
+      {v1::WIRE_ENCODING_STORED, "stored"}};
+  for (const auto& [encoding, name] : names) {
+    encodings_[static_cast<size_t>(encoding)] = {
+        &answers.Add({{"encoding", name}}), &decoded.Add({{"encoding", name}}),
+        &wire.Add({{"encoding", name}})};
+  }
+}
+
+void CallMetrics::AnswerSent(v1::WireEncoding encoding, uint64_t size_bytes,
+                             uint64_t data_size_bytes) {
+  const PerEncoding& counters = encodings_[static_cast<size_t>(encoding)];
+  counters.answers->Increment();
+  counters.decoded_bytes->Increment(static_cast<double>(size_bytes));
+  counters.wire_bytes->Increment(static_cast<double>(data_size_bytes));
 }
 
 void CallMetrics::CallStarted(Method method) {
@@ -169,7 +205,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
               stats.cache_misses),
       counter("quire_cache_evictions_total", "Blocks dropped from the cache.",
               stats.cache_evictions),
-      gauge("quire_cache_bytes", "Decoded text in the cache.",
+      gauge("quire_cache_bytes",
+            "Blocks in the cache, in the form it holds them.",
             stats.cache_size_bytes),
       gauge("quire_cache_blocks", "Blocks in the cache.", stats.cache_blocks),
       counter("quire_joined_fetches_total",

@@ -19,6 +19,8 @@
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 
+#include "proto/quire/v1/wire_encoding.pb.h"
+
 #include "server/service/admission.h"
 #include "server/service/catalog.h"
 #include "server/storage/block_store.h"
@@ -34,9 +36,10 @@ enum class Method {
   kScan,
   kListDocuments,
   kGetDictionary,
+  kGetSymbolTable,
 };
 
-inline constexpr size_t kMethodCount = 8;
+inline constexpr size_t kMethodCount = 9;
 
 const char* MethodName(Method method);
 
@@ -52,6 +55,10 @@ class CallMetrics {
                  absl::Duration duration);
   // Decoded bytes of answers.
   void BytesSent(Method method, uint64_t size_bytes);
+  // One answer, or one message of a stream: what it decodes to, and its data as
+  // sent.
+  void AnswerSent(v1::WireEncoding encoding, uint64_t size_bytes,
+                  uint64_t data_size_bytes);
   // Items of one BatchRead message.
   void BatchMessage(uint64_t item_count);
   void ReloadEnded(bool succeeded);
@@ -66,7 +73,17 @@ class CallMetrics {
     prometheus::Counter* sent_bytes;
   };
 
+  struct PerEncoding {
+    prometheus::Counter* answers;
+    prometheus::Counter* decoded_bytes;
+    prometheus::Counter* wire_bytes;
+  };
+
+  void RegisterEncodings(prometheus::Registry& registry);
+
   std::array<PerMethod, kMethodCount> methods_;
+  // By number of the encoding.
+  std::array<PerEncoding, v1::WireEncoding_ARRAYSIZE> encodings_ = {};
   prometheus::Histogram* batch_message_items_;
   prometheus::Counter* reloads_succeeded_;
   prometheus::Counter* reloads_failed_;

@@ -9,7 +9,6 @@
 #include <system_error>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -22,63 +21,6 @@ namespace quire {
 namespace {
 
 constexpr size_t kNameSizeMax = 128;
-constexpr size_t kReportedBlocksMax = 1000;
-
-// Decodes blocks of one archive. Scratch memory is kept in a free list: there
-// are never more of them than threads that decoded at the same time.
-class ArchiveBlockDecoder : public BlockDecoder {
- public:
-  ArchiveBlockDecoder(std::string name, std::shared_ptr<const Archive> archive,
-                      DamageReporter report_damage)
-      : name_(std::move(name)),
-        archive_(std::move(archive)),
-        report_damage_(std::move(report_damage)) {}
-
-  absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
-    std::unique_ptr<BlockCodec::Scratch> scratch = TakeScratch();
-    absl::Status status = archive_->DecodeBlock(block, stored, raw, *scratch);
-    {
-      MutexLock lock(&mutex_);
-      free_.push_back(std::move(scratch));
-    }
-    if (absl::IsDataLoss(status) && report_damage_ && IsFirstReport(block)) {
-      report_damage_(absl::StrCat(
-          "archive ", name_, ": block ", block.block_index, " of segment ",
-          block.segment_index, " is damaged: ", status.message()));
-    }
-    return status;
-  }
-
- private:
-  std::unique_ptr<BlockCodec::Scratch> TakeScratch() const
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      MutexLock lock(&mutex_);
-      if (!free_.empty()) {
-        std::unique_ptr<BlockCodec::Scratch> scratch = std::move(free_.back());
-        free_.pop_back();
-        return scratch;
-      }
-    }
-    return archive_->codec().NewScratch();
-  }
-
-  bool IsFirstReport(BlockAddress block) const ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    return reported_.size() < kReportedBlocksMax &&
-           reported_.emplace(block.segment_index, block.block_index).second;
-  }
-
-  const std::string name_;
-  const std::shared_ptr<const Archive> archive_;
-  const DamageReporter report_damage_;
-  mutable Mutex mutex_;
-  mutable absl::flat_hash_set<std::pair<uint64_t, uint64_t>> reported_
-      ABSL_GUARDED_BY(mutex_);
-  mutable std::vector<std::unique_ptr<BlockCodec::Scratch>> free_
-      ABSL_GUARDED_BY(mutex_);
-};
 
 uint64_t NextSourceId() {
   static std::atomic<uint64_t> next{1};
@@ -102,6 +44,9 @@ v1::ArchiveDescription Describe(const std::string& name,
   if (!info.dictionary_hash.empty()) {
     description.set_dictionary_hash(info.dictionary_hash);
     description.set_dictionary_size_bytes(info.dictionary_size_bytes);
+  }
+  if (!info.symbol_table_hash.empty()) {
+    description.set_symbol_table_hash(info.symbol_table_hash);
   }
   return description;
 }
@@ -173,7 +118,8 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
 }
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument, DamageReporter report_damage) {
+    const ArchiveArgument& argument, CacheForm cache_form,
+    DamageReporter report_damage) {
   // Before the files are opened: what is replaced in between then counts as
   // changed, at worst once too often.
   std::string files_identity = IdentifyFiles(argument.path);
@@ -187,8 +133,20 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
   served->archive = *archive;
   served->files_identity = std::move(files_identity);
   served->source_id = NextSourceId();
-  served->decoder = std::make_shared<ArchiveBlockDecoder>(
-      argument.name, *archive, std::move(report_damage));
+  served->stored_source_id = NextSourceId();
+  if (!(*archive)->symbol_table().empty()) {
+    const auto table = SymbolTable::Parse((*archive)->symbol_table());
+    if (!table.ok()) {
+      return table.status();
+    }
+    served->wire_table = std::make_shared<const WireTable>(*table);
+  }
+  const auto log =
+      std::make_shared<DamageLog>(argument.name, std::move(report_damage));
+  served->decoder = MakeTextDecoder(
+      *archive, log,
+      cache_form == CacheForm::kFsst ? served->wire_table : nullptr);
+  served->stored_reader = MakeStoredReader(*archive, log);
   served->description = Describe(argument.name, (*archive)->info());
   return served;
 }

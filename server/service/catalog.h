@@ -6,7 +6,6 @@
 #define QUIRE_SERVER_SERVICE_CATALOG_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +20,8 @@
 
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
+#include "server/service/archive_block_decoder.h"
+#include "server/service/wire_table.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
@@ -32,10 +33,15 @@ struct ServedArchive {
   // Which files on disk they are: changes whenever one of them is replaced or
   // written to, even with equal contents.
   std::string files_identity;
-  // For BlockKey: new at every opening.
+  // For BlockKey, of blocks as text and as they are stored: new at every
+  // opening.
   uint64_t source_id = 0;
-  // Decodes blocks of `archive` and keeps it alive.
+  uint64_t stored_source_id = 0;
+  // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
+  std::shared_ptr<const BlockDecoder> stored_reader;
+  // Null if the archive has no symbol table.
+  std::shared_ptr<const WireTable> wire_table;
   v1::ArchiveDescription description;
 };
 
@@ -50,15 +56,21 @@ struct ArchiveArgument {
 //                          [A-Za-z0-9._-].
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
 
-// Told of a block whose stored bytes are damaged: the message names archive,
-// segment, block and what is wrong. Called on any thread, once for each block
-// (of the first thousand blocks; later ones are not reported).
-using DamageReporter = std::function<void(const std::string& message)>;
+// What the block cache holds.
+enum class CacheForm {
+  // The text of blocks.
+  kIdentity,
+  // Codes of the archive's symbol table where there is one and they are smaller
+  // than the text: more blocks fit, answers in FSST are copied instead of
+  // encoded, others are decoded instead of copied.
+  kFsst,
+};
 
 // Opens an archive for serving. `report_damage` may be empty. Blocks on I/O.
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument, DamageReporter report_damage);
+    const ArchiveArgument& argument, CacheForm cache_form,
+    DamageReporter report_damage);
 
 // Thread-safe. Get() is a pointer copy; calls keep the snapshot they started
 // with, so that a reload never pulls an archive away from under them.

@@ -13,7 +13,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/service/answer_bytes.h"
-#include "server/service/range_read.h"
+#include "server/service/answer_read.h"
 #include "server/service/read_planner.h"
 #include "server/service/resume_token.h"
 #include "server/service/serial_call.h"
@@ -28,7 +28,7 @@ struct Chunk {
   uint64_t pinned_bytes = 0;
   std::shared_ptr<RangeRead> read;
   // Set when the read has ended.
-  std::optional<absl::StatusOr<std::vector<BlockPiece>>> pieces;
+  std::optional<absl::StatusOr<Answer>> answer;
 };
 
 // Sends one range as a row of chunks. What differs between the methods is in
@@ -76,14 +76,15 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   struct Task {
     std::shared_ptr<const ServedArchive> archive;
     ResolvedTarget target;
+    v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
   };
 
   // Errors: all that the method has for its request.
   virtual absl::StatusOr<Task> ResolveRequest(
       const grpc::ByteBuffer& buffer) = 0;
   // Appends the fields of a message that go before its text.
-  virtual void AppendHead(LogicalRange range, bool is_first, uint64_t checksum,
-                          AnswerBytes& answer) const = 0;
+  virtual void AppendHead(LogicalRange range, bool is_first,
+                          const Answer& answer, AnswerBytes& bytes) const = 0;
   virtual int data_field_number() const = 0;
 
   const ServiceCore& core() const { return core_; }
@@ -97,10 +98,7 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     const LogicalRange range = task_.target.range;
     window_size_bytes_ = std::min(
         core_.stream_window_size_bytes,
-        // A short range pins its blocks: its own length and at most one block
-        // more at either end.
-        range.size_bytes +
-            2 * uint64_t{task_.archive->archive->info().block_size_bytes});
+        AnswerMemoryBytesMax(*task_.archive, range.size_bytes, task_.encoding));
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(context_.peer(), window_size_bytes_));
     MutexLock lock(&mutex_);
@@ -125,8 +123,8 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
           return;
         }
         slices = NextSlices();
-        const Archive& archive = *task_.archive->archive;
-        const uint64_t pinned_bytes = PinnedBytes(archive, slices);
+        const uint64_t pinned_bytes =
+            AnswerMemoryBytes(*task_.archive, slices, task_.encoding);
         if (window_used_bytes_ > 0 &&
             window_used_bytes_ + pinned_bytes > window_size_bytes_) {
           return;
@@ -139,7 +137,7 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
         chunks_.push_back({.range = {{next_offset_}, size_bytes},
                            .pinned_bytes = pinned_bytes,
                            .read = nullptr,
-                           .pieces = std::nullopt});
+                           .answer = std::nullopt});
         // A deque never moves its elements while it grows and shrinks at its
         // ends; this one stays until its read has ended.
         chunk = &chunks_.back();
@@ -147,10 +145,10 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
         chunks_left_ = next_offset_ < end_offset_;
         ++reads_in_flight_;
       }
-      std::shared_ptr<RangeRead> read = RangeRead::Start(
-          core_.store, task_.archive, std::move(slices), fetch_class_,
-          [this, chunk](absl::StatusOr<std::vector<BlockPiece>> pieces) {
-            OnPieces(chunk, std::move(pieces));
+      std::shared_ptr<RangeRead> read = StartAnswer(
+          core_.store, task_.archive, std::move(slices), task_.encoding,
+          fetch_class_, [this, chunk](absl::StatusOr<Answer> answer) {
+            OnAnswer(chunk, std::move(answer));
           });
       MutexLock lock(&mutex_);
       if (read != nullptr) {
@@ -177,41 +175,41 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     return slices;
   }
 
-  void OnPieces(Chunk* chunk, absl::StatusOr<std::vector<BlockPiece>> pieces)
+  void OnAnswer(Chunk* chunk, absl::StatusOr<Answer> answer)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      chunk->pieces = std::move(pieces);
+      chunk->answer = std::move(answer);
       --reads_in_flight_;
     });
   }
 
   void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
     LogicalRange range;
-    std::vector<BlockPiece> pieces;
+    Answer answer;
     bool is_first = false;
     {
       MutexLock lock(&mutex_);
       if (writing_ || !ended_with_.ok() || chunks_.empty() ||
-          !chunks_.front().pieces.has_value()) {
+          !chunks_.front().answer.has_value()) {
         return;
       }
       Chunk& chunk = chunks_.front();
-      if (!chunk.pieces->ok()) {
-        ended_with_ = chunk.pieces->status();
+      if (!chunk.answer->ok()) {
+        ended_with_ = chunk.answer->status();
         return;
       }
       range = chunk.range;
-      pieces = *std::move(*chunk.pieces);
+      answer = *std::move(*chunk.answer);
       writing_ = true;
       writing_pinned_bytes_ = chunk.pinned_bytes;
       chunks_.pop_front();
       is_first = !std::exchange(wrote_first_, true);
     }
-    AnswerBytes answer;
-    AppendHead(range, is_first, ChecksumOf(pieces), answer);
-    answer.AppendBytesField(data_field_number(), pieces);
-    message_ = answer.Take();
-    booking_.Sending(range.size_bytes);
+    AnswerBytes bytes;
+    AppendHead(range, is_first, answer, bytes);
+    bytes.AppendBytesField(data_field_number(), answer.pieces);
+    message_ = bytes.Take();
+    booking_.SendingAnswer(range.size_bytes, answer);
     booking_.WaitForClient();
     StartWrite(&message_);
   }
@@ -228,7 +226,7 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
         return !writing_;
       }
       for (const Chunk& chunk : chunks_) {
-        if (chunk.read != nullptr && !chunk.pieces.has_value()) {
+        if (chunk.read != nullptr && !chunk.answer.has_value()) {
           reads.push_back(chunk.read);
         }
       }
@@ -292,20 +290,20 @@ class ReadStreamCall : public ChunkStream {
     QUIRE_ASSIGN_OR_RETURN(
         task.target, ResolveTarget(*task.archive->archive, request,
                                    core().limits.document_id_size_bytes_max()));
+    task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);
     return task;
   }
 
-  void AppendHead(LogicalRange range, bool is_first, uint64_t checksum,
-                  AnswerBytes& answer) const override {
+  void AppendHead(LogicalRange range, bool is_first, const Answer& answer,
+                  AnswerBytes& bytes) const override {
     v1::ReadStreamResponse head;
     *head.mutable_range() = ToProto(range);
     if (is_first && task().target.document.has_value()) {
       *head.mutable_document() =
           DescribeDocument(*task().archive->archive, *task().target.document);
     }
-    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
-    head.set_checksum(checksum);
-    answer.AppendFields(head);
+    DescribeData(answer, head);
+    bytes.AppendFields(head);
   }
 
   int data_field_number() const override {
@@ -327,21 +325,21 @@ class ScanCall : public ChunkStream {
                            core().catalog.Find(request.archive()));
     QUIRE_ASSIGN_OR_RETURN(task.target.range,
                            ResolveScan(*task.archive->archive, request));
+    task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);
     return task;
   }
 
-  void AppendHead(LogicalRange range, bool /*is_first*/, uint64_t checksum,
-                  AnswerBytes& answer) const override {
+  void AppendHead(LogicalRange range, bool /*is_first*/, const Answer& answer,
+                  AnswerBytes& bytes) const override {
     const LogicalRange all = task().target.range;
     v1::ScanResponse head;
     *head.mutable_range() = ToProto(range);
-    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
-    head.set_checksum(checksum);
+    DescribeData(answer, head);
     head.set_resume_token(
         MakeResumeToken(*task().archive->archive,
                         {.next_offset = range.offset.value + range.size_bytes,
                          .end_offset = all.offset.value + all.size_bytes}));
-    answer.AppendFields(head);
+    bytes.AppendFields(head);
   }
 
   int data_field_number() const override {

@@ -72,6 +72,23 @@ absl::Status GetArchive(const ServiceCore& core,
   return absl::OkStatus();
 }
 
+absl::Status GetSymbolTable(const ServiceCore& core,
+                            const v1::GetSymbolTableRequest& request,
+                            v1::GetSymbolTableResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  const std::shared_ptr<const Catalog::ByName> archives = core.catalog.Get();
+  for (const auto& [name, served] : *archives) {
+    if (served->wire_table != nullptr &&
+        served->description.symbol_table_hash() == request.hash()) {
+      response.set_table(served->wire_table->serialised);
+      response.set_checksum(served->wire_table->hash);
+      return absl::OkStatus();
+    }
+  }
+  return ServiceError(absl::StatusCode::kNotFound, v1::SYMBOL_TABLE_NOT_FOUND,
+                      "no archive here has a symbol table of that hash");
+}
+
 absl::Status ListDocuments(const ServiceCore& core,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response) {

@@ -23,6 +23,9 @@ absl::Status ListArchives(const ServiceCore& core,
 absl::Status GetArchive(const ServiceCore& core,
                         const v1::GetArchiveRequest& request,
                         v1::GetArchiveResponse& response);
+absl::Status GetSymbolTable(const ServiceCore& core,
+                            const v1::GetSymbolTableRequest& request,
+                            v1::GetSymbolTableResponse& response);
 absl::Status ListDocuments(const ServiceCore& core,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response);

@@ -22,26 +22,53 @@ uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces) {
   return checksummer.Get();
 }
 
-uint64_t PinnedBytes(const Archive& archive,
-                     const std::vector<BlockSlice>& slices) {
-  uint64_t pinned_bytes = 0;
-  for (const BlockSlice& slice : slices) {
-    pinned_bytes += archive.BlockSizeBytes(slice.block);
+absl::Status ExplainBlockError(const ServedArchive& archive,
+                               const absl::Status& status, BlockAddress block) {
+  const ErrorMetadata metadata = {
+      {"archive", archive.name},
+      {"segment", absl::StrCat(block.segment_index)},
+      {"block", absl::StrCat(block.block_index)}};
+  const std::string place =
+      absl::StrCat("block ", block.block_index, " of segment ",
+                   block.segment_index, " of archive \"", archive.name, "\"");
+  switch (status.code()) {
+    case absl::StatusCode::kDataLoss:
+      return ServiceError(
+          status.code(), v1::BLOCK_DAMAGED,
+          absl::StrCat(place, " is damaged; `quired verify` on the server ",
+                       "names what it touches"),
+          metadata);
+    case absl::StatusCode::kUnavailable:
+      return ServiceError(status.code(), v1::DEVICE_FAILED,
+                          absl::StrCat(place, " could not be read"), metadata);
+    case absl::StatusCode::kResourceExhausted:
+      return ServiceError(status.code(), v1::SERVER_BUSY,
+                          "the server's read queue is full; retry later", {},
+                          absl::Milliseconds(100));
+    case absl::StatusCode::kCancelled:
+      return ServiceError(status.code(), v1::CALL_CANCELLED,
+                          "the call was cancelled");
+    default:
+      return status;
   }
-  return pinned_bytes;
 }
 
 RangeRead::RangeRead(BlockStore& store,
                      std::shared_ptr<const ServedArchive> archive,
-                     std::vector<BlockSlice> slices, Done done)
+                     std::vector<BlockSlice> slices, BlockForm form, Done done)
     : store_(store),
       archive_(std::move(archive)),
       slices_(std::move(slices)),
+      form_(form),
       done_(std::move(done)) {}
 
 std::shared_ptr<RangeRead> RangeRead::Start(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-    std::vector<BlockSlice> slices, FetchClass fetch_class, Done done) {
+    std::vector<BlockSlice> slices, BlockForm form, FetchClass fetch_class,
+    Done done) {
+  const uint64_t source_id = form == BlockForm::kStored
+                                 ? archive->stored_source_id
+                                 : archive->source_id;
   std::vector<BlockPiece> pieces(slices.size());
   size_t miss_count = 0;
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -49,7 +76,7 @@ std::shared_ptr<RangeRead> RangeRead::Start(
     // A look-up marks a block as in demand; that a scan passes by does not make
     // it so.
     if (fetch_class != FetchClass::kScan) {
-      pieces[i].block = store.Lookup({archive->source_id, slices[i].block});
+      pieces[i].block = store.Lookup({source_id, slices[i].block});
     }
     miss_count += pieces[i].block == nullptr ? 1 : 0;
   }
@@ -58,7 +85,7 @@ std::shared_ptr<RangeRead> RangeRead::Start(
     return nullptr;
   }
   std::shared_ptr<RangeRead> read(new RangeRead(
-      store, std::move(archive), std::move(slices), std::move(done)));
+      store, std::move(archive), std::move(slices), form, std::move(done)));
   {
     MutexLock lock(&read->mutex_);
     read->pieces_ = std::move(pieces);
@@ -70,8 +97,26 @@ std::shared_ptr<RangeRead> RangeRead::Start(
   return read;
 }
 
-void RangeRead::FetchMisses(FetchClass fetch_class) {
+BlockFetch RangeRead::FetchOf(BlockAddress block,
+                              FetchClass fetch_class) const {
   const Archive& archive = *archive_->archive;
+  BlockFetch fetch;
+  fetch.extent = archive.BlockExtent(block);
+  fetch.fetch_class = fetch_class;
+  if (form_ == BlockForm::kStored) {
+    fetch.key = {archive_->stored_source_id, block};
+    fetch.raw_size_bytes = StoredBlockSizeBytes(archive, block);
+    fetch.decoder = archive_->stored_reader;
+  } else {
+    fetch.key = {archive_->source_id, block};
+    fetch.raw_size_bytes = archive.BlockSizeBytes(block);
+    fetch.takes_packed = form_ == BlockForm::kPacked;
+    fetch.decoder = archive_->decoder;
+  }
+  return fetch;
+}
+
+void RangeRead::FetchMisses(FetchClass fetch_class) {
   std::vector<BlockStore::FetchItem> items;
   {
     MutexLock lock(&mutex_);
@@ -79,13 +124,8 @@ void RangeRead::FetchMisses(FetchClass fetch_class) {
       if (pieces_[i].block != nullptr) {
         continue;
       }
-      const BlockAddress block = slices_[i].block;
       items.push_back(
-          {.fetch = {.key = {archive_->source_id, block},
-                     .extent = archive.BlockExtent(block),
-                     .raw_size_bytes = archive.BlockSizeBytes(block),
-                     .fetch_class = fetch_class,
-                     .decoder = archive_->decoder},
+          {.fetch = FetchOf(slices_[i].block, fetch_class),
            .done = [self = shared_from_this(),
                     i](absl::StatusOr<BlockStore::BlockPtr> result) {
              self->OnBlock(i, std::move(result));
@@ -113,7 +153,8 @@ void RangeRead::OnBlock(size_t index,
     if (block.ok()) {
       pieces_[index].block = *std::move(block);
     } else if (first_error_.ok()) {
-      first_error_ = Explain(block.status(), slices_[index].block);
+      first_error_ =
+          ExplainBlockError(*archive_, block.status(), slices_[index].block);
       is_first_error = true;
     }
   }
@@ -159,37 +200,6 @@ void RangeRead::CancelFetches(const std::vector<BlockStore::FetchId>& fetches) {
     if (id != 0) {
       store_.Cancel(id);
     }
-  }
-}
-
-absl::Status RangeRead::Explain(const absl::Status& status,
-                                BlockAddress block) const {
-  const ErrorMetadata metadata = {
-      {"archive", archive_->name},
-      {"segment", absl::StrCat(block.segment_index)},
-      {"block", absl::StrCat(block.block_index)}};
-  const std::string place =
-      absl::StrCat("block ", block.block_index, " of segment ",
-                   block.segment_index, " of archive \"", archive_->name, "\"");
-  switch (status.code()) {
-    case absl::StatusCode::kDataLoss:
-      return ServiceError(
-          status.code(), v1::BLOCK_DAMAGED,
-          absl::StrCat(place, " is damaged; `quired verify` on the server ",
-                       "names what it touches"),
-          metadata);
-    case absl::StatusCode::kUnavailable:
-      return ServiceError(status.code(), v1::DEVICE_FAILED,
-                          absl::StrCat(place, " could not be read"), metadata);
-    case absl::StatusCode::kResourceExhausted:
-      return ServiceError(status.code(), v1::SERVER_BUSY,
-                          "the server's read queue is full; retry later", {},
-                          absl::Milliseconds(100));
-    case absl::StatusCode::kCancelled:
-      return ServiceError(status.code(), v1::CALL_CANCELLED,
-                          "the call was cancelled");
-    default:
-      return status;
   }
 }
 

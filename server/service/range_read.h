@@ -20,7 +20,18 @@
 
 namespace quire {
 
-// A part of a decoded block. Keeps the block.
+// The form in which blocks are fetched.
+enum class BlockForm {
+  // The text; packed where the cache holds it so (BlockDecoder::Pack()).
+  kText,
+  // Packed if the cache is to hold it so, also where it is not there yet.
+  kPacked,
+  // As MakeStoredReader() says.
+  kStored,
+};
+
+// A part of a block. Keeps the block. Of a block that is not text, what
+// RangeRead returns is the place in its text.
 struct BlockPiece {
   BlockStore::BlockPtr block;
   uint32_t offset = 0;
@@ -32,10 +43,9 @@ struct BlockPiece {
 // XXH3 of all pieces in a row.
 uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces);
 
-// Decoded bytes that `slices` pin in memory while they are being answered:
-// whole blocks, however little of each is wanted.
-uint64_t PinnedBytes(const Archive& archive,
-                     const std::vector<BlockSlice>& slices);
+// The error of a block as RangeRead::Done has it.
+absl::Status ExplainBlockError(const ServedArchive& archive,
+                               const absl::Status& status, BlockAddress block);
 
 // Fetches all blocks of one range at once.
 class RangeRead : public std::enable_shared_from_this<RangeRead> {
@@ -50,7 +60,8 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   // `store` must outlive the read.
   static std::shared_ptr<RangeRead> Start(
       BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-      std::vector<BlockSlice> slices, FetchClass fetch_class, Done done);
+      std::vector<BlockSlice> slices, BlockForm form, FetchClass fetch_class,
+      Done done);
 
   // Withdraws what has not reached the device; `done` gets Cancelled, perhaps
   // before this returns, unless it has had its call already.
@@ -58,19 +69,19 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
 
  private:
   RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-            std::vector<BlockSlice> slices, Done done);
+            std::vector<BlockSlice> slices, BlockForm form, Done done);
 
+  BlockFetch FetchOf(BlockAddress block, FetchClass fetch_class) const;
   void FetchMisses(FetchClass fetch_class) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, absl::StatusOr<BlockStore::BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelFetches(const std::vector<BlockStore::FetchId>& fetches);
   // One of the fetches, or the loop that starts them, has ended.
   void OneEnded() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Explain(const absl::Status& status, BlockAddress block) const;
-
   BlockStore& store_;
   const std::shared_ptr<const ServedArchive> archive_;
   const std::vector<BlockSlice> slices_;
+  const BlockForm form_;
   Done done_;
 
   Mutex mutex_;

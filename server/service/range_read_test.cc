@@ -27,8 +27,9 @@ class RangeReadTest : public ServerTest {
   }
 
   void Open() {
-    QUIRE_ASSERT_OK_AND_ASSIGN(archive_,
-                               OpenServedArchive({"docs", archive_path()}, {}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        archive_,
+        OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {}));
     BlockStoreOptions options;
     // A few blocks only, so that they come and go.
     options.cache_size_bytes = 300000;
@@ -38,8 +39,8 @@ class RangeReadTest : public ServerTest {
   std::shared_ptr<RangeRead> Start(LogicalRange range, FetchClass fetch_class,
                                    RangeRead::Done done) {
     return RangeRead::Start(*store_, archive_,
-                            PlanBlocks(*archive_->archive, range), fetch_class,
-                            std::move(done));
+                            PlanBlocks(*archive_->archive, range),
+                            BlockForm::kText, fetch_class, std::move(done));
   }
 
   // Waits for one result.

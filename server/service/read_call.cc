@@ -10,7 +10,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/service/answer_bytes.h"
-#include "server/service/range_read.h"
+#include "server/service/answer_read.h"
 #include "server/service/read_planner.h"
 #include "server/service/service_error.h"
 
@@ -46,7 +46,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  // OK: Finish() has been or will be called by OnPieces().
+  // OK: Finish() has been or will be called by OnAnswer().
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     v1::ReadRequest request;
@@ -66,22 +66,24 @@ class ReadCall : public grpc::ServerUnaryReactor {
           {{"limit", "read_size_bytes_max"}});
     }
     std::vector<BlockSlice> slices = PlanBlocks(archive, target_.range);
+    const v1::WireEncoding encoding =
+        ChooseEncoding(request.accepted_encodings(), *archive_);
     QUIRE_ASSIGN_OR_RETURN(
         ticket_,
-        core_.admission.Admit(context_.peer(), PinnedBytes(archive, slices)));
-    std::shared_ptr<RangeRead> read = RangeRead::Start(
-        core_.store, archive_, std::move(slices), FetchClass::kInteractive,
-        [this](absl::StatusOr<std::vector<BlockPiece>> pieces) {
-          OnPieces(std::move(pieces));
-        });
+        core_.admission.Admit(context_.peer(),
+                              AnswerMemoryBytes(*archive_, slices, encoding)));
+    std::shared_ptr<RangeRead> read = StartAnswer(
+        core_.store, archive_, std::move(slices), encoding,
+        FetchClass::kInteractive,
+        [this](absl::StatusOr<Answer> answer) { OnAnswer(std::move(answer)); });
     MutexLock lock(&mutex_);
     read_ = std::move(read);
     return absl::OkStatus();
   }
 
-  void OnPieces(absl::StatusOr<std::vector<BlockPiece>> pieces) {
-    if (!pieces.ok()) {
-      FinishWith(pieces.status());
+  void OnAnswer(absl::StatusOr<Answer> answer) {
+    if (!answer.ok()) {
+      FinishWith(answer.status());
       return;
     }
     v1::ReadResponse head;
@@ -90,13 +92,12 @@ class ReadCall : public grpc::ServerUnaryReactor {
       *head.mutable_document() =
           DescribeDocument(*archive_->archive, *target_.document);
     }
-    head.set_encoding(v1::WIRE_ENCODING_IDENTITY);
-    head.set_checksum(ChecksumOf(*pieces));
-    AnswerBytes answer;
-    answer.AppendFields(head);
-    answer.AppendBytesField(v1::ReadResponse::kDataFieldNumber, *pieces);
-    response_ = answer.Take();
-    booking_.Sending(target_.range.size_bytes);
+    DescribeData(*answer, head);
+    AnswerBytes bytes;
+    bytes.AppendFields(head);
+    bytes.AppendBytesField(v1::ReadResponse::kDataFieldNumber, answer->pieces);
+    response_ = bytes.Take();
+    booking_.SendingAnswer(target_.range.size_bytes, *answer);
     FinishWith(absl::OkStatus());
   }
 

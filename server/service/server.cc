@@ -55,10 +55,11 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
 }
 
 // Per stream or batch: an eighth of what one client may hold, and room for one
-// whole chunk in any case. A batch item that is larger is read alone.
+// whole chunk, its blocks and what is made of them, in any case. A batch item
+// that is larger is read alone.
 uint64_t StreamWindowBytes(const v1::Limits& limits) {
   return std::max(limits.client_in_flight_size_bytes_max() / 8,
-                  limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
+                  2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
 std::string HealthName(const std::string& archive) {
@@ -239,7 +240,8 @@ class ServerImpl : public Server {
           " are free for that; restart with more --memory"));
     }
     QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> fresh,
-                           OpenServedArchive(argument, options_.report_damage));
+                           OpenServedArchive(argument, options_.cache_form,
+                                             options_.report_damage));
     const bool is_same_text =
         fresh->archive->info().uuid == served->archive->info().uuid;
     if (is_same_text && !fresh->files_identity.empty() &&
@@ -284,8 +286,9 @@ absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
           absl::StrCat("two archives are named \"", argument.name,
                        "\"; name them apart with NAME=PATH"));
     }
-    QUIRE_ASSIGN_OR_RETURN(archives[argument.name],
-                           OpenServedArchive(argument, options.report_damage));
+    QUIRE_ASSIGN_OR_RETURN(
+        archives[argument.name],
+        OpenServedArchive(argument, options.cache_form, options.report_damage));
   }
   return archives;
 }

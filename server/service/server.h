@@ -32,6 +32,7 @@ struct ServerOptions {
   // A client that takes nothing of its answer for so long loses the call.
   absl::Duration stall_limit = absl::Seconds(60);
   // Affects performance.
+  CacheForm cache_form = CacheForm::kIdentity;
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;

@@ -16,6 +16,8 @@
 
 #include "proto/error_details.h"
 
+#include "codecs/fsst/symbol_table.h"
+#include "codecs/fsst/symbol_trainer.h"
 #include "server/archive/archive_writer.h"
 
 namespace quire {
@@ -43,6 +45,14 @@ std::string Concatenate(const std::vector<TestDocument>& documents) {
     all += document.text;
   }
   return all;
+}
+
+std::string TrainTable(const std::vector<TestDocument>& documents) {
+  std::vector<ByteView> texts;
+  for (const TestDocument& document : documents) {
+    texts.push_back(AsBytes(document.text));
+  }
+  return TrainSymbolTable(texts).Serialise();
 }
 
 std::string HttpGet(const std::string& address, const std::string& path) {
@@ -83,7 +93,8 @@ ServerTest::~ServerTest() {
 
 void ServerTest::WriteArchive(const std::string& path,
                               const std::vector<TestDocument>& documents,
-                              const std::string& codec_name) {
+                              const std::string& codec_name,
+                              const std::string& symbol_table) {
   ArchiveWriterOptions options;
   QUIRE_ASSERT_OK_AND_ASSIGN(options.codec, ParseCodecSpec(codec_name));
   options.block_size_bytes = 16 << 10;
@@ -92,11 +103,15 @@ void ServerTest::WriteArchive(const std::string& path,
   if (FindCodec(options.codec.id)->needs_dictionary) {
     context->dictionary = Concatenate(documents).substr(0, 100000);
   }
+  context->symbol_table = symbol_table;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<BlockCodec> codec,
       MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode));
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ArchiveWriter> writer,
                              ArchiveWriter::Create(path, options, context));
+  if (!symbol_table.empty()) {
+    QUIRE_ASSERT_OK(writer->SetSymbolTable(symbol_table));
+  }
   for (const TestDocument& document : documents) {
     QUIRE_ASSERT_OK(writer->AddDocument(
         {.id = document.id,

@@ -32,6 +32,9 @@ std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed);
 // All texts in a row: the logical space.
 std::string Concatenate(const std::vector<TestDocument>& documents);
 
+// A serialised symbol table trained on the texts.
+std::string TrainTable(const std::vector<TestDocument>& documents);
+
 // The body of the answer to one HTTP/1.0 GET, empty if nobody answers.
 // `address` is IPV4:PORT.
 std::string HttpGet(const std::string& address, const std::string& path);
@@ -41,10 +44,12 @@ class ServerTest : public ::testing::Test {
   ServerTest();
   ~ServerTest() override;
 
-  // Writes an archive of 16 KiB blocks at `path`, replacing one that is there.
+  // Writes an archive of 16 KiB blocks at `path`, replacing one that is there,
+  // with a serialised symbol table unless that is empty.
   void WriteArchive(const std::string& path,
                     const std::vector<TestDocument>& documents,
-                    const std::string& codec = "zstd");
+                    const std::string& codec = "zstd",
+                    const std::string& symbol_table = "");
   // Serves the archive at "archive_path()" as "docs", and makes the stub.
   void StartServer(ServerOptions options = {});
 

@@ -17,6 +17,7 @@
 
 #include "codecs/base/bytes.h"
 #include "server/archive/positions.h"
+#include "server/storage/buffer_pool.h"
 
 namespace quire {
 
@@ -40,6 +41,9 @@ class DecodedBlock {
  public:
   virtual ~DecodedBlock() = default;
   virtual ByteView bytes() const = 0;
+
+  // bytes() is not the text but what BlockDecoder::Pack() made of it.
+  virtual bool is_packed() const { return false; }
 };
 
 // Turns what a device returned into text; injected, so that storage knows
@@ -53,6 +57,18 @@ class BlockDecoder {
   // Errors: DataLoss.
   virtual absl::Status Decode(BlockAddress block, ByteView stored,
                               MutableByteView raw) const = 0;
+
+  // Whether the cache is to hold what Pack() makes of blocks.
+  virtual bool packs() const { return false; }
+
+  // Writes another form of a block's text, smaller than the text, to what
+  // `allocate` returns for its size; that may be empty, for lack of memory.
+  // False if that came to pass or the text has no smaller form.
+  virtual bool Pack(
+      ByteView /*raw*/,
+      const std::function<MutableByteView(size_t)>& /*allocate*/) const {
+    return false;
+  }
 };
 
 // Who waits: decides what goes first when devices are busy.
@@ -67,13 +83,17 @@ struct BlockFetch {
   Extent extent;
   uint32_t raw_size_bytes = 0;
   FetchClass fetch_class = FetchClass::kInteractive;
+  // Where a block is read that the cache is to hold packed, both forms are
+  // there: whoever asked takes the text unless this is set. A block from the
+  // cache comes as it is.
+  bool takes_packed = false;
   // Also keeps extent.fd open until the fetch has ended.
   std::shared_ptr<const BlockDecoder> decoder;
 };
 
 struct BlockStoreOptions {
-  // Affects memory. The cache holds at most this much: decoded text, each block
-  // rounded up to whole pages, and what is kept about it. 0: no cache.
+  // Affects memory. The cache holds at most this much: blocks, each rounded up
+  // to whole pages, and what is kept about them. 0: no cache.
   uint64_t cache_size_bytes = uint64_t{256} << 20;
   // Device reads and decoded blocks that are neither cached nor handed out yet,
   // and the pages that are kept for the next of them. A block that needs more
@@ -178,6 +198,14 @@ class BlockStore {
   // this thread, before Cancel() returns) and no I/O takes place on its behalf.
   // Otherwise, or if it has ended, nothing happens.
   virtual void Cancel(FetchId id) = 0;
+
+  // Memory as blocks have it, for what is made of them; outside of all bounds
+  // of the options. Empty if the system gives none.
+  virtual Buffer Allocate(size_t size_bytes) = 0;
+
+  // Runs `task` on a thread of the decode pool: for work that is too long for
+  // the caller's thread. All tasks have run before the store is gone.
+  virtual void Run(std::function<void()> task) = 0;
 
   // "io_uring", "pread", or "model:" and the drive's name.
   virtual std::string engine_name() const = 0;

@@ -187,7 +187,7 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
   const FetchId id = next_id_;
   if (it != flights_.end()) {
     ++stats_.joined_fetches;
-    Join(*it->second, id, fetch.fetch_class, done);
+    Join(*it->second, id, fetch, done);
   } else {
     absl::Status status = CheckFetch(fetch);
     if (status.ok()) {
@@ -195,8 +195,7 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
           Now(), {.id = id,
                   .address = {fetch.extent.fd, fetch.extent.offset},
                   .size_bytes = fetch.extent.size_bytes,
-                  .memory_size_bytes =
-                      BufferPool::MemorySizeBytes(fetch.raw_size_bytes),
+                  .memory_size_bytes = WorkSizeBytes(fetch),
                   .fetch_class = fetch.fetch_class});
     }
     if (!status.ok()) {
@@ -207,16 +206,17 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
     flight->fetch = std::move(fetch);
     flight->request_id = id;
     queued_.emplace(id, flight.get());
-    Join(*flight, id, flight->fetch.fetch_class, done);
+    Join(*flight, id, flight->fetch, done);
     flights_.emplace(flight->fetch.key, std::move(flight));
   }
   ++next_id_;
   return id;
 }
 
-void DeviceBlockStore::Join(Flight& flight, FetchId id, FetchClass fetch_class,
+void DeviceBlockStore::Join(Flight& flight, FetchId id, const BlockFetch& fetch,
                             Done& done) {
-  flight.waiters.push_back({id, std::move(done)});
+  const FetchClass fetch_class = fetch.fetch_class;
+  flight.waiters.push_back({id, fetch.takes_packed, std::move(done)});
   fetches_.emplace(id, &flight);
   if (!flight.reading) {
     ++stats_.queued_fetches;
@@ -256,6 +256,17 @@ void DeviceBlockStore::Cancel(FetchId id) {
     }
   }
   done(absl::CancelledError("the fetch was cancelled"));
+}
+
+void DeviceBlockStore::Run(std::function<void()> task) {
+  std::vector<DecodePool::Task> tasks;
+  tasks.push_back(std::move(task));
+  decode_pool_->Add(tasks);
+}
+
+uint64_t DeviceBlockStore::WorkSizeBytes(const BlockFetch& fetch) {
+  const uint64_t size_bytes = BufferPool::MemorySizeBytes(fetch.raw_size_bytes);
+  return fetch.decoder->packs() ? 2 * size_bytes : size_bytes;
 }
 
 BlockStoreStats DeviceBlockStore::Stats() const {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -56,6 +57,12 @@ class DeviceBlockStore final : public BlockStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Cancel(FetchId id) override ABSL_LOCKS_EXCLUDED(mutex_);
 
+  Buffer Allocate(size_t size_bytes) override {
+    return buffers_->Allocate(size_bytes);
+  }
+
+  void Run(std::function<void()> task) override;
+
   std::string engine_name() const override { return device_->name(); }
 
   std::string engine_note() const override { return engine_note_; }
@@ -65,7 +72,15 @@ class DeviceBlockStore final : public BlockStore {
  private:
   struct Waiter {
     FetchId id = 0;
+    bool takes_packed = false;
     Done done;
+  };
+
+  // What a reading made of a block.
+  struct Outcome {
+    absl::StatusOr<BlockPtr> text;
+    // Null if there is no such form.
+    BlockPtr packed;
   };
 
   // A block on its way. `fetch` is that of the first to ask and does not change
@@ -112,7 +127,7 @@ class DeviceBlockStore final : public BlockStore {
   std::optional<FetchId> Begin(BlockFetch& fetch, Done& done,
                                absl::StatusOr<BlockPtr>& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Join(Flight& flight, FetchId id, FetchClass fetch_class, Done& done)
+  void Join(Flight& flight, FetchId id, const BlockFetch& fetch, Done& done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // What the device is to read now; the caller passes it to Start() after the
@@ -129,10 +144,17 @@ class DeviceBlockStore final : public BlockStore {
 
   // The operation that the reading's fields describe.
   static DeviceRead OperationOf(Reading& reading);
-  absl::StatusOr<BlockPtr> Decode(const Reading& reading, const Flight& flight);
+  // Memory that a block takes from its decoding until it is handed out.
+  static uint64_t WorkSizeBytes(const BlockFetch& fetch);
+  absl::StatusOr<BlockPtr> Decode(const Reading& reading,
+                                  const BlockFetch& fetch);
+  // Null if there is no smaller form.
+  BlockPtr Pack(const BlockFetch& fetch, ByteView text);
   // Ends a flight of the reading; `status` is the device's.
   void Finish(Reading& reading, Flight& flight, const absl::Status& status,
-              BlockCache::Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+              bool pack, BlockCache::Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  Outcome Make(const Reading& reading, const BlockFetch& fetch,
+               const absl::Status& status, bool pack);
 
   const BlockStoreOptions options_;
   // Of buffers_size_bytes_max, what reads may reserve; the rest may idle in the

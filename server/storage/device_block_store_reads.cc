@@ -16,12 +16,16 @@ namespace {
 
 class PooledBlock final : public DecodedBlock {
  public:
-  explicit PooledBlock(Buffer buffer) : buffer_(std::move(buffer)) {}
+  PooledBlock(Buffer buffer, bool is_packed)
+      : buffer_(std::move(buffer)), is_packed_(is_packed) {}
 
   ByteView bytes() const override { return buffer_.bytes(); }
 
+  bool is_packed() const override { return is_packed_; }
+
  private:
   const Buffer buffer_;
+  const bool is_packed_;
 };
 
 absl::Status NoMemory(uint64_t size_bytes) {
@@ -177,10 +181,15 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
       }
       status = WithBlock(result.status, fetch.key.block);
     }
-    tasks.push_back([this, reading, flight, status = std::move(status),
-                     use = BlockCache::UseOf(fetch.fetch_class)] {
-      Finish(*reading, *flight, status, use);
-    });
+    const BlockCache::Use use = BlockCache::UseOf(fetch.fetch_class);
+    // A scan leaves its blocks to chance: not worth the work.
+    const bool pack =
+        fetch.decoder->packs() &&
+        (use == BlockCache::Use::kDemand ||
+         std::any_of(flight->waiters.begin(), flight->waiters.end(),
+                     [](const Waiter& waiter) { return waiter.takes_packed; }));
+    tasks.push_back([this, reading, flight, status = std::move(status), pack,
+                     use] { Finish(*reading, *flight, status, pack, use); });
   }
   if (reading->done_count < reading->flights.size()) {
     reading->operation_end = reading->done_count + 1;
@@ -190,8 +199,7 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
 }
 
 absl::StatusOr<BlockStore::BlockPtr> DeviceBlockStore::Decode(
-    const Reading& reading, const Flight& flight) {
-  const BlockFetch& fetch = flight.fetch;
+    const Reading& reading, const BlockFetch& fetch) {
   Buffer raw = buffers_->Allocate(fetch.raw_size_bytes);
   if (!raw) {
     return NoMemory(fetch.raw_size_bytes);
@@ -201,17 +209,46 @@ absl::StatusOr<BlockStore::BlockPtr> DeviceBlockStore::Decode(
       reading.buffer.bytes().subspan(StartOf(fetch, reading.address),
                                      fetch.extent.size_bytes),
       raw.bytes()));
-  return std::make_shared<PooledBlock>(std::move(raw));
+  return std::make_shared<PooledBlock>(std::move(raw), /*is_packed=*/false);
+}
+
+BlockStore::BlockPtr DeviceBlockStore::Pack(const BlockFetch& fetch,
+                                            ByteView text) {
+  Buffer packed;
+  const bool is_smaller =
+      fetch.decoder->Pack(text, [this, &packed](size_t size_bytes) {
+        packed = buffers_->Allocate(size_bytes);
+        return packed.bytes();
+      });
+  return is_smaller ? std::make_shared<PooledBlock>(std::move(packed),
+                                                    /*is_packed=*/true)
+                    : nullptr;
+}
+
+DeviceBlockStore::Outcome DeviceBlockStore::Make(const Reading& reading,
+                                                 const BlockFetch& fetch,
+                                                 const absl::Status& status,
+                                                 bool pack) {
+  Outcome outcome;
+  outcome.text =
+      status.ok() ? Decode(reading, fetch) : absl::StatusOr<BlockPtr>(status);
+  if (pack && outcome.text.ok()) {
+    outcome.packed = Pack(fetch, (*outcome.text)->bytes());
+  }
+  return outcome;
 }
 
 void DeviceBlockStore::Finish(Reading& reading, Flight& flight,
-                              const absl::Status& status, BlockCache::Use use) {
-  const absl::StatusOr<BlockPtr> result =
-      status.ok() ? Decode(reading, flight) : absl::StatusOr<BlockPtr>(status);
+                              const absl::Status& status, bool pack,
+                              BlockCache::Use use) {
+  const Outcome outcome = Make(reading, flight.fetch, status, pack);
+  const absl::StatusOr<BlockPtr>& result = outcome.text;
   const uint64_t raw_size_bytes = flight.fetch.raw_size_bytes;
-  uint64_t freed_size_bytes = BufferPool::MemorySizeBytes(raw_size_bytes);
+  uint64_t freed_size_bytes = WorkSizeBytes(flight.fetch);
   if (result.ok()) {
-    cache_.Insert(flight.fetch.key, *result, freed_size_bytes, use);
+    const BlockPtr& kept = outcome.packed != nullptr ? outcome.packed : *result;
+    cache_.Insert(flight.fetch.key, kept,
+                  BufferPool::MemorySizeBytes(kept->bytes().size()), use);
   }
   // Memory is free before it is accounted for as free.
   if (reading.flights_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -239,7 +276,11 @@ void DeviceBlockStore::Finish(Reading& reading, Flight& flight,
   }
   Start(readings);
   for (Waiter& waiter : ended->waiters) {
-    waiter.done(result);
+    if (waiter.takes_packed && outcome.packed != nullptr) {
+      waiter.done(outcome.packed);
+    } else {
+      waiter.done(result);
+    }
   }
 }
 

@@ -36,6 +36,7 @@ struct ServeArguments {
   std::string metrics;
   std::string memory;
   std::string engine = "auto";
+  std::string cache_form = "identity";
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
   std::string device_model;
@@ -77,6 +78,8 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
       arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
       : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
                                      : BlockStoreOptions::Engine::kAuto;
+  options.cache_form =
+      arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
   options.decode_threads = arguments.decode_threads;
   options.device_depth = arguments.device_depth;
   options.device_model = arguments.device_model;
@@ -198,6 +201,14 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
                    "io_uring where it works")
       ->type_name("ENGINE")
       ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
+      ->capture_default_str();
+  verb->add_option(
+          "--cache-form", arguments->cache_form,
+          "How the cache holds blocks: identity, as text, or fsst, in "
+          "codes of the archive's symbol table where they are smaller: "
+          "more blocks fit, each costs more to put in")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"identity", "fsst"}))
       ->capture_default_str();
   verb->add_option("--decode-threads", arguments->decode_threads,
                    "Threads that decode blocks; 0: one for each core")

@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the two forms of the block cache are worth: hit rate, and the server's CPU
+time for an answer, which other load on the machine changes little.
+
+usage: cache_form_bench.py QUIRED ARCHIVE [--memory SIZE]... [--requests N]
+
+Reads documents whose demand falls with their rank (Zipf), once to warm the
+cache and once measured; prints a Markdown table.
+"""
+import argparse
+import bisect
+import collections
+import itertools
+import os
+import pathlib
+import random
+import re
+import tempfile
+
+from live_server import LiveServer, make_stubs
+
+SEED = 20261123
+IN_FLIGHT = 32
+
+
+def draw_ordinals(count, document_count, exponent):
+    """Ordinals in Zipf's proportions, ranks spread over the archive by chance."""
+    draw = random.Random(SEED)
+    ranked = list(range(document_count))
+    draw.shuffle(ranked)
+    shares = list(itertools.accumulate(
+        rank ** -exponent for rank in range(1, document_count + 1)))
+    return [ranked[bisect.bisect(shares, draw.random() * shares[-1])] for _ in range(count)]
+
+
+def counter(text, name):
+    return float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE).group(1))
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def read_all(stubs, archive, ordinals, encoding):
+    """Bytes of text and of data."""
+    pb = stubs.pb
+    decoded = wire = 0
+    waiting = collections.deque()
+    for ordinal in [*ordinals, *[None] * IN_FLIGHT]:
+        if len(waiting) == IN_FLIGHT or ordinal is None:
+            if waiting:
+                response = waiting.popleft().result()
+                decoded += response.range.size_bytes
+                wire += len(response.data)
+        if ordinal is not None:
+            waiting.append(archive.Read.future(pb.ReadRequest(
+                archive="bench", document=pb.DocumentName(ordinal=ordinal),
+                accepted_encodings=[encoding])))
+    return decoded, wire
+
+
+def measure(stubs, arguments, form, memory, encoding):
+    with LiveServer(arguments.quired, [f"bench={arguments.archive}"], "--memory", memory,
+                    "--cache-form", form) as server, server.channel() as channel:
+        archive = stubs.rpc.ArchiveStub(channel)
+        pb = stubs.pb
+        listing = archive.ListArchives(pb.ListArchivesRequest())
+        limit = listing.limits.read_size_bytes_max
+        ordinals = draw_ordinals(2 * arguments.requests, listing.archives[0].document_count,
+                                 arguments.exponent)
+        sizes = {}
+        for ordinal in set(ordinals):
+            request = pb.DocumentName(ordinal=ordinal, range=pb.ByteRange(size_bytes=0))
+            sizes[ordinal] = archive.Read(pb.ReadRequest(
+                archive="bench", document=request)).document.range.size_bytes
+        ordinals = [o for o in ordinals if sizes[o] <= limit]
+        half = len(ordinals) // 2
+        number = getattr(pb, f"WIRE_ENCODING_{encoding.upper()}")
+        read_all(stubs, archive, ordinals[:half], number)
+        before, cpu = server.metrics(), cpu_seconds(server.process.pid)
+        decoded, wire = read_all(stubs, archive, ordinals[half:], number)
+        cpu = cpu_seconds(server.process.pid) - cpu
+        after = server.metrics()
+        hits, misses, blocks = (
+            counter(after, name) - counter(before, name) if name.endswith("total")
+            else counter(after, name)
+            for name in ("quire_cache_hits_total", "quire_cache_misses_total",
+                         "quire_cache_blocks"))
+        count = len(ordinals) - half
+        print(f"| {memory} | {form} | {encoding} | {int(blocks):,} | {100 * hits / (hits + misses):.1f} % "
+              f"| {1e6 * cpu / count:.0f} µs | {decoded / count / 1024:.1f} | {wire / count / 1024:.1f} |",
+              flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("quired")
+    parser.add_argument("archive")
+    parser.add_argument("--memory", action="append")
+    parser.add_argument("--requests", type=int, default=20_000)
+    parser.add_argument("--exponent", type=float, default=0.8)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        stubs = make_stubs(folder)
+        print("| --memory | cache form | answers in | blocks cached | hits | CPU an answer "
+              "| KiB of text | KiB sent |\n|---|---|---|---|---|---|---|---|")
+        for memory in arguments.memory or ["256MiB", "2GiB"]:
+            for encoding in ("identity", "fsst"):
+                for form in ("identity", "fsst"):
+                    measure(stubs, arguments, form, memory, encoding)
+
+
+if __name__ == "__main__":
+    main()
