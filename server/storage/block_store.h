@@ -113,7 +113,7 @@ struct BlockStoreOptions {
   uint32_t device_depth = 32;
   // Makes reads take as long as this drive would; empty: as long as they take.
   // One of DrivePresets() (model/drive_presets.h).
-  std::string device_model;
+  std::string device_model = {};
 };
 
 // Monotonous counters and current levels, for metrics.
