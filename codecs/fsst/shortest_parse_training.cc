@@ -2,13 +2,11 @@
 #include "codecs/fsst/shortest_parse_training.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <tuple>
 #include <utility>
 
-#include "codecs/base/endian.h"
+#include "codecs/fsst/parse_lattice.h"
 #include "codecs/fsst/symbol_candidates.h"
 #include "codecs/fsst/symbol_matcher.h"
 
@@ -54,121 +52,6 @@ bool Chains(const FsstSymbol& first, const FsstSymbol& second) {
 bool AreRivals(const FsstSymbol& a, const FsstSymbol& b) {
   return (a.size >= b.size ? Contains(a, b) : Contains(b, a)) || Chains(a, b) ||
          Chains(b, a);
-}
-
-// All parses of a piece.
-class ParseLattice {
- public:
-  // REQUIRES: piece.size() <= TrainingSample::kPieceSizeBytesMax.
-  void Parse(ByteView piece, const SymbolMatcher& matcher);
-
-  // Calls visit(index, loss) for each symbol of a shortest parse: by how much
-  // the piece becomes longer if that one place does without it.
-  template <typename Visit>
-  void ForEachLoss(Visit visit) const;
-
-  // Calls visit(symbol, gain) for each string at each place which would make
-  // the piece shorter as a symbol there.
-  template <typename Visit>
-  void ForEachGain(Visit visit) const;
-
- private:
-  uint32_t SmallestSize() const { return behind_[0]; }
-
-  uint32_t SizeAround(size_t at, size_t symbol_size) const;
-
-  struct Step {
-    uint16_t index;  // SymbolMatcher::kNone: an escape
-    uint16_t size;
-  };
-
-  ByteView piece_;
-  // By place: bit i is set if a symbol of i + 1 bytes matches.
-  std::array<uint8_t, TrainingSample::kPieceSizeBytesMax> sizes_;
-  // How the shortest parse of the rest begins.
-  std::array<Step, TrainingSample::kPieceSizeBytesMax> steps_;
-  // The fewest bytes of codes for all before a place, and for all behind it.
-  std::array<uint16_t, TrainingSample::kPieceSizeBytesMax + 1> before_;
-  std::array<uint16_t, TrainingSample::kPieceSizeBytesMax + 1> behind_;
-};
-
-void ParseLattice::Parse(ByteView piece, const SymbolMatcher& matcher) {
-  piece_ = piece;
-  behind_[piece.size()] = 0;
-  for (size_t i = piece.size(); i-- > 0;) {
-    uint32_t cost = behind_[i + 1] + 2u;
-    uint32_t sizes = 0;
-    Step step = {SymbolMatcher::kNone, 1};
-    matcher.ForEach(
-        LoadLittleEndian<uint64_t>(piece.data() + i), piece.size() - i,
-        [&](uint16_t index, size_t size) {
-          sizes |= 1u << (size - 1);
-          const uint32_t with = behind_[i + size] + 1u;
-          if (with < cost + (step.index == SymbolMatcher::kNone ? 1 : 0)) {
-            cost = with;
-            step = {index, static_cast<uint16_t>(size)};
-          }
-        });
-    behind_[i] = static_cast<uint16_t>(cost);
-    sizes_[i] = static_cast<uint8_t>(sizes);
-    steps_[i] = step;
-  }
-  std::fill_n(before_.begin(), piece.size() + 1, uint16_t{0xffff});
-  before_[0] = 0;
-  for (size_t i = 0; i < piece.size(); ++i) {
-    const auto escaped = static_cast<uint16_t>(before_[i] + 2);
-    before_[i + 1] = std::min(before_[i + 1], escaped);
-    const auto with = static_cast<uint16_t>(before_[i] + 1);
-    for (uint32_t sizes = sizes_[i]; sizes != 0; sizes &= sizes - 1) {
-      uint16_t& next =
-          before_[i + static_cast<size_t>(std::countr_zero(sizes)) + 1];
-      next = std::min(next, with);
-    }
-  }
-}
-
-// Every parse has one step that covers the byte at `at`: the best of those with
-// another step there than the symbol.
-uint32_t ParseLattice::SizeAround(size_t at, size_t symbol_size) const {
-  uint32_t smallest = before_[at] + 2u + behind_[at + 1];
-  for (size_t back = 0; back < kFsstSymbolSizeMax && back <= at; ++back) {
-    const size_t begin = at - back;
-    uint32_t sizes = uint32_t{sizes_[begin]} >> back << back;
-    if (back == 0) {
-      sizes &= ~(1u << (symbol_size - 1));
-    }
-    for (; sizes != 0; sizes &= sizes - 1) {
-      const auto size = static_cast<size_t>(std::countr_zero(sizes)) + 1;
-      smallest =
-          std::min(smallest, before_[begin] + 1u + behind_[begin + size]);
-    }
-  }
-  return smallest;
-}
-
-template <typename Visit>
-void ParseLattice::ForEachLoss(Visit visit) const {
-  for (size_t i = 0; i < piece_.size(); i += steps_[i].size) {
-    if (steps_[i].index != SymbolMatcher::kNone) {
-      visit(steps_[i].index, SizeAround(i, steps_[i].size) - SmallestSize());
-    }
-  }
-}
-
-template <typename Visit>
-void ParseLattice::ForEachGain(Visit visit) const {
-  for (size_t i = 0; i < piece_.size(); ++i) {
-    const auto word = LoadLittleEndian<uint64_t>(piece_.data() + i);
-    const size_t size_max = std::min(kFsstSymbolSizeMax, piece_.size() - i);
-    for (size_t size = 1; size <= size_max; ++size) {
-      const uint32_t with = before_[i] + 1u + behind_[i + size];
-      if (with < SmallestSize() && (sizes_[i] >> (size - 1) & 1) == 0) {
-        visit(FsstSymbol{.bytes = FirstBytes(word, size),
-                         .size = static_cast<uint8_t>(size)},
-              SmallestSize() - with);
-      }
-    }
-  }
 }
 
 class ShortestParseTrainer {
