@@ -21,9 +21,40 @@ bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
   return fitting == size;
 }
 
+// Decodes while there are eight codes and room for all that they may be. In
+// variables of its own: `out` may point to anything, for all the compiler
+// knows.
+void DecodeWholeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
+  const uint8_t symbol_count = tables.symbol_count;
+  const uint8_t* in = cursor.in;
+  const uint8_t* const in_end = cursor.in_end;
+  uint8_t* out = cursor.out;
+  uint8_t* const out_end = cursor.out_end;
+  while (in_end - in >= ptrdiff_t{kFsstWordCodes} &&
+         out_end - out >= ptrdiff_t{kWordSizeMax}) {
+    const auto word = LoadLittleEndian<uint64_t>(in);
+    const size_t plain_count = PlainCodes(word, symbol_count);
+    if (plain_count == kFsstWordCodes) [[likely]] {
+      out = DecodeWord(tables, word, out);
+      in += kFsstWordCodes;
+      continue;
+    }
+    out = DecodeWord(tables, word | OnesFromByte(plain_count), out);
+    in += plain_count;
+    if (*in != kFsstEscape || in_end - in < 2 || out == out_end) {
+      break;
+    }
+    *out++ = in[1];
+    in += 2;
+  }
+  cursor.in = in;
+  cursor.out = out;
+}
+
 }  // namespace
 
 FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
+  DecodeWholeWords(tables, cursor);
   while (cursor.in != cursor.in_end) {
     uint64_t word = LoadCodes(cursor.in, cursor.in_end, cursor.readable_end);
     const size_t plain_count = PlainCodes(word, tables.symbol_count);

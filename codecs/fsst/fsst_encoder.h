@@ -6,14 +6,15 @@
 #ifndef QUIRE_CODECS_FSST_FSST_ENCODER_H_
 #define QUIRE_CODECS_FSST_FSST_ENCODER_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "codecs/base/bytes.h"
+#include "codecs/fsst/fsst_greedy_kernel.h"
 #include "codecs/fsst/fsst_optimal_parse.h"
 #include "codecs/fsst/symbol_table.h"
 
@@ -61,6 +62,9 @@ class FsstEncoder {
                        std::span<uint32_t> code_ends) const;
 
  private:
+  // Adds texts to a batch, and encodes it when it is full.
+  class Batch;
+
   struct Entry {
     FsstSymbol symbol;
     uint8_t code = 0;
@@ -68,10 +72,12 @@ class FsstEncoder {
 
   size_t EncodePiece(ByteView piece, uint8_t* codes) const;
 
-  // At FsstLevel::kHigh only.
+  // At kDefault, where the table is fit for it.
+  std::shared_ptr<const FsstGreedyKernel> kernel_;
+  // At kHigh.
   std::optional<FsstOptimalParse> optimal_parse_;
-  // Symbols by their first byte, longest first.
-  std::array<std::vector<Entry>, 256> entries_;
+  // Else: symbols by their first byte, longest first.
+  std::vector<std::vector<Entry>> entries_;
 };
 
 // Whether two texts are equal, by their codes: of one table, one level.
