@@ -289,14 +289,13 @@ Archive::FoundDocument ArchiveImpl::FindDocument(
   for (const Segment& segment : segments_) {
     const DocumentIndex& documents = segment.reader.documents();
     const IdTable::Ranks ranks = documents.ids().Find(id);
-    // Of those here; far above their count where it was in a segment before.
-    const uint64_t wanted =
-        occurrence.value_or(found.count + ranks.count() - 1) - found.count;
-    if (wanted < ranks.count()) {
-      found.ordinal = {segment.first_ordinal +
-                       documents.OrdinalAtRank(ranks.begin + wanted)};
+    // What was in a segment before wraps, and is far above their count.
+    const uint64_t end = found.count + ranks.count();
+    const uint64_t rank = ranks.end - (end - occurrence.value_or(end - 1));
+    if (rank - ranks.begin < ranks.count()) {
+      found.ordinal = {segment.first_ordinal + documents.OrdinalAtRank(rank)};
     }
-    found.count += ranks.count();
+    found.count = end;
   }
   return found;
 }
@@ -318,12 +317,11 @@ uint64_t ArchiveImpl::FirstRank(const Segment& segment,
                                 absl::string_view prefix,
                                 const std::optional<IdCursor>& after) {
   const DocumentIndex& documents = segment.reader.documents();
-  const uint64_t prefix_rank = documents.ids().LowerBound(prefix);
-  return after.has_value()
-             ? std::max(prefix_rank,
-                        documents.RankAbove(after->id, after->ordinal,
-                                            segment.first_ordinal))
-             : prefix_rank;
+  const uint64_t rank = documents.ids().LowerBound(prefix);
+  const uint64_t first = segment.first_ordinal;
+  return !after ? rank
+                : std::max(rank, documents.RankAbove(after->id, after->ordinal,
+                                                     first));
 }
 
 void ArchiveImpl::VisitDocuments(
