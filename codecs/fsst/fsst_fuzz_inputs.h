@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For the fuzz targets of FSST: inputs that begin with a symbol table.
+#ifndef QUIRE_CODECS_FSST_FSST_FUZZ_INPUTS_H_
+#define QUIRE_CODECS_FSST_FSST_FUZZ_INPUTS_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+#include "codecs/base/bytes.h"
+#include "codecs/fsst/symbol_table.h"
+
+namespace quire {
+
+inline void Require(bool condition) {
+  if (!condition) {
+    std::abort();
+  }
+}
+
+// Takes one byte from the front of `input`; 0 if it is used up.
+inline uint8_t TakeByte(ByteView& input) {
+  const uint8_t byte = input.empty() ? uint8_t{0} : input.front();
+  input = input.subspan(input.empty() ? 0 : 1);
+  return byte;
+}
+
+// Takes a table from the front of `input`: its number of symbols, and each as
+// its size, in the low three bits, and its bytes. Symbols that are there
+// already are left out. An odd number makes it zero-terminated.
+inline SymbolTable TakeTable(ByteView& input) {
+  const uint8_t count = TakeByte(input);
+  const bool zero_terminated = count % 2 == 1;
+  std::vector<FsstSymbol> symbols;
+  for (size_t i = 0; i < count && !input.empty(); ++i) {
+    FsstSymbol symbol = {
+        .size = static_cast<uint8_t>(TakeByte(input) % kFsstSymbolSizeMax + 1)};
+    for (size_t k = 0; k < symbol.size; ++k) {
+      symbol.bytes |= uint64_t{TakeByte(input)} << (8 * k);
+    }
+    symbols.push_back(symbol);
+    if (!SymbolTable::FromSymbols(symbols, zero_terminated).ok()) {
+      symbols.pop_back();
+    }
+  }
+  return *SymbolTable::FromSymbols(symbols, zero_terminated);
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_FSST_FSST_FUZZ_INPUTS_H_
