@@ -49,13 +49,16 @@ absl::Status CheckSymbol(const FsstSymbol& symbol) {
   return absl::OkStatus();
 }
 
-// Whether some symbol begins with the two bytes of `shorter` and goes on.
-bool IsExtended(const FsstSymbol& shorter,
-                std::span<const FsstSymbol> symbols) {
-  return std::any_of(
-      symbols.begin(), symbols.end(), [&](const FsstSymbol& symbol) {
-        return symbol.size > 2 && (symbol.bytes & 0xffff) == shorter.bytes;
-      });
+// By two bytes: whether some longer symbol begins with them.
+std::bitset<size_t{1} << 16> ExtendedPairs(
+    std::span<const FsstSymbol> symbols) {
+  std::bitset<size_t{1} << 16> is_extended;
+  for (const FsstSymbol& symbol : symbols) {
+    if (symbol.size > 2) {
+      is_extended.set(symbol.bytes & 0xffff);
+    }
+  }
+  return is_extended;
 }
 
 // The lowest byte that no symbol of two bytes or more contains; 0 if there is
@@ -165,9 +168,10 @@ absl::StatusOr<SymbolTable> SymbolTable::FromSymbols(
   // The published order: 2 to 8 bytes, then 1; among those of two bytes first
   // those that nothing extends.
   SymbolTable table;
+  const auto is_extended = ExtendedPairs(sorted);
   const auto order = [&](const FsstSymbol& symbol) {
     return std::pair((symbol.size + 6) % kFsstSymbolSizeMax,
-                     symbol.size == 2 && IsExtended(symbol, symbols));
+                     symbol.size == 2 && is_extended[symbol.bytes]);
   };
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const FsstSymbol& a, const FsstSymbol& b) {
@@ -183,7 +187,7 @@ absl::StatusOr<SymbolTable> SymbolTable::FromSymbols(
   table.terminator_ = zero_terminated ? 0 : FindTerminator(sorted);
   const auto alone =
       std::find_if(sorted.begin(), sorted.end(), [&](const FsstSymbol& symbol) {
-        return symbol.size != 2 || IsExtended(symbol, symbols);
+        return symbol.size != 2 || is_extended[symbol.bytes];
       });
   table.suffix_limit_ =
       static_cast<uint8_t>(first + static_cast<size_t>(alone - sorted.begin()));

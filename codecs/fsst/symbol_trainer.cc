@@ -14,9 +14,11 @@
 namespace quire {
 namespace {
 
-constexpr size_t kSampleSizeBytes = 32 << 10;
+constexpr size_t kSampleSizeBytes = 16 << 10;
 constexpr size_t kHighSampleSizeBytes = 128 << 10;
-constexpr int kRounds = 10;
+constexpr int kRounds = 8;
+// Before those of kHigh.
+constexpr int kFirstRounds = 10;
 constexpr int kHighRounds = 20;
 constexpr int kRoundsMax = 100;
 
@@ -58,8 +60,8 @@ SymbolTable TrainSymbolTable(std::span<const ByteView> texts,
   // The terminator is a symbol of every zero-terminated table.
   const size_t symbol_count_max =
       kFsstSymbolCountMax - (options.zero_terminated ? 1 : 0);
-  std::vector<FsstSymbol> symbols =
-      TrainForLongestMatch(sample, high ? kRounds : rounds, symbol_count_max);
+  std::vector<FsstSymbol> symbols = TrainForLongestMatch(
+      sample, high ? kFirstRounds : rounds, symbol_count_max);
   if (high) {
     symbols = TrainForShortestParse(sample, std::move(symbols), rounds,
                                     symbol_count_max);
