@@ -54,7 +54,7 @@ struct BuildVerbOptions {
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
-  bool symbol_table = true;
+  bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
   bool force = false;
@@ -268,7 +268,7 @@ absl::StatusOr<BuildSummary> Build(const BuildVerbOptions& options,
   build.dictionary_size_bytes = options.dictionary_size_bytes;
   QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
                          ParseDictionaryMethod(options.dictionary_method));
-  build.symbol_table = options.symbol_table;
+  build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
   build.threads = options.threads;
   build.cancel = interrupt.flag();
@@ -377,7 +377,7 @@ void AddBuildVerb(CLI::App& app, int& exit_code) {
                        "samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
-  verb->add_flag("!--no-symbol-table", options->symbol_table,
+  verb->add_flag("--no-symbol-table", options->no_symbol_table,
                  "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*verb, "--segment-size", options->segment_size_bytes,
                     "Text after which a new segment file starts");
