@@ -22,8 +22,7 @@ namespace {
 
 // Working memory of a decoder and the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
-// The serialised symbol table, and the encoder and decoder that a server makes
-// of it.
+// The serialised symbol table, and what a server encodes and decodes by.
 constexpr uint64_t kSymbolTableMemoryBytes = 256 << 10;
 
 class ArchiveImpl final : public Archive {
@@ -105,8 +104,6 @@ class ArchiveImpl final : public Archive {
     // Of the segment, in the logical space and among the ordinals.
     uint64_t start = 0;
     uint64_t first_ordinal = 0;
-
-    uint64_t document_count() const { return reader.documents().count(); }
 
     Document Describe(uint64_t local_ordinal) const;
   };
@@ -378,12 +375,10 @@ absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
   try {
     return ArchiveImpl::Open(path);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": not enough memory to open it"));
   } catch (const std::length_error&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": not enough memory to open it"));
   }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path, ": not enough memory to open it"));
 }
 
 absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
