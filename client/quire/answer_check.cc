@@ -5,23 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/bytes.h"
-#include "codecs/base/checksum.h"
-
 namespace quire {
-
-absl::Status CheckPayload(v1::WireEncoding encoding, uint64_t checksum,
-                          absl::string_view data) {
-  if (encoding != v1::WIRE_ENCODING_IDENTITY) {
-    return absl::InternalError(absl::StrCat("the server sent wire encoding ",
-                                            static_cast<int>(encoding),
-                                            ", which was not asked for"));
-  }
-  if (Checksum64(AsBytes(data)) != checksum) {
-    return absl::DataLossError("received bytes do not match their checksum");
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckDocument(const DocumentKey& key,
                            const v1::Document* document) {
@@ -63,18 +47,17 @@ absl::StatusOr<ByteSpan> ExpectedSpan(const ReadTarget& target,
   return ByteSpan{whole.offset + key.part->offset, key.part->size_bytes};
 }
 
-absl::Status SpanFollower::Take(const v1::ByteRange& range,
-                                uint64_t size_bytes) {
+absl::Status SpanFollower::Take(const v1::ByteRange& range) {
   const uint64_t expected_offset = expected_.offset + received_size_bytes_;
   const uint64_t left_size_bytes = expected_.size_bytes - received_size_bytes_;
-  if (range.offset() != expected_offset || range.size_bytes() != size_bytes ||
-      size_bytes > left_size_bytes) {
+  if (range.offset() != expected_offset ||
+      range.size_bytes() > left_size_bytes) {
     return absl::InternalError(absl::StrCat(
-        "the server sent ", size_bytes, " bytes, named ", range.size_bytes(),
-        " bytes at offset ", range.offset(), ", where offset ", expected_offset,
-        " and at most ", left_size_bytes, " bytes were expected"));
+        "the server sent ", range.size_bytes(), " bytes at offset ",
+        range.offset(), ", where offset ", expected_offset, " and at most ",
+        left_size_bytes, " bytes were expected"));
   }
-  received_size_bytes_ += size_bytes;
+  received_size_bytes_ += range.size_bytes();
   return absl::OkStatus();
 }
 

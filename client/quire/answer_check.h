@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nothing that a server sends is handed on before it was checked: the bytes
-// against their checksum, the answer against what was asked. Internal to the
+// Nothing that a server sends is handed on before it was checked: the answer
+// against what was asked, then (by answer_decoder.h) the bytes. Internal to the
 // client library.
 #ifndef QUIRE_CLIENT_QUIRE_ANSWER_CHECK_H_
 #define QUIRE_CLIENT_QUIRE_ANSWER_CHECK_H_
@@ -13,21 +13,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/client.h"
 #include "client/quire/read_target.h"
+#include "client/quire/wire_call.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
-
-// Thread-safe.
-// Errors: DataLoss  `data` does not have this checksum.
-//         Internal  an encoding that was not accepted.
-absl::Status CheckPayload(v1::WireEncoding encoding, uint64_t checksum,
-                          absl::string_view data);
 
 // Whether `document` is the one that `key` asks for; `document` is null where
 // the answer has none. Thread-safe.
@@ -51,10 +45,10 @@ class SpanFollower {
 
   explicit SpanFollower(ByteSpan expected) : expected_(expected) {}
 
-  // One more piece: `range` as the server names it, `size_bytes` as received.
-  // Errors: Internal  it does not go on where the last one ended, is not of
-  //                   the size it says, or goes past the expected end.
-  absl::Status Take(const v1::ByteRange& range, uint64_t size_bytes);
+  // One more piece, of the range that the server names.
+  // Errors: Internal  it does not go on where the last one ended, or goes past
+  //                   the expected end.
+  absl::Status Take(const v1::ByteRange& range);
 
   // Errors: DataLoss  bytes are missing: the stream ended early.
   absl::Status Finish() const;
@@ -69,27 +63,33 @@ class SpanFollower {
 };
 
 // Turns an answer in one message, a ReadResponse or a BatchResult, into a
-// result, whose bytes it takes over. Thread-safe.
-// Errors: DataLoss, Internal  as the functions above.
+// result, whose bytes it takes over. Thread-safe as `call` is.
+// Errors: Internal  as the functions above; and as WireCall::Decode().
 template <typename Answer>
-absl::StatusOr<ReadResult> TakeAnswer(const ReadTarget& target,
+absl::StatusOr<ReadResult> TakeAnswer(const ReadTarget& target, WireCall& call,
                                       Answer& answer) {
-  const std::string& data = answer.data();
-  QUIRE_RETURN_IF_ERROR(CheckPayload(answer.encoding(), answer.checksum(),
-                                     {data.data(), data.size()}));
   QUIRE_ASSIGN_OR_RETURN(
       const ByteSpan expected,
       ExpectedSpan(target,
                    answer.has_document() ? &answer.document() : nullptr));
   SpanFollower follower(expected);
-  QUIRE_RETURN_IF_ERROR(follower.Take(answer.range(), data.size()));
+  QUIRE_RETURN_IF_ERROR(follower.Take(answer.range()));
   QUIRE_RETURN_IF_ERROR(follower.Finish());
   ReadResult result;
   result.offset = expected.offset;
+  QUIRE_ASSIGN_OR_RETURN(const DecodedAnswer decoded,
+                         call.Decode(SentBytesOf(answer), result.data));
   if (answer.has_document()) {
     result.document = std::move(*answer.mutable_document());
   }
-  result.data = std::move(*answer.mutable_data());
+  if (decoded.encoding == AnswerEncoding::kIdentity) {
+    result.data = std::move(*answer.mutable_data());
+  } else {
+    const auto front =
+        static_cast<size_t>(decoded.text.data() - result.data.data());
+    result.data.resize(front + decoded.text.size());
+    result.data.erase(0, front);
+  }
   return result;
 }
 

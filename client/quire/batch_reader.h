@@ -42,6 +42,10 @@ struct BatchOptions {
   // from the connection, which in turn holds the server back. One message of
   // answers more than this may be held.
   size_t ready_size_bytes_max = size_t{64} << 20;
+
+  // Unset: ClientOptions::encoding. With `auto` a batch changes its encoding on
+  // its way, by a new stream for the items that were not yet sent.
+  std::optional<EncodingChoice> encoding;
 };
 
 // How one item ended.
@@ -111,8 +115,9 @@ class BatchReader {
   class Stream;
 
   void Run();
+  // What `auto` must know; nothing if it is not asked for, or not to be had.
+  std::optional<v1::ArchiveDescription> DescribeForChoice();
   // One stream from its first item to its end.
-  absl::Status RunStream(const v1::Limits& limits);
   // Waits until there is something to send. False if there never will be.
   bool WaitForWork() ABSL_LOCKS_EXCLUDED(mutex_);
   // Deals with the end of a stream: asks again or gives up what is unanswered.

@@ -58,15 +58,7 @@ absl::StatusOr<std::vector<v1::ArchiveDescription>> Client::ListArchives() {
 
 absl::StatusOr<v1::ArchiveDescription> Client::GetArchive(
     absl::string_view archive) {
-  v1::GetArchiveRequest request;
-  request.set_archive(std::string(archive));
-  v1::GetArchiveResponse response;
-  grpc::ClientContext context;
-  connection_->SetDeadline(context);
-  QUIRE_RETURN_IF_ERROR(StatusFromGrpc(
-      connection_->stub().GetArchive(&context, request, &response)));
-  QUIRE_RETURN_IF_ERROR(connection_->StoreLimits(response.limits()));
-  return std::move(*response.mutable_archive());
+  return connection_->GetArchive(archive);
 }
 
 absl::StatusOr<v1::Limits> Client::GetLimits() {
@@ -74,35 +66,47 @@ absl::StatusOr<v1::Limits> Client::GetLimits() {
 }
 
 absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
-                                        const ReadTarget& target) {
+                                        const ReadTarget& target,
+                                        const ReadOptions& options) {
   if (const auto* span = std::get_if<ByteSpan>(&target)) {
     QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
     if (span->size_bytes > limits.read_size_bytes_max()) {
-      return ReadLarge(archive, target);
+      return ReadLarge(archive, target, options);
     }
   }
-  v1::ReadResponse response;
-  grpc::ClientContext context;
-  connection_->SetDeadline(context);
-  const absl::Status status = StatusFromGrpc(connection_->stub().Read(
-      &context, MakeReadRequest(archive, target), &response));
-  // How long a document is, only the server knows beforehand.
-  if (IsOverLimit(status)) {
-    return ReadLarge(archive, target);
+  WireCall call = connection_->StartCall(archive, options.encoding);
+  v1::ReadRequest request = MakeReadRequest(archive, target);
+  for (;;) {
+    call.FillIn(request);
+    v1::ReadResponse response;
+    grpc::ClientContext context;
+    connection_->SetDeadline(context);
+    const absl::Status status =
+        StatusFromGrpc(connection_->stub().Read(&context, request, &response));
+    // How long a document is, only the server knows beforehand.
+    if (IsOverLimit(status)) {
+      return ReadLarge(archive, target, options);
+    }
+    QUIRE_RETURN_IF_ERROR(status);
+    absl::StatusOr<ReadResult> result = TakeAnswer(target, call, response);
+    if (!call.MayFallBack(result.status())) {
+      return result;
+    }
+    call.FallBack();
   }
-  QUIRE_RETURN_IF_ERROR(status);
-  return TakeAnswer(target, response);
 }
 
 absl::StatusOr<ReadResult> Client::ReadDocument(absl::string_view archive,
-                                                const DocumentKey& key) {
-  return Read(archive, key);
+                                                const DocumentKey& key,
+                                                const ReadOptions& options) {
+  return Read(archive, key, options);
 }
 
 // A stream that broke is begun again from the start: the archive may have been
 // replaced in between, and half of each would be the bytes of neither.
 absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
-                                             const ReadTarget& target) {
+                                             const ReadTarget& target,
+                                             const ReadOptions& options) {
   ResumeGovernor governor(connection_->options());
   for (;;) {
     ReadResult result;
@@ -116,7 +120,8 @@ absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
           result.offset = offset - result.data.size();
           result.data.append(AsText(data).data(), data.size());
           return absl::OkStatus();
-        });
+        },
+        options);
     if (status.ok()) {
       return result;
     }
@@ -126,6 +131,10 @@ absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
     }
     absl::SleepFor(*delay);
   }
+}
+
+WireStats Client::GetWireStats() const {
+  return connection_->wire().Stats();
 }
 
 std::unique_ptr<BatchReader> Client::StartBatch(absl::string_view archive,

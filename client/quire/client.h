@@ -11,6 +11,8 @@
 // What every call does on its own:
 //   - Payloads are checked against their checksums, and answers against what
 //     was asked. Bytes that are handed out are right.
+//   - Answers are asked for in ClientOptions::encoding and decoded; tables that
+//     this takes are fetched once per client.
 //   - A call that fails with Unavailable before its first answer is tried again
 //     (ClientOptions::attempts_max), by gRPC's retry policy. Scan and batches
 //     go on from where they were, too.
@@ -19,8 +21,9 @@
 //     client_status.h gives the machine-readable reason. Besides:
 //       Unavailable       the server cannot be reached, or went away
 //       DeadlineExceeded  no answer in time
-//       DataLoss          received bytes do not match their checksum, or fewer
-//                         came than were announced
+//       DataLoss          received bytes do not match their checksum, do not
+//                         decode to what they must, or fewer came than were
+//                         announced
 //       Internal          the server answered something that was not asked
 #ifndef QUIRE_CLIENT_QUIRE_CLIENT_H_
 #define QUIRE_CLIENT_QUIRE_CLIENT_H_
@@ -41,12 +44,14 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/read_target.h"
+#include "client/quire/wire_encoding.h"
 #include "codecs/base/bytes.h"
 
 namespace quire {
 
 class BatchReader;
 class Connection;
+class WireCall;
 class DocumentLister;
 struct BatchAnswer;
 struct BatchOptions;
@@ -77,6 +82,25 @@ struct ClientOptions {
 
   // --- Affects performance and memory.
 
+  // How answers should travel, where the call does not say. What is handed out
+  // is the same with all.
+  EncodingChoice encoding = EncodingChoice::kIdentity;
+
+  // A folder where symbol tables and dictionaries, which are fetched when the
+  // first answer needs them, are kept for later runs; it is made if need be,
+  // and may be shared by programs. Empty: they are kept in memory alone.
+  std::string cache_folder;
+
+  // Of a dictionary for `stored`, and of all that are held in memory together
+  // with their decoders: what is used least goes. A larger one is not fetched,
+  // and `auto` does not ask for what needs it.
+  size_t dictionary_size_bytes_max = size_t{256} << 20;
+
+  // Threads that decode messages of one stream while the next ones come; a
+  // stream of encoded answers has one more to receive, and holds at most
+  // decode_threads + 2 messages. 1 to 64.
+  int decode_threads = 1;
+
   // Largest message taken from the server. Must hold an answer of
   // Limits.read_size_bytes_max; a message over it fails with ResourceExhausted.
   size_t message_size_bytes_max = size_t{256} << 20;
@@ -96,6 +120,11 @@ struct ReadResult {
   std::string data;
 };
 
+struct ReadOptions {
+  // Unset: ClientOptions::encoding.
+  std::optional<EncodingChoice> encoding;
+};
+
 struct ScanOptions {
   // Of the archive's logical space; ignored with a resume token.
   uint64_t offset = 0;
@@ -104,6 +133,9 @@ struct ScanOptions {
   // From ScanPiece, to go on after the piece that it came with, to the end that
   // its scan had.
   std::string resume_token;
+  // Unset: ClientOptions::encoding. With `auto` a scan changes its encoding on
+  // its way.
+  std::optional<EncodingChoice> encoding;
 };
 
 // One piece of a scan. Valid during the sink's call.
@@ -151,18 +183,21 @@ class Client {
   // Limits.read_size_bytes_max, is streamed underneath.
   // Errors: NotFound, OutOfRange, InvalidArgument, DataLoss, and as above.
   absl::StatusOr<ReadResult> Read(absl::string_view archive,
-                                  const ReadTarget& target);
+                                  const ReadTarget& target,
+                                  const ReadOptions& options = {});
 
   // Read() of one document.
   absl::StatusOr<ReadResult> ReadDocument(absl::string_view archive,
-                                          const DocumentKey& key);
+                                          const DocumentKey& key,
+                                          const ReadOptions& options = {});
 
   // One range or document of any size, in pieces, in bounded memory. Of a
   // document, `on_document` is called first. Bytes that `sink` has had are
   // right even if the call fails; it is not taken up again by itself once the
   // first piece is there, since the archive might have been replaced.
   absl::Status ReadStream(absl::string_view archive, const ReadTarget& target,
-                          DocumentSink on_document, ByteSink sink);
+                          DocumentSink on_document, ByteSink sink,
+                          const ReadOptions& options = {});
 
   // All of an archive, or a stretch of it, in logical order. After Unavailable
   // it goes on with the last resume token, so that `sink` sees each byte once.
@@ -193,11 +228,18 @@ class Client {
   // Errors: NotFound, and as above.
   absl::Status GetDictionary(absl::string_view hash, ByteSink sink);
 
+  // What has come so far, in which encodings. Does not block.
+  WireStats GetWireStats() const;
+
  private:
   explicit Client(std::shared_ptr<Connection> connection);
 
   absl::StatusOr<ReadResult> ReadLarge(absl::string_view archive,
-                                       const ReadTarget& target);
+                                       const ReadTarget& target,
+                                       const ReadOptions& options);
+  absl::Status StreamOnce(WireCall& call, absl::string_view archive,
+                          const ReadTarget& target, DocumentSink on_document,
+                          ByteSink sink, bool& has_begun);
 
   const std::shared_ptr<Connection> connection_;
 };

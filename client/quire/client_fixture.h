@@ -49,6 +49,20 @@ inline std::map<std::string, FakeArchive> TestArchives() {
   return {{"web", std::move(web)}, {"tiny", std::move(tiny)}, {"empty", {}}};
 }
 
+// Words, so that encodings make it smaller.
+inline std::string WordyText(uint64_t seed, size_t size_bytes) {
+  std::mt19937_64 random(seed);
+  const char* const words[] = {"the ", "words of ", "document ", "a\xE9 ",
+                               "wordy, "};
+  std::string text;
+  while (text.size() < size_bytes) {
+    text += words[random() % std::size(words)];
+    text += std::to_string(random() % 50);
+  }
+  text.resize(size_bytes);
+  return text;
+}
+
 inline std::string WholeText(const FakeArchive& archive) {
   std::string text;
   for (const FakeDocument& document : archive.documents) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 
 #include "proto/quire/v1/archive.grpc.pb.h"
@@ -13,6 +14,7 @@
 #include "client/quire/answer_check.h"
 #include "client/quire/client.h"
 #include "client/quire/stream_call.h"
+#include "client/quire/wire_call.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -26,42 +28,36 @@ absl::string_view View(const std::string& text) {
 class ScanState {
  public:
   ScanState(absl::string_view archive, const ScanOptions& options)
-      : left_size_bytes_(options.size_bytes),
+      : taken_{.next_offset = std::nullopt,
+               .left_size_bytes = options.size_bytes},
         to_archive_end_(!options.size_bytes.has_value() &&
                         options.resume_token.empty()) {
     request_.set_archive(std::string(archive));
-    request_.add_accepted_encodings(v1::WIRE_ENCODING_IDENTITY);
     if (options.resume_token.empty()) {
-      next_offset_ = options.offset;
+      taken_.next_offset = options.offset;
       GoOnAtOffset();
     } else {
       request_.set_resume_token(options.resume_token);
     }
   }
 
-  const v1::ScanRequest& request() const { return request_; }
+  // Begins a stream that goes on after what was taken.
+  const v1::ScanRequest& Start(const WireCall& call) {
+    received_ = taken_;
+    call.FillIn(request_);
+    return request_;
+  }
 
-  uint64_t next_offset() const { return next_offset_.value_or(0); }
+  uint64_t next_offset() const { return taken_.next_offset.value_or(0); }
 
-  absl::Status Take(const v1::ScanResponse& message, ScanSink sink) {
-    QUIRE_RETURN_IF_ERROR(CheckPayload(message.encoding(), message.checksum(),
-                                       View(message.data())));
-    const uint64_t size_bytes = message.data().size();
-    const uint64_t offset = message.range().offset();
-    // Where a token of the caller's goes on, the first message tells.
-    const uint64_t expected_offset = next_offset_.value_or(offset);
-    if (offset != expected_offset ||
-        message.range().size_bytes() != size_bytes ||
-        size_bytes > left_size_bytes_.value_or(size_bytes)) {
-      return absl::InternalError(absl::StrCat(
-          "the server sent ", size_bytes, " bytes, named ",
-          message.range().size_bytes(), " bytes at offset ", offset,
-          ", where the scan was at offset ", expected_offset));
-    }
-    next_offset_ = offset + size_bytes;
-    if (left_size_bytes_.has_value()) {
-      *left_size_bytes_ -= size_bytes;
-    }
+  // Whether the message may come next.
+  absl::Status Accept(const v1::ScanResponse& message) {
+    return received_.Pass(message.range());
+  }
+
+  absl::Status Take(const v1::ScanResponse& message, absl::string_view text,
+                    ScanSink sink) {
+    QUIRE_RETURN_IF_ERROR(taken_.Pass(message.range()));
     if (message.resume_token().empty()) {
       GoOnAtOffset();
     } else {
@@ -69,75 +65,144 @@ class ScanState {
       request_.set_resume_token(message.resume_token());
       request_.clear_size_bytes();
     }
-    if (size_bytes == 0) {
+    if (text.empty()) {
       return absl::OkStatus();
     }
-    return sink({.offset = offset,
-                 .data = AsBytes(View(message.data())),
+    return sink({.offset = message.range().offset(),
+                 .data = AsBytes(text),
                  .resume_token = View(message.resume_token())});
   }
 
   // Whether all that was asked is there. Where a token of the caller's ends is
   // known to the server alone.
   bool complete(uint64_t archive_size_bytes) const {
-    if (left_size_bytes_.has_value()) {
-      return *left_size_bytes_ == 0;
+    if (taken_.left_size_bytes.has_value()) {
+      return *taken_.left_size_bytes == 0;
     }
-    return !to_archive_end_ || next_offset_ == archive_size_bytes;
+    return !to_archive_end_ || taken_.next_offset == archive_size_bytes;
   }
 
  private:
+  struct Position {
+    std::optional<uint64_t> next_offset;
+    std::optional<uint64_t> left_size_bytes;
+
+    absl::Status Pass(const v1::ByteRange& range) {
+      const uint64_t size_bytes = range.size_bytes();
+      // Where a token of the caller's goes on, the first message tells.
+      const uint64_t expected_offset = next_offset.value_or(range.offset());
+      if (range.offset() != expected_offset ||
+          size_bytes > left_size_bytes.value_or(size_bytes)) {
+        return absl::InternalError(absl::StrCat(
+            "the server sent ", size_bytes, " bytes at offset ", range.offset(),
+            ", where the scan was at offset ", expected_offset));
+      }
+      next_offset = range.offset() + size_bytes;
+      if (left_size_bytes.has_value()) {
+        *left_size_bytes -= size_bytes;
+      }
+      return absl::OkStatus();
+    }
+  };
+
   void GoOnAtOffset() {
     request_.set_offset(next_offset());
-    if (left_size_bytes_.has_value()) {
-      request_.set_size_bytes(*left_size_bytes_);
+    if (taken_.left_size_bytes.has_value()) {
+      request_.set_size_bytes(*taken_.left_size_bytes);
     }
   }
 
   v1::ScanRequest request_;
-  std::optional<uint64_t> next_offset_;
-  std::optional<uint64_t> left_size_bytes_;
+  // Messages may be received while those before them are not yet taken.
+  Position received_;
+  Position taken_;
   const bool to_archive_end_;
 };
 
+// While it lives, the call does not wait for the server but for the sink.
+class SinkTime {
+ public:
+  explicit SinkTime(WireCall& call) : call_(call) { call_.Pause(); }
+
+  ~SinkTime() { call_.Resume(); }
+
+  SinkTime(const SinkTime&) = delete;
+  SinkTime& operator=(const SinkTime&) = delete;
+
+ private:
+  WireCall& call_;
+};
+
+template <typename Message>
+absl::StatusOr<absl::string_view> DecodeText(WireCall& call,
+                                             const Message& message,
+                                             std::string& buffer) {
+  QUIRE_ASSIGN_OR_RETURN(const DecodedAnswer answer,
+                         call.Decode(SentBytesOf(message), buffer));
+  return answer.text;
+}
+
 }  // namespace
 
-absl::Status Client::ReadStream(absl::string_view archive,
+absl::Status Client::StreamOnce(WireCall& call, absl::string_view archive,
                                 const ReadTarget& target,
-                                DocumentSink on_document, ByteSink sink) {
-  const v1::ReadRequest request = MakeReadRequest(archive, target);
+                                DocumentSink on_document, ByteSink sink,
+                                bool& has_begun) {
+  v1::ReadRequest request = MakeReadRequest(archive, target);
+  call.FillIn(request);
   std::optional<SpanFollower> follower;
-  const auto take = [&](v1::ReadStreamResponse& message) -> absl::Status {
-    QUIRE_RETURN_IF_ERROR(CheckPayload(message.encoding(), message.checksum(),
-                                       View(message.data())));
+  const auto accept = [&](const v1::ReadStreamResponse& message) {
     if (!follower.has_value()) {
-      QUIRE_ASSIGN_OR_RETURN(
-          const ByteSpan expected,
-          ExpectedSpan(target,
-                       message.has_document() ? &message.document() : nullptr));
-      follower.emplace(expected);
-      if (message.has_document()) {
-        QUIRE_RETURN_IF_ERROR(on_document(message.document()));
+      const absl::StatusOr<ByteSpan> expected = ExpectedSpan(
+          target, message.has_document() ? &message.document() : nullptr);
+      if (!expected.ok()) {
+        return expected.status();
       }
+      follower.emplace(*expected);
     }
-    QUIRE_RETURN_IF_ERROR(
-        follower->Take(message.range(), message.data().size()));
-    if (message.data().empty()) {
-      return absl::OkStatus();
-    }
-    return sink(message.range().offset(), AsBytes(View(message.data())));
+    return follower->Take(message.range());
   };
-  const StreamOutcome outcome = RunStreamCall<v1::ReadStreamResponse>(
+  const auto decode = [&](const v1::ReadStreamResponse& message,
+                          std::string& buffer) {
+    return DecodeText(call, message, buffer);
+  };
+  const auto take = [&](const v1::ReadStreamResponse& message,
+                        absl::string_view text) -> absl::Status {
+    const SinkTime sink_time(call);
+    if (!has_begun && message.has_document()) {
+      has_begun = true;
+      QUIRE_RETURN_IF_ERROR(on_document(message.document()));
+    }
+    has_begun = true;
+    return text.empty() ? absl::OkStatus()
+                        : sink(message.range().offset(), AsBytes(text));
+  };
+  const StreamOutcome outcome = RunAnswerStream<v1::ReadStreamResponse>(
       connection_->options(),
       [&](grpc::ClientContext* context) {
         return connection_->stub().ReadStream(context, request);
       },
-      take);
+      {accept, decode, take});
   QUIRE_RETURN_IF_ERROR(outcome.status);
   if (!follower.has_value()) {
     return absl::DataLossError("the stream ended early: nothing was received");
   }
   return follower->Finish();
+}
+
+absl::Status Client::ReadStream(absl::string_view archive,
+                                const ReadTarget& target,
+                                DocumentSink on_document, ByteSink sink,
+                                const ReadOptions& options) {
+  WireCall call = connection_->StartCall(archive, options.encoding);
+  bool has_begun = false;
+  const absl::Status status =
+      StreamOnce(call, archive, target, on_document, sink, has_begun);
+  if (has_begun || !call.MayFallBack(status)) {
+    return status;
+  }
+  call.FallBack();
+  return StreamOnce(call, archive, target, on_document, sink, has_begun);
 }
 
 absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
@@ -149,20 +214,42 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   // How much there is must be known, or an early end would pass for the end.
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription before,
                          GetArchive(archive));
+  WireCall call = connection_->StartCall(archive, options.encoding);
+  call.Expect(before, options.size_bytes.value_or(before.size_bytes()));
   ScanState state(archive, options);
   ResumeGovernor governor(connection_->options());
   for (;;) {
-    const StreamOutcome outcome = RunStreamCall<v1::ScanResponse>(
+    bool changes_encoding = false;
+    const auto take = [&](const v1::ScanResponse& message,
+                          absl::string_view text) -> absl::Status {
+      governor.Progress();
+      {
+        const SinkTime sink_time(call);
+        QUIRE_RETURN_IF_ERROR(state.Take(message, text, sink));
+      }
+      changes_encoding = call.wants_another();
+      return changes_encoding ? absl::CancelledError() : absl::OkStatus();
+    };
+    const StreamOutcome outcome = RunAnswerStream<v1::ScanResponse>(
         connection_->options(),
         [&](grpc::ClientContext* context) {
-          return connection_->stub().Scan(context, state.request());
+          return connection_->stub().Scan(context, state.Start(call));
         },
-        [&](v1::ScanResponse& message) {
-          governor.Progress();
-          return state.Take(message, sink);
-        });
+        {[&](const v1::ScanResponse& message) { return state.Accept(message); },
+         [&](const v1::ScanResponse& message, std::string& buffer) {
+           return DecodeText(call, message, buffer);
+         },
+         take});
     if (outcome.status.ok()) {
       break;
+    }
+    if (changes_encoding) {
+      call.Renew();
+      continue;
+    }
+    if (call.MayFallBack(outcome.status)) {
+      call.FallBack();
+      continue;
     }
     const std::optional<absl::Duration> delay =
         outcome.ended_by_receiver ? std::nullopt
@@ -187,52 +274,7 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
 }
 
 absl::Status Client::GetDictionary(absl::string_view hash, ByteSink sink) {
-  v1::GetDictionaryRequest request;
-  request.set_hash(std::string(hash));
-  uint64_t next_offset = 0;
-  std::optional<uint64_t> size_bytes;
-  ResumeGovernor governor(connection_->options());
-  const auto take = [&](v1::GetDictionaryResponse& message) -> absl::Status {
-    governor.Progress();
-    QUIRE_RETURN_IF_ERROR(CheckPayload(
-        v1::WIRE_ENCODING_IDENTITY, message.checksum(), View(message.data())));
-    if (!size_bytes.has_value()) {
-      size_bytes = message.size_bytes();
-    }
-    if (message.offset() != next_offset ||
-        message.size_bytes() != *size_bytes ||
-        message.data().size() > *size_bytes - next_offset) {
-      return absl::InternalError(absl::StrCat(
-          "the server sent bytes of the dictionary at offset ",
-          message.offset(), " where ", next_offset, " was expected"));
-    }
-    if (message.data().empty()) {
-      return absl::OkStatus();
-    }
-    next_offset += message.data().size();
-    return sink(message.offset(), AsBytes(View(message.data())));
-  };
-  for (;;) {
-    request.set_offset(next_offset);
-    const StreamOutcome outcome = RunStreamCall<v1::GetDictionaryResponse>(
-        connection_->options(),
-        [&](grpc::ClientContext* context) {
-          return connection_->stub().GetDictionary(context, request);
-        },
-        take);
-    if (outcome.status.ok()) {
-      return size_bytes == next_offset
-                 ? absl::OkStatus()
-                 : absl::DataLossError("the dictionary's stream ended early");
-    }
-    const std::optional<absl::Duration> delay =
-        outcome.ended_by_receiver ? std::nullopt
-                                  : governor.DelayAfter(outcome.status);
-    if (!delay.has_value()) {
-      return outcome.status;
-    }
-    absl::SleepFor(*delay);
-  }
+  return ReceiveDictionary(*connection_, hash, sink);
 }
 
 }  // namespace quire

@@ -61,6 +61,9 @@ absl::Status CheckOptions(const ClientOptions& options) {
     return absl::InvalidArgumentError(
         "message_size_bytes_max must be 4096 to 2147483647");
   }
+  if (options.decode_threads < 1 || options.decode_threads > 64) {
+    return absl::InvalidArgumentError("decode_threads must be 1 to 64");
+  }
   if (options.keepalive_interval < absl::Seconds(10) ||
       options.keepalive_timeout <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
@@ -135,7 +138,10 @@ Connection::Connection(ClientOptions options)
     : options_(std::move(options)),
       stub_(v1::Archive::NewStub(grpc::CreateCustomChannel(
           options_.address, grpc::InsecureChannelCredentials(),
-          Arguments(options_)))) {}
+          Arguments(options_)))),
+      wire_({.folder = options_.cache_folder,
+             .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
+            this) {}
 
 void Connection::SetDeadline(grpc::ClientContext& context) const {
   if (options_.deadline != absl::InfiniteDuration()) {
@@ -169,6 +175,59 @@ absl::Status Connection::StoreLimits(const v1::Limits& limits) {
   MutexLock lock(&mutex_);
   limits_ = limits;
   return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ArchiveDescription> Connection::GetArchive(
+    absl::string_view archive) {
+  v1::GetArchiveRequest request;
+  request.set_archive(std::string(archive));
+  v1::GetArchiveResponse response;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  QUIRE_RETURN_IF_ERROR(
+      StatusFromGrpc(stub_->GetArchive(&context, request, &response)));
+  QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
+  return std::move(*response.mutable_archive());
+}
+
+WireCall Connection::StartCall(absl::string_view archive,
+                               std::optional<EncodingChoice> choice) {
+  return WireCall(&wire_, archive, choice.value_or(options_.encoding),
+                  [&] { return GetArchive(archive); });
+}
+
+absl::StatusOr<std::string> Connection::FetchSymbolTable(
+    uint64_t hash, size_t size_bytes_max) {
+  v1::GetSymbolTableRequest request;
+  request.set_hash(FormatTableHash(hash));
+  v1::GetSymbolTableResponse response;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  QUIRE_RETURN_IF_ERROR(
+      StatusFromGrpc(stub_->GetSymbolTable(&context, request, &response)));
+  if (response.table().size() > size_bytes_max) {
+    return absl::DataLossError(
+        absl::StrCat("the server sent a symbol table of ",
+                     response.table().size(), " bytes"));
+  }
+  return std::move(*response.mutable_table());
+}
+
+absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
+                                                        size_t size_bytes_max) {
+  std::string text;
+  QUIRE_RETURN_IF_ERROR(ReceiveDictionary(
+      *this, FormatTableHash(hash),
+      [&](uint64_t /*offset*/, ByteView data) -> absl::Status {
+        if (data.size() > size_bytes_max - text.size()) {
+          return absl::ResourceExhaustedError(absl::StrCat(
+              "the dictionary ", FormatTableHash(hash), " is over ",
+              size_bytes_max, " bytes, the most that this client holds"));
+        }
+        text.append(AsText(data).data(), data.size());
+        return absl::OkStatus();
+      }));
+  return text;
 }
 
 ResumeGovernor::ResumeGovernor(const ClientOptions& options)

@@ -21,12 +21,14 @@
 #include "proto/quire/v1/archive.grpc.pb.h"
 
 #include "client/quire/client.h"
+#include "client/quire/table_store.h"
+#include "client/quire/wire_call.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
 
 // Thread-safe.
-class Connection {
+class Connection : private TableSource {
  public:
   // Errors: InvalidArgument  an option out of its range.
   static absl::StatusOr<std::shared_ptr<Connection>> Open(
@@ -48,14 +50,34 @@ class Connection {
   // Errors: Internal  a limit of zero.
   absl::Status StoreLimits(const v1::Limits& limits);
 
+  absl::StatusOr<v1::ArchiveDescription> GetArchive(absl::string_view archive);
+
+  // A call in the encoding that the caller or else the options want. With
+  // `auto` this may ask the server what the archive is.
+  WireCall StartCall(absl::string_view archive,
+                     std::optional<EncodingChoice> choice);
+
+  WireState& wire() { return wire_; }
+
  private:
   explicit Connection(ClientOptions options);
 
+  absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
+                                               size_t size_bytes_max) override;
+  absl::StatusOr<std::string> FetchDictionary(uint64_t hash,
+                                              size_t size_bytes_max) override;
+
   const ClientOptions options_;
   std::unique_ptr<v1::Archive::Stub> stub_;
+  WireState wire_;
   Mutex mutex_;
   std::optional<v1::Limits> limits_ ABSL_GUARDED_BY(mutex_);
 };
+
+// The dictionary of that hash, in order, in pieces; goes on by itself after
+// Unavailable. Errors: as Client::GetDictionary().
+absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
+                               ByteSink sink);
 
 // Counts how often in a row a stream broke without giving anything, and says
 // how long to wait before the next attempt.

@@ -16,9 +16,10 @@ namespace quire {
 FakeServer::FakeServer() = default;
 
 std::unique_ptr<FakeServer> FakeServer::Start(
-    const FakeSettings& settings, std::map<std::string, FakeArchive> archives) {
+    const FakeSettings& settings,
+    const std::map<std::string, FakeArchive>& archives) {
   std::unique_ptr<FakeServer> fake(new FakeServer());
-  fake->service_ = std::make_unique<Service>(settings, std::move(archives));
+  fake->service_ = std::make_unique<Service>(settings, archives);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort(settings.listen, grpc::InsecureServerCredentials(),
@@ -45,6 +46,10 @@ FakeServer::~FakeServer() {
 
 void FakeServer::SetFaults(const FakeFaults& faults) {
   service_->SetFaults(faults);
+}
+
+void FakeServer::Reload(const std::map<std::string, FakeArchive>& archives) {
+  service_->Reload(archives);
 }
 
 void FakeServer::Release() {

@@ -7,6 +7,7 @@
 #define QUIRE_CLIENT_QUIRE_FAKE_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,11 @@ struct FakeArchive {
   std::vector<FakeDocument> documents;
   // Empty: the archive has none.
   std::string dictionary;
+  // Whether answers can be had in FSST.
+  bool has_symbol_table = false;
+  // Answers can be had as blocks of this codec, coded with `dictionary`. Empty:
+  // they cannot, and the dictionary's hash is made up.
+  std::string codec;
 };
 
 // What goes wrong. Counts go down as the faults happen; -1 is for ever.
@@ -57,6 +63,12 @@ struct FakeFaults {
   int stalled_calls = 0;
   // Calls that fail with ResourceExhausted, SERVER_BUSY, retry in 2 seconds.
   int busy_calls = 0;
+  // Symbol tables and dictionaries that are sent with another last byte.
+  int wrong_tables = 0;
+  // Calls for those that fail with NotFound.
+  int missing_tables = 0;
+  // Done to answers that are encoded; their checksum is of what this leaves.
+  std::function<void(v1::EncodingDetails& details, std::string& data)> spoil;
 };
 
 struct FakeSettings {
@@ -78,7 +90,7 @@ class FakeServer {
   // Listens when it returns; null if the address cannot be had.
   static std::unique_ptr<FakeServer> Start(
       const FakeSettings& settings,
-      std::map<std::string, FakeArchive> archives);
+      const std::map<std::string, FakeArchive>& archives);
 
   // Cancels what runs.
   ~FakeServer();
@@ -89,6 +101,9 @@ class FakeServer {
   const std::string& address() const { return address_; }
 
   void SetFaults(const FakeFaults& faults);
+
+  // What calls find that begin from now on.
+  void Reload(const std::map<std::string, FakeArchive>& archives);
 
   // Lets stalled calls go on, now and from now on.
   void Release();

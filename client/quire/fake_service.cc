@@ -44,10 +44,16 @@ v1::ByteRange MakeRange(uint64_t offset, uint64_t size_bytes) {
 }  // namespace
 
 FakeServer::Service::Service(FakeSettings settings,
-                             std::map<std::string, FakeArchive> archives)
+                             const std::map<std::string, FakeArchive>& archives)
     : settings_(std::move(settings)) {
-  for (auto& [name, archive] : archives) {
-    Held& held = archives_[name];
+  Reload(archives);
+}
+
+void FakeServer::Service::Reload(
+    const std::map<std::string, FakeArchive>& archives) {
+  HeldArchives all;
+  for (const auto& [name, archive] : archives) {
+    Held& held = all[name];
     for (const FakeDocument& fake : archive.documents) {
       v1::Document document;
       document.set_ordinal(held.documents.size());
@@ -74,7 +80,16 @@ FakeServer::Service::Service(FakeSettings settings,
       held.description.set_dictionary_hash(absl::StrCat("hash-of-", name));
       held.description.set_dictionary_size_bytes(held.dictionary.size());
     }
+    held.encodings = std::make_unique<FakeEncodings>(archive, View(held.text),
+                                                     held.description);
   }
+  MutexLock lock(&mutex_);
+  generations_.push_back(std::move(all));
+}
+
+const FakeServer::Service::HeldArchives& FakeServer::Service::archives() const {
+  MutexLock lock(&mutex_);
+  return generations_.back();
 }
 
 void FakeServer::Service::SetFaults(const FakeFaults& faults) {
@@ -153,8 +168,9 @@ FakeServer::Service::StreamFate FakeServer::Service::FateAfter(
 
 const FakeServer::Service::Held* FakeServer::Service::Find(
     const std::string& archive) const {
-  const auto found = archives_.find(archive);
-  return found == archives_.end() ? nullptr : &found->second;
+  const HeldArchives& all = archives();
+  const auto found = all.find(archive);
+  return found == all.end() ? nullptr : &found->second;
 }
 
 FakeServer::Service::Resolved FakeServer::Service::ResolveRange(
@@ -218,11 +234,32 @@ FakeServer::Service::Resolved FakeServer::Service::Resolve(
 }
 
 template <typename Answer>
-void FakeServer::Service::Fill(const Resolved& resolved, Answer& answer) {
-  answer.set_data(resolved.archive->text.substr(resolved.range.offset(),
-                                                resolved.range.size_bytes()));
+void FakeServer::Service::Fill(const Resolved& resolved,
+                               const Accepted& accepted, Answer& answer) {
+  const FakeEncodings& encodings = *resolved.archive->encodings;
+  const auto best =
+      std::find_if(accepted.begin(), accepted.end(), [&](int encoding) {
+        return encodings.Has(static_cast<v1::WireEncoding>(encoding));
+      });
+  answer.set_encoding(best == accepted.end()
+                          ? v1::WIRE_ENCODING_IDENTITY
+                          : static_cast<v1::WireEncoding>(*best));
   *answer.mutable_range() = resolved.range;
-  answer.set_encoding(v1::WIRE_ENCODING_IDENTITY);
+  if (answer.encoding() == v1::WIRE_ENCODING_IDENTITY) {
+    answer.set_data(resolved.archive->text.substr(resolved.range.offset(),
+                                                  resolved.range.size_bytes()));
+  } else {
+    answer.set_data(encodings.Encode(answer.encoding(), resolved.range,
+                                     *answer.mutable_details()));
+    std::function<void(v1::EncodingDetails&, std::string&)> spoil;
+    {
+      MutexLock lock(&mutex_);
+      spoil = faults_.spoil;
+    }
+    if (spoil) {
+      spoil(*answer.mutable_details(), *answer.mutable_data());
+    }
+  }
   answer.set_checksum(Checksum64(AsBytes(View(answer.data()))));
   if (Due(&FakeFaults::wrong_checksums)) {
     answer.set_checksum(answer.checksum() ^ 1);
@@ -242,11 +279,14 @@ void FakeServer::Service::Fill(const Resolved& resolved, Answer& answer) {
   }
 }
 
-template void FakeServer::Service::Fill(const Resolved&, v1::ReadResponse&);
-template void FakeServer::Service::Fill(const Resolved&,
+template void FakeServer::Service::Fill(const Resolved&, const Accepted&,
+                                        v1::ReadResponse&);
+template void FakeServer::Service::Fill(const Resolved&, const Accepted&,
                                         v1::ReadStreamResponse&);
-template void FakeServer::Service::Fill(const Resolved&, v1::BatchResult&);
-template void FakeServer::Service::Fill(const Resolved&, v1::ScanResponse&);
+template void FakeServer::Service::Fill(const Resolved&, const Accepted&,
+                                        v1::BatchResult&);
+template void FakeServer::Service::Fill(const Resolved&, const Accepted&,
+                                        v1::ScanResponse&);
 
 v1::Limits FakeServer::Service::Limits() const {
   v1::Limits limits;
@@ -272,13 +312,14 @@ grpc::Status FakeServer::Service::ListArchives(
   const uint32_t page_size =
       std::min(request->has_page_size() ? request->page_size() : 1000,
                settings_.page_size_max);
-  auto next = archives_.lower_bound(request->page_token());
-  while (next != archives_.end() &&
+  const HeldArchives& all = archives();
+  auto next = all.lower_bound(request->page_token());
+  while (next != all.end() &&
          static_cast<uint32_t>(response->archives_size()) < page_size) {
     *response->add_archives() = next->second.description;
     ++next;
   }
-  if (next != archives_.end()) {
+  if (next != all.end()) {
     response->set_next_page_token(next->first);
   }
   return grpc::Status::OK;
@@ -316,8 +357,31 @@ grpc::Status FakeServer::Service::Read(grpc::ServerContext* /*context*/,
     return Fail(grpc::RESOURCE_EXHAUSTED, v1::LIMIT_EXCEEDED,
                 "too large for Read");
   }
-  Fill(resolved, *response);
+  Fill(resolved, request->accepted_encodings(), *response);
   return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::Service::GetSymbolTable(
+    grpc::ServerContext* /*context*/, const v1::GetSymbolTableRequest* request,
+    v1::GetSymbolTableResponse* response) {
+  const grpc::Status entered = Enter("GetSymbolTable");
+  if (!entered.ok()) {
+    return entered;
+  }
+  if (!Due(&FakeFaults::missing_tables)) {
+    for (const auto& [name, held] : archives()) {
+      if (held.description.has_symbol_table_hash() &&
+          held.description.symbol_table_hash() == request->hash()) {
+        response->set_table(held.encodings->symbol_table());
+        if (Due(&FakeFaults::wrong_tables)) {
+          response->mutable_table()->back() ^= 1;
+        }
+        response->set_checksum(Checksum64(AsBytes(View(response->table()))));
+        return grpc::Status::OK;
+      }
+    }
+  }
+  return Fail(grpc::NOT_FOUND, v1::SYMBOL_TABLE_NOT_FOUND, "no such table");
 }
 
 grpc::Status FakeServer::Service::ListDocuments(

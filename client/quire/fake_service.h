@@ -4,7 +4,9 @@
 #ifndef QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_
 #define QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_
 
+#include <list>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
+#include "client/quire/fake_encodings.h"
 #include "client/quire/fake_server.h"
 #include "codecs/base/mutex.h"
 
@@ -20,7 +23,10 @@ namespace quire {
 
 class FakeServer::Service final : public v1::Archive::Service {
  public:
-  Service(FakeSettings settings, std::map<std::string, FakeArchive> archives);
+  Service(FakeSettings settings,
+          const std::map<std::string, FakeArchive>& archives);
+
+  void Reload(const std::map<std::string, FakeArchive>& archives);
 
   void SetFaults(const FakeFaults& faults);
   void Release();
@@ -52,6 +58,9 @@ class FakeServer::Service final : public v1::Archive::Service {
   grpc::Status GetDictionary(
       grpc::ServerContext* context, const v1::GetDictionaryRequest* request,
       grpc::ServerWriter<v1::GetDictionaryResponse>* writer) override;
+  grpc::Status GetSymbolTable(grpc::ServerContext* context,
+                              const v1::GetSymbolTableRequest* request,
+                              v1::GetSymbolTableResponse* response) override;
 
  private:
   // An archive as it is served.
@@ -60,7 +69,12 @@ class FakeServer::Service final : public v1::Archive::Service {
     std::vector<v1::Document> documents;
     std::string dictionary;
     v1::ArchiveDescription description;
+    std::unique_ptr<FakeEncodings> encodings;
   };
+
+  using HeldArchives = std::map<std::string, Held>;
+  // As requests have it.
+  using Accepted = google::protobuf::RepeatedField<int>;
 
   // What a request asks for, or why it cannot be had.
   struct Resolved {
@@ -78,6 +92,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   enum class StreamFate { kGoOn, kBreak, kEnd };
   StreamFate FateAfter(int message_count) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const HeldArchives& archives() const ABSL_LOCKS_EXCLUDED(mutex_);
   const Held* Find(const std::string& archive) const;
 
   // Of `request`, a ReadRequest or a BatchItem.
@@ -95,13 +110,15 @@ class FakeServer::Service final : public v1::Archive::Service {
                                   const v1::DocumentName& name);
   // Fills in range, document, checksum and data of any kind of answer.
   template <typename Answer>
-  void Fill(const Resolved& resolved, Answer& answer);
+  void Fill(const Resolved& resolved, const Accepted& accepted, Answer& answer);
   v1::Limits Limits() const;
   v1::BatchResult AnswerItem(const std::string& archive,
+                             const Accepted& accepted,
                              const v1::BatchItem& item);
 
   const FakeSettings settings_;
-  std::map<std::string, Held> archives_;
+  // All that were ever served, as calls may still use them; the last is served.
+  std::list<HeldArchives> generations_ ABSL_GUARDED_BY(mutex_);
   mutable Mutex mutex_;
   CondVar released_changed_;
   FakeFaults faults_ ABSL_GUARDED_BY(mutex_);

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#include "proto/error_details.h"
+
 #include "client/quire/fake_service.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -20,6 +22,14 @@ namespace {
 
 grpc::Status Broken() {
   return grpc::Status(grpc::UNAVAILABLE, "the stream broke");
+}
+
+grpc::Status NoDictionary() {
+  ErrorDetails details;
+  details.reason = v1::ErrorReason_Name(v1::DICTIONARY_NOT_FOUND);
+  return grpc::Status(grpc::NOT_FOUND, "no such dictionary",
+                      SerializeErrorDetails(absl::StatusCode::kNotFound,
+                                            "no such dictionary", details));
 }
 
 }  // namespace
@@ -44,7 +54,7 @@ grpc::Status FakeServer::Service::ReadStream(
     rest.range.set_size_bytes(
         std::min(left_size_bytes, settings_.chunk_size_bytes_max));
     v1::ReadStreamResponse response;
-    Fill(rest, response);
+    Fill(rest, request->accepted_encodings(), response);
     if (!writer->Write(response)) {
       return grpc::Status::CANCELLED;
     }
@@ -97,7 +107,7 @@ grpc::Status FakeServer::Service::Scan(
         std::min(end - offset, settings_.chunk_size_bytes_max));
     offset += piece.range.size_bytes();
     v1::ScanResponse response;
-    Fill(piece, response);
+    Fill(piece, request->accepted_encodings(), response);
     response.set_resume_token(
         absl::StrCat(request->archive(), "/", offset, "/", end));
     if (!writer->Write(response)) {
@@ -114,7 +124,11 @@ grpc::Status FakeServer::Service::GetDictionary(
   if (!entered.ok()) {
     return entered;
   }
-  for (const auto& [name, held] : archives_) {
+  if (Due(&FakeFaults::missing_tables)) {
+    return NoDictionary();
+  }
+  const bool is_wrong = Due(&FakeFaults::wrong_tables);
+  for (const auto& [name, held] : archives()) {
     if (!held.description.has_dictionary_hash() ||
         held.description.dictionary_hash() != request->hash()) {
       continue;
@@ -131,6 +145,9 @@ grpc::Status FakeServer::Service::GetDictionary(
       response.set_offset(offset);
       response.set_data(
           held.dictionary.substr(offset, settings_.chunk_size_bytes_max));
+      if (is_wrong) {
+        response.mutable_data()->back() ^= 1;
+      }
       response.set_checksum(Checksum64(AsBytes(
           absl::string_view(response.data().data(), response.data().size()))));
       offset += response.data().size();
@@ -140,10 +157,11 @@ grpc::Status FakeServer::Service::GetDictionary(
     }
     return grpc::Status::OK;
   }
-  return grpc::Status(grpc::NOT_FOUND, "no such dictionary");
+  return NoDictionary();
 }
 
 v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
+                                                const Accepted& accepted,
                                                 const v1::BatchItem& item) {
   v1::BatchResult result;
   result.set_tag(item.tag());
@@ -159,7 +177,7 @@ v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
     result.mutable_status()->set_reason(v1::LIMIT_EXCEEDED);
     result.mutable_status()->set_message("too large for one answer");
   } else {
-    Fill(resolved, result);
+    Fill(resolved, accepted, result);
   }
   if (Due(&FakeFaults::unknown_tags)) {
     result.set_tag(~uint64_t{0});
@@ -177,6 +195,7 @@ grpc::Status FakeServer::Service::BatchRead(
   }
   std::mt19937_64 random(settings_.seed);
   std::string archive;
+  Accepted accepted;
   std::vector<v1::BatchItem> pending;
   int message_count = 0;
   // Sends all that is pending, in any order; nothing is read meanwhile.
@@ -191,9 +210,10 @@ grpc::Status FakeServer::Service::BatchRead(
       }
       v1::BatchReadResponse response;
       for (; next < pending.size() && response.results_size() < 7; ++next) {
-        *response.add_results() = AnswerItem(archive, pending[next]);
+        *response.add_results() = AnswerItem(archive, accepted, pending[next]);
         if (Due(&FakeFaults::repeated_results)) {
-          *response.add_results() = AnswerItem(archive, pending[next]);
+          *response.add_results() =
+              AnswerItem(archive, accepted, pending[next]);
         }
       }
       if (!stream->Write(response)) {
@@ -212,6 +232,7 @@ grpc::Status FakeServer::Service::BatchRead(
     }
     if (request.has_archive()) {
       archive = request.archive();
+      accepted = request.accepted_encodings();
     }
     if (Find(archive) == nullptr) {
       return grpc::Status(grpc::NOT_FOUND, "no such archive");

@@ -68,7 +68,6 @@ v1::ReadRequest MakeReadRequest(absl::string_view archive,
   v1::ReadRequest request;
   request.set_archive(std::string(archive));
   SetTarget(target, request);
-  request.add_accepted_encodings(v1::WIRE_ENCODING_IDENTITY);
   return request;
 }
 

@@ -55,7 +55,7 @@ std::string DescribeTarget(const ReadTarget& target);
 v1::ByteRange ToProto(const ByteSpan& span);
 v1::DocumentName ToProto(const DocumentKey& key);
 
-// A request that accepts the wire encodings this library decodes.
+// Names no wire encodings.
 v1::ReadRequest MakeReadRequest(absl::string_view archive,
                                 const ReadTarget& target);
 

@@ -5,14 +5,20 @@
 #define QUIRE_CLIENT_QUIRE_STREAM_CALL_H_
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/sync_stream.h"
 
+#include "proto/quire/v1/archive.pb.h"
+
 #include "client/quire/client_status.h"
 #include "client/quire/connection.h"
+#include "client/quire/decode_pipeline.h"
 
 namespace quire {
 
@@ -23,34 +29,90 @@ struct StreamOutcome {
   bool ended_by_receiver = false;
 };
 
-// Starts a stream with `start` and gives `on_message` each message as it comes.
-// Blocks until the stream has ended. What `on_message` returns, if not OK, ends
-// it.
+// A stream that is read message by message, each read watched.
+// Thread-compatible.
+template <typename Message>
+class WatchedStream {
+ public:
+  using Start = absl::FunctionRef<std::unique_ptr<grpc::ClientReader<Message>>(
+      grpc::ClientContext*)>;
+
+  WatchedStream(const ClientOptions& options, Start start)
+      : watchdog_(context_, options.stream_idle_max),
+        reader_(start(&context_)) {}
+
+  // False at the end.
+  bool Read(Message& message) {
+    watchdog_.Arm();
+    const bool received = reader_->Read(&message);
+    watchdog_.Disarm();
+    return received;
+  }
+
+  // After the end.
+  StreamOutcome Finish() {
+    return {watchdog_.Explain(StatusFromGrpc(reader_->Finish())), false};
+  }
+
+  // Makes a Read() of another thread return. Thread-safe.
+  void Cancel() { context_.TryCancel(); }
+
+  StreamOutcome GiveUp(absl::Status status) {
+    Cancel();
+    static_cast<void>(reader_->Finish());
+    return {std::move(status), true};
+  }
+
+ private:
+  grpc::ClientContext context_;
+  StreamWatchdog watchdog_;
+  const std::unique_ptr<grpc::ClientReader<Message>> reader_;
+};
+
+// Starts a stream and gives `on_message` each message as it comes. Blocks until
+// the stream has ended. What `on_message` returns, if not OK, ends it.
 template <typename Message>
 StreamOutcome RunStreamCall(
-    const ClientOptions& options,
-    absl::FunctionRef<
-        std::unique_ptr<grpc::ClientReader<Message>>(grpc::ClientContext*)>
-        start,
+    const ClientOptions& options, typename WatchedStream<Message>::Start start,
     absl::FunctionRef<absl::Status(Message&)> on_message) {
-  grpc::ClientContext context;
-  StreamWatchdog watchdog(context, options.stream_idle_max);
-  const auto reader = start(&context);
+  WatchedStream<Message> stream(options, start);
   Message message;
-  for (;;) {
-    watchdog.Arm();
-    const bool received = reader->Read(&message);
-    watchdog.Disarm();
-    if (!received) {
-      return {watchdog.Explain(StatusFromGrpc(reader->Finish())), false};
-    }
-    const absl::Status taken = on_message(message);
+  while (stream.Read(message)) {
+    absl::Status taken = on_message(message);
     if (!taken.ok()) {
-      context.TryCancel();
-      static_cast<void>(reader->Finish());
-      return {taken, true};
+      return stream.GiveUp(std::move(taken));
     }
   }
+  return stream.Finish();
+}
+
+// The same for answers, which are decoded as `steps` say: from the second
+// encoded message on by other threads, while further ones come. Short answers
+// start no threads.
+template <typename Message>
+StreamOutcome RunAnswerStream(const ClientOptions& options,
+                              typename WatchedStream<Message>::Start start,
+                              const DecodeSteps<Message>& steps) {
+  WatchedStream<Message> stream(options, start);
+  Message message;
+  std::string buffer;
+  bool is_encoded = false;
+  while (stream.Read(message)) {
+    if (is_encoded) {
+      DecodePipeline<Message> pipeline(
+          steps, options.decode_threads,
+          [&](Message& next) { return stream.Read(next); },
+          [&] { stream.Cancel(); });
+      absl::Status status = pipeline.Run(std::move(message));
+      return status.ok() ? stream.Finish() : stream.GiveUp(std::move(status));
+    }
+    absl::Status status = DecodeOne(steps, message, buffer);
+    if (!status.ok()) {
+      return stream.GiveUp(std::move(status));
+    }
+    is_encoded = message.encoding() != v1::WIRE_ENCODING_IDENTITY;
+  }
+  return stream.Finish();
 }
 
 }  // namespace quire

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One BatchRead call of a BatchReader; part of batch_reader.cc.
+#ifndef QUIRE_CLIENT_QUIRE_BATCH_STREAM_H_
+#define QUIRE_CLIENT_QUIRE_BATCH_STREAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/sync_stream.h"
+
+#include "client/quire/answer_check.h"
+#include "client/quire/batch_reader.h"
+#include "client/quire/client_status.h"
+#include "client/quire/connection.h"
+#include "client/quire/wire_call.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+
+// Of one message of items: well below what servers accept by default (4 MiB),
+// and more than is worth waiting for.
+inline constexpr size_t kBatchMessageSizeBytesMax = size_t{1} << 20;
+
+// What an item takes on the wire, at most.
+inline size_t BatchItemSizeBytes(const ReadTarget& target) {
+  constexpr size_t kOverheadSizeBytes = 64;
+  const auto* key = std::get_if<DocumentKey>(&target);
+  const auto* id =
+      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
+  return kOverheadSizeBytes + (id == nullptr ? 0 : id->size());
+}
+
+// A thread that writes, and the reader's own that reads.
+class BatchReader::Stream {
+ public:
+  Stream(BatchReader& batch, const v1::Limits& limits)
+      : batch_(batch),
+        message_items_max_(limits.batch_message_items_max()),
+        call_(batch.connection_->StartCall(batch.archive_,
+                                           batch.options_.encoding)),
+        watchdog_(context_, batch.connection_->options().stream_idle_max),
+        stream_(batch.connection_->stub().BatchRead(&context_)) {}
+
+  // Thread-safe.
+  void Cancel() { context_.TryCancel(); }
+
+  WireCall& call() { return call_; }
+
+  // Whether it ended only to go on in another encoding. To be asked after
+  // Run().
+  bool changes_encoding() const { return changes_encoding_; }
+
+  // Whether any item was answered. To be asked after Run().
+  bool answered() const { return answered_; }
+
+  // The outcome of the stream, OK also if it ended before all was answered.
+  absl::Status Run() {
+    std::thread writer([this] { Write(); });
+    const absl::Status fault = Read();
+    {
+      MutexLock lock(&batch_.mutex_);
+      ended_ = true;
+    }
+    batch_.changed_.NotifyAll();
+    if (!fault.ok()) {
+      Cancel();
+    }
+    // Once the server's side has ended, no write blocks any more.
+    writer.join();
+    const absl::Status status = StatusFromGrpc(stream_->Finish());
+    return fault.ok() ? watchdog_.Explain(status) : fault;
+  }
+
+ private:
+  void Write() {
+    v1::BatchReadRequest request;
+    request.set_archive(batch_.archive_);
+    call_.FillIn(request);
+    for (;;) {
+      {
+        MutexLock lock(&batch_.mutex_);
+        while (!ended_ && !batch_.stop_ && batch_.queue_.empty() &&
+               !batch_.closed_) {
+          batch_.changed_.Wait(&batch_.mutex_);
+        }
+        if (ended_ || batch_.stop_) {
+          return;
+        }
+        changes_encoding_ = !batch_.queue_.empty() && call_.wants_another();
+        if (!changes_encoding_) {
+          TakeItems(request);
+        }
+      }
+      if (request.items().empty()) {
+        stream_->WritesDone();
+        return;
+      }
+      if (!stream_->Write(request)) {
+        return;
+      }
+      request.Clear();
+    }
+  }
+
+  // Moves what fits in one message from the queue into it; nothing if all was
+  // sent.
+  void TakeItems(v1::BatchReadRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(batch_.mutex_) {
+    size_t size_bytes = 0;
+    while (!batch_.queue_.empty() &&
+           static_cast<uint64_t>(request.items_size()) < message_items_max_) {
+      Pending& next = batch_.queue_.front();
+      size_bytes += BatchItemSizeBytes(next.item.target);
+      if (!request.items().empty() && size_bytes > kBatchMessageSizeBytesMax) {
+        break;
+      }
+      v1::BatchItem* item = request.add_items();
+      item->set_tag(next.number);
+      SetTarget(next.item.target, *item);
+      batch_.sent_.emplace(next.number, std::move(next));
+      batch_.queue_.pop_front();
+    }
+    NoteWaiting();
+    if (waiting_ && !armed_ && !batch_.sent_.empty()) {
+      armed_ = true;
+      watchdog_.Arm();
+    }
+  }
+
+  // Reads to the end. A server that sends what was not asked is at fault.
+  absl::Status Read() {
+    v1::BatchReadResponse response;
+    for (;;) {
+      {
+        MutexLock lock(&batch_.mutex_);
+        while (!batch_.stop_ && batch_.ready_size_bytes_ >
+                                    batch_.options_.ready_size_bytes_max) {
+          call_.Pause();
+          batch_.changed_.Wait(&batch_.mutex_);
+        }
+        NoteWaiting();
+        waiting_ = true;
+        // While the server owes nothing it may be silent.
+        armed_ = !batch_.sent_.empty();
+        if (armed_) {
+          watchdog_.Arm();
+        }
+      }
+      const bool received = stream_->Read(&response);
+      {
+        MutexLock lock(&batch_.mutex_);
+        waiting_ = false;
+        armed_ = false;
+        watchdog_.Disarm();
+      }
+      if (!received) {
+        return absl::OkStatus();
+      }
+      for (v1::BatchResult& result : *response.mutable_results()) {
+        QUIRE_RETURN_IF_ERROR(TakeResult(result));
+      }
+      batch_.changed_.NotifyAll();
+    }
+  }
+
+  // Time counts for the encoding while the server owes an answer.
+  void NoteWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(batch_.mutex_) {
+    batch_.sent_.empty() ? call_.Pause() : call_.Resume();
+  }
+
+  absl::Status TakeResult(v1::BatchResult& result) {
+    Pending pending;
+    {
+      MutexLock lock(&batch_.mutex_);
+      const auto found = batch_.sent_.find(result.tag());
+      if (found == batch_.sent_.end()) {
+        return absl::InternalError(
+            "the server answered an item of the batch that was not asked, or "
+            "twice");
+      }
+      pending = std::move(found->second);
+      batch_.sent_.erase(found);
+    }
+    // The checksum is computed outside of the lock.
+    absl::StatusOr<ReadResult> answer =
+        absl::InternalError("the server sent a status of no item");
+    const absl::Status status = result.has_status()
+                                    ? StatusFromItem(result.status())
+                                    : absl::OkStatus();
+    if (status.ok()) {
+      answer = TakeAnswer(pending.item.target, call_, result);
+      if (IsTableGone(answer.status())) {
+        answer = absl::UnavailableError(
+            "the archive was replaced while the batch was read; ask again");
+      }
+    } else {
+      answer = status;
+    }
+    {
+      MutexLock lock(&batch_.mutex_);
+      batch_.Answer(std::move(pending), std::move(answer));
+      NoteWaiting();
+    }
+    answered_ = true;
+    return absl::OkStatus();
+  }
+
+  BatchReader& batch_;
+  const uint64_t message_items_max_;
+  WireCall call_;
+  grpc::ClientContext context_;
+  StreamWatchdog watchdog_;
+  const std::unique_ptr<
+      grpc::ClientReaderWriter<v1::BatchReadRequest, v1::BatchReadResponse>>
+      stream_;
+  // The server's side has ended.
+  bool ended_ ABSL_GUARDED_BY(batch_.mutex_) = false;
+  // The reading thread waits for a message; with a time limit, if armed.
+  bool waiting_ ABSL_GUARDED_BY(batch_.mutex_) = false;
+  bool armed_ ABSL_GUARDED_BY(batch_.mutex_) = false;
+  bool answered_ = false;
+  bool changes_encoding_ = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_BATCH_STREAM_H_

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Decodes the messages of a stream while the next ones are received. Internal
+// to the client library.
+#ifndef QUIRE_CLIENT_QUIRE_DECODE_PIPELINE_H_
+#define QUIRE_CLIENT_QUIRE_DECODE_PIPELINE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/mutex.h"
+
+namespace quire {
+
+// What happens to each message of a stream. What a step returns, if not OK, is
+// the end: no later message gets to `take`.
+template <typename Message>
+struct DecodeSteps {
+  // In the order of the stream, by whichever thread receives: whether this
+  // message is one that may come here.
+  absl::FunctionRef<absl::Status(const Message&)> accept;
+  // In any order, by any thread, of accepted messages. The text lies in the
+  // message or in the buffer, which is kept for the next message.
+  absl::FunctionRef<absl::StatusOr<absl::string_view>(const Message&,
+                                                      std::string&)>
+      decode;
+  // In the order of the stream, on the thread that runs the stream.
+  absl::FunctionRef<absl::Status(const Message&, absl::string_view)> take;
+};
+
+// All steps, on this thread.
+template <typename Message>
+absl::Status DecodeOne(const DecodeSteps<Message>& steps,
+                       const Message& message, std::string& buffer) {
+  absl::Status status = steps.accept(message);
+  if (!status.ok()) {
+    return status;
+  }
+  const absl::StatusOr<absl::string_view> text = steps.decode(message, buffer);
+  return text.ok() ? steps.take(message, *text) : text.status();
+}
+
+// One thread receives, `thread_count` decode, and the caller of Run() takes.
+// Messages and buffers are reused: thread_count + 2 of each are all there are,
+// and with none free nothing is received.
+// Thread-compatible.
+template <typename Message>
+class DecodePipeline {
+ public:
+  // `receive` fills in the next message, or returns false at the end; `cancel`,
+  // from another thread, makes it return soon. All must outlive Run().
+  DecodePipeline(const DecodeSteps<Message>& steps, int thread_count,
+                 absl::FunctionRef<bool(Message&)> receive,
+                 absl::FunctionRef<void()> cancel)
+      : steps_(steps),
+        receive_(receive),
+        cancel_(cancel),
+        thread_count_(static_cast<size_t>(thread_count)),
+        slots_(thread_count_ + 2) {}
+
+  // `first` was received already. Blocks until all is taken, or a step failed.
+  absl::Status Run(Message first) {
+    slots_[0].message = std::move(first);
+    slots_[0].status = steps_.accept(slots_[0].message);
+    const bool goes_on = slots_[0].status.ok();
+    {
+      MutexLock lock(&mutex_);
+      received_count_ = 1;
+      ended_ = !goes_on;
+    }
+    std::vector<std::thread> threads;
+    threads.reserve(thread_count_ + 1);
+    if (goes_on) {
+      threads.emplace_back([this] { ReceiveAll(); });
+    }
+    for (size_t i = 0; i < thread_count_; ++i) {
+      threads.emplace_back([this] { DecodeAll(); });
+    }
+    const absl::Status status = TakeAll();
+    if (!status.ok()) {
+      {
+        MutexLock lock(&mutex_);
+        stop_ = true;
+      }
+      changed_.NotifyAll();
+      cancel_();
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    return status;
+  }
+
+ private:
+  // Belongs to the receiving thread until it is counted as received, then to
+  // the one that claimed it until it is decoded, then to the taker.
+  struct Slot {
+    Message message;
+    std::string buffer;
+    absl::Status status;
+    absl::string_view text;
+    // Guarded by mutex_.
+    bool is_decoded = false;
+  };
+
+  Slot& SlotOf(uint64_t index) { return slots_[index % slots_.size()]; }
+
+  void ReceiveAll() ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (uint64_t index = 1;; ++index) {
+      {
+        MutexLock lock(&mutex_);
+        while (!stop_ && index - taken_count_ >= slots_.size()) {
+          changed_.Wait(&mutex_);
+        }
+        if (stop_) {
+          return;
+        }
+      }
+      Slot& slot = SlotOf(index);
+      const bool received = receive_(slot.message);
+      if (received) {
+        slot.status = steps_.accept(slot.message);
+      }
+      const bool goes_on = received && slot.status.ok();
+      {
+        MutexLock lock(&mutex_);
+        received_count_ += received ? 1 : 0;
+        ended_ = !goes_on;
+      }
+      changed_.NotifyAll();
+      if (!goes_on) {
+        return;
+      }
+    }
+  }
+
+  void DecodeAll() ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (;;) {
+      uint64_t index = 0;
+      {
+        MutexLock lock(&mutex_);
+        while (!stop_ && !ended_ && claimed_count_ == received_count_) {
+          changed_.Wait(&mutex_);
+        }
+        if (stop_ || claimed_count_ == received_count_) {
+          return;
+        }
+        index = claimed_count_++;
+      }
+      Slot& slot = SlotOf(index);
+      if (slot.status.ok()) {
+        const absl::StatusOr<absl::string_view> text =
+            steps_.decode(slot.message, slot.buffer);
+        slot.status = text.status();
+        slot.text = text.ok() ? *text : absl::string_view();
+      }
+      {
+        MutexLock lock(&mutex_);
+        slot.is_decoded = true;
+      }
+      changed_.NotifyAll();
+    }
+  }
+
+  absl::Status TakeAll() ABSL_LOCKS_EXCLUDED(mutex_) {
+    for (uint64_t index = 0;; ++index) {
+      Slot& slot = SlotOf(index);
+      {
+        MutexLock lock(&mutex_);
+        while (!slot.is_decoded && !(ended_ && index == received_count_)) {
+          changed_.Wait(&mutex_);
+        }
+        if (!slot.is_decoded) {
+          return absl::OkStatus();
+        }
+      }
+      absl::Status status = slot.status;
+      if (status.ok()) {
+        status = steps_.take(slot.message, slot.text);
+      }
+      if (!status.ok()) {
+        return status;
+      }
+      {
+        MutexLock lock(&mutex_);
+        slot.is_decoded = false;
+        ++taken_count_;
+      }
+      changed_.NotifyAll();
+    }
+  }
+
+  const DecodeSteps<Message> steps_;
+  const absl::FunctionRef<bool(Message&)> receive_;
+  const absl::FunctionRef<void()> cancel_;
+  const size_t thread_count_;
+  std::vector<Slot> slots_;
+  Mutex mutex_;
+  CondVar changed_;
+  // Messages of the stream so far; message i lies in slot i modulo their
+  // number.
+  uint64_t received_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t claimed_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // No more will be received.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_DECODE_PIPELINE_H_

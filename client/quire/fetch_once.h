@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Things that are slow to get, are asked for by many threads, and never change.
+// Internal to the client library.
+#ifndef QUIRE_CLIENT_QUIRE_FETCH_ONCE_H_
+#define QUIRE_CLIENT_QUIRE_FETCH_ONCE_H_
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/mutex.h"
+
+namespace quire {
+
+// Keeps values under keys, those used last, as long as their costs together are
+// at most `cost_max`; one that is dearer than that alone is kept while nothing
+// else is asked for. However many threads ask for a key at once, it is fetched
+// once; a failure is given to all of them, and the next one to ask tries again.
+// Values in use outlive their being dropped here.
+// Thread-safe.
+template <typename Key, typename Value>
+class FetchOnce {
+ public:
+  using Pointer = std::shared_ptr<const Value>;
+
+  explicit FetchOnce(size_t cost_max) : cost_max_(cost_max) {}
+
+  // Blocks while somebody fetches it; `fetch` runs on this thread, under no
+  // lock. `cost` of what it gave is asked once.
+  absl::StatusOr<Pointer> Get(
+      const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
+      absl::FunctionRef<size_t(const Value&)> cost)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::shared_ptr<Flight> flight;
+    {
+      MutexLock lock(&mutex_);
+      if (const auto kept = kept_.find(key); kept != kept_.end()) {
+        order_.splice(order_.begin(), order_, kept->second.place);
+        return kept->second.value;
+      }
+      const auto [found, is_first] = flights_.try_emplace(key);
+      if (!is_first) {
+        flight = found->second;
+        while (!flight->landed) {
+          landed_.Wait(&mutex_);
+        }
+        return flight->result;
+      }
+      found->second = std::make_shared<Flight>();
+      flight = found->second;
+    }
+    absl::StatusOr<Pointer> result = fetch();
+    const size_t result_cost = result.ok() ? cost(**result) : 0;
+    {
+      MutexLock lock(&mutex_);
+      flights_.erase(key);
+      flight->result = result;
+      flight->landed = true;
+      if (result.ok()) {
+        Keep(key, *result, result_cost);
+      }
+    }
+    landed_.NotifyAll();
+    return result;
+  }
+
+  bool Has(const Key& key) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return kept_.find(key) != kept_.end();
+  }
+
+  size_t count() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return kept_.size();
+  }
+
+  // Of all that is kept.
+  size_t cost() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return cost_;
+  }
+
+ private:
+  struct Flight {
+    bool landed = false;
+    absl::StatusOr<Pointer> result = absl::UnknownError("");
+  };
+
+  struct Kept {
+    Pointer value;
+    size_t cost = 0;
+    typename std::list<Key>::iterator place;
+  };
+
+  void Keep(const Key& key, const Pointer& value, size_t value_cost)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    order_.push_front(key);
+    kept_[key] = {value, value_cost, order_.begin()};
+    cost_ += value_cost;
+    while (cost_ > cost_max_ && order_.size() > 1) {
+      const auto last = kept_.find(order_.back());
+      cost_ -= last->second.cost;
+      kept_.erase(last);
+      order_.pop_back();
+    }
+  }
+
+  const size_t cost_max_;
+  mutable Mutex mutex_;
+  CondVar landed_;
+  std::map<Key, Kept> kept_ ABSL_GUARDED_BY(mutex_);
+  // Keys of kept_, the one used last first.
+  std::list<Key> order_ ABSL_GUARDED_BY(mutex_);
+  size_t cost_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<Key, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_FETCH_ONCE_H_
