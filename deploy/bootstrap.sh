@@ -27,11 +27,12 @@ libraries=(
 )
 
 # The second compiler with its sanitizers and checkers, and the Python modules
-# of the reference reader and of the end-to-end tests.
+# of the reference reader and of the end-to-end tests; iproute2 makes the slow
+# links of loadtest/wire_bench.py.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 llvm-14 libclang-rt-14-dev git
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
-  python3-lz4
+  python3-lz4 iproute2
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev by another curl.

@@ -10,6 +10,7 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/quire/wire_call.h"
 #include "loadtest/source_text.h"
 
 namespace quire {
@@ -31,11 +32,15 @@ std::string DescribeTarget(const ReadTarget& target);
 // Thread-compatible.
 class AnswerChecker {
  public:
-  // `source` must outlive the checker.
-  AnswerChecker(const SourceText& source, const ReadTarget& target)
-      : source_(source), target_(target) {}
+  // `source` and `wire` must outlive the checker. `wire` decodes answers in
+  // other encodings than identity; null: there must be none. What it makes of
+  // them is compared with the source like the rest.
+  AnswerChecker(const SourceText& source, const ReadTarget& target,
+                WireCall* wire = nullptr)
+      : source_(source), target_(target), wire_(wire) {}
 
-  // Blocks on the disk that the source is on. `Message` is ReadResponse or
+  // Blocks on the disk that the source is on; meanwhile `wire` is paused.
+  // `Message` is ReadResponse or
   // ReadStreamResponse.
   template <typename Message>
   void Check(const Message& message) {
@@ -43,9 +48,18 @@ class AnswerChecker {
       CheckDocument(message.has_document() ? &message.document() : nullptr);
     }
     started_ = true;
-    CheckPart(message.encoding(), message.range(), message.checksum(),
-              message.data());
+    wire_size_bytes_ += message.data().size();
+    message_size_bytes_ += message.ByteSizeLong();
+    CheckPart(SentBytesOf(message), message.range());
   }
+
+  // Of all messages: the field `data` as it came, and the messages whole.
+  uint64_t wire_size_bytes() const { return wire_size_bytes_; }
+
+  uint64_t message_size_bytes() const { return message_size_bytes_; }
+
+  // Spent on decoding.
+  uint64_t decode_ns() const { return decode_ns_; }
 
   // The first thing that was wrong, in words; nullopt if the answer was right
   // and is complete.
@@ -54,13 +68,19 @@ class AnswerChecker {
  private:
   void Fail(absl::string_view what);
   void CheckDocument(const v1::Document* document);
-  void CheckPart(v1::WireEncoding encoding, const v1::ByteRange& range,
-                 uint64_t checksum, const std::string& data);
+  void CheckPart(const SentBytes& sent, const v1::ByteRange& range);
+  // The bytes of the range; nullopt, and a fault, if they cannot be had.
+  std::optional<absl::string_view> TextOf(const SentBytes& sent);
 
   const SourceText& source_;
   ReadTarget target_;
+  WireCall* const wire_;
+  std::string buffer_;
   bool started_ = false;
   uint64_t received_bytes_ = 0;
+  uint64_t wire_size_bytes_ = 0;
+  uint64_t message_size_bytes_ = 0;
+  uint64_t decode_ns_ = 0;
   std::optional<std::string> fault_;
 };
 

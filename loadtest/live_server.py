@@ -110,15 +110,17 @@ def raise_file_limit(wanted):
 
 
 class LiveServer:
-    """A quired that serves archives on free ports of the loopback address.
+    """A quired that serves archives on a free port of the loopback or another address.
 
     A context manager; on a clean exit it asserts that the server drains on
     SIGTERM and ends with code 0.
     """
 
-    def __init__(self, quired, archives, *flags):
+    def __init__(self, quired, archives, *flags, host="127.0.0.1", command=()):
+        """`command` goes before quired's own, such as one that changes to a network
+        namespace, where `host` is an address."""
         self.process = subprocess.Popen(
-            [quired, "serve", *map(str, archives), "--listen", "127.0.0.1:0",
+            [*command, quired, "serve", *map(str, archives), "--listen", f"{host}:0",
              "--metrics", "127.0.0.1:0", *flags],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         self.messages = []

@@ -18,6 +18,8 @@
 
 #include "codecs/base/mutex.h"
 #include "loadtest/answer_checker.h"
+#include "loadtest/load_tables.h"
+#include "loadtest/load_targets.h"
 
 namespace quire {
 namespace {
@@ -26,15 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr size_t kFaultsKeptMax = 5;
 
-// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number
-// generators"): any number of its stream at once, by its position.
-uint64_t RandomAt(uint64_t seed, uint64_t position) {
-  uint64_t z = seed + (position + 1) * 0x9E3779B97F4A7C15;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
 absl::Status ToAbslStatus(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()),
           status.error_message()};
@@ -42,21 +35,38 @@ absl::Status ToAbslStatus(const grpc::Status& status) {
 
 // How a call ended: an error, or a fault of the answer in words, or neither.
 struct Outcome {
-  ReadTarget target;
+  ReadTarget target = {};
   // Of the request's first call.
-  Clock::time_point started;
-  grpc::Status status;
-  std::optional<std::string> fault;
+  Clock::time_point started = {};
+  grpc::Status status = {};
+  std::optional<std::string> fault = {};
   uint64_t latency_us = 0;
+  uint64_t wire_bytes = 0;
+  uint64_t message_bytes = 0;
+
+  // After all messages were checked.
+  void Complete(AnswerChecker& checker) {
+    fault = checker.Finish();
+    latency_us += checker.decode_ns() / 1000;
+    wire_bytes = checker.wire_size_bytes();
+    message_bytes = checker.message_size_bytes();
+  }
 };
+
+// What a request asks for; a call has its own, or none for identity.
+std::unique_ptr<WireCall> StartWireCall(LoadTables* tables) {
+  return tables == nullptr ? nullptr : tables->StartCall();
+}
 
 class Run {
  public:
   Run(const std::shared_ptr<grpc::Channel>& channel, const SourceText& source,
-      const LoadOptions& options, uint64_t read_size_bytes_max)
+      const LoadOptions& options, uint64_t read_size_bytes_max,
+      LoadTables* tables)
       : stub_(v1::Archive::NewStub(channel)),
         source_(source),
         options_(options),
+        tables_(tables),
         read_size_bytes_max_(read_size_bytes_max) {}
 
   LoadReport Execute();
@@ -65,15 +75,21 @@ class Run {
 
   const SourceText& source() const { return source_; }
 
-  void Prepare(const ReadTarget& target, grpc::ClientContext& context,
-               v1::ReadRequest& request) const;
+  LoadTables* tables() const { return tables_; }
+
+  void Prepare(const ReadTarget& target, const WireCall* wire,
+               grpc::ClientContext& context, v1::ReadRequest& request) const;
 
   // Called once by each call, on a thread of gRPC: counts it and starts the
   // next one in its place, or the same again where the server said when.
   void Finish(const Outcome& outcome);
 
  private:
-  ReadTarget TargetOf(uint64_t request_index) const;
+  ReadTarget TargetOf(uint64_t request_index) const {
+    return TargetOfRequest(source_, options_, read_size_bytes_max_,
+                           request_index);
+  }
+
   void Record(const Outcome& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The next request's number; nullopt if no more is to start.
   std::optional<uint64_t> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -84,6 +100,7 @@ class Run {
   const std::unique_ptr<v1::Archive::Stub> stub_;
   const SourceText& source_;
   const LoadOptions& options_;
+  LoadTables* const tables_;
   const uint64_t read_size_bytes_max_;
   const Clock::time_point started_ = Clock::now();
 
@@ -105,8 +122,11 @@ uint64_t MicrosecondsSince(Clock::time_point start) {
 class ReadCall {
  public:
   ReadCall(Run& run, const ReadTarget& target, Clock::time_point started)
-      : run_(run), target_(target), started_(started) {
-    run_.Prepare(target, context_, request_);
+      : run_(run),
+        target_(target),
+        started_(started),
+        wire_(StartWireCall(run.tables())) {
+    run_.Prepare(target, wire_.get(), context_, request_);
   }
 
   void Start() {
@@ -117,12 +137,14 @@ class ReadCall {
 
  private:
   void Finish(grpc::Status status) {
-    Outcome outcome{target_, started_, std::move(status), std::nullopt,
-                    MicrosecondsSince(started_)};
+    Outcome outcome{.target = target_,
+                    .started = started_,
+                    .status = std::move(status),
+                    .latency_us = MicrosecondsSince(started_)};
     if (outcome.status.ok()) {
-      AnswerChecker checker(run_.source(), target_);
+      AnswerChecker checker(run_.source(), target_, wire_.get());
       checker.Check(response_);
-      outcome.fault = checker.Finish();
+      outcome.Complete(checker);
     }
     Run& run = run_;
     delete this;
@@ -132,6 +154,7 @@ class ReadCall {
   Run& run_;
   const ReadTarget target_;
   const Clock::time_point started_;
+  const std::unique_ptr<WireCall> wire_;
   grpc::ClientContext context_;
   v1::ReadRequest request_;
   v1::ReadResponse response_;
@@ -145,8 +168,9 @@ class StreamCall final
       : run_(run),
         target_(target),
         started_(started),
-        checker_(run.source(), target) {
-    run_.Prepare(target, context_, request_);
+        wire_(StartWireCall(run.tables())),
+        checker_(run.source(), target, wire_.get()) {
+    run_.Prepare(target, wire_.get(), context_, request_);
   }
 
   void Start() {
@@ -163,10 +187,12 @@ class StreamCall final
   }
 
   void OnDone(const grpc::Status& status) override {
-    Outcome outcome{target_, started_, status, std::nullopt,
-                    MicrosecondsSince(started_)};
+    Outcome outcome{.target = target_,
+                    .started = started_,
+                    .status = status,
+                    .latency_us = MicrosecondsSince(started_)};
     if (status.ok()) {
-      outcome.fault = checker_.Finish();
+      outcome.Complete(checker_);
     }
     Run& run = run_;
     delete this;
@@ -177,14 +203,19 @@ class StreamCall final
   Run& run_;
   const ReadTarget target_;
   const Clock::time_point started_;
+  const std::unique_ptr<WireCall> wire_;
   AnswerChecker checker_;
   grpc::ClientContext context_;
   v1::ReadRequest request_;
   v1::ReadStreamResponse response_;
 };
 
-void Run::Prepare(const ReadTarget& target, grpc::ClientContext& context,
+void Run::Prepare(const ReadTarget& target, const WireCall* wire,
+                  grpc::ClientContext& context,
                   v1::ReadRequest& request) const {
+  if (wire != nullptr) {
+    wire->FillIn(request);
+  }
   context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
   request.set_archive(options_.archive);
   if (target.row != nullptr) {
@@ -193,22 +224,6 @@ void Run::Prepare(const ReadTarget& target, grpc::ClientContext& context,
     request.mutable_range()->set_offset(target.offset);
     request.mutable_range()->set_size_bytes(target.size_bytes);
   }
-}
-
-ReadTarget Run::TargetOf(uint64_t request_index) const {
-  const uint64_t first = RandomAt(options_.seed, 2 * request_index);
-  const uint64_t second = RandomAt(options_.seed, 2 * request_index + 1);
-  if (options_.kind == LoadKind::kDocuments) {
-    const std::vector<SourceRow>& rows = source_.documents();
-    const SourceRow& row = rows[first % rows.size()];
-    return {row.offset, row.size_bytes, &row};
-  }
-  const uint64_t spread =
-      options_.range_size_bytes_max - options_.range_size_bytes_min + 1;
-  const uint64_t size =
-      std::min(options_.range_size_bytes_min + second % spread,
-               std::min(source_.size_bytes(), read_size_bytes_max_));
-  return {first % (source_.size_bytes() - size + 1), size, nullptr};
 }
 
 void Run::Record(const Outcome& outcome) {
@@ -229,6 +244,8 @@ void Run::Record(const Outcome& outcome) {
   } else {
     ++report_.right_count;
     report_.received_bytes += outcome.target.size_bytes;
+    report_.wire_bytes += outcome.wire_bytes;
+    report_.message_bytes += outcome.message_bytes;
     report_.latency.Add(outcome.latency_us);
   }
   if (!fault.empty() && report_.faults.size() < kFaultsKeptMax) {
@@ -343,8 +360,26 @@ absl::StatusOr<LoadReport> RunLoad(
       (options.kind == LoadKind::kDocuments && source.documents().empty())) {
     return absl::FailedPreconditionError("the source has nothing to read");
   }
-  Run run(channel, source, options, response.limits().read_size_bytes_max());
-  return run.Execute();
+  std::unique_ptr<LoadTables> tables;
+  if (options.encoding != EncodingChoice::kIdentity) {
+    absl::StatusOr<std::unique_ptr<LoadTables>> fetched =
+        LoadTables::Fetch(channel, response.archive(), options.encoding,
+                          ExpectedSizeBytes(source, options));
+    if (!fetched.ok()) {
+      return fetched.status();
+    }
+    tables = *std::move(fetched);
+  }
+  Run run(channel, source, options, response.limits().read_size_bytes_max(),
+          tables.get());
+  LoadReport report = run.Execute();
+  if (tables != nullptr) {
+    const WireStats stats = tables->Stats();
+    report.traffic = stats.traffic;
+    report.ended_at = tables->EndedAt();
+    report.fetched_bytes = stats.fetched_size_bytes;
+  }
+  return report;
 }
 
 }  // namespace quire

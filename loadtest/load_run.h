@@ -2,21 +2,26 @@
 //
 // A run of random reads against a server, each answer compared with the source.
 //
-// Written on the generated stubs, not on client/quire: a fault of the client
-// library must not be able to hide a fault of the server.
+// Written on the generated stubs, not on the calls of client/quire: a fault of
+// the client library must not be able to hide a fault of the server. What the
+// library is used for is to decode answers and to choose an encoding; the bytes
+// that it gives are compared with the source like all others.
 #ifndef QUIRE_LOADTEST_LOAD_RUN_H_
 #define QUIRE_LOADTEST_LOAD_RUN_H_
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/channel.h"
 
+#include "client/quire/wire_encoding.h"
 #include "loadtest/latency_histogram.h"
 #include "loadtest/source_text.h"
 
@@ -46,6 +51,10 @@ struct LoadOptions {
   // Affects performance: calls that wait for their answer at any moment.
   // REQUIRES: > 0.
   uint32_t in_flight = 64;
+  // What the server is asked for. Tables are fetched before the time runs; with
+  // `auto` the dictionary only if it is small against what will be read, else
+  // `stored` is not tried.
+  EncodingChoice encoding = EncodingChoice::kIdentity;
 
   // The run ends early, without fault, when it has lasted this long.
   std::chrono::seconds time_max{600};
@@ -66,8 +75,18 @@ struct LoadReport {
   std::map<std::string, uint64_t> errors;
   // The first few faults in words.
   std::vector<std::string> faults;
-  // Of right answers.
+  // Of right answers, decoded.
   uint64_t received_bytes = 0;
+  // Of right answers: bytes of data as they came, and messages whole, without
+  // what HTTP/2 adds.
+  uint64_t wire_bytes = 0;
+  uint64_t message_bytes = 0;
+  // By IndexOf(AnswerEncoding); the messages of a stream count each.
+  std::array<WireTraffic, kAnswerEncodingCount> traffic;
+  // What `auto` found best; unset for other choices.
+  std::optional<AnswerEncoding> ended_at;
+  // What was received before, to be able to decode.
+  uint64_t fetched_bytes = 0;
   double elapsed_seconds = 0;
   // From the start of a request's first call to the last byte of its answer,
   // waiting for a busy server included; comparing is not part of it.

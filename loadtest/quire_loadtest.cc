@@ -16,6 +16,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
+#include "client/quire/wire_encoding.h"
 #include "codecs/base/byte_size.h"
 #include "deploy/manual/manual.h"
 #include "loadtest/load_run.h"
@@ -31,6 +32,7 @@ struct Arguments {
   std::string mode = "ranges";
   std::string range_size = "16KiB";
   std::string range_size_min;
+  std::string encoding = "identity";
   uint64_t seconds_max = 600;
   bool json = false;
   LoadOptions load;
@@ -59,6 +61,10 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--range-size-min", arguments.range_size_min,
                  "with this, sizes are uniform from here to --range-size");
+  app.add_option("--encoding", arguments.encoding,
+                 "how answers travel; tables that this takes are fetched first")
+      ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
+      ->capture_default_str();
   app.add_option("--seed", arguments.load.seed, "of what is drawn")
       ->capture_default_str();
   app.add_option("--seconds-max", arguments.seconds_max,
@@ -100,6 +106,12 @@ absl::Status Complete(Arguments& arguments) {
   if (load.kind == LoadKind::kDocuments && arguments.index.empty()) {
     return absl::InvalidArgumentError("--mode documents needs --index");
   }
+  const absl::StatusOr<EncodingChoice> encoding =
+      ParseEncodingChoice(arguments.encoding);
+  if (!encoding.ok()) {
+    return encoding.status();
+  }
+  load.encoding = *encoding;
   load.time_max = std::chrono::seconds(arguments.seconds_max);
   return absl::OkStatus();
 }
@@ -130,6 +142,27 @@ void PrintText(const Arguments& arguments, const LoadReport& report) {
       PerSecond(count, report),
       PerSecond(static_cast<double>(report.received_bytes), report) / 1e6,
       report.elapsed_seconds);
+  absl::PrintF("  wire       %.1f MB/s, %s bytes of data, %s of messages\n",
+               PerSecond(static_cast<double>(report.wire_bytes), report) / 1e6,
+               FormatCount(report.wire_bytes),
+               FormatCount(report.message_bytes));
+  if (arguments.load.encoding != EncodingChoice::kIdentity) {
+    for (const AnswerEncoding encoding :
+         {AnswerEncoding::kIdentity, AnswerEncoding::kFsst,
+          AnswerEncoding::kStored}) {
+      const WireTraffic& traffic = report.traffic[IndexOf(encoding)];
+      absl::PrintF("    %-8s %s answers, %s bytes from %s\n",
+                   AnswerEncodingName(encoding),
+                   FormatCount(traffic.answer_count),
+                   FormatCount(traffic.decoded_size_bytes),
+                   FormatCount(traffic.wire_size_bytes));
+    }
+    absl::PrintF("    tables   %s bytes, before the run\n",
+                 FormatCount(report.fetched_bytes));
+    if (report.ended_at.has_value()) {
+      absl::PrintF("    ended at %s\n", AnswerEncodingName(*report.ended_at));
+    }
+  }
   absl::PrintF(
       "  latency    p50 %d us, p90 %d us, p99 %d us, p99.9 %d us, "
       "longest %d us\n",
@@ -144,19 +177,33 @@ void PrintJson(const Arguments& arguments, const LoadReport& report) {
     absl::StrAppend(&errors, errors.empty() ? "" : ", ", "\"", code,
                     "\": ", count);
   }
+  std::string answers;
+  for (const AnswerEncoding encoding :
+       {AnswerEncoding::kIdentity, AnswerEncoding::kFsst,
+        AnswerEncoding::kStored}) {
+    absl::StrAppend(&answers, answers.empty() ? "" : ", ", "\"",
+                    AnswerEncodingName(encoding),
+                    "\": ", report.traffic[IndexOf(encoding)].answer_count);
+  }
   const LatencyHistogram& latency = report.latency;
   absl::PrintF(
       "{\"mode\": \"%s\", \"in_flight\": %d, \"seed\": %d, \"requests\": %d, "
       "\"right\": %d, \"wrong\": %d, \"retries\": %d, \"errors\": {%s}, "
       "\"seconds\": %.6f, "
       "\"requests_per_second\": %.1f, \"received_bytes\": %d, "
+      "\"encoding\": \"%s\", \"wire_bytes\": %d, \"message_bytes\": %d, "
+      "\"fetched_bytes\": %d, \"answers\": {%s}, \"ended_at\": \"%s\", "
       "\"latency_us\": {\"p50\": %d, \"p90\": %d, \"p99\": %d, \"p99.9\": %d, "
       "\"max\": %d}}\n",
       arguments.mode, arguments.load.in_flight, arguments.load.seed,
       report.request_count, report.right_count, report.wrong_count,
       report.retry_count, errors, report.elapsed_seconds,
       PerSecond(static_cast<double>(report.request_count), report),
-      report.received_bytes, latency.PercentileUs(50), latency.PercentileUs(90),
+      report.received_bytes, arguments.encoding, report.wire_bytes,
+      report.message_bytes, report.fetched_bytes, answers,
+      report.ended_at.has_value() ? AnswerEncodingName(*report.ended_at)
+                                  : absl::string_view(arguments.encoding),
+      latency.PercentileUs(50), latency.PercentileUs(90),
       latency.PercentileUs(99), latency.PercentileUs(99.9), latency.max_us());
 }
 

@@ -118,6 +118,9 @@ int CliRun::Finish(const absl::Status& status) {
   if (!status.ok()) {
     Complain("", status);
   }
+  if (settings_.verbose) {
+    Note(DescribeTraffic(client_->GetWireStats()));
+  }
   // What came before a failure is printed; a file is all or nothing.
   if (exit_code_ == kExitGood) {
     const absl::Status committed = output_->Commit();
@@ -215,6 +218,30 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
     absl::StrAppend(&message, TerminalText(status.message()));
   }
   return message + "\n";
+}
+
+std::string DescribeTraffic(const WireStats& stats) {
+  const WireTraffic total = stats.Total();
+  std::string text =
+      absl::StrCat(FormatCount(total.answer_count), " answers, ",
+                   FormatByteSize(total.decoded_size_bytes), " from ",
+                   FormatByteSize(total.wire_size_bytes), " on the wire");
+  absl::string_view mark = ": ";
+  for (const AnswerEncoding encoding :
+       {AnswerEncoding::kIdentity, AnswerEncoding::kFsst,
+        AnswerEncoding::kStored}) {
+    const WireTraffic& traffic = stats.traffic[IndexOf(encoding)];
+    if (traffic.answer_count != 0) {
+      absl::StrAppend(&text, mark, FormatCount(traffic.answer_count), " ",
+                      AnswerEncodingName(encoding));
+      mark = ", ";
+    }
+  }
+  if (stats.fetched_size_bytes != 0) {
+    absl::StrAppend(&text, "; tables of ",
+                    FormatByteSize(stats.fetched_size_bytes), " fetched");
+  }
+  return text;
 }
 
 std::string JsonDocument(const v1::Document& document) {

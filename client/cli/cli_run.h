@@ -103,6 +103,9 @@ int ExitCodeFor(const absl::Status& status);
 std::string MessageFor(absl::string_view subject, const absl::Status& status,
                        absl::string_view server);
 
+// What came over the wire, in one line. Thread-safe.
+std::string DescribeTraffic(const WireStats& stats);
+
 // Members of a JSON object, without braces, separated by commas. Thread-safe.
 std::string JsonDocument(const v1::Document& document);
 std::string JsonResult(const ReadResult& result);

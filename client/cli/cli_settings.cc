@@ -2,11 +2,13 @@
 #include "client/cli/cli_settings.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/quire/wire_encoding.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
 
@@ -158,7 +160,9 @@ Manual MakeManual() {
       {"1", "Something was not found, is damaged, or could not be written."},
       {"2", "The command line or the input is not understood."},
       {"3", "The server cannot be reached or did not answer in time."}};
-  manual.environment = {{"QUIRE_SERVER", "Default of --server."}};
+  manual.environment = {
+      {"QUIRE_SERVER", "Default of --server."},
+      {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
   manual.examples = {{"quire archives", "What is there?"},
                      {"quire ls web https://example.org/",
                       "Documents of one site in the archive \"web\":"},
@@ -167,7 +171,9 @@ Manual MakeManual() {
                      {"quire range web 1GiB 64KiB | xxd | head", "Some bytes:"},
                      {"quire batch web ids.txt --output-dir pages",
                       "Many documents, each to a file:"},
-                     {"quire scan web | sha256sum", "Everything:"}};
+                     {"quire scan web | sha256sum", "Everything:"},
+                     {"quire scan web -e stored -v > web.txt",
+                      "Everything over a slow line:"}};
   manual.see_also = {"quired(1)"};
   return manual;
 }
@@ -194,7 +200,24 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
                  "Write to this file, not to standard output")
       ->type_name("FILE");
   app.add_flag("--json", settings.json, "One JSON object a line");
-  app.add_flag("-q,--quiet", settings.quiet, "No progress, no notes");
+  CLI::Option* quiet =
+      app.add_flag("-q,--quiet", settings.quiet, "No progress, no notes");
+  app.add_flag("-v,--verbose", settings.verbose,
+               "Say at the end what came over the wire, and in which encodings")
+      ->excludes(quiet);
+  app.add_option("-e,--encoding", settings.encoding,
+                 "How bytes should travel: as they are (identity), as codes of "
+                 "the archive's symbol table (fsst), in whole blocks as the "
+                 "server stores them (stored), or in what proves fastest "
+                 "(auto). What is printed is the same")
+      ->type_name("ENCODING")
+      ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
+      ->capture_default_str();
+  app.add_option("--cache-dir", settings.cache_folder,
+                 "Where symbol tables and dictionaries for these are kept from "
+                 "run to run; - is nowhere. Default: quire in "
+                 "XDG_CACHE_HOME or ~/.cache")
+      ->type_name("DIR");
   DefineListings(app, settings);
   DefineReads(app, settings);
   DefineBatch(app, settings);
@@ -222,6 +245,9 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
         &settings.output_dir, &settings.items_file}) {
     Unprotect(*text);
   }
+  if (settings.cache_folder.has_value()) {
+    Unprotect(*settings.cache_folder);
+  }
   for (std::string& id : settings.ids) {
     Unprotect(id);
   }
@@ -243,6 +269,17 @@ absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
   return timeout;
 }
 
+std::string DefaultCacheFolder() {
+  // Relative ones are to be ignored, says the XDG base directory specification.
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') {
+    return absl::StrCat(cache, "/quire");
+  }
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? absl::StrCat(home, "/.cache/quire")
+                                           : "";
+}
+
 absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
   QUIRE_ASSIGN_OR_RETURN(const absl::Duration timeout,
                          ParseTimeout(settings.timeout));
@@ -250,6 +287,13 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
   options.address = settings.server;
   options.deadline = timeout;
   options.stream_idle_max = timeout;
+  QUIRE_ASSIGN_OR_RETURN(options.encoding,
+                         ParseEncodingChoice({settings.encoding.data(),
+                                              settings.encoding.size()}));
+  options.cache_folder = settings.cache_folder.value_or(DefaultCacheFolder());
+  if (options.cache_folder == "-") {
+    options.cache_folder.clear();
+  }
   return options;
 }
 

@@ -28,6 +28,10 @@ struct CliSettings {
   std::string output = "-";
   bool json = false;
   bool quiet = false;
+  bool verbose = false;
+  std::string encoding = "identity";
+  // Unset: DefaultCacheFolder().
+  std::optional<std::string> cache_folder;
 
   // Of the verbs that have them.
   std::string archive;
@@ -66,6 +70,10 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
 // "30s", "1.5m", "500ms"; a bare number is seconds.
 // Errors: InvalidArgument  not of that form, or not positive.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
+
+// $XDG_CACHE_HOME/quire, else ~/.cache/quire; empty if the environment has
+// neither.
+std::string DefaultCacheFolder();
 
 // Errors: InvalidArgument  what is wrong with the settings.
 absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings);

@@ -26,7 +26,7 @@ struct SentBytes {
   // Null if the answer has none.
   const v1::EncodingDetails* details = nullptr;
   uint64_t checksum = 0;
-  absl::string_view data;
+  absl::string_view data = {};
   // Decoded: of the answer's range, which the caller has found to be what it
   // asked for.
   uint64_t size_bytes = 0;
@@ -46,7 +46,7 @@ SentBytes SentBytesOf(const Answer& answer) {
 struct DecodedAnswer {
   AnswerEncoding encoding = AnswerEncoding::kIdentity;
   // The range's bytes: a part of the buffer, or of the data as it was sent.
-  absl::string_view text;
+  absl::string_view text = {};
   uint64_t decode_ns = 0;
 };
 

@@ -45,7 +45,7 @@ struct BatchOptions {
 
   // Unset: ClientOptions::encoding. With `auto` a batch changes its encoding on
   // its way, by a new stream for the items that were not yet sent.
-  std::optional<EncodingChoice> encoding;
+  std::optional<EncodingChoice> encoding = {};
 };
 
 // How one item ended.

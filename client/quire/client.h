@@ -122,7 +122,7 @@ struct ReadResult {
 
 struct ReadOptions {
   // Unset: ClientOptions::encoding.
-  std::optional<EncodingChoice> encoding;
+  std::optional<EncodingChoice> encoding = {};
 };
 
 struct ScanOptions {
@@ -135,7 +135,7 @@ struct ScanOptions {
   std::string resume_token;
   // Unset: ClientOptions::encoding. With `auto` a scan changes its encoding on
   // its way.
-  std::optional<EncodingChoice> encoding;
+  std::optional<EncodingChoice> encoding = {};
 };
 
 // One piece of a scan. Valid during the sink's call.

@@ -84,8 +84,8 @@ class ScanState {
 
  private:
   struct Position {
-    std::optional<uint64_t> next_offset;
-    std::optional<uint64_t> left_size_bytes;
+    std::optional<uint64_t> next_offset = {};
+    std::optional<uint64_t> left_size_bytes = {};
 
     absl::Status Pass(const v1::ByteRange& range) {
       const uint64_t size_bytes = range.size_bytes();

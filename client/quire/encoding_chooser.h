@@ -40,14 +40,14 @@ struct WireWindow {
   AnswerEncoding encoding = AnswerEncoding::kIdentity;
   // How long any call waited for an answer, or for its decoding.
   uint64_t busy_ns = 0;
-  WireTraffic traffic;
+  WireTraffic traffic = {};
 };
 
 // What is known of an encoding before it was tried.
 struct EncodingPrior {
   // Whether server, archive and client can have it at all.
   bool is_possible = false;
-  WireRate rate;
+  WireRate rate = {};
   // Decoded bytes that come with an answer besides its own, at the same rate:
   // of stored answers those of the blocks that it cuts.
   uint64_t surplus_size_bytes = 0;

@@ -7,10 +7,12 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 
 #include "proto/quire/v1/archive.grpc.pb.h"
@@ -20,6 +22,11 @@
 #include "codecs/base/mutex.h"
 
 namespace quire {
+
+// A status as the server's are.
+grpc::Status FakeFailure(grpc::StatusCode code, v1::ErrorReason reason,
+                         const std::string& message,
+                         std::optional<absl::Duration> retry_delay = {});
 
 class FakeServer::Service final : public v1::Archive::Service {
  public:

@@ -11,8 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#include "proto/error_details.h"
-
 #include "client/quire/fake_service.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -25,11 +23,8 @@ grpc::Status Broken() {
 }
 
 grpc::Status NoDictionary() {
-  ErrorDetails details;
-  details.reason = v1::ErrorReason_Name(v1::DICTIONARY_NOT_FOUND);
-  return grpc::Status(grpc::NOT_FOUND, "no such dictionary",
-                      SerializeErrorDetails(absl::StatusCode::kNotFound,
-                                            "no such dictionary", details));
+  return FakeFailure(grpc::NOT_FOUND, v1::DICTIONARY_NOT_FOUND,
+                     "no such dictionary");
 }
 
 }  // namespace

@@ -99,10 +99,10 @@ StreamOutcome RunAnswerStream(const ClientOptions& options,
   bool is_encoded = false;
   while (stream.Read(message)) {
     if (is_encoded) {
-      DecodePipeline<Message> pipeline(
-          steps, options.decode_threads,
-          [&](Message& next) { return stream.Read(next); },
-          [&] { stream.Cancel(); });
+      const auto receive = [&](Message& next) { return stream.Read(next); };
+      const auto cancel = [&] { stream.Cancel(); };
+      DecodePipeline<Message> pipeline(steps, options.decode_threads, receive,
+                                       cancel);
       absl::Status status = pipeline.Run(std::move(message));
       return status.ok() ? stream.Finish() : stream.GiveUp(std::move(status));
     }

@@ -69,7 +69,7 @@ class StoredCodec {
 
 struct TableStoreOptions {
   // For TableFolder; empty: nothing is kept on disk.
-  std::string folder;
+  std::string folder = {};
   // Largest dictionary that is fetched, and what all that are held together
   // with their decoders may take; past it the one used least recently goes.
   size_t dictionary_size_bytes_max = size_t{256} << 20;

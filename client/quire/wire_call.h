@@ -39,6 +39,8 @@ class WireState {
 
   const AnswerDecoder& decoder() const { return decoder_; }
 
+  TableStore& tables() { return tables_; }
+
   // What `auto` knows of an archive; null past a thousand of them, whose calls
   // ask for identity.
   std::shared_ptr<WireMeter> MeterOf(absl::string_view archive)

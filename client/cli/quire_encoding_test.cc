@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program as people run it, with answers in all wire encodings.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/cli/program_runner.h"
+#include "client/quire/client_fixture.h"
+#include "client/quire/fake_server.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class QuireEncodingTest : public ::testing::Test {
+ protected:
+  QuireEncodingTest() {
+    archives_.at("web").has_symbol_table = true;
+    archives_.at("web").codec = "zstd-dict";
+    server_ = FakeServer::Start({}, archives_);
+    std::filesystem::create_directory(folder_);
+  }
+
+  ~QuireEncodingTest() override { std::filesystem::remove_all(folder_); }
+
+  ProgramRun Run(std::vector<std::string> arguments, std::string in = "",
+                 std::vector<std::string> environment = {}) {
+    ProgramInput input;
+    input.arguments = std::move(arguments);
+    input.in = std::move(in);
+    input.environment = std::move(environment);
+    input.environment.push_back("QUIRE_SERVER=" + server_->address());
+    return RunProgram(
+        absl::StrCat(std::getenv("QUIRE_BINARY_DIR"), "/bin/quire"), input);
+  }
+
+  const FakeDocument& Web(size_t ordinal) const {
+    return archives_.at("web").documents[ordinal];
+  }
+
+  std::map<std::string, FakeArchive> archives_ = TestArchives();
+  const std::string folder_ =
+      absl::StrCat(::testing::TempDir(), "quire_encoding_test_", getpid());
+  std::unique_ptr<FakeServer> server_;
+};
+
+TEST_F(QuireEncodingTest, ReadsInEveryEncodingAndSaysSo) {
+  const std::string cache = folder_ + "/cache";
+  for (const char* encoding : {"identity", "fsst", "stored", "auto"}) {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(
+          Run({"get", "web", "large", "-e", encoding, "--cache-dir", cache})
+              .out,
+          Web(43).text);
+    }
+    EXPECT_EQ(Run({"scan", "web", "-e", encoding, "--cache-dir", cache}).out,
+              WholeText(archives_.at("web")));
+    const ProgramRun run =
+        Run({"batch", "web", "-v", "-e", encoding, "--cache-dir", cache},
+            "doc/17\ndoc/18\n");
+    EXPECT_EQ(run.out, Web(17).text + Web(18).text);
+    EXPECT_THAT(run.err, HasSubstr("quire: 2 answers, 350 B from "));
+    EXPECT_THAT(
+        run.err,
+        HasSubstr(std::string(": 2 ") +
+                  (encoding == std::string("auto") ? "identity" : encoding)));
+  }
+  EXPECT_EQ(server_->CallCount("GetSymbolTable"), 1);
+  EXPECT_EQ(server_->CallCount("GetDictionary"), 1);
+  // Without a folder each run fetches.
+  for (const char* none : {"--cache-dir=-", "--cache-dir=/dev/null/no"}) {
+    const ProgramRun run =
+        Run({"get", "web", "twice", "-v", "-e", "fsst", none});
+    EXPECT_EQ(run.out, "second version");
+    EXPECT_THAT(run.err, HasSubstr("; tables of "));
+  }
+  EXPECT_EQ(server_->CallCount("GetSymbolTable"), 3);
+  EXPECT_EQ(Run({"get", "web", "twice", "-e", "gzip"}).exit_code, 2);
+}
+
+TEST_F(QuireEncodingTest, KeepsTablesInTheUsersCacheFolder) {
+  for (const char* name : {"XDG_CACHE_HOME=", "HOME="}) {
+    EXPECT_EQ(
+        Run({"get", "web", "twice", "-e", "fsst"}, "", {name + folder_}).out,
+        "second version");
+  }
+  EXPECT_EQ(server_->CallCount("GetSymbolTable"), 2);
+  EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/quire"));
+  EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/.cache/quire"));
+}
+
+}  // namespace
+}  // namespace quire

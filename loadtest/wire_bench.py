@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Answers a second and bytes on the wire in each wire encoding, over links of
+several speeds, for single documents read at random. Every answer is compared
+with the source.
+
+    loadtest/wire_bench.py --corpus web=/data/webdocs --lines l_comment=/data/l_comment
+
+A corpus is NAME=STEM, where STEM.tar is what the archive is built of, STEM.raw
+the same documents concatenated, STEM.tsv offset, size and id of each. A text of
+--lines NAME=FILE is made into one first, each line a document. Archives are
+built in --folder and used again if they are there.
+
+Links slower than loopback are network namespaces joined by a veth pair with
+`tc tbf` at both ends, so this takes root and iproute2; `--links loopback` takes
+neither, but then says nothing of bytes at the interface. Whatever happens,
+nothing is left behind.
+"""
+import argparse
+import contextlib
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+
+import wire_links
+from live_server import LiveServer, make_documents, write_corpus
+
+ENCODINGS = ("identity", "fsst", "stored", "auto")
+COLUMNS = ("corpus", "link", "encoding", "answers/s", "text MB/s", "data bytes an answer",
+           "message bytes an answer", "bytes at the interface an answer", "p50 ms", "p99 ms",
+           "auto ended at")
+
+
+def parse_pair(text):
+    name, _, value = text.partition("=")
+    if not name or not value:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=PATH")
+    return name, value
+
+
+def parse_list(allowed):
+    def parse(text):
+        words = text.split(",")
+        unknown = [word for word in words if word not in allowed]
+        if unknown:
+            raise argparse.ArgumentTypeError(
+                f"no {unknown[0]}; there are {', '.join(allowed)}")
+        return words
+    return parse
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default="build/release",
+                        help="build folder with quired and quire-loadtest")
+    parser.add_argument("--corpus", type=parse_pair, action="append", default=[],
+                        metavar="NAME=STEM")
+    parser.add_argument("--lines", type=parse_pair, action="append", default=[],
+                        metavar="NAME=FILE", help="a text whose lines are documents")
+    parser.add_argument("--lines-max", type=int, default=200_000, help="of a text")
+    parser.add_argument("--folder", type=pathlib.Path,
+                        help="where archives are built (default: a temporary folder)")
+    parser.add_argument("--build-options", default="", help="passed on to quired build")
+    parser.add_argument("--serve-options", default="--memory 1GiB", help="to quired serve")
+    parser.add_argument("--links", type=parse_list(tuple(wire_links.LINKS)),
+                        default=list(wire_links.LINKS))
+    parser.add_argument("--encodings", type=parse_list(ENCODINGS), default=list(ENCODINGS))
+    parser.add_argument("--seconds", type=int, default=6, help="of each measurement")
+    parser.add_argument("--requests", type=int, default=1_000_000,
+                        help="of each measurement, at most")
+    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--repetitions", type=int, default=1, help="the fastest counts")
+    parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    parser.add_argument("--smoke", action="store_true",
+                        help="a small text over loopback, in a moment: does it all work?")
+    return parser.parse_args()
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def write_lines_corpus(text_path, stem, lines_max):
+    """Each line, without its end, becomes a document line/NUMBER; empty ones are left out."""
+    with open(text_path, "rb") as text, open(f"{stem}.raw", "wb") as raw, \
+            open(f"{stem}.tsv", "w") as index, \
+            tarfile.open(f"{stem}.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        offset = count = 0
+        for line in text:
+            line = line.rstrip(b"\n")
+            if not line:
+                continue
+            if count == lines_max:
+                break
+            info = tarfile.TarInfo(f"line/{count:06}")
+            info.size = len(line)
+            tar.addfile(info, io.BytesIO(line))
+            raw.write(line)
+            index.write(f"{offset}\t{len(line)}\t{info.name}\n")
+            offset += len(line)
+            count += 1
+    say(f"{text_path}: {count:,} lines, {offset:,} bytes")
+
+
+class Bench:
+    def __init__(self, arguments, folder):
+        self.arguments = arguments
+        self.folder = folder
+        self.quired, self.loadtest = (arguments.build.resolve() / "bin" / name
+                                      for name in ("quired", "quire-loadtest"))
+        for binary in (self.quired, self.loadtest):
+            if not binary.is_file():
+                sys.exit(f"no {binary}; build it first: cmake --build {arguments.build}")
+        # Name, archive, stem.
+        self.corpora = []
+        self.rows = []
+
+    def prepare(self):
+        arguments = self.arguments
+        stems = list(arguments.corpus)
+        for name, path in arguments.lines:
+            stem = f"{self.folder}/{name}"
+            if not pathlib.Path(f"{stem}.tsv").is_file():
+                write_lines_corpus(path, stem, arguments.lines_max)
+            stems.append((name, stem))
+        if arguments.smoke:
+            write_corpus(make_documents(100, seed=5), f"{self.folder}/smoke")
+            stems.append(("smoke", f"{self.folder}/smoke"))
+        for name, stem in stems:
+            archive = self.folder / f"{name}.quire"
+            if not archive.exists():
+                say(f"building {archive} of {stem}.tar")
+                subprocess.run([self.quired, "build", "-o", archive,
+                                *arguments.build_options.split(), f"{stem}.tar"],
+                               check=True, stdout=subprocess.DEVNULL)
+            self.corpora.append((name, archive, stem))
+
+    def load(self, server, link, stem, encoding):
+        """The report of quire-loadtest, with `interface_bytes` if there is a link."""
+        arguments = self.arguments
+        before = link.received_bytes() if link else 0
+        result = subprocess.run(
+            [*(link.command("client") if link else ()), str(self.loadtest), "bench",
+             "--server", server.address, "--source", f"{stem}.raw", "--index", f"{stem}.tsv",
+             "--mode", "documents", "--encoding", encoding, "--in-flight",
+             str(arguments.in_flight), "--requests", str(arguments.requests), "--seconds-max",
+             str(arguments.seconds), "--json"],
+            stdout=subprocess.PIPE, text=True, check=False, timeout=arguments.seconds + 120)
+        if result.returncode != 0:
+            raise RuntimeError(f"quire-loadtest --encoding {encoding}: exit code "
+                               f"{result.returncode}: {result.stdout[:500]}")
+        report = json.loads(result.stdout)
+        if link:
+            report["interface_bytes"] = link.received_bytes() - before
+        return report
+
+    def measure(self, link_name, link, name, archive, stem):
+        command = link.command("server") if link else ()
+        with LiveServer(str(self.quired), [f"bench={archive}"],
+                        *self.arguments.serve_options.split(), command=command,
+                        host=link.host if link else "127.0.0.1") as server:
+            # The first reads what is on disk, for all.
+            self.load(server, link, stem, "identity")
+            best = {}
+            for _ in range(self.arguments.repetitions):
+                for encoding in self.arguments.encodings:
+                    report = self.load(server, link, stem, encoding)
+                    if (encoding not in best or report["requests_per_second"]
+                            > best[encoding]["requests_per_second"]):
+                        best[encoding] = report
+        for encoding, report in best.items():
+            self.rows.append(self.row(name, link_name, encoding, report))
+            say(" | ".join(map(str, self.rows[-1].values())))
+
+    @staticmethod
+    def row(name, link_name, encoding, report):
+        count = max(1, report["right"])
+        interface = report.get("interface_bytes")
+        return dict(zip(COLUMNS, (
+            name, link_name, encoding, round(report["requests_per_second"]),
+            round(report["received_bytes"] / 1e6 / report["seconds"], 1),
+            round(report["wire_bytes"] / count), round(report["message_bytes"] / count),
+            "-" if interface is None else round(interface / count),
+            report["latency_us"]["p50"] / 1000, report["latency_us"]["p99"] / 1000,
+            report["ended_at"] if encoding == "auto" else "")))
+
+    def run(self):
+        wants_links = self.arguments.links != ["loopback"]
+        fault = wire_links.fault()
+        if fault and wants_links:
+            sys.exit(f"wire_bench: {fault}; --links loopback does without")
+        self.prepare()
+        for link_name in self.arguments.links:
+            with contextlib.ExitStack() as stack:
+                link = None
+                if wants_links:
+                    link = stack.enter_context(wire_links.WireLink(link_name))
+                for corpus in self.corpora:
+                    self.measure(link_name, link, *corpus)
+
+
+def print_table(rows):
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("|" + "---|" * len(COLUMNS))
+    for row in rows:
+        print("| " + " | ".join(f"{value:,}" if isinstance(value, (int, float)) else value
+                                for value in row.values()) + " |")
+
+
+def main():
+    arguments = parse_arguments()
+    if arguments.smoke:
+        arguments.links, arguments.requests, arguments.seconds = ["loopback"], 300, 20
+    elif not arguments.corpus and not arguments.lines:
+        sys.exit("wire_bench: give --corpus or --lines")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = arguments.folder or pathlib.Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        bench = Bench(arguments, folder)
+        bench.run()
+    if arguments.json:
+        print(json.dumps(bench.rows, indent=2))
+    else:
+        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+        print_table(bench.rows)
+
+
+if __name__ == "__main__":
+    main()
