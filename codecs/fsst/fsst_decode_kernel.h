@@ -117,6 +117,15 @@ inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
 // Decodes until it must stop; `cursor` tells how far it came. Any machine.
 FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor);
 
+// Decodes strings as FsstDecoder::DecodeStrings, as long as all goes well and
+// there is room to spare. Returns for how many of them it has set out_ends: the
+// first string for which it has not begins where the last of these ends.
+// REQUIRES: out.size() < 2^32.
+size_t DecodeStringsWords(const FsstDecodeTables& tables,
+                          std::span<const uint8_t> codes,
+                          std::span<const uint32_t> code_ends,
+                          std::span<uint8_t> out, std::span<uint32_t> out_ends);
+
 // How far a walk over codes has come that decodes nothing.
 struct FsstWalk {
   size_t code_offset = 0;
@@ -138,10 +147,7 @@ bool HasFsstAvx512();
 // REQUIRES: HasFsstAvx512().
 void DecodeAvx512(const FsstDecodeTables& tables, FsstCursor& cursor);
 
-// Decodes strings as FsstDecoder::DecodeStrings, as long as all goes well and
-// there is room. Returns for how many of them it has set out_ends: the first
-// string for which it has not begins where the last of these ends.
-// REQUIRES: HasFsstAvx512(), out.size() < 2^32.
+// As DecodeStringsWords. REQUIRES: HasFsstAvx512() as well.
 size_t DecodeStringsAvx512(const FsstDecodeTables& tables,
                            std::span<const uint8_t> codes,
                            std::span<const uint32_t> code_ends,

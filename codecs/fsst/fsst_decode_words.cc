@@ -86,6 +86,51 @@ FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
   return FsstStop::kEnd;
 }
 
+size_t DecodeStringsWords(const FsstDecodeTables& tables,
+                          std::span<const uint8_t> codes,
+                          std::span<const uint32_t> code_ends,
+                          std::span<uint8_t> out_room,
+                          std::span<uint32_t> out_ends) {
+  const uint8_t symbol_count = tables.symbol_count;
+  const uint8_t* in = codes.data();
+  const uint8_t* const readable_end = in + codes.size();
+  uint8_t* out = out_room.data();
+  uint8_t* const out_end = out + out_room.size();
+  for (size_t i = 0; i < code_ends.size(); ++i) {
+    if (code_ends[i] > codes.size() || codes.data() + code_ends[i] < in) {
+      return i;
+    }
+    const uint8_t* const in_end = codes.data() + code_ends[i];
+    while (in != in_end) {
+      if (readable_end - in < ptrdiff_t{kFsstWordCodes} ||
+          out_end - out < ptrdiff_t{kWordSizeMax} + 1) {
+        return i;
+      }
+      // Codes of the next string count for nothing, and the symbols of these
+      // are written over: it costs less than to stop exactly.
+      const auto count = static_cast<size_t>(in_end - in);
+      const auto word =
+          LoadLittleEndian<uint64_t>(in) |
+          (count < kFsstWordCodes ? OnesFromByte(count) : uint64_t{0});
+      const size_t plain_count = PlainCodes(word, symbol_count);
+      if (plain_count >= std::min(count, kFsstWordCodes)) [[likely]] {
+        out = DecodeWord(tables, word, out);
+        in += plain_count;
+        continue;
+      }
+      out = DecodeWord(tables, word | OnesFromByte(plain_count), out);
+      in += plain_count;
+      if (*in != kFsstEscape || in_end - in < 2) {
+        return i;
+      }
+      *out++ = in[1];
+      in += 2;
+    }
+    out_ends[i] = static_cast<uint32_t>(out - out_room.data());
+  }
+  return code_ends.size();
+}
+
 FsstStop WalkCodes(const FsstDecodeTables& tables,
                    std::span<const uint8_t> codes, size_t target,
                    FsstWalk& walk) {

@@ -154,11 +154,13 @@ absl::Status FsstDecoder::DecodeStrings(ByteView codes,
   assert(code_ends.size() == out_ends.size());
   out = out.first(
       std::min<size_t>(out.size(), std::numeric_limits<uint32_t>::max()));
-  size_t done = 0;
 #if defined(QUIRE_FSST_HAS_AVX512)
-  if (has_avx512_) {
-    done = DecodeStringsAvx512(tables_, codes, code_ends, out, out_ends);
-  }
+  size_t done =
+      has_avx512_
+          ? DecodeStringsAvx512(tables_, codes, code_ends, out, out_ends)
+          : DecodeStringsWords(tables_, codes, code_ends, out, out_ends);
+#else
+  size_t done = DecodeStringsWords(tables_, codes, code_ends, out, out_ends);
 #endif
   FsstCursor cursor = MakeCursor(codes, out);
   if (done > 0) {
