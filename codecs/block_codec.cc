@@ -106,6 +106,15 @@ constexpr std::array kCodecs = {
               .level_default = 15,
               .level_max = 22,
               .needs_dictionary = true},
+    CodecInfo{.id = CodecId::kFsst,
+              .name = "fsst",
+              .summary = "FSST strings: reads short documents without the rest "
+                         "of their block; 1 with the archive's table, 2 with "
+                         "its own where that is smaller, 3 smallest",
+              .level_min = 1,
+              .level_default = 1,
+              .level_max = 3,
+              .needs_symbol_table = true},
 };
 
 // Reads a level by name or number.

@@ -79,6 +79,7 @@ const std::map<std::string, KnownRate>& KnownRates() {
       {"zlib-primed", {37.56, 38.65}},
       {"rlz", {35.54, 1.50}},
       {"zstd-dict", {35.64, 1.47}},
+      {"fsst", {68.38, 66.98}},
   };
   return *rates;
 }

@@ -13,6 +13,7 @@
 #include "codecs/block/library_codecs.h"
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
+#include "codecs/fsst/fsst_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/paper_codec.h"
 #include "codecs/rlz/paper/zlib_primed_codec.h"
@@ -76,6 +77,9 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
                           std::move(context), use);
     case CodecId::kZstdDict:
       return MakeZstdDictCodec(*info, spec.level, std::move(context), use);
+    case CodecId::kFsst:
+      return MakeFsstCodec(*info, static_cast<FsstCodecLevel>(spec.level),
+                           context, use);
     default:
       break;
   }

@@ -5,6 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/bytes.h"
+#include "codecs/fsst/symbol_trainer.h"
+
 namespace quire {
 
 size_t RandomBelow(TestRandom& random, size_t bound) {
@@ -83,6 +86,8 @@ std::shared_ptr<const CodecContext> MakeTestContext(size_t size) {
   for (size_t i = 0; i < std::min<size_t>(size, 256); ++i) {
     context->dictionary[i * (size / 256 + 1) % size] = static_cast<char>(i);
   }
+  const ByteView text = AsBytes(context->dictionary);
+  context->symbol_table = TrainSymbolTable(std::span(&text, 1)).Serialise();
   return context;
 }
 

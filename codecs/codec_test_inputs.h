@@ -46,7 +46,7 @@ std::vector<TestInput> TestInputs(TestRandom& random, size_t size,
                                   const std::string& dictionary);
 
 // A dictionary of `size` bytes of text, with all byte values strewn in, of
-// which none is missing from 64 KiB on.
+// which none is missing from 64 KiB on; and a symbol table for it.
 std::shared_ptr<const CodecContext> MakeTestContext(size_t size);
 
 }  // namespace quire

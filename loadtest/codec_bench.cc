@@ -24,6 +24,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
+#include "codecs/fsst/symbol_trainer.h"
 #include "loadtest/chosen_dictionary.h"
 #include "loadtest/reading_times.h"
 #include "loadtest/source_text.h"
@@ -103,7 +104,23 @@ struct Subject {
   std::unique_ptr<BlockCodec> decoder;
 };
 
-absl::StatusOr<Subject> MakeSubject(const Arguments& arguments) {
+// A symbol table for 256 pieces of the text, evenly spread.
+absl::StatusOr<std::string> TrainTable(const SourceText& text) {
+  constexpr uint64_t kPieceCount = 256;
+  constexpr uint64_t kPieceSizeBytes = 4096;
+  std::vector<std::vector<uint8_t>> pieces;
+  for (uint64_t i = 0; i < kPieceCount; ++i) {
+    const uint64_t offset = text.size_bytes() / kPieceCount * i;
+    auto& piece = pieces.emplace_back(
+        std::min(kPieceSizeBytes, text.size_bytes() - offset));
+    QUIRE_RETURN_IF_ERROR(text.Read(offset, piece));
+  }
+  const std::vector<ByteView> views(pieces.begin(), pieces.end());
+  return TrainSymbolTable(views).Serialise();
+}
+
+absl::StatusOr<Subject> MakeSubject(const Arguments& arguments,
+                                    const SourceText& text) {
   Subject subject;
   QUIRE_ASSIGN_OR_RETURN(subject.spec, ParseCodecSpec(arguments.codec));
   std::shared_ptr<CodecContext> context;
@@ -119,6 +136,10 @@ absl::StatusOr<Subject> MakeSubject(const Arguments& arguments) {
     }
     context->dictionary = std::move(contents).str();
     subject.dictionary_bytes = context->dictionary.size();
+  }
+  if (FindCodec(subject.spec.id)->needs_symbol_table) {
+    context = std::make_shared<CodecContext>();
+    QUIRE_ASSIGN_OR_RETURN(context->symbol_table, TrainTable(text));
   }
   const double started = ThreadCpuSeconds();
   QUIRE_ASSIGN_OR_RETURN(
@@ -196,7 +217,7 @@ absl::Status Measure(const Arguments& arguments) {
     }
     block_sizes.push_back(static_cast<uint32_t>(size));
   }
-  QUIRE_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(arguments));
+  QUIRE_ASSIGN_OR_RETURN(const Subject subject, MakeSubject(arguments, *text));
   uint64_t stride = 1;
   if (arguments.encode_seconds > 0 && text->documents().empty()) {
     QUIRE_ASSIGN_OR_RETURN(

@@ -30,6 +30,9 @@ Handmade MakeArchive(FuzzedDataProvider& input) {
   if (info.needs_dictionary) {
     made.UseDictionary(input.ConsumeRandomLengthString(100) + "text");
   }
+  if (info.needs_symbol_table) {
+    made.symbol_table = HandmadeSymbolTable();
+  }
   if (input.ConsumeBool()) {
     made.UseCodec(
         codec, input.ConsumeRandomLengthString(200),

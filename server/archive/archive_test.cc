@@ -20,6 +20,7 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive_testing.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/handmade_archive.h"
 
 namespace quire {
 namespace {
@@ -151,7 +152,10 @@ void ExpectRoundTrip(const std::string& codec,
                      const std::string& dictionary = "") {
   const TemporaryFolder folder;
   const std::string path = folder.File("a.quire");
-  const auto context = std::make_shared<CodecContext>(CodecContext{dictionary});
+  const bool has_symbol_table =
+      FindCodec(ParseCodecSpec(codec)->id)->needs_symbol_table;
+  const auto context = std::make_shared<CodecContext>(
+      CodecContext{dictionary, has_symbol_table ? HandmadeSymbolTable() : ""});
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo info,
       WriteTestArchive(path, Options(codec), segments, context));

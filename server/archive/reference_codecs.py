@@ -280,6 +280,59 @@ def decode_zlib_primed(payload, size, dictionary):
     return inflate(rest_of(fields), size, dictionary[window : window + 32768])
 
 
+def symbols_of(table):
+    """Section 4.1: a serialised symbol table's symbols, in order of their codes."""
+    mark, count, _, _, version, zero, *sizes = struct.unpack("<BBBBIB8B", table.take(17))
+    require(
+        mark == 1 and version == 20190218 and zero <= 1, f"{table.name}: table's header"
+    )
+    require(
+        sum(sizes) == count <= 255 and sizes[0] >= zero, f"{table.name}: histogram"
+    )
+    sizes[0] -= zero
+    symbols = [b"\0"] * zero
+    for size in (2, 3, 4, 5, 6, 7, 8, 1):
+        symbols += [table.take(size) for _ in range(sizes[size - 1])]
+    return symbols
+
+
+def text_of_codes(codes, symbols):
+    text = bytearray()
+    position = 0
+    while position < len(codes):
+        code = codes[position]
+        if code == 255:
+            require(position + 1 < len(codes), "escape at the end")
+            text.append(codes[position + 1])
+            position += 2
+        else:
+            require(code < len(symbols), "code without a symbol")
+            text += symbols[code]
+            position += 1
+    return bytes(text)
+
+
+def decode_fsst(payload, size, symbols):
+    fields = Bytes(payload, "fsst")
+    kind = fields.take(1)[0]
+    require(kind <= 1, "reserved kind of table")
+    if kind == 1:
+        symbols = symbols_of(fields)
+    count = (size + 510) // 511
+    begins = {i: fields.u32() for i in range(64, count, 64)} | {0: 0}
+    for i in range(count):
+        if i % 64 != 0:
+            begins[i] = begins[i - i % 64] + struct.unpack("<H", fields.take(2))[0]
+    codes = rest_of(fields)
+    begins[count] = len(codes)
+    text = b""
+    for i in range(count):
+        require(begins[i] <= begins[i + 1], "strings out of order")
+        text += text_of_codes(codes[begins[i] : begins[i + 1]], symbols)
+        require(len(text) == min(511 * (i + 1), size), f"size of string {i}")
+    return text
+
+
 def decode_lz4(payload, size, dictionary):
     return lz4.block.decompress(payload, uncompressed_size=size)
 
@@ -298,6 +351,7 @@ CODECS = {
     21: decode_zlib_primed,
     22: decode_zstd_with_dictionary,
     23: decode_zstd_with_dictionary,
+    32: decode_fsst,
 }
 CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 20, 21, 22, 23}
 CODEC_WITH_SYMBOL_TABLE = {32}

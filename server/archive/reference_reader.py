@@ -27,6 +27,7 @@ from reference_codecs import (
     checksum,
     decompress,
     require,
+    symbols_of,
     unzigzag,
 )
 from reference_segment import Segment
@@ -197,13 +198,7 @@ def parse_symbol_table(data, expected, name):
         checksum(data[16:-8]) == expected["hash"],
         f"{name}: not the symbol table of the manifest",
     )
-    mark, count, _, _, version, zero, *sizes = struct.unpack("<BBBBIB8B", table.take(17))
-    require(mark == 1 and version == 20190218 and zero <= 1, f"{name}: table's header")
-    require(sum(sizes) == count <= 255 and sizes[0] >= zero, f"{name}: histogram")
-    sizes[0] -= zero
-    symbols = [b"\0"] * zero
-    for size in (2, 3, 4, 5, 6, 7, 8, 1):
-        symbols += [table.take(size) for _ in range(sizes[size - 1])]
+    symbols = symbols_of(table)
     require(table.position == expected["size"], f"{name}: bytes behind the symbols")
     return symbols
 
@@ -223,7 +218,9 @@ class Archive:
         if self.manifest["symbol_table"] is not None:
             expected = self.manifest["symbol_table"]
             name = f"symbols-{expected['hash']:016x}"
-            self.symbols = parse_symbol_table(read(name), expected, name)
+            symbols = parse_symbol_table(read(name), expected, name)
+            if self.manifest["codec"] in CODEC_WITH_SYMBOL_TABLE:
+                dictionary = symbols
         self.segments = [
             Segment(
                 os.path.join(path, f"segment-{expected['number']:06d}"),

@@ -277,6 +277,21 @@ void WriteBadBlocks(const std::string& folder) {
                     "hello" + std::string(34, 'x'));
     });
   }
+  WriteBad(folder, "block-fsst", [](Handmade& made) {
+    made.symbol_table = HandmadeSymbolTable();
+    // Two strings, of 511 and of 89 times "the " or so; the second begins at
+    // byte 512 of the codes, of which there are 150.
+    made.UseCodec(CodecId::kFsst,
+                  std::string("\0\0\2", 3) + std::string(150, '\0'),
+                  std::string(600, 'x'));
+  });
+  WriteBad(folder, "block-fsst-table", [](Handmade& made) {
+    made.symbol_table = HandmadeSymbolTable();
+    std::string table = HandmadeSymbolTable();
+    ++table[9];
+    made.UseCodec(CodecId::kFsst, "\1" + table + std::string(15, '\0'),
+                  std::string(60, 'x'));
+  });
   WriteBad(folder, "block-rlz-flags", [](Handmade& made) {
     made.UseDictionary("dictionary text");
     // All of the dictionary twice, but with a flag that is reserved.
