@@ -22,6 +22,7 @@
 #include "server/service/archive_service.h"
 #include "server/service/call_context.h"
 #include "server/service/listen_address.h"
+#include "server/storage/drive_kind.h"
 
 namespace quire {
 namespace {
@@ -116,7 +117,7 @@ class ServerImpl : public Server {
                         store_->engine_note().empty()
                             ? ""
                             : absl::StrCat(" (", store_->engine_note(), ")"),
-                        "\n");
+                        ", drive: ", store_->drive_name(), "\n");
   }
 
   std::vector<std::string> Reload() override
@@ -293,6 +294,22 @@ absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
   return archives;
 }
 
+// Archives on different drives share one scheduler: if one drive has an arm, it
+// is the one to be careful with.
+BlockStoreOptions::Drive DriveOf(const ServerOptions& options) {
+  if (options.drive.has_value()) {
+    return *options.drive;
+  }
+  const bool rotational =
+      std::any_of(options.archives.begin(), options.archives.end(),
+                  [](const ArchiveArgument& archive) {
+                    return DetectDrive(archive.path) ==
+                           BlockStoreOptions::Drive::kRotational;
+                  });
+  return rotational ? BlockStoreOptions::Drive::kRotational
+                    : BlockStoreOptions::Drive::kSolidState;
+}
+
 // The needs of all archives before any is opened, so that what does not fit is
 // refused without filling the memory first.
 absl::StatusOr<std::vector<ArchiveNeed>> EstimateAll(
@@ -331,6 +348,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;
   store_options.device_model = options.device_model;
+  store_options.drive = DriveOf(options);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
   auto server = std::make_unique<ServerImpl>(options, plan, std::move(archives),

@@ -36,6 +36,8 @@ struct ServerOptions {
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;
+  // Unset: rotational if any archive lies on such a drive (drive_kind.h).
+  std::optional<BlockStoreOptions::Drive> drive;
   // As BlockStoreOptions::device_model.
   std::string device_model;
   // Told of each damaged block that is met; may be empty.

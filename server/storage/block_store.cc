@@ -21,8 +21,11 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DriveModel> drive,
                          MakeDriveModel(options.device_model));
+  BlockStoreOptions modelled = options;
+  modelled.drive = drive->rotational() ? BlockStoreOptions::Drive::kRotational
+                                       : BlockStoreOptions::Drive::kSolidState;
   return DeviceBlockStore::Create(
-      options, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
+      modelled, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
         OpenedDevice opened;
         QUIRE_ASSIGN_OR_RETURN(
             opened.device,

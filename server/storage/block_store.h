@@ -111,6 +111,10 @@ struct BlockStoreOptions {
   Engine engine = Engine::kAuto;
   // Reads in flight at the device.
   uint32_t device_depth = 32;
+  // What the device is: decides how requests are ordered and how many it gets
+  // at once. A modelled drive knows for itself.
+  enum class Drive { kSolidState, kRotational };
+  Drive drive = Drive::kSolidState;
   // Makes reads take as long as this drive would; empty: as long as they take.
   // One of DrivePresets() (model/drive_presets.h).
   std::string device_model = {};
@@ -213,6 +217,9 @@ class BlockStore {
   // Why the engine is not io_uring although the options left that open; empty
   // otherwise. For the log.
   virtual std::string engine_note() const { return ""; }
+
+  // "rotational" or "solid-state": how the device is scheduled. For the log.
+  virtual std::string drive_name() const { return "solid-state"; }
 
   virtual BlockStoreStats Stats() const = 0;
 };

@@ -29,6 +29,16 @@ absl::Status CheckFetch(const BlockFetch& fetch) {
   return absl::OkStatus();
 }
 
+ElevatorScheduler::Options SchedulerOptions(const BlockStoreOptions& options) {
+  ElevatorScheduler::Options scheduler =
+      options.drive == BlockStoreOptions::Drive::kRotational
+          ? ElevatorScheduler::Options()
+          : ElevatorScheduler::Options::SolidState();
+  scheduler.pending_requests_max = options.pending_fetches_max;
+  scheduler.buffer_memory_size_bytes = &BufferPool::MemorySizeBytes;
+  return scheduler;
+}
+
 }  // namespace
 
 DeviceBlockStore::DeviceBlockStore(const BlockStoreOptions& options)
@@ -37,9 +47,8 @@ DeviceBlockStore::DeviceBlockStore(const BlockStoreOptions& options)
                              options.buffers_size_bytes_max / 8),
       buffers_(BufferPool::Create(options.buffers_size_bytes_max / 8)),
       cache_({.capacity_size_bytes = options.cache_size_bytes}),
-      scheduler_(std::make_unique<ElevatorScheduler>(ElevatorScheduler::Options{
-          .pending_requests_max = options.pending_fetches_max,
-          .buffer_memory_size_bytes = &BufferPool::MemorySizeBytes})) {}
+      scheduler_(
+          std::make_unique<ElevatorScheduler>(SchedulerOptions(options))) {}
 
 absl::StatusOr<std::unique_ptr<BlockStore>> DeviceBlockStore::Create(
     const BlockStoreOptions& options, const DeviceFactory& open_device) {

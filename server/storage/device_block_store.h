@@ -67,6 +67,12 @@ class DeviceBlockStore final : public BlockStore {
 
   std::string engine_note() const override { return engine_note_; }
 
+  std::string drive_name() const override {
+    return options_.drive == BlockStoreOptions::Drive::kRotational
+               ? "rotational"
+               : "solid-state";
+  }
+
   BlockStoreStats Stats() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -64,9 +64,10 @@ class Model {
  private:
   struct Waiting {
     ScheduledRequest request;
-    // Reads of its class so far, and others of it waiting, when it came.
+    // Reads of its class before it came, and the most of its class that waited
+    // at once since.
     uint64_t reads_before = 0;
-    uint64_t others = 0;
+    uint64_t waiting_max = 0;
   };
 
   static size_t IndexOf(FetchClass fetch_class) {
@@ -81,13 +82,14 @@ class Model {
   }
 
   // Notes how a request finds its class.
-  Waiting Enter(const ScheduledRequest& request) {
-    const size_t index = IndexOf(request.fetch_class);
-    const uint64_t others = CountOf(request.fetch_class);
-    if (others == 0) {
-      passed_over_[index] = 0;
+  void Enter(uint64_t id, const ScheduledRequest& request) {
+    waiting_[id] = {request, class_reads_[IndexOf(request.fetch_class)], 0};
+    const uint64_t count = CountOf(request.fetch_class);
+    for (auto& [other_id, other] : waiting_) {
+      if (other.request.fetch_class == request.fetch_class) {
+        other.waiting_max = std::max(other.waiting_max, count);
+      }
     }
-    return {request, class_reads_[index], others};
   }
 
   void Push() {
@@ -98,15 +100,15 @@ class Model {
         .size_bytes = static_cast<uint32_t>(
             1 + random_() % (random_() % 50 == 0 ? 100000 : 3000)),
         .memory_size_bytes = random_() % 5000,
-        .fetch_class = static_cast<FetchClass>(random_() % 3)};
+        .fetch_class = static_cast<FetchClass>(random_() % 3),
+        .client_id = random_() % 4 * (random_() % 4)};
     const absl::Status status = scheduler_.Push(kStart, request);
     if (waiting_.size() >= options_.pending_requests_max) {
       ASSERT_THAT(status, HasCode(absl::StatusCode::kResourceExhausted));
       return;
     }
     QUIRE_ASSERT_OK(status);
-    const Waiting waiting = Enter(request);
-    waiting_[next_id_++] = waiting;
+    Enter(next_id_++, request);
   }
 
   void Cancel() {
@@ -124,7 +126,7 @@ class Model {
     if (to < it->second.request.fetch_class) {
       ScheduledRequest request = it->second.request;
       request.fetch_class = to;
-      it->second = Enter(request);
+      Enter(request.id, request);
     }
   }
 
@@ -139,7 +141,7 @@ class Model {
     for (const ScheduledRead& read : reads) {
       memory_size_bytes += read.memory_size_bytes;
       ASSERT_TRUE(in_flight_.insert(read.id).second);
-      CheckOrder(read);
+      CheckTurns(read);
       CheckContent(read);
     }
     const bool lone_giant = limits.at_least_one && reads.size() == 1 &&
@@ -154,32 +156,26 @@ class Model {
   }
 
   // Before the read's requests are taken off the record.
-  void CheckOrder(const ScheduledRead& read) {
-    const size_t index = IndexOf(read.fetch_class);
-    if (!read.overdue) {
-      // Nothing of its class was skipped between the head and this read.
-      const DeviceAddress head = heads_[index];
-      const bool wrapped = read.address < head;
-      for (const auto& [id, waiting] : waiting_) {
-        const DeviceAddress at = waiting.request.address;
-        if (waiting.request.fetch_class == read.fetch_class) {
-          ASSERT_FALSE(at >= head && (wrapped || at < read.address))
-              << "request " << id << " was skipped";
-        }
-      }
-      const DeviceAddress last =
-          waiting_.at(read.request_ids.back()).request.address;
-      heads_[index] = {last.fd, FileOffset{last.offset.value + 1}};
+  void CheckTurns(const ScheduledRead& read) {
+    const bool others =
+        CountOf(FetchClass::kBatch) + CountOf(FetchClass::kScan) > 0;
+    const bool interactive = CountOf(FetchClass::kInteractive) > 0;
+    if (read.fetch_class == FetchClass::kInteractive) {
+      others_run_ = 0;
+      interactive_run_ = others ? interactive_run_ + 1 : 0;
+    } else {
+      interactive_run_ = 0;
+      others_run_ = interactive ? others_run_ + 1 : 0;
     }
-    ++class_reads_[index];
-    for (size_t other = 0; other < 3; ++other) {
-      passed_over_[other] =
-          other == index || CountOf(static_cast<FetchClass>(other)) == 0
-              ? 0
-              : passed_over_[other] + 1;
-    }
-    ASSERT_LE(passed_over_[1], 9);
-    ASSERT_LE(passed_over_[2], 32);
+    batch_run_ =
+        read.fetch_class == FetchClass::kBatch && CountOf(FetchClass::kScan) > 0
+            ? batch_run_ + 1
+            : 0;
+    // One more, as a request that rides along is not known to be gone yet.
+    ASSERT_LE(interactive_run_, options_.interactive_turn_max + 1);
+    ASSERT_LE(others_run_, options_.others_turn + 1);
+    ASSERT_LE(batch_run_, 9);
+    ++class_reads_[IndexOf(read.fetch_class)];
   }
 
   void CheckContent(const ScheduledRead& read) {
@@ -201,8 +197,7 @@ class Model {
       memory_size_bytes += request.memory_size_bytes;
       const uint64_t waited =
           class_reads_[IndexOf(request.fetch_class)] - waiting.reads_before;
-      ASSERT_LE(waited, ElevatorScheduler::kWaitBoundFactor * waiting.others +
-                            ElevatorScheduler::kWaitBoundBase);
+      ASSERT_LE(waited, SweepQueue::ReadsUntilServedMax(waiting.waiting_max));
       waiting_.erase(it);
       ++dispatched_;
     }
@@ -222,9 +217,11 @@ class Model {
   uint64_t dispatched_ = 0;
   std::map<uint64_t, Waiting> waiting_;
   std::set<uint64_t> in_flight_;
-  std::array<DeviceAddress, 3> heads_;
   std::array<uint64_t, 3> class_reads_ = {};
-  std::array<uint64_t, 3> passed_over_ = {};
+  // In a row, while others waited for their turn.
+  uint64_t interactive_run_ = 0;
+  uint64_t others_run_ = 0;
+  uint64_t batch_run_ = 0;
 };
 
 TEST(ElevatorModelTest, KeepsItsPromisesOnRandomRequests) {

@@ -22,13 +22,13 @@ absl::Status ElevatorScheduler::Push(SchedulerTime now,
                      " reads wait; try again later"));
   }
   const auto [it, added] =
-      pending_.emplace(request.id, Pending{.request = request});
+      pending_.emplace(request.id, Pending{.request = request, .entry = {}});
   if (!added) {
     return absl::InternalError(
         absl::StrCat("request ", request.id, " waits already"));
   }
   it->second.pushed_at = now;
-  Enqueue(it->second);
+  Enqueue(now, it->second);
   return absl::OkStatus();
 }
 
@@ -37,7 +37,8 @@ bool ElevatorScheduler::Cancel(uint64_t request_id) {
   if (it == pending_.end()) {
     return false;
   }
-  Dequeue(it->second);
+  const Pending& pending = it->second;
+  queues_[IndexOf(pending.request.fetch_class)].Erase(pending.entry);
   pending_.erase(it);
   return true;
 }
@@ -47,109 +48,155 @@ void ElevatorScheduler::Promote(uint64_t request_id, FetchClass fetch_class) {
   if (it == pending_.end() || it->second.request.fetch_class <= fetch_class) {
     return;
   }
-  Dequeue(it->second);
-  it->second.request.fetch_class = fetch_class;
-  Enqueue(it->second);
+  Pending& pending = it->second;
+  queues_[IndexOf(pending.request.fetch_class)].Erase(pending.entry);
+  pending.request.fetch_class = fetch_class;
+  // As late as the time is known: when it was pushed.
+  Enqueue(pending.pushed_at, pending);
 }
 
-void ElevatorScheduler::Enqueue(Pending& pending) {
-  ClassQueue& queue = queues_[IndexOf(pending.request.fetch_class)];
-  if (queue.by_address.empty()) {
-    queue.passed_over = 0;
+void ElevatorScheduler::Enqueue(SchedulerTime now, Pending& pending) {
+  const ScheduledRequest& request = pending.request;
+  const size_t class_index = IndexOf(request.fetch_class);
+  if (class_index == kInteractive) {
+    interactive_at_ = std::max(now, interactive_at_.value_or(now));
   }
-  pending.deadline =
-      queue.reads + kOverdueFactor * queue.by_address.size() + kOverdueBase;
-  queue.by_address.insert({pending.request.address, pending.request.id});
-  queue.by_deadline.insert({pending.deadline, pending.request.id});
-}
-
-void ElevatorScheduler::Dequeue(const Pending& pending) {
-  ClassQueue& queue = queues_[IndexOf(pending.request.fetch_class)];
-  queue.by_address.erase({pending.request.address, pending.request.id});
-  queue.by_deadline.erase({pending.deadline, pending.request.id});
+  if (class_index == kScan && queues_[kScan].empty()) {
+    scan_passed_over_ = 0;
+  }
+  pending.entry = {.id = request.id,
+                   .address = request.address,
+                   .client_id = request.client_id};
+  queues_[class_index].Push(pending.entry);
 }
 
 std::vector<ScheduledRead> ElevatorScheduler::Dispatch(
     SchedulerTime now, const DispatchLimits& limits) {
   std::vector<ScheduledRead> reads;
   uint64_t memory_left = limits.memory_size_bytes_max;
-  while (reads.size() < limits.reads_max && !pending_.empty()) {
-    const size_t class_index = ChooseClass();
-    const Choice choice = ChooseRequest(queues_[class_index]);
-    const Pending& first = pending_.find(choice.request_id)->second;
-    ScheduledRead read;
-    read.id = next_read_id_;
-    read.address = first.request.address;
-    read.size_bytes = first.request.size_bytes;
-    read.memory_size_bytes =
-        options_.buffer_memory_size_bytes(read.size_bytes) +
-        first.request.memory_size_bytes;
-    read.fetch_class = first.request.fetch_class;
-    read.overdue = choice.overdue;
-    // Whatever is next waits for memory, so that small reads do not keep a
-    // large one waiting for ever.
-    if (read.memory_size_bytes > memory_left &&
-        !(limits.at_least_one && reads.empty())) {
+  while (reads.size() < limits.reads_max) {
+    const std::optional<size_t> class_index = ChooseClass(now);
+    if (!class_index.has_value()) {
       break;
     }
-    Place last{first.request.address, first.request.id};
-    Take(now, choice.request_id, read);
-    for (const Pending* next = NextAfter(last);
-         next != nullptr && Grow(read, *next, memory_left);
-         next = NextAfter(last)) {
-      last = {next->request.address, next->request.id};
-      Take(now, next->request.id, read);
+    // Whatever is next waits for memory, so that small reads do not keep a
+    // large one waiting for ever.
+    std::optional<ScheduledRead> read =
+        MakeRead(now, *class_index, memory_left,
+                 /*at_any_cost=*/limits.at_least_one && reads.empty());
+    if (!read.has_value()) {
+      break;
     }
-    AccountFor(read, last.address);
-    memory_left -= std::min(memory_left, read.memory_size_bytes);
-    ++next_read_id_;
-    reads.push_back(std::move(read));
+    memory_left -= std::min(memory_left, read->memory_size_bytes);
+    reads.push_back(*std::move(read));
   }
   return reads;
 }
 
 void ElevatorScheduler::Complete(SchedulerTime /*now*/, uint64_t read_id) {
-  in_flight_.erase(read_id);
+  const auto it = in_flight_.find(read_id);
+  if (it == in_flight_.end()) {
+    return;
+  }
+  interactive_in_flight_ -= it->second == kInteractive ? 1 : 0;
+  in_flight_.erase(it);
 }
 
-size_t ElevatorScheduler::ChooseClass() const {
-  // The class that is served least looks first, or those above would take its
-  // turn as well.
-  for (size_t i = kClassCount; i-- > 0;) {
-    if (!queues_[i].by_address.empty() &&
-        queues_[i].passed_over >= kPassedOverMax[i]) {
-      return i;
-    }
+std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
+  const bool interactive = !queues_[kInteractive].empty();
+  const bool others = OthersWait();
+  const bool between = options_.hold && interactive_in_flight_ == 0;
+  std::optional<size_t> chosen;
+  if (others && others_left_ > 0 && (others_due_ || between)) {
+    chosen = ChooseOther();
+  } else if (interactive) {
+    chosen = kInteractive;
+  } else if (others && (!options_.hold || between)) {
+    chosen = ChooseOther();
   }
-  size_t chosen = 0;
-  while (queues_[chosen].by_address.empty()) {
-    ++chosen;
+  if (chosen.has_value() && in_flight_.size() >= DepthFor(*chosen, now)) {
+    return std::nullopt;
   }
   return chosen;
 }
 
-ElevatorScheduler::Choice ElevatorScheduler::ChooseRequest(
-    const ClassQueue& queue) {
-  const auto [deadline, oldest_id] = *queue.by_deadline.begin();
-  if (deadline <= queue.reads &&
-      queue.reads_since_overdue + 1 >= kOverdueInterval) {
-    return {oldest_id, true};
+bool ElevatorScheduler::OthersWait() const {
+  return !queues_[kBatch].empty() || !queues_[kScan].empty();
+}
+
+size_t ElevatorScheduler::ChooseOther() const {
+  const bool scans_turn =
+      queues_[kBatch].empty() || scan_passed_over_ >= kScanPassedOverMax;
+  return scans_turn && !queues_[kScan].empty() ? kScan : kBatch;
+}
+
+uint32_t ElevatorScheduler::DepthFor(size_t class_index,
+                                     SchedulerTime now) const {
+  const std::optional<uint64_t> gap = queues_[class_index].MeanGapAhead();
+  if (gap.has_value() && *gap < options_.dense_gap_size_bytes) {
+    return options_.dense_depth;
   }
-  auto next = queue.by_address.lower_bound({queue.head, 0});
-  if (next == queue.by_address.end()) {
-    next = queue.by_address.begin();
+  const bool shared = class_index != kInteractive && !others_due_ &&
+                      interactive_at_.has_value() &&
+                      now - *interactive_at_ < options_.shared_window;
+  return shared ? options_.shared_depth : options_.depth;
+}
+
+std::optional<ScheduledRead> ElevatorScheduler::MakeRead(
+    SchedulerTime now, size_t class_index, uint64_t memory_size_bytes_max,
+    bool at_any_cost) {
+  const SweepQueue::Choice choice = queues_[class_index].Next();
+  const ScheduledRequest& first = pending_.find(choice.id)->second.request;
+  ScheduledRead read;
+  read.id = next_read_id_;
+  read.address = first.address;
+  read.size_bytes = first.size_bytes;
+  read.memory_size_bytes = options_.buffer_memory_size_bytes(read.size_bytes) +
+                           first.memory_size_bytes;
+  read.fetch_class = first.fetch_class;
+  read.overdue = choice.overdue;
+  if (read.memory_size_bytes > memory_size_bytes_max && !at_any_cost) {
+    return std::nullopt;
   }
-  return {next->id, false};
+  SweepQueue::Place last{first.address, first.id};
+  Take(now, choice.id, read);
+  for (const Pending* next = NextAfter(last);
+       next != nullptr && Grow(read, *next, memory_size_bytes_max);
+       next = NextAfter(last)) {
+    last = {next->request.address, next->request.id};
+    Take(now, next->request.id, read);
+  }
+  ++next_read_id_;
+  queues_[class_index].CountRead(last.address, read.overdue);
+  in_flight_.emplace(read.id, class_index);
+  interactive_in_flight_ += class_index == kInteractive ? 1 : 0;
+  CountTurn(class_index);
+  return read;
+}
+
+void ElevatorScheduler::CountTurn(size_t class_index) {
+  if (class_index == kInteractive) {
+    interactive_run_ = OthersWait() ? interactive_run_ + 1 : 0;
+    others_due_ =
+        others_due_ || interactive_run_ >= options_.interactive_turn_max;
+    others_left_ = options_.others_turn;
+    return;
+  }
+  interactive_run_ = 0;
+  others_left_ -= std::min(others_left_, 1U);
+  others_due_ = others_due_ && others_left_ > 0;
+  scan_passed_over_ = class_index == kScan || queues_[kScan].empty()
+                          ? 0
+                          : scan_passed_over_ + 1;
 }
 
 const ElevatorScheduler::Pending* ElevatorScheduler::NextAfter(
-    const Place& place) const {
-  const Place* nearest = nullptr;
-  for (const ClassQueue& queue : queues_) {
-    const auto it = queue.by_address.upper_bound(place);
-    if (it != queue.by_address.end() &&
-        (nearest == nullptr || *it < *nearest)) {
-      nearest = &*it;
+    const SweepQueue::Place& place) const {
+  const SweepQueue::Place* nearest = nullptr;
+  for (const SweepQueue& queue : queues_) {
+    const SweepQueue::Place* next = queue.After(place);
+    if (next != nullptr && (nearest == nullptr || *next < *nearest)) {
+      nearest = next;
     }
   }
   return nearest == nullptr ? nullptr : &pending_.find(nearest->id)->second;
@@ -187,31 +234,11 @@ bool ElevatorScheduler::Grow(ScheduledRead& read, const Pending& next,
 void ElevatorScheduler::Take(SchedulerTime now, uint64_t request_id,
                              ScheduledRead& read) {
   const auto it = pending_.find(request_id);
-  read.waited += now - it->second.pushed_at;
+  const Pending& pending = it->second;
+  read.waited += now - pending.pushed_at;
   read.request_ids.push_back(request_id);
-  Dequeue(it->second);
+  queues_[IndexOf(pending.request.fetch_class)].Erase(pending.entry);
   pending_.erase(it);
-}
-
-void ElevatorScheduler::AccountFor(const ScheduledRead& read,
-                                   DeviceAddress last) {
-  in_flight_.insert(read.id);
-  for (ClassQueue& queue : queues_) {
-    if (!queue.by_address.empty()) {
-      ++queue.passed_over;
-    }
-  }
-  ClassQueue& queue = queues_[IndexOf(read.fetch_class)];
-  queue.passed_over = 0;
-  ++queue.reads;
-  if (read.overdue) {
-    queue.reads_since_overdue = 0;
-    return;
-  }
-  ++queue.reads_since_overdue;
-  // Past the last place that was served, so that the sweep advances however
-  // often one block is asked for again.
-  queue.head = {last.fd, FileOffset{last.offset.value + 1}};
 }
 
 }  // namespace quire

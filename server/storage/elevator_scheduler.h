@@ -5,37 +5,32 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <optional>
 #include <vector>
 
-#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 
 #include "server/storage/scheduler.h"
+#include "server/storage/sweep_queue.h"
 
 namespace quire {
 
-// The batch mode of the RLZ paper (section 3: sort the queries by address) made
-// continuous: a circular one-way elevator for each class of requests.
+// Whose turn it is and how much the device gets, over one SweepQueue for each
+// class, which has the order within the class. Requests of any class that lie
+// in, or little behind, a read ride along.
 //
-// Order. Within a class reads leave by ascending address from the last one
-// served, then wrap to the lowest. Requests of any class that lie in, or little
-// behind, a read ride along.
+// Classes. Interactive reads go first, and while one is at the device no batch
+// or scan read is begun, as the device would reorder them before it. But the
+// others have a share: eight reads between one interactive read's end and the
+// next one's beginning, and eight whenever 24 interactive reads were begun in a
+// row while others waited. Among the others a scan that waits is passed over by
+// at most 8 batch reads in a row.
 //
-// Waiting. A sweep can be prolonged by arrivals ahead of it, so it does not
-// bound the wait by itself. A request that found n others of its class waiting
-// is overdue after 2n + 64 reads of its class, and every fourth read of a class
-// goes to the most overdue request, without moving the sweep: so it leaves
-// within 6n + 68 reads of its class (the argument is below). The
-// bound grows with the backlog, as it must: a fixed one turns the elevator into
-// a queue as soon as it is under load.
-//
-// Classes. Interactive before batch before scan, but a class that waits is
-// passed over by at most 9 reads (batch) or 32 (scan) in a row.
-//
-// All of it costs O(log n) for a request.
+// Depth. Many in flight let a hard disk order its queue by where the platter
+// is; while interactive reads come, others keep fewer in flight, or these would
+// wait behind them in the drive. Where requests lie so densely that reading on
+// beats moving the arm, few in flight keep the order.
 // Thread-compatible.
 class ElevatorScheduler : public Scheduler {
  public:
@@ -51,25 +46,32 @@ class ElevatorScheduler : public Scheduler {
     uint64_t (*buffer_memory_size_bytes)(uint64_t) = [](uint64_t size_bytes) {
       return size_bytes;
     };
+    // Reads of batches and scans in flight: alone; and when an interactive
+    // request came within `shared_window`.
+    uint32_t depth = 32;
+    uint32_t shared_depth = 7;
+    SchedulerTime shared_window = std::chrono::seconds(2);
+    // Reads of any class in flight where the next requests lie closer to each
+    // other, on average, than `dense_gap_size_bytes`.
+    uint32_t dense_depth = 4;
+    uint64_t dense_gap_size_bytes = 192 << 10;
+    // Whether interactive reads at the device keep others from it.
+    bool hold = true;
+    // Turns, as said above.
+    uint32_t interactive_turn_max = 24;
+    uint32_t others_turn = 8;
+
+    // What suits a drive without moving parts: everything in flight at once.
+    static Options SolidState() {
+      Options options;
+      options.gap_size_bytes_max = 16 << 10;
+      options.depth = UINT32_MAX;
+      options.shared_depth = UINT32_MAX;
+      options.dense_depth = UINT32_MAX;
+      options.hold = false;
+      return options;
+    }
   };
-
-  // kWaitBoundFactor * n + kWaitBoundBase reads of a class at most until a
-  // request leaves that found n others there. Why: let it be overdue at read T
-  // of its class. Those that go before it then have an earlier deadline, so of
-  // those that arrived after it the last one found at most n waiting: at most n
-  // are left at T in all, each takes at most kOverdueInterval reads, and
-  // whatever arrives later has a later deadline.
-  static constexpr uint64_t kOverdueFactor = 2;
-  static constexpr uint64_t kOverdueBase = 64;
-  static constexpr uint64_t kOverdueInterval = 4;
-  static constexpr uint64_t kWaitBoundFactor =
-      kOverdueFactor + kOverdueInterval;
-  static constexpr uint64_t kWaitBoundBase = kOverdueBase + kOverdueInterval;
-
-  // By FetchClass: reads of other classes in a row, while one of this waits,
-  // after which it is its turn. A batch read may find scan's turn before it.
-  static constexpr std::array<uint64_t, 3> kPassedOverMax = {~uint64_t{0}, 8,
-                                                             32};
 
   explicit ElevatorScheduler(const Options& options) : options_(options) {}
 
@@ -87,59 +89,56 @@ class ElevatorScheduler : public Scheduler {
 
  private:
   static constexpr size_t kClassCount = 3;
+  static constexpr size_t kInteractive = 0;
+  static constexpr size_t kBatch = 1;
+  static constexpr size_t kScan = 2;
+  static constexpr uint64_t kScanPassedOverMax = 8;
 
   struct Pending {
     ScheduledRequest request;
     SchedulerTime pushed_at{0};
-    // In reads of the request's class since the start.
-    uint64_t deadline = 0;
-  };
-
-  // By address, then by id: several requests may have one address.
-  struct Place {
-    DeviceAddress address;
-    uint64_t id = 0;
-    auto operator<=>(const Place&) const = default;
-  };
-
-  struct ClassQueue {
-    absl::btree_set<Place> by_address;
-    // (deadline, id).
-    absl::btree_set<std::pair<uint64_t, uint64_t>> by_deadline;
-    // Where the sweep goes on.
-    DeviceAddress head;
-    uint64_t reads = 0;
-    uint64_t reads_since_overdue = 0;
-    // Reads of other classes since the last of this one, while one waited.
-    uint64_t passed_over = 0;
-  };
-
-  struct Choice {
-    uint64_t request_id = 0;
-    bool overdue = false;
+    SweepQueue::Entry entry;
   };
 
   static size_t IndexOf(FetchClass fetch_class) {
     return static_cast<size_t>(fetch_class);
   }
 
-  void Enqueue(Pending& pending);
-  void Dequeue(const Pending& pending);
-  // REQUIRES: a request waits.
-  size_t ChooseClass() const;
-  // REQUIRES: a request waits in the queue.
-  static Choice ChooseRequest(const ClassQueue& queue);
+  void Enqueue(SchedulerTime now, Pending& pending);
+  // The class to read for now; none if nothing waits or should be begun.
+  std::optional<size_t> ChooseClass(SchedulerTime now) const;
+  bool OthersWait() const;
+  // Of the others, the one whose turn it is. REQUIRES: one of them waits.
+  size_t ChooseOther() const;
+  uint32_t DepthFor(size_t class_index, SchedulerTime now) const;
   // The nearest request behind the place in any class, or null.
-  const Pending* NextAfter(const Place& place) const;
+  const Pending* NextAfter(const SweepQueue::Place& place) const;
+  // A read of the class's next request, joined by those that lie near; nothing
+  // if it needs more memory than there is.
+  std::optional<ScheduledRead> MakeRead(SchedulerTime now, size_t class_index,
+                                        uint64_t memory_size_bytes_max,
+                                        bool at_any_cost);
   bool Grow(ScheduledRead& read, const Pending& next,
             uint64_t memory_size_bytes_max) const;
   void Take(SchedulerTime now, uint64_t request_id, ScheduledRead& read);
-  void AccountFor(const ScheduledRead& read, DeviceAddress last);
+  void CountTurn(size_t class_index);
 
   const Options options_;
   absl::flat_hash_map<uint64_t, Pending> pending_;
-  std::array<ClassQueue, kClassCount> queues_;
-  absl::flat_hash_set<uint64_t> in_flight_;
+  std::array<SweepQueue, kClassCount> queues_;
+  // Reads in flight and their class.
+  absl::flat_hash_map<uint64_t, size_t> in_flight_;
+  size_t interactive_in_flight_ = 0;
+  // When an interactive request came last, if one ever did.
+  std::optional<SchedulerTime> interactive_at_;
+  // Interactive reads in a row while others waited.
+  uint32_t interactive_run_ = 0;
+  // What others may read before the next interactive one, and whether they may
+  // while interactive reads are at the device.
+  uint32_t others_left_ = 0;
+  bool others_due_ = false;
+  // Batch reads since the last scan read, while one waited.
+  uint64_t scan_passed_over_ = 0;
   uint64_t next_read_id_ = 1;
 };
 

@@ -54,7 +54,7 @@ class LastFirstDrive final : public DriveModel {
 
   uint64_t capacity_size_bytes() const override { return 1 << 30; }
 
-  uint32_t queue_depth_max() const override { return 32; }
+  bool rotational() const override { return false; }
 
   std::vector<uint64_t> addresses;
 

@@ -39,6 +39,8 @@ struct ScheduledRequest {
   // its dispatch until the caller says it is free.
   uint64_t memory_size_bytes = 0;
   FetchClass fetch_class = FetchClass::kInteractive;
+  // Whoever asks; those with few requests do not wait for those with many.
+  uint64_t client_id = 0;
 };
 
 // One read for the device, on behalf of all requests named.

@@ -39,6 +39,7 @@ struct ServeArguments {
   std::string cache_form = "identity";
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
+  std::string drive = "auto";
   std::string device_model;
   double stall_seconds = 60;
   double drain_seconds = 30;
@@ -82,6 +83,11 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
       arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
   options.decode_threads = arguments.decode_threads;
   options.device_depth = arguments.device_depth;
+  if (arguments.drive != "auto") {
+    options.drive = arguments.drive == "rotational"
+                        ? BlockStoreOptions::Drive::kRotational
+                        : BlockStoreOptions::Drive::kSolidState;
+  }
   options.device_model = arguments.device_model;
   options.stall_limit = absl::Seconds(arguments.stall_seconds);
   return options;
@@ -219,6 +225,14 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
                    "Reads in flight at the device")
       ->type_name("N")
       ->check(CLI::Range(1U, 4096U))
+      ->capture_default_str();
+  verb->add_option("--drive", arguments->drive,
+                   "What the archives lie on: rotational (a hard disk: reads "
+                   "in order of address, batches wait while interactive reads "
+                   "are under way), solid-state, or auto, which asks the "
+                   "kernel; virtual machines often call all disks rotational")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
       ->capture_default_str();
   verb->add_option("--device-model", arguments->device_model,
                    "To try things out: make reads take as long as this drive "

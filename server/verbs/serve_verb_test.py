@@ -89,9 +89,14 @@ class ServeTest(unittest.TestCase):
     def test_serves_from_a_modelled_drive(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0",
                                   "--device-model", "table1-ssd")
-        self.assertIn("model:table1-ssd", said)
+        self.assertIn("model:table1-ssd, drive: solid-state", said)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def test_is_told_what_the_drive_is(self):
+        for kind in "rotational", "solid-state":
+            _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--drive", kind)
+            self.assertIn(f"drive: {kind}", said)
 
     def test_refuses_with_the_reason(self):
         bad = self.folder / "bad.toml"

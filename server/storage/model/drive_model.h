@@ -47,8 +47,8 @@ class DriveModel {
 
   virtual uint64_t capacity_size_bytes() const = 0;
 
-  // Commands that the drive itself orders; more only wait for their turn.
-  virtual uint32_t queue_depth_max() const = 0;
+  // Whether an arm has to move.
+  virtual bool rotational() const = 0;
 };
 
 }  // namespace quire

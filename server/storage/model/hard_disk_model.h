@@ -51,7 +51,7 @@ class HardDiskModel final : public DriveModel {
     return layout_.capacity_size_bytes();
   }
 
-  uint32_t queue_depth_max() const override { return options_.queue_depth_max; }
+  bool rotational() const override { return true; }
 
   // How long reading so many bytes in one go takes, from the drive's outer edge
   // on; the limit of every scan.

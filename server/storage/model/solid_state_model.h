@@ -26,7 +26,6 @@ struct SolidStateOptions {
   double megabytes_per_second = 540;
   // Reads at work side by side; 24 give the 98,000 a second of its data sheet.
   uint32_t channel_count = 24;
-  uint32_t queue_depth_max = 32;
 };
 
 class SolidStateModel final : public DriveModel {
@@ -43,7 +42,7 @@ class SolidStateModel final : public DriveModel {
     return options_.capacity_size_bytes;
   }
 
-  uint32_t queue_depth_max() const override { return options_.queue_depth_max; }
+  bool rotational() const override { return false; }
 
  private:
   struct End {

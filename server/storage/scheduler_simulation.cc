@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/scheduler_simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <queue>
+#include <random>
+#include <unordered_map>
+#include <utility>
+
+namespace quire {
+namespace {
+
+class Simulation {
+ public:
+  Simulation(Scheduler& scheduler, DriveModel& drive, uint32_t drive_depth,
+             const std::vector<SimulatedClients>& clients, uint64_t seed)
+      : scheduler_(scheduler),
+        drive_(drive),
+        drive_depth_(drive_depth),
+        clients_(clients),
+        random_(seed),
+        begun_(clients.size()),
+        waits_(clients.size()) {}
+
+  SimulationResult Run() {
+    for (size_t i = 0; i < clients_.size(); ++i) {
+      if (clients_[i].per_second > 0) {
+        Plan(i, Draw(clients_[i].per_second));
+        continue;
+      }
+      for (uint64_t k = 0; k < clients_[i].outstanding; ++k) {
+        Plan(i, SchedulerTime(0));
+      }
+    }
+    while (true) {
+      Arrive();
+      Dispatch();
+      if (Decided()) {
+        return Finish();
+      }
+      Step();
+    }
+  }
+
+ private:
+  struct Arrival {
+    SchedulerTime at{0};
+    // Of equals the first planned.
+    uint64_t order = 0;
+    size_t client = 0;
+
+    bool operator>(const Arrival& other) const {
+      return std::pair(at, order) > std::pair(other.at, other.order);
+    }
+  };
+
+  struct Request {
+    size_t client = 0;
+    SchedulerTime arrived{0};
+  };
+
+  SchedulerTime Draw(double per_second) {
+    const double uniform =
+        (static_cast<double>(random_() >> 11) + 0.5) / 9007199254740992.0;
+    return SchedulerTime(
+        static_cast<int64_t>(-std::log(uniform) / per_second * 1e9));
+  }
+
+  void Plan(size_t client, SchedulerTime at) {
+    if (begun_[client] < clients_[client].request_count) {
+      ++begun_[client];
+      arrivals_.push({at, order_++, client});
+    }
+  }
+
+  void Arrive() {
+    while (!arrivals_.empty() && arrivals_.top().at <= now_) {
+      const Arrival arrival = arrivals_.top();
+      arrivals_.pop();
+      const SimulatedClients& client = clients_[arrival.client];
+      if (client.per_second > 0) {
+        Plan(arrival.client, arrival.at + Draw(client.per_second));
+      }
+      const uint64_t blocks = random_() % 4 == 0 ? 2 : 1;
+      const ScheduledRequest request{
+          .id = next_id_,
+          .address = {.fd = 0,
+                      .offset =
+                          FileOffset{random_() %
+                                     (client.extent_size_bytes - (1 << 16))}},
+          .size_bytes =
+              static_cast<uint32_t>(blocks * (8192 + random_() % 8192)),
+          .fetch_class = client.fetch_class};
+      if (!scheduler_.Push(now_, request).ok()) {
+        std::abort();  // The simulation's queue is as long as its requests.
+      }
+      requests_.emplace(next_id_++, Request{arrival.client, arrival.at});
+      pending_max_ = std::max(pending_max_, requests_.size());
+    }
+  }
+
+  void Dispatch() {
+    const auto in_drive = static_cast<uint32_t>(drive_.size());
+    const std::vector<ScheduledRead> reads = scheduler_.Dispatch(
+        now_, {.reads_max = drive_depth_ - std::min(drive_depth_, in_drive),
+               .memory_size_bytes_max = UINT64_MAX});
+    for (const ScheduledRead& read : reads) {
+      drive_.Submit(now_, {.id = read.id,
+                           .address = read.address.offset.value,
+                           .size_bytes = read.size_bytes});
+      reads_.emplace(read.id, read);
+      ++read_count_;
+      read_bytes_ += read.size_bytes;
+    }
+  }
+
+  // On to the next end of a read or arrival of a request.
+  void Step() {
+    const std::optional<DriveTime> end = drive_.NextEnd();
+    if (!end.has_value() && arrivals_.empty()) {
+      std::abort();  // The scheduler keeps requests back for ever.
+    }
+    now_ = !end.has_value()    ? arrivals_.top().at
+           : arrivals_.empty() ? *end
+                               : std::min(*end, arrivals_.top().at);
+    for (const uint64_t read_id : drive_.Advance(now_)) {
+      const auto it = reads_.find(read_id);
+      for (const uint64_t id : it->second.request_ids) {
+        Serve(id);
+      }
+      reads_.erase(it);
+      scheduler_.Complete(now_, read_id);
+    }
+  }
+
+  void Serve(uint64_t id) {
+    const auto it = requests_.find(id);
+    const auto [client, arrived] = it->second;
+    requests_.erase(it);
+    waits_[client].push_back(
+        std::chrono::duration<double, std::milli>(now_ - arrived).count());
+    if (clients_[client].per_second == 0) {
+      Plan(client, now_ + clients_[client].think);
+    }
+  }
+
+  bool Decided() const {
+    for (size_t i = 0; i < clients_.size(); ++i) {
+      if (clients_[i].decides && waits_[i].size() < clients_[i].request_count) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  SimulationResult Finish() {
+    SimulationResult result;
+    result.seconds = std::chrono::duration<double>(now_).count();
+    result.reads = read_count_;
+    result.read_bytes = read_bytes_;
+    result.pending_max = pending_max_;
+    for (std::vector<double>& waits : waits_) {
+      SimulatedTimes times;
+      times.count = waits.size();
+      if (!waits.empty()) {
+        std::sort(waits.begin(), waits.end());
+        const auto count = static_cast<double>(waits.size());
+        times.per_second = count / result.seconds;
+        for (const double wait : waits) {
+          times.mean_ms += wait / count;
+        }
+        times.p50_ms = waits[waits.size() / 2];
+        times.p99_ms = waits[waits.size() * 99 / 100];
+        times.longest_ms = waits.back();
+      }
+      result.clients.push_back(times);
+    }
+    return result;
+  }
+
+  Scheduler& scheduler_;
+  DriveModel& drive_;
+  const uint32_t drive_depth_;
+  const std::vector<SimulatedClients>& clients_;
+  std::mt19937_64 random_;
+  SchedulerTime now_{0};
+  uint64_t order_ = 0;
+  uint64_t next_id_ = 1;
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
+  // By client: requests that have been planned, and the waits of those served.
+  std::vector<uint64_t> begun_;
+  std::vector<std::vector<double>> waits_;
+  std::unordered_map<uint64_t, Request> requests_;
+  std::unordered_map<uint64_t, ScheduledRead> reads_;
+  uint64_t read_count_ = 0;
+  uint64_t read_bytes_ = 0;
+  size_t pending_max_ = 0;
+};
+
+}  // namespace
+
+SimulationResult Simulate(Scheduler& scheduler, DriveModel& drive,
+                          uint32_t drive_depth,
+                          const std::vector<SimulatedClients>& clients,
+                          uint64_t seed) {
+  return Simulation(scheduler, drive, drive_depth, clients, seed).Run();
+}
+
+}  // namespace quire
