@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All calls of the client, in all wire encodings.
-#include "client/quire/wire_encoding.h"
-
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +18,7 @@
 #include "client/quire/client.h"
 #include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
+#include "client/quire/wire_encoding.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
