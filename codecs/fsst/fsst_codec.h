@@ -28,8 +28,7 @@ enum class FsstCodecLevel {
   kArchiveTable = 1,
   // A table of its own for each block that this makes smaller by a 32nd or
   // more: mixed text gains a fifth, lines of one kind nothing. A range of such
-  // a
-  // block costs some two microseconds more, for reading the table.
+  // a block costs some two microseconds more, for reading the table.
   kOwnTables = 2,
   // As kOwnTables, with the shortest codes that the same tables allow.
   kMax = 3,
