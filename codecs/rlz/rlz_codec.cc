@@ -13,7 +13,23 @@
 namespace quire {
 namespace {
 
-std::unique_ptr<Parser> MakeParser(RlzLevel level) {
+// Level max parses blocks up to this size with all the effort that pays: they
+// are chosen for quick access, and what they cost is the price of that.
+constexpr size_t kSmallBlockSizeBytes = 16 << 10;
+
+OptimalParserOptions ThoroughOptions() {
+  return {.finder = {.chain_depth_max = 32,
+                     .long_key_stride = 1,
+                     .good_length = 200,
+                     .long_length = 200,
+                     .longest_length = 400},
+          .rounds = 3,
+          .long_length = 80,
+          .cut_length_max = 64,
+          .settled_after = 200};
+}
+
+std::unique_ptr<Parser> MakeParser(RlzLevel level, bool small) {
   switch (level) {
     case RlzLevel::kFast:
       return std::make_unique<LazyParser>(
@@ -23,7 +39,8 @@ std::unique_ptr<Parser> MakeParser(RlzLevel level) {
     case RlzLevel::kMax:
       break;
   }
-  return std::make_unique<OptimalParser>(OptimalParserOptions());
+  return std::make_unique<OptimalParser>(small ? ThoroughOptions()
+                                               : OptimalParserOptions());
 }
 
 class RlzCodec final : public ZstdFrameCodec {
@@ -52,11 +69,15 @@ class RlzCodec final : public ZstdFrameCodec {
   absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
                                      Scratch& scratch) const override {
     auto& own = static_cast<RlzScratch&>(scratch);
-    if (own.parser == nullptr) {
-      own.parser = MakeParser(level_);
+    const bool small =
+        level_ == RlzLevel::kMax && raw.size() <= kSmallBlockSizeBytes;
+    std::unique_ptr<Parser>& parser =
+        small ? own.small_block_parser : own.parser;
+    if (parser == nullptr) {
+      parser = MakeParser(level_, small);
     }
-    own.parser->Parse(*index_, BlockText(dictionary(), raw),
-                      kFrameBlockSizeBytesMax, own.sequences);
+    parser->Parse(*index_, BlockText(dictionary(), raw),
+                  kFrameBlockSizeBytesMax, own.sequences);
     return own.writer.Write(raw, own.sequences, stored);
   }
 
@@ -64,6 +85,7 @@ class RlzCodec final : public ZstdFrameCodec {
   struct RlzScratch final : public FrameScratch {
     // Made when first needed: decoding does without.
     std::unique_ptr<Parser> parser;
+    std::unique_ptr<Parser> small_block_parser;
     SequenceList sequences;
     SequenceWriter writer;
   };
