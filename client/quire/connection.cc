@@ -98,6 +98,8 @@ int ToMilliseconds(absl::Duration duration) {
       absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<int>::max()));
 }
 
+constexpr int kConnectTimeoutMs = 10'000;
+
 grpc::ChannelArguments Arguments(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(ServiceConfig(options));
@@ -116,7 +118,9 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
   // gRPC waits a second between attempts to connect; our retries are quicker.
   const int reconnect_ms = std::max(100, ToMilliseconds(options.retry_backoff));
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, reconnect_ms);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, reconnect_ms);
+  // Misnamed: how long an attempt may take before it is given up. Less than a
+  // few round trips, and a far or busy server is never reached.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    std::max(reconnect_ms, 5000));
   // A proxy from the environment is meant for the web, not for this.
