@@ -341,10 +341,10 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Combine(::testing::ValuesIn(CodecNames()),
                        ::testing::Values(CacheForm::kIdentity,
                                          CacheForm::kFsst)),
-    [](const auto& info) {
+    [](const auto& test_case) {
       return absl::StrCat(
-          std::get<0>(info.param),
-          std::get<1>(info.param) == CacheForm::kFsst ? "Packed" : "Text");
+          std::get<0>(test_case.param),
+          std::get<1>(test_case.param) == CacheForm::kFsst ? "Packed" : "Text");
     });
 
 }  // namespace
