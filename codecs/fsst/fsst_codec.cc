@@ -157,4 +157,11 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeFsstCodec(
   return std::make_unique<FsstCodec>(info, level, table, use);
 }
 
+std::optional<ByteView> FindArchiveTableBlock(ByteView stored) {
+  if (stored.empty() || stored[0] != kArchiveTable) {
+    return std::nullopt;
+  }
+  return stored.subspan(1);
+}
+
 }  // namespace quire

@@ -15,9 +15,11 @@
 #define QUIRE_CODECS_FSST_FSST_CODEC_H_
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
 
 namespace quire {
@@ -41,6 +43,10 @@ enum class FsstCodecLevel {
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeFsstCodec(
     const CodecInfo& info, FsstCodecLevel level,
     const std::shared_ptr<const CodecContext>& context, CodecUse use);
+
+// The FSST block in what the codec stored, if its codes are those of the
+// archive's table; not checked further, borrows `stored`.
+std::optional<ByteView> FindArchiveTableBlock(ByteView stored);
 
 }  // namespace quire
 

@@ -43,7 +43,9 @@ uint64_t SizeOf(const std::vector<BlockSlice>& slices) {
 uint64_t OutputBytesMax(const ServedArchive& archive, uint64_t size_bytes,
                         v1::WireEncoding encoding) {
   if (encoding == v1::WIRE_ENCODING_FSST) {
-    return FsstBufferSizeMax(size_bytes);
+    // Blocks with a table of their own are decoded first.
+    const uint64_t decoded_bytes = UsesStoredTable(archive) ? size_bytes : 0;
+    return FsstBufferSizeMax(size_bytes) + decoded_bytes;
   }
   const bool is_unpacked =
       encoding != v1::WIRE_ENCODING_STORED && archive.decoder->packs();

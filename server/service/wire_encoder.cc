@@ -10,6 +10,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/fsst/fsst_block.h"
+#include "codecs/fsst/fsst_codec.h"
 #include "server/archive/block_frame.h"
 #include "server/service/service_error.h"
 #include "server/storage/buffer_pool.h"
@@ -46,9 +47,12 @@ absl::StatusOr<std::shared_ptr<MadeBytes>> Allocate(BlockStore& store,
   return std::make_shared<MadeBytes>(std::move(buffer));
 }
 
-// A block as it was fetched: one of the two is set.
+// A block as it was fetched.
 struct HeldBlock {
+  // Of the piece alone; empty if the block is packed.
   ByteView text;
+  // Whose bytes `text` is, if they had to be decoded.
+  std::shared_ptr<MadeBytes> decoded;
   // An FSST block.
   std::optional<FsstBlockView> packed;
 };
@@ -77,6 +81,8 @@ class AnswerEncoder {
   absl::StatusOr<FramePayload> PayloadOf(const BlockPiece& piece,
                                          size_t index) const;
   absl::StatusOr<HeldBlock> Open(const BlockPiece& piece, size_t index) const;
+  absl::StatusOr<HeldBlock> Decode(ByteView stored, const BlockPiece& piece,
+                                   size_t index) const;
 
   // Encodes text behind what is in `made`. False if that makes the answer's
   // data no smaller than its text.
@@ -106,15 +112,41 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
     QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(piece, index));
     bytes = payload.bytes;
     is_packed = !payload.is_raw;
+    if (is_packed) {
+      const std::optional<ByteView> packed = FindArchiveTableBlock(bytes);
+      if (!packed.has_value()) {
+        return Decode(bytes, piece, index);
+      }
+      bytes = *packed;
+    }
   }
   if (!is_packed) {
-    return HeldBlock{.text = bytes, .packed = std::nullopt};
+    return HeldBlock{.text = bytes.subspan(piece.offset, piece.size_bytes),
+                     .decoded = nullptr,
+                     .packed = std::nullopt};
   }
   const auto view = FsstBlockView::Parse(bytes, BlockSizeBytes(index));
   if (!view.ok()) {
     return Explain(view.status(), index);
   }
-  return HeldBlock{.text = {}, .packed = *view};
+  return HeldBlock{.text = {}, .decoded = nullptr, .packed = *view};
+}
+
+// Of a block with a symbol table of its own, which clients do not know.
+absl::StatusOr<HeldBlock> AnswerEncoder::Decode(ByteView stored,
+                                                const BlockPiece& piece,
+                                                size_t index) const {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<MadeBytes> decoded,
+                         Allocate(store_, piece.size_bytes));
+  const BlockCodec& codec = archive_.archive->codec();
+  const MutableByteView text = decoded->mutable_bytes().first(piece.size_bytes);
+  const absl::Status status = codec.DecodeRange(
+      stored, BlockSizeBytes(index), piece.offset, text, *codec.NewScratch());
+  if (!status.ok()) {
+    return Explain(status, index);
+  }
+  return HeldBlock{
+      .text = text, .decoded = std::move(decoded), .packed = std::nullopt};
 }
 
 absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
@@ -131,10 +163,14 @@ absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
   uint32_t used = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     BlockPiece& piece = pieces[i];
+    if (blocks[i].decoded != nullptr) {
+      piece = {std::move(blocks[i].decoded), 0, piece.size_bytes};
+      continue;
+    }
     if (!blocks[i].packed.has_value()) {
       // In a stored block the text stands behind the frame's word.
-      piece.offset += static_cast<uint32_t>(blocks[i].text.data() -
-                                            piece.block->bytes().data());
+      piece.offset = static_cast<uint32_t>(blocks[i].text.data() -
+                                           piece.block->bytes().data());
       continue;
     }
     const absl::Status status = blocks[i].packed->DecodeRange(
@@ -206,8 +242,7 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
                              Allocate(store_, FsstBufferSizeMax(size_bytes)));
     }
     const uint64_t before = used;
-    if (!AppendCodes(block.text.subspan(piece.offset, piece.size_bytes), *made,
-                     used)) {
+    if (!AppendCodes(block.text, *made, used)) {
       return std::nullopt;
     }
     answer.pieces.push_back({made, static_cast<uint32_t>(before),
