@@ -51,22 +51,21 @@ struct Block {
   bool is_open = false;
 };
 
-// Finds the bytes that stand for themselves. Usually there are none.
+// Finds the bytes that stand for themselves. In a run of escape codes every
+// other one is such a byte, so it matters whether a run begins on an even bit:
+// adding to those alone carries through them and clears them.
 QUIRE_FSST_AVX512 inline void FindLiterals(Block& block, uint64_t first) {
-  uint64_t escapes = _mm512_mask_cmpeq_epu8_mask(block.live, block.codes,
-                                                 _mm512_set1_epi8(-1)) &
-                     ~first;
-  block.literals = first;
-  while (escapes != 0) {
-    const uint64_t escape = escapes & -escapes;
-    const uint64_t literal = escape << 1;
-    if ((literal & block.live) == 0) {
-      block.is_open = true;
-    }
-    block.literals |= literal & block.live;
-    // An escaped escape is a literal.
-    escapes &= ~(escape | literal);
-  }
+  constexpr uint64_t kEvenBits = 0x5555555555555555;
+  const uint64_t codes = _mm512_mask_cmpeq_epu8_mask(block.live, block.codes,
+                                                     _mm512_set1_epi8(-1)) &
+                         ~first;
+  const uint64_t starts = codes & ~(codes << 1);
+  const uint64_t even_runs = codes & ~(codes + (starts & kEvenBits));
+  const uint64_t escapes =
+      (even_runs & kEvenBits) | (codes & ~even_runs & ~kEvenBits);
+  block.literals = ((escapes << 1) & block.live) | first;
+  const uint64_t last = block.live & ~(block.live >> 1);
+  block.is_open = (escapes & last) != 0;
 }
 
 // Which bytes of the symbols are text: a byte for each code.
