@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// api_limit: the two ends of the comparison of quired with an empty handler;
+// api_limit.py runs them.
+#include <malloc.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/support/channel_arguments.h"
+
+#include "loadtest/empty_service.h"
+#include "loadtest/raw_load.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kRequestsMade = 8192;
+
+struct Arguments {
+  EmptyAnswers answers;
+  std::string quire_address;
+  int quire_pid = 0;
+  std::string empty_address;
+  int empty_pid = 0;
+  std::string archive = "bench";
+  uint64_t text_size_bytes = 0;
+  int rounds = 5;
+  int milliseconds = 1500;
+  int channels = 4;
+  int in_flight = 64;
+  int batch_in_flight = 1024;
+};
+
+// Serves until standard input ends, so that it does not outlive its parent.
+int ServeEmpty(const Arguments& arguments) {
+  // As quired does.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_ARENA_MAX, 2);
+  const std::unique_ptr<grpc::Service> service =
+      MakeEmptyService(arguments.answers);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.RegisterService(service.get());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) {
+    std::cerr << "api_limit: cannot listen\n";
+    return 1;
+  }
+  absl::PrintF("127.0.0.1:%d\n", port);
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  server->Shutdown();
+  return 0;
+}
+
+std::vector<std::shared_ptr<grpc::Channel>> Connect(const std::string& address,
+                                                    int count) {
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < count; ++i) {
+    grpc::ChannelArguments options;
+    // A connection of its own.
+    options.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    options.SetMaxReceiveMessageSize(-1);
+    channels.push_back(grpc::CreateCustomChannel(
+        address, grpc::InsecureChannelCredentials(), options));
+  }
+  return channels;
+}
+
+// False if anything failed.
+bool Print(const char* what, const RawLoadReport& report) {
+  absl::PrintF(
+      "{\"what\": \"%s\", \"answers_per_second\": %.1f, "
+      "\"server_cpu_us\": %.3f}\n",
+      what, static_cast<double>(report.answer_count) / report.seconds,
+      report.server_cpu_seconds * 1e6 /
+          static_cast<double>(std::max<uint64_t>(report.answer_count, 1)));
+  std::fflush(stdout);
+  if (report.fault_count > 0) {
+    std::cerr << "api_limit: " << what << ": " << report.fault << "\n";
+  }
+  return report.fault_count == 0;
+}
+
+// Each round measures all, so that what disturbs one disturbs its neighbours.
+int Measure(const Arguments& arguments) {
+  const auto quire = Connect(arguments.quire_address, arguments.channels);
+  const auto empty = Connect(arguments.empty_address, arguments.channels);
+  const RawRequests requests =
+      MakeRawRequests(arguments.archive, arguments.text_size_bytes,
+                      arguments.answers.size_bytes, kRequestsMade,
+                      arguments.answers.batch_items);
+  RawLoadOptions reads{.duration = absl::Milliseconds(arguments.milliseconds),
+                       .in_flight = static_cast<size_t>(arguments.in_flight),
+                       .range_size_bytes = arguments.answers.size_bytes};
+  RawLoadOptions batches = reads;
+  batches.in_flight = static_cast<size_t>(arguments.batch_in_flight);
+  bool is_good = true;
+  for (int round = 0; round < arguments.rounds && is_good; ++round) {
+    reads.server_pid = batches.server_pid = arguments.empty_pid;
+    is_good &= Print("empty unary", RunRawReads(empty, requests, reads));
+    reads.server_pid = batches.server_pid = arguments.quire_pid;
+    is_good &= Print("quire unary", RunRawReads(quire, requests, reads));
+    is_good &= Print("quire batch", RunRawBatches(quire, requests, batches));
+    batches.server_pid = arguments.empty_pid;
+    is_good &= Print("empty batch", RunRawBatches(empty, requests, batches));
+  }
+  return is_good ? 0 : 1;
+}
+
+void Declare(CLI::App& app, Arguments& arguments) {
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--range-size", arguments.answers.size_bytes, "bytes")
+      ->capture_default_str();
+  app.add_option("--batch-items", arguments.answers.batch_items,
+                 "in a message of BatchRead")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_option("--batch-results", arguments.answers.batch_results,
+                 "in a message of the empty handler's answers; divides "
+                 "--batch-items")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_subcommand("empty",
+                     "Serve nothing: prints its address, ends with its input");
+  CLI::App* const measure = app.add_subcommand(
+      "measure", "Read from both servers in turn; a line of JSON for each");
+  measure->add_option("--quire", arguments.quire_address, "HOST:PORT")
+      ->required();
+  measure->add_option("--quire-pid", arguments.quire_pid);
+  measure->add_option("--empty", arguments.empty_address, "HOST:PORT")
+      ->required();
+  measure->add_option("--empty-pid", arguments.empty_pid);
+  measure->add_option("--archive", arguments.archive)->capture_default_str();
+  measure->add_option("--text-size", arguments.text_size_bytes, "bytes")
+      ->required();
+  measure->add_option("--rounds", arguments.rounds)
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  measure->add_option("--milliseconds", arguments.milliseconds, "of each")
+      ->check(CLI::Range(10, 60'000))
+      ->capture_default_str();
+  measure->add_option("--channels", arguments.channels, "connections")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  measure->add_option("--in-flight", arguments.in_flight, "unary calls")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  measure->add_option("--batch-in-flight", arguments.batch_in_flight, "items")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("What gRPC's API alone can do, and what quired makes of it.",
+               "api_limit");
+  Arguments arguments;
+  Declare(app, arguments);
+  try {
+    app.parse(argc, argv);
+    if (arguments.answers.batch_items % arguments.answers.batch_results != 0) {
+      throw CLI::ValidationError(
+          "--batch-results does not divide "
+          "--batch-items");
+    }
+    if (app.got_subcommand("measure") &&
+        (arguments.text_size_bytes < arguments.answers.size_bytes ||
+         static_cast<uint32_t>(arguments.batch_in_flight / arguments.channels) <
+             arguments.answers.batch_items)) {
+      throw CLI::ValidationError(
+          "the text is shorter than a range, or the "
+          "items in flight than one message for each "
+          "connection");
+    }
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return app.got_subcommand("empty") ? ServeEmpty(arguments)
+                                     : Measure(arguments);
+}
+
+}  // namespace
+}  // namespace quire
+
+int main(int argc, char** argv) {
+  try {
+    return quire::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "api_limit: " << error.what() << "\n";
+    return 1;
+  }
+}
