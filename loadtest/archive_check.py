@@ -112,22 +112,22 @@ class Check:
         self.figures["verify"] = {"seconds": round(seconds, 2),
                                   "megabytes_per_second": round(raw_size / 1e6 / seconds, 1)}
 
-    def load(self, server, mode):
+    def load(self, server, what):
         arguments = self.arguments
         command = [self.loadtest, "check", "--server", server.address, "--source",
-                   f"{self.stem}.raw", "--index", f"{self.stem}.tsv", "--mode", mode,
+                   f"{self.stem}.raw", "--index", f"{self.stem}.tsv", "--what", what,
                    "--requests", arguments.requests, "--in-flight", arguments.in_flight,
-                   "--range-size", arguments.range_size, "--seed", arguments.seed, "--json"]
+                   "--range-size", arguments.range_size, "--seed", arguments.seed, "--json", "-"]
         result = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
                                 text=True, check=False)
         if not result.stdout:
             sys.exit(f"quire-loadtest: exit code {result.returncode}")
         report = json.loads(result.stdout)
         self.require(report["right"] == arguments.requests,
-                     f"{mode}: {report['right']} of {arguments.requests} answers are right")
-        self.figures[mode] = report
-        self.say(f"{mode}: {report['right']:,} right, {report['requests_per_second']:,.0f}/s, p50 "
-                 f"{report['latency_us']['p50']} us, p99 {report['latency_us']['p99']} us")
+                     f"{what}: {report['right']} of {arguments.requests} answers are right")
+        self.figures[what] = report
+        self.say(f"{what}: {report['right']:,} right, {report['requests_per_second']:,.0f}/s, p50 "
+                 f"{report['latency_ms']['p50']} ms, p99 {report['latency_ms']['p99']} ms")
 
     def serve(self):
         arguments = self.arguments
@@ -136,8 +136,8 @@ class Check:
             self.say("".join(server.messages).rstrip())
             at_start = server.resident_bytes()
             # The scan comes last: by then the cache is full.
-            for mode in ("documents", "ranges"):
-                self.load(server, mode)
+            for what in ("documents", "ranges"):
+                self.load(server, what)
             after_random = server.resident_peak_bytes()
             seconds, digest = sha256_of_command(
                 [self.quire, "--server", server.address, "scan", "check"])
@@ -173,11 +173,11 @@ def print_table(figures):
         ("scan", f"{figures['scan']['megabytes_per_second']} MB/s, SHA-256 "
                  + ("equal" if figures["scan"]["sha256_equal"] else "DIFFERENT")),
     ]
-    for mode in ("documents", "ranges"):
-        report, latency = figures[mode], figures[mode]["latency_us"]
-        rows.append((f"random {mode}", f"{report['right']:,} of {report['requests']:,} right, "
-                     f"{report['requests_per_second']:,.0f}/s, p50 {latency['p50']} us, "
-                     f"p99 {latency['p99']} us"))
+    for what in ("documents", "ranges"):
+        report, latency = figures[what], figures[what]["latency_ms"]
+        rows.append((f"random {what}", f"{report['right']:,} of {report['requests']:,} right, "
+                     f"{report['requests_per_second']:,.0f}/s, p50 {latency['p50']} ms, "
+                     f"p99 {latency['p99']} ms"))
     rows.append(("resident memory", f"{memory['resident_at_start_bytes'] >> 20} MiB at start, "
                  f"{memory['resident_peak_bytes'] >> 20} MiB at most, "
                  f"--memory {memory['limit_bytes'] >> 20} MiB"))

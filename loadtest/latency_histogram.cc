@@ -28,8 +28,13 @@ uint64_t LatencyHistogram::UpperBoundOf(size_t bucket) {
 }
 
 void LatencyHistogram::Add(uint64_t latency_us) {
-  ++buckets_[BucketOf(latency_us)];
+  const size_t bucket = BucketOf(latency_us);
+  if (bucket >= buckets_.size()) {
+    buckets_.resize(bucket + 1);
+  }
+  ++buckets_[bucket];
   ++count_;
+  sum_us_ += latency_us;
   max_us_ = std::max(max_us_, latency_us);
 }
 
@@ -44,6 +49,37 @@ uint64_t LatencyHistogram::PercentileUs(double percent) const {
     }
   }
   return max_us_;
+}
+
+double LatencyHistogram::mean_us() const {
+  return count_ == 0
+             ? 0
+             : static_cast<double>(sum_us_) / static_cast<double>(count_);
+}
+
+void LatencyHistogram::Merge(const LatencyHistogram& other) {
+  buckets_.resize(std::max(buckets_.size(), other.buckets_.size()));
+  for (size_t bucket = 0; bucket < other.buckets_.size(); ++bucket) {
+    buckets_[bucket] += other.buckets_[bucket];
+  }
+  count_ += other.count_;
+  sum_us_ += other.sum_us_;
+  max_us_ = std::max(max_us_, other.max_us_);
+}
+
+std::vector<LatencyHistogram::Bucket> LatencyHistogram::Buckets() const {
+  std::vector<Bucket> buckets;
+  for (size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
+    if (buckets_[bucket] > 0) {
+      buckets.push_back(
+          {.upper_bound_us = UpperBoundOf(bucket), .count = buckets_[bucket]});
+    }
+  }
+  if (!buckets.empty()) {
+    // The last bucket also has what is too long for any.
+    buckets.back().upper_bound_us = max_us_;
+  }
+  return buckets;
 }
 
 }  // namespace quire

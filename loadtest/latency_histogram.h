@@ -4,9 +4,9 @@
 #ifndef QUIRE_LOADTEST_LATENCY_HISTOGRAM_H_
 #define QUIRE_LOADTEST_LATENCY_HISTOGRAM_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace quire {
 
@@ -28,18 +28,34 @@ class LatencyHistogram {
   // REQUIRES: 0 < percent <= 100.
   uint64_t PercentileUs(double percent) const;
 
+  // Exact, but for values past 2^64 us in sum. 0 if there are none.
+  double mean_us() const;
+
+  // As if each value of `other` had been added here.
+  void Merge(const LatencyHistogram& other);
+
+  // What lies in one bucket: values up to `upper_bound_us`, and above that of
+  // the bucket before.
+  struct Bucket {
+    uint64_t upper_bound_us = 0;
+    uint64_t count = 0;
+  };
+
+  // Buckets that hold anything, ascending; the last bound is max_us() at most.
+  std::vector<Bucket> Buckets() const;
+
  private:
   static constexpr int kSubBits = 6;
   static constexpr int kValueBitsMax = 40;
-  static constexpr size_t kBucketCount =
-      static_cast<size_t>(kValueBitsMax - kSubBits + 1) << kSubBits;
 
   static size_t BucketOf(uint64_t value);
   static uint64_t UpperBoundOf(size_t bucket);
 
-  std::array<uint64_t, kBucketCount> buckets_ = {};
+  // As long as the highest bucket in use needs.
+  std::vector<uint64_t> buckets_;
   uint64_t count_ = 0;
   uint64_t max_us_ = 0;
+  uint64_t sum_us_ = 0;
 };
 
 }  // namespace quire

@@ -243,10 +243,14 @@ void Run::Record(const Outcome& outcome) {
     fault = *outcome.fault;
   } else {
     ++report_.right_count;
-    report_.received_bytes += outcome.target.size_bytes;
+    report_.text_bytes += outcome.target.size_bytes;
     report_.wire_bytes += outcome.wire_bytes;
     report_.message_bytes += outcome.message_bytes;
     report_.latency.Add(outcome.latency_us);
+    report_.timeline.Add(
+        static_cast<uint64_t>(
+            std::chrono::nanoseconds(Clock::now() - started_).count()),
+        outcome.latency_us, outcome.target.size_bytes);
   }
   if (!fault.empty() && report_.faults.size() < kFaultsKeptMax) {
     report_.faults.push_back(std::move(fault));
@@ -254,8 +258,12 @@ void Run::Record(const Outcome& outcome) {
 }
 
 std::optional<uint64_t> Run::TakeNext() {
-  if (next_index_ == options_.request_count ||
-      Clock::now() - started_ >= options_.time_max) {
+  if (next_index_ == options_.request_count) {
+    return std::nullopt;
+  }
+  if (options_.duration.has_value() &&
+      Clock::now() - started_ >= *options_.duration) {
+    report_.end = LoadEnd::kDuration;
     return std::nullopt;
   }
   return next_index_++;
@@ -357,7 +365,7 @@ absl::StatusOr<LoadReport> RunLoad(
         " bytes, its source ", source.size_bytes()));
   }
   if (source.size_bytes() == 0 ||
-      (options.kind == LoadKind::kDocuments && source.documents().empty())) {
+      (options.what == LoadKind::kDocuments && source.documents().empty())) {
     return absl::FailedPreconditionError("the source has nothing to read");
   }
   std::unique_ptr<LoadTables> tables;
@@ -373,6 +381,8 @@ absl::StatusOr<LoadReport> RunLoad(
   Run run(channel, source, options, response.limits().read_size_bytes_max(),
           tables.get());
   LoadReport report = run.Execute();
+  report.archive = response.archive();
+  report.is_compared = true;
   if (tables != nullptr) {
     const WireStats stats = tables->Stats();
     report.traffic = stats.traffic;

@@ -202,7 +202,7 @@ class LoadRunTest : public ::testing::Test {
   }
 
   absl::StatusOr<LoadReport> Load(LoadKind kind, Misdeed misdeed) {
-    options_.kind = kind;
+    options_.what = kind;
     service_.set_misdeed(misdeed);
     return RunLoad(server_->InProcessChannel({}), *source_, options_);
   }
@@ -227,7 +227,7 @@ TEST_F(LoadRunTest, FindsNothingWrongWithRightRanges) {
   EXPECT_EQ(report.wrong_count, 0u);
   EXPECT_TRUE(report.errors.empty());
   EXPECT_EQ(report.latency.count(), 500u);
-  EXPECT_GT(report.received_bytes, 500u);
+  EXPECT_GT(report.text_bytes, 500u);
   EXPECT_GT(report.elapsed_seconds, 0);
 }
 
@@ -246,7 +246,7 @@ TEST_F(LoadRunTest, ReadsTheSameWhateverIsInFlight) {
   options_.in_flight = 1;
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport one,
                              Load(LoadKind::kRanges, Misdeed::kNone));
-  EXPECT_EQ(one.received_bytes, many.received_bytes);
+  EXPECT_EQ(one.text_bytes, many.text_bytes);
 }
 
 TEST_F(LoadRunTest, CountsErrorsByCode) {
@@ -293,7 +293,7 @@ TEST_F(LoadRunTest, NoticesEachKindOfWrongAnswer) {
 }
 
 TEST_F(LoadRunTest, StopsWhenItsTimeIsOver) {
-  options_.time_max = std::chrono::seconds(0);
+  options_.duration = std::chrono::seconds(0);
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport report,
                              Load(LoadKind::kRanges, Misdeed::kNone));
   EXPECT_EQ(report.request_count, 0u);

@@ -2,6 +2,7 @@
 #include "loadtest/load_targets.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 namespace quire {
@@ -23,7 +24,7 @@ ReadTarget TargetOfRequest(const SourceText& source, const LoadOptions& options,
                            uint64_t request_index) {
   const uint64_t first = RandomAt(options.seed, 2 * request_index);
   const uint64_t second = RandomAt(options.seed, 2 * request_index + 1);
-  if (options.kind == LoadKind::kDocuments) {
+  if (options.what == LoadKind::kDocuments) {
     const std::vector<SourceRow>& rows = source.documents();
     const SourceRow& row = rows[first % rows.size()];
     return {row.offset, row.size_bytes, &row};
@@ -38,12 +39,12 @@ ReadTarget TargetOfRequest(const SourceText& source, const LoadOptions& options,
 
 uint64_t ExpectedSizeBytes(const SourceText& source,
                            const LoadOptions& options) {
-  if (options.kind == LoadKind::kRanges) {
-    return options.request_count *
-           ((options.range_size_bytes_min + options.range_size_bytes_max) / 2);
-  }
-  return options.request_count *
-         (source.size_bytes() / source.documents().size());
+  const uint64_t size =
+      options.what == LoadKind::kRanges
+          ? (options.range_size_bytes_min + options.range_size_bytes_max) / 2
+          : source.size_bytes() / source.documents().size();
+  return options.request_count.has_value() ? *options.request_count * size
+                                           : UINT64_MAX;
 }
 
 }  // namespace quire

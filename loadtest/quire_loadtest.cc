@@ -2,8 +2,9 @@
 //
 // quire-loadtest: random reads against a server, each answer compared with the
 // source.
-#include <cstdio>
+#include <cmath>
 #include <exception>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -19,6 +20,7 @@
 #include "client/quire/wire_encoding.h"
 #include "codecs/base/byte_size.h"
 #include "deploy/manual/manual.h"
+#include "loadtest/load_report_json.h"
 #include "loadtest/load_run.h"
 #include "loadtest/source_text.h"
 
@@ -29,12 +31,13 @@ struct Arguments {
   std::string server = "localhost:7420";
   std::string source;
   std::string index;
-  std::string mode = "ranges";
+  std::string what = "ranges";
   std::string range_size = "16KiB";
   std::string range_size_min;
   std::string encoding = "identity";
-  uint64_t seconds_max = 600;
-  bool json = false;
+  uint64_t request_count = 10'000;
+  double duration_seconds = 600;
+  std::string json;
   LoadOptions load;
 };
 
@@ -48,10 +51,10 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->required();
   app.add_option("--index", arguments.index,
                  "its documents: lines of OFFSET<tab>SIZE<tab>ID");
-  app.add_option("--mode", arguments.mode, "what to read at random")
+  app.add_option("--what", arguments.what, "what to read at random")
       ->check(CLI::IsMember({"ranges", "documents"}))
       ->capture_default_str();
-  app.add_option("--requests", arguments.load.request_count, "how many")
+  app.add_option("--requests", arguments.request_count, "how many")
       ->capture_default_str();
   app.add_option("--in-flight", arguments.load.in_flight,
                  "calls that wait for an answer at any moment")
@@ -67,10 +70,12 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->capture_default_str();
   app.add_option("--seed", arguments.load.seed, "of what is drawn")
       ->capture_default_str();
-  app.add_option("--seconds-max", arguments.seconds_max,
-                 "start no request after so long")
+  app.add_option("--duration", arguments.duration_seconds,
+                 "seconds after which no request is started")
       ->capture_default_str();
-  app.add_flag("--json", arguments.json, "the report as one JSON object");
+  app.add_option("--json", arguments.json,
+                 "write the report to this file as one JSON object, too; - is "
+                 "standard output, which then has nothing else");
   Manual manual;
   manual.version = QUIRE_VERSION;
   manual.exit_codes = {{"0", "all answers were right"},
@@ -101,10 +106,10 @@ absl::Status Complete(Arguments& arguments) {
     return absl::InvalidArgumentError(
         "--range-size-min is larger than --range-size");
   }
-  load.kind =
-      arguments.mode == "documents" ? LoadKind::kDocuments : LoadKind::kRanges;
-  if (load.kind == LoadKind::kDocuments && arguments.index.empty()) {
-    return absl::InvalidArgumentError("--mode documents needs --index");
+  load.what =
+      arguments.what == "documents" ? LoadKind::kDocuments : LoadKind::kRanges;
+  if (load.what == LoadKind::kDocuments && arguments.index.empty()) {
+    return absl::InvalidArgumentError("--what documents needs --index");
   }
   const absl::StatusOr<EncodingChoice> encoding =
       ParseEncodingChoice(arguments.encoding);
@@ -112,38 +117,30 @@ absl::Status Complete(Arguments& arguments) {
     return encoding.status();
   }
   load.encoding = *encoding;
-  load.time_max = std::chrono::seconds(arguments.seconds_max);
+  load.request_count = arguments.request_count;
+  load.duration = std::chrono::milliseconds(
+      std::llround(arguments.duration_seconds * 1000));
   return absl::OkStatus();
 }
 
-double PerSecond(double count, const LoadReport& report) {
-  return report.elapsed_seconds > 0 ? count / report.elapsed_seconds : 0;
-}
-
-uint64_t ErrorCount(const LoadReport& report) {
-  return report.request_count - report.right_count - report.wrong_count;
-}
-
 void PrintText(const Arguments& arguments, const LoadReport& report) {
-  const auto count = static_cast<double>(report.request_count);
   absl::PrintF("%s %s, %d in flight, seed %d\n",
-               FormatCount(report.request_count), arguments.mode,
+               FormatCount(report.request_count), arguments.what,
                arguments.load.in_flight, arguments.load.seed);
   absl::PrintF("  right      %s of %s\n", FormatCount(report.right_count),
                FormatCount(report.request_count));
   absl::PrintF("  wrong      %s\n", FormatCount(report.wrong_count));
-  absl::PrintF("  errors     %s\n", FormatCount(ErrorCount(report)));
+  absl::PrintF("  errors     %s\n", FormatCount(report.error_count()));
   for (const auto& [code, errors] : report.errors) {
     absl::PrintF("    %s %s\n", FormatCount(errors), code);
   }
   absl::PrintF("  retries    %s\n", FormatCount(report.retry_count));
-  absl::PrintF(
-      "  rate       %.0f/s, %.1f MB/s, %.2f s in all\n",
-      PerSecond(count, report),
-      PerSecond(static_cast<double>(report.received_bytes), report) / 1e6,
-      report.elapsed_seconds);
+  absl::PrintF("  rate       %.0f/s, %.1f MB/s, %.2f s in all\n",
+               report.PerSecond(report.request_count),
+               report.PerSecond(report.text_bytes) / 1e6,
+               report.elapsed_seconds);
   absl::PrintF("  wire       %.1f MB/s, %s bytes of data, %s of messages\n",
-               PerSecond(static_cast<double>(report.wire_bytes), report) / 1e6,
+               report.PerSecond(report.wire_bytes) / 1e6,
                FormatCount(report.wire_bytes),
                FormatCount(report.message_bytes));
   if (arguments.load.encoding != EncodingChoice::kIdentity) {
@@ -171,40 +168,15 @@ void PrintText(const Arguments& arguments, const LoadReport& report) {
       report.latency.max_us());
 }
 
-void PrintJson(const Arguments& arguments, const LoadReport& report) {
-  std::string errors;
-  for (const auto& [code, count] : report.errors) {
-    absl::StrAppend(&errors, errors.empty() ? "" : ", ", "\"", code,
-                    "\": ", count);
+bool WriteFile(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::cout << text;
+    return static_cast<bool>(std::cout.flush());
   }
-  std::string answers;
-  for (const AnswerEncoding encoding :
-       {AnswerEncoding::kIdentity, AnswerEncoding::kFsst,
-        AnswerEncoding::kStored}) {
-    absl::StrAppend(&answers, answers.empty() ? "" : ", ", "\"",
-                    AnswerEncodingName(encoding),
-                    "\": ", report.traffic[IndexOf(encoding)].answer_count);
-  }
-  const LatencyHistogram& latency = report.latency;
-  absl::PrintF(
-      "{\"mode\": \"%s\", \"in_flight\": %d, \"seed\": %d, \"requests\": %d, "
-      "\"right\": %d, \"wrong\": %d, \"retries\": %d, \"errors\": {%s}, "
-      "\"seconds\": %.6f, "
-      "\"requests_per_second\": %.1f, \"received_bytes\": %d, "
-      "\"encoding\": \"%s\", \"wire_bytes\": %d, \"message_bytes\": %d, "
-      "\"fetched_bytes\": %d, \"answers\": {%s}, \"ended_at\": \"%s\", "
-      "\"latency_us\": {\"p50\": %d, \"p90\": %d, \"p99\": %d, \"p99.9\": %d, "
-      "\"max\": %d}}\n",
-      arguments.mode, arguments.load.in_flight, arguments.load.seed,
-      report.request_count, report.right_count, report.wrong_count,
-      report.retry_count, errors, report.elapsed_seconds,
-      PerSecond(static_cast<double>(report.request_count), report),
-      report.received_bytes, arguments.encoding, report.wire_bytes,
-      report.message_bytes, report.fetched_bytes, answers,
-      report.ended_at.has_value() ? AnswerEncodingName(*report.ended_at)
-                                  : absl::string_view(arguments.encoding),
-      latency.PercentileUs(50), latency.PercentileUs(90),
-      latency.PercentileUs(99), latency.PercentileUs(99.9), latency.max_us());
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  return static_cast<bool>(out);
 }
 
 absl::StatusOr<LoadReport> Run(const Arguments& arguments) {
@@ -241,8 +213,15 @@ int Main(int argc, char** argv) {
     std::cerr << "quire-loadtest: " << report.status() << "\n";
     return 3;
   }
-  arguments.json ? PrintJson(arguments, *report)
-                 : PrintText(arguments, *report);
+  if (arguments.json != "-") {
+    PrintText(arguments, *report);
+  }
+  if (!arguments.json.empty() &&
+      !WriteFile(arguments.json, RenderReportJson(arguments.load, *report))) {
+    std::cerr << "quire-loadtest: " << arguments.json
+              << ": cannot be written\n";
+    return 3;
+  }
   for (const std::string& fault : report->faults) {
     std::cerr << "quire-loadtest: " << fault << "\n";
   }

@@ -148,9 +148,9 @@ class Bench:
         result = subprocess.run(
             [*(link.command("client") if link else ()), str(self.loadtest), "bench",
              "--server", server.address, "--source", f"{stem}.raw", "--index", f"{stem}.tsv",
-             "--mode", "documents", "--encoding", encoding, "--in-flight",
-             str(arguments.in_flight), "--requests", str(arguments.requests), "--seconds-max",
-             str(arguments.seconds), "--json"],
+             "--what", "documents", "--encoding", encoding, "--in-flight",
+             str(arguments.in_flight), "--requests", str(arguments.requests), "--duration",
+             str(arguments.seconds), "--json", "-"],
             stdout=subprocess.PIPE, text=True, check=False, timeout=arguments.seconds + 120)
         if result.returncode != 0:
             raise RuntimeError(f"quire-loadtest --encoding {encoding}: exit code "
@@ -184,10 +184,10 @@ class Bench:
         interface = report.get("interface_bytes")
         return dict(zip(COLUMNS, (
             name, link_name, encoding, round(report["requests_per_second"]),
-            round(report["received_bytes"] / 1e6 / report["seconds"], 1),
+            round(report["text_bytes_per_second"] / 1e6, 1),
             round(report["wire_bytes"] / count), round(report["message_bytes"] / count),
             "-" if interface is None else round(interface / count),
-            report["latency_us"]["p50"] / 1000, report["latency_us"]["p99"] / 1000,
+            report["latency_ms"]["p50"], report["latency_ms"]["p99"],
             report["ended_at"] if encoding == "auto" else "")))
 
     def run(self):
