@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "server/service/service_error.h"
 
 namespace quire {
@@ -16,6 +17,10 @@ namespace {
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
 }  // namespace
+
+uint64_t ClientIdOf(absl::string_view client) {
+  return Checksum64(AsBytes(client));
+}
 
 Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
   if (this != &other) {

@@ -18,6 +18,10 @@
 
 namespace quire {
 
+// The client of a call as a number, from its name as Admission takes it: for
+// whoever divides something else among clients. Equal names, equal numbers.
+uint64_t ClientIdOf(absl::string_view client);
+
 // Counts the bytes that answers hold from before they are read until gRPC has
 // sent them, over all calls and for each client (a connection: what
 // ServerContext::peer() says). A client that does not read its answers uses up

@@ -23,6 +23,11 @@ TEST(AdmissionTest, BoundsAllClientsAndEachOne) {
   QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c, admission.Admit("c", 50));
 }
 
+TEST(AdmissionTest, ClientsAreToldApartByTheirNames) {
+  EXPECT_EQ(ClientIdOf("ipv4:10.0.0.1:1"), ClientIdOf("ipv4:10.0.0.1:1"));
+  EXPECT_NE(ClientIdOf("ipv4:10.0.0.1:1"), ClientIdOf("ipv4:10.0.0.1:2"));
+}
+
 TEST(AdmissionTest, SaysWhatCanNeverBe) {
   Admission admission(100, 60);
   const absl::Status status = admission.Admit("a", 61).status();

@@ -142,11 +142,11 @@ uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
 
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
-    std::vector<BlockSlice> slices, v1::WireEncoding encoding,
-    FetchClass fetch_class, AnswerDone done) {
+    std::vector<BlockSlice> slices, v1::WireEncoding encoding, Asker asker,
+    AnswerDone done) {
   if (encoding == v1::WIRE_ENCODING_IDENTITY && !archive->decoder->packs()) {
     return RangeRead::Start(
-        store, archive, std::move(slices), BlockForm::kText, fetch_class,
+        store, archive, std::move(slices), BlockForm::kText, asker,
         [done =
              std::move(done)](absl::StatusOr<std::vector<BlockPiece>> pieces) {
           if (!pieces.ok()) {
@@ -162,7 +162,7 @@ std::shared_ptr<RangeRead> StartAnswer(
       Making{&store, archive, slices, encoding, FormFor(*archive, encoding),
              std::move(done), std::this_thread::get_id()});
   return RangeRead::Start(
-      store, archive, std::move(slices), making->form, fetch_class,
+      store, archive, std::move(slices), making->form, asker,
       [making](absl::StatusOr<std::vector<BlockPiece>> pieces) {
         Finish(making, std::move(pieces));
       });

@@ -58,8 +58,8 @@ uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
 using AnswerDone = std::function<void(absl::StatusOr<Answer>)>;
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
-    std::vector<BlockSlice> slices, v1::WireEncoding encoding,
-    FetchClass fetch_class, AnswerDone done);
+    std::vector<BlockSlice> slices, v1::WireEncoding encoding, Asker asker,
+    AnswerDone done);
 
 // Fills in the fields that tell how `data` came to be, in any of the messages
 // that have them.

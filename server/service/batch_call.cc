@@ -51,6 +51,7 @@ class BatchCall
   BatchCall(ServiceCore& core, grpc::CallbackServerContext& context)
       : core_(core),
         context_(context),
+        asker_{FetchClass::kBatch, ClientIdOf(context.peer())},
         booking_(core, Method::kBatchRead, context) {}
 
   void Start() {
@@ -221,14 +222,14 @@ class BatchCall
       active = std::prev(fetching_.end());
       waiting_.erase(next);
     }
-    std::shared_ptr<RangeRead> read = StartAnswer(
-        core_.store, archive_, std::move(slices), encoding_, FetchClass::kBatch,
-        [this, active](absl::StatusOr<Answer> outcome) {
-          Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-            active->outcome = std::move(outcome);
-            ready_.splice(ready_.end(), fetching_, active);
-          });
-        });
+    std::shared_ptr<RangeRead> read =
+        StartAnswer(core_.store, archive_, std::move(slices), encoding_, asker_,
+                    [this, active](absl::StatusOr<Answer> outcome) {
+                      Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                        active->outcome = std::move(outcome);
+                        ready_.splice(ready_.end(), fetching_, active);
+                      });
+                    });
     if (read != nullptr) {
       MutexLock lock(&mutex_);
       // It may be in ready_ by now, but only this thread takes it from there.
@@ -345,6 +346,7 @@ class BatchCall
 
   ServiceCore& core_;
   grpc::CallbackServerContext& context_;
+  const Asker asker_;
   CallBooking booking_;
   // Messages being read and written; touched by gRPC while `reading_` or
   // `writing_`.

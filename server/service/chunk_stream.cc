@@ -40,7 +40,7 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
               Method method, FetchClass fetch_class)
       : core_(core),
         context_(context),
-        fetch_class_(fetch_class),
+        asker_{fetch_class, ClientIdOf(context.peer())},
         booking_(core, method, context) {}
 
   void Start(const grpc::ByteBuffer& buffer) {
@@ -146,8 +146,8 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
         ++reads_in_flight_;
       }
       std::shared_ptr<RangeRead> read = StartAnswer(
-          core_.store, task_.archive, std::move(slices), task_.encoding,
-          fetch_class_, [this, chunk](absl::StatusOr<Answer> answer) {
+          core_.store, task_.archive, std::move(slices), task_.encoding, asker_,
+          [this, chunk](absl::StatusOr<Answer> answer) {
             OnAnswer(chunk, std::move(answer));
           });
       MutexLock lock(&mutex_);
@@ -251,7 +251,7 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   ServiceCore& core_;
   grpc::CallbackServerContext& context_;
-  const FetchClass fetch_class_;
+  const Asker asker_;
   CallBooking booking_;
   Task task_;
   uint64_t window_size_bytes_ = 0;

@@ -64,8 +64,7 @@ RangeRead::RangeRead(BlockStore& store,
 
 std::shared_ptr<RangeRead> RangeRead::Start(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-    std::vector<BlockSlice> slices, BlockForm form, FetchClass fetch_class,
-    Done done) {
+    std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done) {
   const uint64_t source_id = form == BlockForm::kStored
                                  ? archive->stored_source_id
                                  : archive->source_id;
@@ -75,7 +74,7 @@ std::shared_ptr<RangeRead> RangeRead::Start(
     pieces[i] = {nullptr, slices[i].offset_in_block, slices[i].size_bytes};
     // A look-up marks a block as in demand; that a scan passes by does not make
     // it so.
-    if (fetch_class != FetchClass::kScan) {
+    if (asker.fetch_class != FetchClass::kScan) {
       pieces[i].block = store.Lookup({source_id, slices[i].block});
     }
     miss_count += pieces[i].block == nullptr ? 1 : 0;
@@ -93,16 +92,16 @@ std::shared_ptr<RangeRead> RangeRead::Start(
     // do not end the whole before its time.
     read->pending_count_ = miss_count + 1;
   }
-  read->FetchMisses(fetch_class);
+  read->FetchMisses(asker);
   return read;
 }
 
-BlockFetch RangeRead::FetchOf(BlockAddress block,
-                              FetchClass fetch_class) const {
+BlockFetch RangeRead::FetchOf(BlockAddress block, Asker asker) const {
   const Archive& archive = *archive_->archive;
   BlockFetch fetch;
   fetch.extent = archive.BlockExtent(block);
-  fetch.fetch_class = fetch_class;
+  fetch.fetch_class = asker.fetch_class;
+  fetch.client_id = asker.client_id;
   if (form_ == BlockForm::kStored) {
     fetch.key = {archive_->stored_source_id, block};
     fetch.raw_size_bytes = StoredBlockSizeBytes(archive, block);
@@ -116,7 +115,7 @@ BlockFetch RangeRead::FetchOf(BlockAddress block,
   return fetch;
 }
 
-void RangeRead::FetchMisses(FetchClass fetch_class) {
+void RangeRead::FetchMisses(Asker asker) {
   std::vector<BlockStore::FetchItem> items;
   {
     MutexLock lock(&mutex_);
@@ -125,7 +124,7 @@ void RangeRead::FetchMisses(FetchClass fetch_class) {
         continue;
       }
       items.push_back(
-          {.fetch = FetchOf(slices_[i].block, fetch_class),
+          {.fetch = FetchOf(slices_[i].block, asker),
            .done = [self = shared_from_this(),
                     i](absl::StatusOr<BlockStore::BlockPtr> result) {
              self->OnBlock(i, std::move(result));

@@ -30,6 +30,13 @@ enum class BlockForm {
   kStored,
 };
 
+// Who waits for a read, for the scheduler.
+struct Asker {
+  FetchClass fetch_class = FetchClass::kInteractive;
+  // As BlockFetch::client_id.
+  uint64_t client_id = 0;
+};
+
 // A part of a block. Keeps the block. Of a block that is not text, what
 // RangeRead returns is the place in its text.
 struct BlockPiece {
@@ -60,8 +67,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   // `store` must outlive the read.
   static std::shared_ptr<RangeRead> Start(
       BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-      std::vector<BlockSlice> slices, BlockForm form, FetchClass fetch_class,
-      Done done);
+      std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done);
 
   // Withdraws what has not reached the device; `done` gets Cancelled, perhaps
   // before this returns, unless it has had its call already.
@@ -71,8 +77,8 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
             std::vector<BlockSlice> slices, BlockForm form, Done done);
 
-  BlockFetch FetchOf(BlockAddress block, FetchClass fetch_class) const;
-  void FetchMisses(FetchClass fetch_class) ABSL_LOCKS_EXCLUDED(mutex_);
+  BlockFetch FetchOf(BlockAddress block, Asker asker) const;
+  void FetchMisses(Asker asker) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, absl::StatusOr<BlockStore::BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelFetches(const std::vector<BlockStore::FetchId>& fetches);

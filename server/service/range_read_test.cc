@@ -40,7 +40,7 @@ class RangeReadTest : public ServerTest {
                                    RangeRead::Done done) {
     return RangeRead::Start(*store_, archive_,
                             PlanBlocks(*archive_->archive, range),
-                            BlockForm::kText, fetch_class, std::move(done));
+                            BlockForm::kText, {fetch_class}, std::move(done));
   }
 
   // Waits for one result.

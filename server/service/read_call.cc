@@ -68,13 +68,13 @@ class ReadCall : public grpc::ServerUnaryReactor {
     std::vector<BlockSlice> slices = PlanBlocks(archive, target_.range);
     const v1::WireEncoding encoding =
         ChooseEncoding(request.accepted_encodings(), *archive_);
+    const std::string client = context_.peer();
     QUIRE_ASSIGN_OR_RETURN(
-        ticket_,
-        core_.admission.Admit(context_.peer(),
-                              AnswerMemoryBytes(*archive_, slices, encoding)));
+        ticket_, core_.admission.Admit(
+                     client, AnswerMemoryBytes(*archive_, slices, encoding)));
     std::shared_ptr<RangeRead> read = StartAnswer(
         core_.store, archive_, std::move(slices), encoding,
-        FetchClass::kInteractive,
+        {FetchClass::kInteractive, ClientIdOf(client)},
         [this](absl::StatusOr<Answer> answer) { OnAnswer(std::move(answer)); });
     MutexLock lock(&mutex_);
     read_ = std::move(read);

@@ -83,6 +83,10 @@ struct BlockFetch {
   Extent extent;
   uint32_t raw_size_bytes = 0;
   FetchClass fetch_class = FetchClass::kInteractive;
+  // Whoever asks: within a class, those with few fetches do not wait for those
+  // with many. Any numbers; of fetches that share a read the first one's
+  // counts.
+  uint64_t client_id = 0;
   // Where a block is read that the cache is to hold packed, both forms are
   // there: whoever asked takes the text unless this is set. A block from the
   // cache comes as it is.

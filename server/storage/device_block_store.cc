@@ -205,7 +205,8 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
                   .address = {fetch.extent.fd, fetch.extent.offset},
                   .size_bytes = fetch.extent.size_bytes,
                   .memory_size_bytes = WorkSizeBytes(fetch),
-                  .fetch_class = fetch.fetch_class});
+                  .fetch_class = fetch.fetch_class,
+                  .client_id = fetch.client_id});
     }
     if (!status.ok()) {
       result = std::move(status);
