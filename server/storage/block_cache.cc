@@ -24,7 +24,7 @@ BlockCache::BlockCache(const Options& options)
                            std::max(options.shards_max, 1U)));
   for (uint64_t i = 0; i < shard_count; ++i) {
     shards_.push_back(
-        std::make_unique<Shard>(capacity_size_bytes_ / shard_count, hash_));
+        std::make_unique<Shard>(capacity_size_bytes_ / shard_count, options));
   }
 }
 

@@ -14,11 +14,16 @@ namespace quire {
 // Decoded blocks, bounded in bytes, in shards that are locked one by one.
 //
 // Policy: S3-FIFO (Yang et al., "FIFO queues are all you need for cache
-// eviction", SOSP 2023). New blocks go to a small probation queue, a tenth of
-// the room; those that are asked for again before they reach its end move to
-// the main queue, the others leave behind only a trace in a ghost table, and
-// come straight to the main queue if they return soon. So blocks that are asked
-// for once, however many, pass through a tenth of the cache.
+// eviction", SOSP 2023) with the admission of 2Q (Johnson and Shasha, VLDB
+// 1994). New blocks go to a small probation queue, a twentieth of the room, and
+// leave behind only a trace in a ghost table; those that return while it lasts
+// come to the main queue. What is asked for again soon after it came earns
+// nothing by it: clients that read on through a block in small ranges do that,
+// too, and would carry all they pass into the main queue. Only while the cache
+// fills up do blocks stay on probation longer than its room lasts, and then
+// later uses count. So blocks that are asked for once, or often within a short
+// time, pass through a twentieth of the cache. cache_figures has what other
+// shares come to, and all uses counted.
 // Blocks of scans do not even that: they fill room that is free, where anything
 // displaces them, and evict nothing.
 //
@@ -42,6 +47,10 @@ class BlockCache {
     uint32_t shards_max = 16;
     // May collide: keys are compared.
     Hash hash = &HashKey;
+    // Affects what is found: probation's share of the room.
+    uint32_t probation_percent = 5;
+    // As in S3-FIFO alone: what was used at any time on probation stays.
+    bool early_uses_count = false;
   };
 
   enum class Use {

@@ -9,10 +9,6 @@ namespace quire {
 namespace {
 
 constexpr uint8_t kUsesMax = 3;
-// Uses that lift a block out of probation. One is not demand yet: a client that
-// reads on through a block asks for it twice at once.
-constexpr uint8_t kUsesToStay = 2;
-constexpr uint64_t kProbationShare = 10;
 // A ghost for each so many bytes of room: as many as there are blocks of 16
 // KiB.
 constexpr uint64_t kBytesPerGhost = 16 << 10;
@@ -46,11 +42,14 @@ bool GhostTable::Take(uint64_t hash, uint64_t age_max) {
   return age < age_max;
 }
 
-BlockCache::Shard::Shard(uint64_t capacity_size_bytes, Hash hash)
+BlockCache::Shard::Shard(uint64_t capacity_size_bytes, const Options& options)
     : capacity_size_bytes_(capacity_size_bytes -
                            GhostCount(capacity_size_bytes) *
                                GhostTable::kSlotSizeBytes),
-      index_(0, KeyHash{hash}),
+      probation_size_bytes_max_(capacity_size_bytes_ *
+                                options.probation_percent / 100),
+      early_uses_count_(options.early_uses_count),
+      index_(0, KeyHash{options.hash}),
       ghosts_(GhostCount(capacity_size_bytes)) {}
 
 BlockCache::BlockPtr BlockCache::Shard::Find(const BlockKey& key, Use use) {
@@ -61,10 +60,16 @@ BlockCache::BlockPtr BlockCache::Shard::Find(const BlockKey& key, Use use) {
   }
   ++hits_;
   Entry& entry = *it->second;
-  if (use == Use::kDemand && entry.uses < kUsesMax) {
+  if (use == Use::kDemand && entry.uses < kUsesMax && Counts(entry)) {
     ++entry.uses;
   }
   return entry.block;
+}
+
+bool BlockCache::Shard::Counts(const Entry& entry) const {
+  return !entry.on_probation || early_uses_count_ ||
+         probation_entered_bytes_ - entry.entered_at_bytes >
+             probation_size_bytes_max_;
 }
 
 void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
@@ -81,6 +86,7 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
   if (charge_bytes > capacity_size_bytes_ || index_.contains(key)) {
     return;
   }
+  fresh.front().entered_at_bytes = probation_entered_bytes_;
   if (use == Use::kScan) {
     if (charge_bytes > capacity_size_bytes_ - size_bytes_) {
       return;
@@ -97,7 +103,11 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
   }
   const bool returned = ghosts_.Take(hash, index_.size());
   Queue& queue = returned ? main_ : probation_;
-  probation_size_bytes_ += returned ? 0 : charge_bytes;
+  fresh.front().on_probation = !returned;
+  if (!returned) {
+    probation_size_bytes_ += charge_bytes;
+    probation_entered_bytes_ += charge_bytes;
+  }
   queue.splice(queue.begin(), fresh);
   index_.emplace(key, queue.begin());
   size_bytes_ += charge_bytes;
@@ -105,7 +115,7 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
 
 void BlockCache::Shard::EvictOne(Evicted& evicted) {
   const bool probation_is_full =
-      probation_size_bytes_ > capacity_size_bytes_ / kProbationShare;
+      probation_size_bytes_ > probation_size_bytes_max_;
   if (main_.empty() || probation_is_full || scan_blocks_ > 0) {
     if (EvictFromProbation(evicted)) {
       return;
@@ -119,7 +129,7 @@ bool BlockCache::Shard::EvictFromProbation(Evicted& evicted) {
   while (!probation_.empty()) {
     Entry& entry = probation_.back();
     LeaveProbation();
-    if (entry.uses < kUsesToStay) {
+    if (entry.uses == 0) {
       if (!entry.from_scan) {
         ghosts_.Add(entry.hash);
       }
@@ -127,6 +137,7 @@ bool BlockCache::Shard::EvictFromProbation(Evicted& evicted) {
       return true;
     }
     entry.uses = 0;
+    entry.on_probation = false;
     main_.splice(main_.begin(), probation_, std::prev(probation_.end()));
   }
   return false;

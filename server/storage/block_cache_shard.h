@@ -48,7 +48,8 @@ class GhostTable {
 // Thread-safe.
 class BlockCache::Shard {
  public:
-  Shard(uint64_t capacity_size_bytes, Hash hash);
+  // Of the options it takes how to hash and what to keep.
+  Shard(uint64_t capacity_size_bytes, const Options& options);
 
   BlockPtr Find(const BlockKey& key, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
   void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
@@ -61,8 +62,11 @@ class BlockCache::Shard {
     uint64_t hash = 0;
     BlockPtr block;
     uint64_t charge_bytes = 0;
-    // Uses since it entered its queue, up to kUsesMax.
+    // `probation_entered_bytes_` when it came.
+    uint64_t entered_at_bytes = 0;
+    // Uses that count, since it entered its queue, up to kUsesMax.
     uint8_t uses = 0;
+    bool on_probation = true;
     bool from_scan = false;
   };
 
@@ -77,6 +81,7 @@ class BlockCache::Shard {
     size_t operator()(const BlockKey& key) const { return hash(key); }
   };
 
+  bool Counts(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictOne(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool EvictFromProbation(Evicted& evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -87,6 +92,8 @@ class BlockCache::Shard {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t capacity_size_bytes_;
+  const uint64_t probation_size_bytes_max_;
+  const bool early_uses_count_;
   mutable Mutex mutex_;
   absl::flat_hash_map<BlockKey, Queue::iterator, KeyHash> index_
       ABSL_GUARDED_BY(mutex_);
@@ -95,6 +102,8 @@ class BlockCache::Shard {
   Queue main_ ABSL_GUARDED_BY(mutex_);
   GhostTable ghosts_ ABSL_GUARDED_BY(mutex_);
   uint64_t probation_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // All that ever came on probation.
+  uint64_t probation_entered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t scan_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
