@@ -29,7 +29,9 @@ struct FsstDecodeTables {
   // By code; zero for what has no symbol: codes that the table lacks, and the
   // escape.
   alignas(64) std::array<uint64_t, 256> symbols = {};
-  // The same for sizes in bytes, and as many low bits.
+  // The same for sizes in bytes, twice: as words a size is loaded and added in
+  // one instruction. And as many low bits.
+  alignas(64) std::array<uint64_t, 256> steps = {};
   alignas(64) std::array<uint8_t, 256> sizes = {};
   alignas(64) std::array<uint8_t, 256> masks = {};
   // Codes from here on have no symbol.
@@ -100,18 +102,6 @@ inline size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
       (symbol_count < 0x80 ? low | word : low & word) & kHighs;
   return special == 0 ? 8 : static_cast<size_t>(std::countr_zero(special)) / 8;
 #endif
-}
-
-// Writes the symbols of eight codes; codes without symbol are nothing. Returns
-// the end of the text. REQUIRES: room for 64 bytes at `out`.
-inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
-                           uint8_t* out) {
-  for (size_t i = 0; i < kFsstWordCodes; ++i) {
-    const uint64_t code = word >> (8 * i) & 0xff;
-    StoreLittleEndian(tables.symbols[code], out);
-    out += tables.sizes[code];
-  }
-  return out;
 }
 
 // Decodes until it must stop; `cursor` tells how far it came. Any machine.

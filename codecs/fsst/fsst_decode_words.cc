@@ -8,44 +8,123 @@ namespace quire {
 namespace {
 
 constexpr size_t kWordSizeMax = kFsstWordCodes * kFsstSymbolSizeMax;
+constexpr size_t kBlockCodes = 2 * kFsstWordCodes;
+constexpr size_t kBlockSizeMax = 2 * kWordSizeMax;
+
+// How many codes DecodeStringsWords decodes before it looks for ends.
+constexpr size_t kTracedCodes = 1024;
+
+// The low half of where in memory the text of each code begins, and that of
+// what follows the last. The byte behind an escape begins where the escape
+// does.
+using Trace = std::array<uint32_t, kTracedCodes + kBlockCodes + 1>;
+
+uint32_t LowHalf(const uint8_t* place) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
+}
+
+// As PlainCodes, of the 16 codes at `in`.
+size_t PlainCodesOfBlock(const uint8_t* in, uint8_t symbol_count) {
+#if defined(__SSE2__)
+  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
+  const __m128i limit = _mm_set1_epi8(static_cast<char>(symbol_count));
+  const int special =
+      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limit), codes));
+  return static_cast<size_t>(
+      std::countr_zero(static_cast<unsigned>(special) | 0x10000U));
+#else
+  const size_t count = PlainCodes(LoadLittleEndian<uint64_t>(in), symbol_count);
+  return count < kFsstWordCodes
+             ? count
+             : count +
+                   PlainCodes(LoadLittleEndian<uint64_t>(in + kFsstWordCodes),
+                              symbol_count);
+#endif
+}
+
+// Writes the symbols of eight codes; codes without symbol are nothing. Returns
+// the end of the text. If kIsTraced, `trace` gets where they begin.
+// REQUIRES: room for 64 bytes at `out`, for eight in `trace`.
+template <bool kIsTraced>
+inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
+                           uint8_t* out, [[maybe_unused]] uint32_t* trace) {
+  const auto decode = [&](size_t code, [[maybe_unused]] size_t i) {
+    if constexpr (kIsTraced) {
+      trace[i] = LowHalf(out);
+    }
+    StoreLittleEndian(tables.symbols[code], out);
+    out += tables.steps[code];
+  };
+  // Two at a time: they are the two bytes of a register that have names.
+  for (size_t i = 0; i < kFsstWordCodes; i += 2) {
+    decode(word & 0xff, i);
+    decode(word >> 8 & 0xff, i + 1);
+    word >>= 16;
+  }
+  return out;
+}
 
 // As DecodeWord where less than 64 bytes of room are left. False if it was not
 // enough: then all room is used.
 bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
                     FsstCursor& cursor) {
   uint8_t text[kWordSizeMax];
-  const auto size = static_cast<size_t>(DecodeWord(tables, word, text) - text);
+  const auto size = static_cast<size_t>(
+      DecodeWord<false>(tables, word, text, nullptr) - text);
   const size_t fitting = std::min(size, cursor.RoomLeft());
   std::copy_n(text, fitting, cursor.out);
   cursor.out += fitting;
   return fitting == size;
 }
 
-// Decodes while there are eight codes and room for all that they may be. In
-// variables of its own: `out` may point to anything, for all the compiler
-// knows.
-void DecodeWholeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
+// Decodes while there are 16 codes and room for all that they may be, and all
+// goes well; if kIsTraced, not many more than kTracedCodes. In variables of its
+// own: `out` may point to anything, for all the compiler knows.
+template <bool kIsTraced>
+void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
+                  [[maybe_unused]] uint32_t* trace) {
   const uint8_t symbol_count = tables.symbol_count;
   const uint8_t* in = cursor.in;
-  const uint8_t* const in_end = cursor.in_end;
+  const uint8_t* in_end = cursor.in_end;
+  if constexpr (kIsTraced) {
+    in_end = in + std::min(cursor.CodesLeft(), kTracedCodes + kBlockCodes - 1);
+  }
   uint8_t* out = cursor.out;
   uint8_t* const out_end = cursor.out_end;
-  while (in_end - in >= ptrdiff_t{kFsstWordCodes} &&
-         out_end - out >= ptrdiff_t{kWordSizeMax}) {
-    const auto word = LoadLittleEndian<uint64_t>(in);
-    const size_t plain_count = PlainCodes(word, symbol_count);
-    if (plain_count == kFsstWordCodes) [[likely]] {
-      out = DecodeWord(tables, word, out);
-      in += kFsstWordCodes;
+  const auto decode = [&](uint64_t word, size_t count) {
+    out = DecodeWord<kIsTraced>(tables, word, out, trace);
+    in += count;
+    if constexpr (kIsTraced) {
+      trace += count;
+    }
+  };
+  while (in_end - in >= ptrdiff_t{kBlockCodes} &&
+         out_end - out >= ptrdiff_t{kBlockSizeMax} + 1) {
+    size_t plain_count = PlainCodesOfBlock(in, symbol_count);
+    if (plain_count == kBlockCodes) [[likely]] {
+      decode(LoadLittleEndian<uint64_t>(in), kFsstWordCodes);
+      decode(LoadLittleEndian<uint64_t>(in), kFsstWordCodes);
       continue;
     }
-    out = DecodeWord(tables, word | OnesFromByte(plain_count), out);
-    in += plain_count;
-    if (*in != kFsstEscape || in_end - in < 2 || out == out_end) {
+    if (plain_count >= kFsstWordCodes) {
+      decode(LoadLittleEndian<uint64_t>(in), kFsstWordCodes);
+      plain_count -= kFsstWordCodes;
+    }
+    decode(LoadLittleEndian<uint64_t>(in) | OnesFromByte(plain_count),
+           plain_count);
+    if (*in != kFsstEscape || in_end - in < 2) {
       break;
+    }
+    if constexpr (kIsTraced) {
+      trace[0] = LowHalf(out);
+      trace[1] = LowHalf(out);
+      trace += 2;
     }
     *out++ = in[1];
     in += 2;
+  }
+  if constexpr (kIsTraced) {
+    *trace = LowHalf(out);
   }
   cursor.in = in;
   cursor.out = out;
@@ -54,7 +133,7 @@ void DecodeWholeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
 }  // namespace
 
 FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
-  DecodeWholeWords(tables, cursor);
+  DecodeBlocks<false>(tables, cursor, nullptr);
   while (cursor.in != cursor.in_end) {
     uint64_t word = LoadCodes(cursor.in, cursor.in_end, cursor.readable_end);
     const size_t plain_count = PlainCodes(word, tables.symbol_count);
@@ -62,7 +141,7 @@ FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
       word |= OnesFromByte(plain_count);
     }
     if (cursor.RoomLeft() >= kWordSizeMax) [[likely]] {
-      cursor.out = DecodeWord(tables, word, cursor.out);
+      cursor.out = DecodeWord<false>(tables, word, cursor.out, nullptr);
     } else if (!DecodeLastWord(tables, word, cursor)) {
       return FsstStop::kFull;
     }
@@ -89,46 +168,42 @@ FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
 size_t DecodeStringsWords(const FsstDecodeTables& tables,
                           std::span<const uint8_t> codes,
                           std::span<const uint32_t> code_ends,
-                          std::span<uint8_t> out_room,
+                          std::span<uint8_t> out,
                           std::span<uint32_t> out_ends) {
-  const uint8_t symbol_count = tables.symbol_count;
-  const uint8_t* in = codes.data();
-  const uint8_t* const readable_end = in + codes.size();
-  uint8_t* out = out_room.data();
-  uint8_t* const out_end = out + out_room.size();
-  for (size_t i = 0; i < code_ends.size(); ++i) {
-    if (code_ends[i] > codes.size() || codes.data() + code_ends[i] < in) {
-      return i;
+  Trace trace;
+  // Codes behind the last string are not looked at.
+  const size_t codes_end =
+      code_ends.empty() ? 0 : std::min<size_t>(code_ends.back(), codes.size());
+  FsstCursor cursor = {.in = codes.data(),
+                       .in_end = codes.data() + codes_end,
+                       .readable_end = codes.data() + codes.size(),
+                       .out = out.data(),
+                       .out_end = out.data() + out.size()};
+  const uint32_t base = LowHalf(out.data());
+  size_t done = 0;
+  size_t last_end = 0;
+  while (done < code_ends.size()) {
+    const auto begin = static_cast<size_t>(cursor.in - codes.data());
+    DecodeBlocks<true>(tables, cursor, trace.data());
+    const auto end = static_cast<size_t>(cursor.in - codes.data());
+    for (; done < code_ends.size() && code_ends[done] <= end; ++done) {
+      const size_t place = code_ends[done];
+      if (place < last_end) {
+        return done;
+      }
+      const uint32_t text_end = trace[place - begin];
+      // Whose last byte is an escape? Only escapes are nothing.
+      if (place > last_end && trace[place - begin - 1] == text_end) {
+        return done;
+      }
+      out_ends[done] = text_end - base;
+      last_end = place;
     }
-    const uint8_t* const in_end = codes.data() + code_ends[i];
-    while (in != in_end) {
-      if (readable_end - in < ptrdiff_t{kFsstWordCodes} ||
-          out_end - out < ptrdiff_t{kWordSizeMax} + 1) {
-        return i;
-      }
-      // Codes of the next string count for nothing, and the symbols of these
-      // are written over: it costs less than to stop exactly.
-      const auto count = static_cast<size_t>(in_end - in);
-      const auto word =
-          LoadLittleEndian<uint64_t>(in) |
-          (count < kFsstWordCodes ? OnesFromByte(count) : uint64_t{0});
-      const size_t plain_count = PlainCodes(word, symbol_count);
-      if (plain_count >= std::min(count, kFsstWordCodes)) [[likely]] {
-        out = DecodeWord(tables, word, out);
-        in += plain_count;
-        continue;
-      }
-      out = DecodeWord(tables, word | OnesFromByte(plain_count), out);
-      in += plain_count;
-      if (*in != kFsstEscape || in_end - in < 2) {
-        return i;
-      }
-      *out++ = in[1];
-      in += 2;
+    if (end == begin) {
+      return done;
     }
-    out_ends[i] = static_cast<uint32_t>(out - out_room.data());
   }
-  return code_ends.size();
+  return done;
 }
 
 FsstStop WalkCodes(const FsstDecodeTables& tables,

@@ -50,6 +50,7 @@ FsstDecoder::FsstDecoder(const SymbolTable& table,
   for (size_t code = 0; code < table.symbol_count(); ++code) {
     const FsstSymbol& symbol = table.symbol(code);
     tables_.symbols[code] = symbol.bytes;
+    tables_.steps[code] = symbol.size;
     tables_.sizes[code] = symbol.size;
     tables_.masks[code] = static_cast<uint8_t>((1U << symbol.size) - 1);
   }
