@@ -19,7 +19,7 @@
 #define QUIRE_FSST_AVX512                                        \
   __attribute__((                                                \
       target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2," \
-             "bmi,bmi2,lzcnt,popcnt")))
+             "avx512bitalg,bmi,bmi2,lzcnt,popcnt")))
 
 namespace quire {
 namespace {
@@ -32,12 +32,19 @@ constexpr size_t kBlockSizeMax = kBlockCodes * kFsstSymbolSizeMax;
 // How many codes DecodeStringsAvx512 decodes before it looks for ends.
 constexpr size_t kTracedCodes = 4096;
 
-// What is known of each group of eight codes once they are decoded.
+// What is known of codes once they are decoded: where in the text each ends.
+// The first block is a guard: of it only the last code counts, which ends where
+// the text of the others begins.
 struct Trace {
-  // Where in the text the group begins.
-  std::array<uint32_t, kTracedCodes / kGroupCodes + 1> begins;
-  // A byte for each code with as many low bits as it has bytes of text.
-  alignas(64) std::array<uint64_t, kTracedCodes / kGroupCodes + 1> masks;
+  static constexpr size_t kCodes = kBlockCodes + kTracedCodes;
+
+  // Where each group of eight codes begins.
+  std::array<uint32_t, kCodes / kGroupCodes> begins = {};
+  // For each code where it ends, from the beginning of its group, and
+  // kIsNothing if it is an escape. Read by four bytes.
+  alignas(64) std::array<uint8_t, kCodes + 3> marks = {};
+
+  static constexpr uint8_t kIsNothing = 0x80;
 };
 
 // 64 codes, or as many as there are.
@@ -145,6 +152,76 @@ QUIRE_FSST_AVX512 inline uint8_t* WriteAnyBlock(const FsstDecodeTables& tables,
                   : WriteBlock<false, false>(tables, block, codes, masks, out);
 }
 
+// Notes in `trace` where the codes of a block end: the block that begins with
+// group `group`, at `begin` in the text.
+QUIRE_FSST_AVX512 inline void TraceBlock(const __m512i& masks, uint32_t begin,
+                                         size_t group, Trace& trace) {
+  const __m512i sizes = _mm512_popcnt_epi8(masks);
+  __m512i ends =
+      _mm512_add_epi8(sizes, _mm512_maskz_slli_epi64(0xff, sizes, 8));
+  ends = _mm512_add_epi8(ends, _mm512_maskz_slli_epi64(0xff, ends, 16));
+  ends = _mm512_add_epi8(ends, _mm512_maskz_slli_epi64(0xff, ends, 32));
+  alignas(64) std::array<uint64_t, kBlockGroups> group_ends;
+  _mm512_store_si512(group_ends.data(), ends);
+  for (size_t i = 0; i < kBlockGroups; ++i) {
+    trace.begins[group + i] = begin;
+    begin += static_cast<uint32_t>(group_ends[i] >> 56);
+  }
+  ends = _mm512_mask_add_epi8(
+      ends, _mm512_testn_epi8_mask(masks, masks), ends,
+      _mm512_set1_epi8(static_cast<char>(Trace::kIsNothing)));
+  _mm512_store_si512(&trace.marks[kGroupCodes * group], ends);
+}
+
+// Sets out_ends of strings that end at codes from `begin` to `end`, which are
+// traced, for as many strings as are right. `last_end` is where the string
+// before them ends. Returns how many strings.
+QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
+                                   uint32_t end, uint32_t last_end,
+                                   std::span<const uint32_t> code_ends,
+                                   uint32_t* out_ends) {
+  constexpr size_t kLanes = 16;
+  const __m512i guard = _mm512_set1_epi32(static_cast<int>(kBlockCodes - 1));
+  __m512i last = _mm512_set1_epi32(static_cast<int>(last_end));
+  size_t done = 0;
+  while (done < code_ends.size()) {
+    const size_t count = std::min(code_ends.size() - done, kLanes);
+    const auto lanes = static_cast<__mmask16>((1U << count) - 1);
+    const __m512i ends = _mm512_maskz_loadu_epi32(lanes, &code_ends[done]);
+    const __m512i before =
+        _mm512_maskz_alignr_epi32(lanes, ends, last, kLanes - 1);
+    const unsigned here = _mm512_mask_cmple_epu32_mask(
+        lanes, ends, _mm512_set1_epi32(static_cast<int>(end)));
+    const auto mask = static_cast<__mmask16>(here);
+    const __m512i index = _mm512_add_epi32(
+        _mm512_sub_epi32(ends, _mm512_set1_epi32(static_cast<int>(begin))),
+        guard);
+    const __m512i marks = _mm512_mask_i32gather_epi32(
+        _mm512_setzero_si512(), mask, index, trace.marks.data(), 1);
+    const __m512i begins = _mm512_mask_i32gather_epi32(
+        _mm512_setzero_si512(), mask, _mm512_maskz_srli_epi32(mask, index, 3),
+        trace.begins.data(), 4);
+    // An escape may not take its byte from the next string.
+    const unsigned bad = _mm512_mask_cmplt_epu32_mask(mask, ends, before) |
+                         _mm512_mask_test_epi32_mask(
+                             mask, marks, _mm512_set1_epi32(Trace::kIsNothing));
+    if (bad != 0 || (here & (here + 1)) != 0) {
+      break;
+    }
+    _mm512_mask_storeu_epi32(
+        out_ends + done, mask,
+        _mm512_add_epi32(
+            begins,
+            _mm512_and_epi32(marks, _mm512_set1_epi32(Trace::kIsNothing - 1))));
+    done += static_cast<size_t>(std::popcount(here));
+    if (here != (1U << kLanes) - 1) {
+      break;
+    }
+    last = ends;
+  }
+  return done;
+}
+
 // If kIsTraced, leaves what it learns in `trace`, with offsets from `base`.
 template <bool kIsTraced>
 QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
@@ -154,7 +231,10 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
   const __m512i limit =
       _mm512_set1_epi8(static_cast<char>(tables.symbol_count));
   const __m512i escape = _mm512_set1_epi8(-1);
-  size_t group = 0;
+  size_t group = kBlockGroups;
+  if constexpr (kIsTraced) {
+    trace->begins[group - 1] = static_cast<uint32_t>(cursor.out - base);
+  }
   uint64_t first_is_literal = 0;
   while (cursor.in != cursor.in_end) {
     const size_t count = std::min(cursor.CodesLeft(), kBlockCodes);
@@ -171,7 +251,8 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
       }
     }
     alignas(64) std::array<uint64_t, kBlockGroups> masks;
-    _mm512_store_si512(masks.data(), mask_table.Find(block));
+    const __m512i mask_bytes = mask_table.Find(block);
+    _mm512_store_si512(masks.data(), mask_bytes);
     const size_t room = cursor.RoomLeft();
     const bool is_exact = room < kBlockSizeMax || count < kBlockCodes;
     if (is_exact) {
@@ -184,12 +265,9 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
       }
     }
     if constexpr (kIsTraced) {
-      auto begin = static_cast<uint32_t>(cursor.out - base);
-      for (size_t i = 0; i < kBlockGroups; ++i) {
-        trace->begins[group] = begin;
-        trace->masks[group++] = masks[i];
-        begin += static_cast<uint32_t>(std::popcount(masks[i]));
-      }
+      TraceBlock(mask_bytes, static_cast<uint32_t>(cursor.out - base), group,
+                 *trace);
+      group += kBlockGroups;
     }
     alignas(64) std::array<uint8_t, kBlockCodes> last;
     const uint8_t* codes = cursor.in;
@@ -201,10 +279,6 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
         WriteAnyBlock(tables, block, codes, masks.data(), is_exact, cursor.out);
     cursor.in += count;
     first_is_literal = block.is_open ? 1 : 0;
-  }
-  if constexpr (kIsTraced) {
-    trace->begins[group] = static_cast<uint32_t>(cursor.out - base);
-    trace->masks[group] = 0;
   }
   // Back to the escape: it has not written anything.
   cursor.in -= first_is_literal;
@@ -218,6 +292,7 @@ bool HasFsstAvx512() {
          __builtin_cpu_supports("avx512vl") != 0 &&
          __builtin_cpu_supports("avx512vbmi") != 0 &&
          __builtin_cpu_supports("avx512vbmi2") != 0 &&
+         __builtin_cpu_supports("avx512bitalg") != 0 &&
          __builtin_cpu_supports("bmi") != 0 &&
          __builtin_cpu_supports("bmi2") != 0 &&
          __builtin_cpu_supports("popcnt") != 0;
@@ -239,7 +314,6 @@ QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
                        .out = out.data(),
                        .out_end = out.data() + out.size()};
   size_t done = 0;
-  size_t last_end = 0;
   // Codes behind the last string are not looked at.
   const size_t codes_end =
       code_ends.empty() ? 0 : std::min<size_t>(code_ends.back(), codes.size());
@@ -249,25 +323,14 @@ QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
         codes.data() + begin + std::min(codes_end - begin, kTracedCodes);
     DecodeBlocks<true>(tables, cursor, &trace, out.data());
     const auto end = static_cast<size_t>(cursor.in - codes.data());
-    for (; done < code_ends.size() && code_ends[done] <= end; ++done) {
-      const size_t place = code_ends[done];
-      if (place < last_end) {
-        return done;
-      }
-      const size_t local = place - begin;
-      // Whose last byte is an escape?
-      if (place > last_end &&
-          (trace.masks[(local - 1) / 8] >> (8 * ((local - 1) % 8)) & 1) == 0) {
-        return done;
-      }
-      const uint64_t before = _bzhi_u64(trace.masks[local / 8],
-                                        static_cast<unsigned>(local % 8 * 8));
-      out_ends[done] = trace.begins[local / 8] +
-                       static_cast<uint32_t>(std::popcount(before));
-      last_end = place;
-    }
-    if (end == begin || (end == codes_end && done < code_ends.size())) {
-      return done;
+    done += ReadTrace(trace, static_cast<uint32_t>(begin),
+                      static_cast<uint32_t>(end),
+                      done == 0 ? 0 : code_ends[done - 1],
+                      code_ends.subspan(done), out_ends.data() + done);
+    // Some string is wrong, or nothing more can be decoded.
+    if (done == code_ends.size() || code_ends[done] <= end || end == begin ||
+        end == codes_end) {
+      break;
     }
   }
   return done;
