@@ -43,9 +43,9 @@ constexpr size_t kColumnSize = 8 << 20;
 }
 
 struct Column {
-  std::string text;
+  std::string text = {};
   // With their ends of line.
-  std::vector<ByteView> lines;
+  std::vector<ByteView> lines = {};
   // Of the file, before it is repeated.
   size_t piece_size = 0;
 };
@@ -64,8 +64,7 @@ Column MakeColumn() {
     TestRandom random(1);
     piece = RandomText(random, 30000);
   }
-  Column column;
-  column.piece_size = std::min(piece.size(), size);
+  Column column = {.piece_size = std::min(piece.size(), size)};
   while (column.text.size() < size) {
     column.text += piece.substr(0, size - column.text.size());
   }
@@ -92,21 +91,19 @@ ByteView TheText() {
 }
 
 SymbolTable Train(FsstLevel level) {
-  const ByteView text = TheText();
-  return TrainSymbolTable(std::span(&text, 1), {.level = level});
+  return TrainSymbolTable(std::array{TheText()}, {.level = level});
 }
 
 const SymbolTable& TheTable(FsstLevel level) {
-  static const std::array<SymbolTable, 2>* const tables =
-      new std::array{Train(FsstLevel::kDefault), Train(FsstLevel::kHigh)};
-  return (*tables)[level == FsstLevel::kDefault ? 0 : 1];
+  static const std::array<SymbolTable, 2> tables = {Train(FsstLevel::kDefault),
+                                                    Train(FsstLevel::kHigh)};
+  return tables[level == FsstLevel::kDefault ? 0 : 1];
 }
 
 // For lines as strings of their own: no symbol goes on into the next.
 const SymbolTable& TheLineTable() {
-  static const SymbolTable* const table =
-      new SymbolTable(TrainSymbolTable(TheColumn().lines));
-  return *table;
+  static const SymbolTable table = TrainSymbolTable(TheColumn().lines);
+  return table;
 }
 
 // The column and its lines, each by the encoder of the default level.
@@ -245,11 +242,14 @@ const char* Chars(ByteView bytes) {
   return reinterpret_cast<const char*>(bytes.data());
 }
 
+std::string Lz4Room() {
+  const int size = LZ4_compressBound(static_cast<int>(TheText().size()));
+  return std::string(static_cast<size_t>(size), '\0');
+}
+
 void BM_Lz4Encode(benchmark::State& state) {
   const ByteView text = TheText();
-  std::string stored(
-      static_cast<size_t>(LZ4_compressBound(static_cast<int>(text.size()))),
-      '\0');
+  std::string stored = Lz4Room();
   int size = 0;
   for (auto _ : state) {
     size = LZ4_compress_default(Chars(text), stored.data(),
@@ -261,9 +261,7 @@ void BM_Lz4Encode(benchmark::State& state) {
 
 void BM_Lz4Decode(benchmark::State& state) {
   const ByteView text = TheText();
-  std::string stored(
-      static_cast<size_t>(LZ4_compressBound(static_cast<int>(text.size()))),
-      '\0');
+  std::string stored = Lz4Room();
   const int size = LZ4_compress_default(Chars(text), stored.data(),
                                         static_cast<int>(text.size()),
                                         static_cast<int>(stored.size()));
@@ -326,10 +324,9 @@ void BM_Lz4DecodeLines(benchmark::State& state) {
 // than many files, does not meet the same text again.
 std::vector<ByteView> ZstdBlocks() {
   std::vector<ByteView> blocks;
-  const ByteView text = TheText();
-  for (size_t i = 0; i < text.size(); i += TheColumn().piece_size) {
-    blocks.push_back(
-        text.subspan(i, std::min(TheColumn().piece_size, text.size() - i)));
+  for (ByteView left = TheText(); !left.empty();) {
+    blocks.push_back(left.first(std::min(TheColumn().piece_size, left.size())));
+    left = left.subspan(blocks.back().size());
   }
   return blocks;
 }

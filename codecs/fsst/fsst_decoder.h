@@ -31,7 +31,7 @@ enum class FsstInstructions {
   kPlain,
 };
 
-// Decodes what was encoded with one table. 2.6 KB, borrows nothing, allocates
+// Decodes what was encoded with one table. 5 KB, borrows nothing, allocates
 // nothing. Immutable after construction: thread-safe.
 //
 // All codes may be wrong, by accident or intent: nothing is read beyond `codes`
