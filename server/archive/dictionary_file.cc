@@ -109,13 +109,9 @@ absl::StatusOr<std::string> ReadDictionaryFile(
     const ManifestDictionary& expected) {
   const std::string name = DictionaryFileName(expected.hash);
   const std::string file = absl::StrCat(folder, "/", name);
-  const auto fd = OpenForReading(folder_fd, name, file);
-  if (absl::IsNotFound(fd.status())) {
-    return absl::DataLossError(
-        absl::StrCat(file, ": is missing; restore it from a copy"));
-  }
-  QUIRE_RETURN_IF_ERROR(fd.status());
-  return ReadText(fd->get(), file, expected);
+  QUIRE_ASSIGN_OR_RETURN(const UniqueFd fd,
+                         OpenPartForReading(folder_fd, name, file));
+  return ReadText(fd.get(), file, expected);
 }
 
 }  // namespace quire

@@ -75,6 +75,17 @@ absl::StatusOr<UniqueFd> OpenForReading(int folder_fd, const std::string& name,
   return fd;
 }
 
+absl::StatusOr<UniqueFd> OpenPartForReading(int folder_fd,
+                                            const std::string& name,
+                                            absl::string_view file) {
+  absl::StatusOr<UniqueFd> fd = OpenForReading(folder_fd, name, file);
+  if (absl::IsNotFound(fd.status())) {
+    return absl::DataLossError(
+        absl::StrCat(file, ": is missing; restore it from a copy"));
+  }
+  return fd;
+}
+
 absl::StatusOr<uint64_t> FileSizeBytes(int fd, absl::string_view file) {
   struct stat status;
   if (fstat(fd, &status) != 0) {

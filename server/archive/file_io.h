@@ -52,6 +52,12 @@ absl::Status ErrnoStatus(int error_number, absl::string_view file,
 absl::StatusOr<UniqueFd> OpenForReading(int folder_fd, const std::string& name,
                                         absl::string_view file);
 
+// The same for a file that the archive's manifest names, and which therefore
+// must be there. Errors: as ErrnoStatus(), but DataLoss if it is missing.
+absl::StatusOr<UniqueFd> OpenPartForReading(int folder_fd,
+                                            const std::string& name,
+                                            absl::string_view file);
+
 // Errors: as ErrnoStatus(); DataLoss if it is not a regular file.
 absl::StatusOr<uint64_t> FileSizeBytes(int fd, absl::string_view file);
 

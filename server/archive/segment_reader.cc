@@ -103,13 +103,8 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   SegmentReader segment;
   const std::string name = SegmentFileName(expected.number);
   segment.file_ = absl::StrCat(folder, "/", name);
-  auto fd = OpenForReading(folder_fd, name, segment.file_);
-  if (absl::IsNotFound(fd.status())) {
-    return absl::DataLossError(
-        absl::StrCat(segment.file_, ": is missing; restore it from a copy"));
-  }
-  QUIRE_RETURN_IF_ERROR(fd.status());
-  segment.fd_ = *std::move(fd);
+  QUIRE_ASSIGN_OR_RETURN(segment.fd_,
+                         OpenPartForReading(folder_fd, name, segment.file_));
   QUIRE_ASSIGN_OR_RETURN(const uint64_t file_size_bytes,
                          FileSizeBytes(segment.fd_.get(), segment.file_));
   if (file_size_bytes != expected.file_size_bytes ||

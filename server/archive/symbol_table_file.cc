@@ -61,13 +61,9 @@ absl::StatusOr<std::string> ReadSymbolTableFile(
     const ManifestSymbolTable& expected) {
   const std::string name = SymbolTableFileName(expected.hash);
   const std::string file = absl::StrCat(folder, "/", name);
-  const auto fd = OpenForReading(folder_fd, name, file);
-  if (absl::IsNotFound(fd.status())) {
-    return absl::DataLossError(
-        absl::StrCat(file, ": is missing; restore it from a copy"));
-  }
-  QUIRE_RETURN_IF_ERROR(fd.status());
-  return ReadTable(fd->get(), file, expected);
+  QUIRE_ASSIGN_OR_RETURN(const UniqueFd fd,
+                         OpenPartForReading(folder_fd, name, file));
+  return ReadTable(fd.get(), file, expected);
 }
 
 }  // namespace quire
