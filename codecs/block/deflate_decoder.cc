@@ -90,10 +90,9 @@ absl::Status DeflateDecoder::Run(size_t wanted) {
       }
       continue;
     }
-    const Result result =
-        text_size_ < RoomyEnd()
-            ? DecodeSymbols<true>(std::min(wanted, RoomyEnd()))
-            : DecodeSymbols<false>(wanted);
+    const Result result = text_size_ < RoomyEnd()
+                              ? DecodeRoomy(std::min(wanted, RoomyEnd()))
+                              : DecodeCarefully(wanted);
     if (result == Result::kCut || bits_.IsPastEnd()) {
       return CutShort();
     }

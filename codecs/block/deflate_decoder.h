@@ -61,10 +61,13 @@ class DeflateDecoder {
                        unsigned root_bits);
   void UseFixedCodes();
   void CopyStored(size_t wanted);
-  // Decodes symbols until the text has `wanted` bytes: in the room up to
-  // RoomyEnd() without a look at its end. In deflate_symbols.cc.
-  template <bool kRoomy>
-  Result DecodeSymbols(size_t wanted);
+  // Decode symbols until the text has `wanted` bytes: in the room up to
+  // RoomyEnd(), without a look at its end, or all of it. In deflate_symbols.cc.
+  Result DecodeRoomy(size_t wanted);
+  Result DecodeCarefully(size_t wanted);
+  Result DecodeRoomyLoop(size_t wanted);
+  Result DecodeRoomyPlain(size_t wanted);
+  Result DecodeRoomyBmi2(size_t wanted);
   size_t RoomyEnd() const;
   bool CopyFromDictionary(size_t distance, size_t length, uint8_t* to) const;
 

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/base/attributes.h"
+
 #include "codecs/base/endian.h"
+#include "codecs/base/instruction_set.h"
 #include "codecs/block/deflate_bits.h"
 #include "codecs/block/deflate_code.h"
 #include "codecs/block/deflate_decoder.h"
@@ -14,9 +17,10 @@ namespace {
 
 constexpr size_t kMatchLengthMax = 258;
 constexpr size_t kCopyStep = 16;
-// What one turn of the fast loop may write: two literals and a match, copied in
+// What one turn of the fast loop may write: literals and a match, copied in
 // steps.
-constexpr size_t kTurnSizeMax = 2 + kMatchLengthMax + kCopyStep;
+constexpr size_t kTurnLiteralsMax = 4;
+constexpr size_t kTurnSizeMax = kTurnLiteralsMax + kMatchLengthMax + kCopyStep;
 static_assert(kTurnSizeMax <= DeflateDecoder::kRoomSlack);
 
 // Copies a match within the text; may write kCopyStep - 1 bytes more than
@@ -102,34 +106,40 @@ bool DeflateDecoder::CopyFromDictionary(size_t distance, size_t length,
   return true;
 }
 
-// Between two turns the buffer is filled: to 56 bits or more. A length takes 20
-// at most and a distance 28; so at most two literals go before them, and only
-// if the buffer is filled in between.
-template <bool kRoomy>
-DeflateDecoder::Result DeflateDecoder::DecodeSymbols(size_t wanted) {
+// Between two turns the buffer is filled, to 56 bits or more: enough for four
+// literals of the root table and a look at what follows, and enough for a match
+// (20 bits for its length, 28 for its distance). What follows a match is looked
+// up before the match is copied.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline DeflateDecoder::Result
+DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
+  static_assert(kTurnLiteralsMax * kLengthRootBits + kLengthRootBits <= 56);
   DeflateBits bits = bits_;
   uint8_t* const begin = room_.data();
-  uint8_t* const room_end = begin + room_.size();
   uint8_t* to = begin + text_size_;
+  const uint8_t* const stop = begin + wanted;
   const uint32_t* const lengths = length_table_.data();
   const uint32_t* const distances = distance_table_.data();
   const uint64_t length_mask = (uint64_t{1} << length_root_bits_) - 1;
   const uint64_t distance_mask = (uint64_t{1} << distance_root_bits_) - 1;
   Result result = Result::kOk;
-  while (static_cast<size_t>(to - begin) < wanted && (kRoomy || !overflowed_)) {
-    if (!bits.Fill()) [[unlikely]] {
-      return Result::kCut;
-    }
-    uint32_t entry = lengths[bits.buffer & length_mask];
-    if (kRoomy && (entry & kDeflateLiteral) != 0) {
-      TakeLiteral(entry, bits, to);
-      entry = lengths[bits.buffer & length_mask];
-      if ((entry & kDeflateLiteral) != 0) {
+  if (!bits.Fill()) {
+    return Result::kCut;
+  }
+  uint32_t entry = lengths[bits.buffer & length_mask];
+  while (to < stop) {
+    if ((entry & kDeflateLiteral) != 0) {
+      for (size_t i = 0; i < kTurnLiteralsMax; ++i) {
         TakeLiteral(entry, bits, to);
         entry = lengths[bits.buffer & length_mask];
+        if ((entry & kDeflateLiteral) == 0) {
+          break;
+        }
       }
       if (!bits.Fill()) [[unlikely]] {
         return Result::kCut;
+      }
+      if ((entry & kDeflateLiteral) != 0) {
+        continue;
       }
     }
     if ((entry & kDeflateSpecial) != 0) [[unlikely]] {
@@ -140,16 +150,16 @@ DeflateDecoder::Result DeflateDecoder::DecodeSymbols(size_t wanted) {
                                                 : Result::kEndOfBlock;
         break;
       }
-    }
-    if ((entry & kDeflateLiteral) != 0) {
-      if (!kRoomy && to == room_end) {
-        overflowed_ = true;
-        break;
+      if ((entry & kDeflateLiteral) != 0) {
+        TakeLiteral(entry, bits, to);
+        if (!bits.Fill()) {
+          return Result::kCut;
+        }
+        entry = lengths[bits.buffer & length_mask];
+        continue;
       }
-      TakeLiteral(entry, bits, to);
-      continue;
     }
-    size_t length = TakeValue(entry, bits);
+    const size_t length = TakeValue(entry, bits);
     entry = distances[bits.buffer & distance_mask];
     if ((entry & kDeflateSpecial) != 0) [[unlikely]] {
       entry = Resolve(distances, entry, bits);
@@ -158,18 +168,16 @@ DeflateDecoder::Result DeflateDecoder::DecodeSymbols(size_t wanted) {
       }
     }
     const size_t distance = TakeValue(entry, bits);
-    if (!kRoomy && length > static_cast<size_t>(room_end - to)) {
-      length = static_cast<size_t>(room_end - to);
-      overflowed_ = true;
+    if (!bits.Fill()) [[unlikely]] {
+      return Result::kCut;
     }
+    entry = lengths[bits.buffer & length_mask];
     if (distance > static_cast<size_t>(to - begin)) [[unlikely]] {
       if (!CopyFromDictionary(distance, length, to)) {
         return Result::kMalformed;
       }
-    } else if (kRoomy) {
-      CopyMatchRoomy(to, distance, length);
     } else {
-      CopyMatchExactly(to, distance, length);
+      CopyMatchRoomy(to, distance, length);
     }
     to += length;
   }
@@ -178,7 +186,79 @@ DeflateDecoder::Result DeflateDecoder::DecodeSymbols(size_t wanted) {
   return result;
 }
 
-template DeflateDecoder::Result DeflateDecoder::DecodeSymbols<true>(size_t);
-template DeflateDecoder::Result DeflateDecoder::DecodeSymbols<false>(size_t);
+DeflateDecoder::Result DeflateDecoder::DecodeRoomyPlain(size_t wanted) {
+  return DecodeRoomyLoop(wanted);
+}
+
+#if defined(QUIRE_HAS_CLONES)
+QUIRE_BMI2 DeflateDecoder::Result DeflateDecoder::DecodeRoomyBmi2(
+    size_t wanted) {
+  return DecodeRoomyLoop(wanted);
+}
+#else
+DeflateDecoder::Result DeflateDecoder::DecodeRoomyBmi2(size_t wanted) {
+  return DecodeRoomyLoop(wanted);
+}
+#endif
+
+DeflateDecoder::Result DeflateDecoder::DecodeRoomy(size_t wanted) {
+  return HasBmi2() ? DecodeRoomyBmi2(wanted) : DecodeRoomyPlain(wanted);
+}
+
+// One symbol at a time.
+DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
+  DeflateBits bits = bits_;
+  uint8_t* const begin = room_.data();
+  uint8_t* const room_end = begin + room_.size();
+  uint8_t* to = begin + text_size_;
+  const uint64_t length_mask = (uint64_t{1} << length_root_bits_) - 1;
+  const uint64_t distance_mask = (uint64_t{1} << distance_root_bits_) - 1;
+  Result result = Result::kOk;
+  while (static_cast<size_t>(to - begin) < wanted && !overflowed_) {
+    if (!bits.Fill()) {
+      return Result::kCut;
+    }
+    uint32_t entry = length_table_[bits.buffer & length_mask];
+    if ((entry & kDeflateSpecial) != 0) {
+      entry = Resolve(length_table_.data(), entry, bits);
+      if ((entry & kDeflateSpecial) != 0) {
+        Drop(entry, bits);
+        result = (entry & kDeflateInvalid) != 0 ? Result::kMalformed
+                                                : Result::kEndOfBlock;
+        break;
+      }
+    }
+    if ((entry & kDeflateLiteral) != 0) {
+      if (to == room_end) {
+        overflowed_ = true;
+        break;
+      }
+      TakeLiteral(entry, bits, to);
+      continue;
+    }
+    size_t length = TakeValue(entry, bits);
+    entry = distance_table_[bits.buffer & distance_mask];
+    if ((entry & kDeflateSpecial) != 0) {
+      entry = Resolve(distance_table_.data(), entry, bits);
+      if ((entry & kDeflateInvalid) != 0) {
+        return Result::kMalformed;
+      }
+    }
+    const size_t distance = TakeValue(entry, bits);
+    if (length > static_cast<size_t>(room_end - to)) {
+      length = static_cast<size_t>(room_end - to);
+      overflowed_ = true;
+    }
+    if (distance <= static_cast<size_t>(to - begin)) {
+      CopyMatchExactly(to, distance, length);
+    } else if (!CopyFromDictionary(distance, length, to)) {
+      return Result::kMalformed;
+    }
+    to += length;
+  }
+  bits_ = bits;
+  text_size_ = static_cast<size_t>(to - begin);
+  return result;
+}
 
 }  // namespace quire

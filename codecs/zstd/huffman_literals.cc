@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "codecs/base/endian.h"
+#include "codecs/base/instruction_set.h"
 #include "codecs/zstd/backward_bits.h"
-#include "codecs/zstd/instruction_set.h"
 
 namespace quire {
 namespace {
@@ -129,9 +129,9 @@ bool DecodeFourPlain(const FourStreams& four, MutableByteView out,
   return DecodeInterleaved(four, out, segment);
 }
 
-#if defined(QUIRE_ZSTD_HAS_CLONES)
-QUIRE_ZSTD_BMI2 bool DecodeFourBmi2(const FourStreams& four,
-                                    MutableByteView out, size_t segment) {
+#if defined(QUIRE_HAS_CLONES)
+QUIRE_BMI2 bool DecodeFourBmi2(const FourStreams& four, MutableByteView out,
+                               size_t segment) {
   return DecodeInterleaved(four, out, segment);
 }
 #else

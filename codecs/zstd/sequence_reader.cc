@@ -11,7 +11,7 @@
 #include "absl/base/attributes.h"
 
 #include "codecs/base/endian.h"
-#include "codecs/zstd/instruction_set.h"
+#include "codecs/base/instruction_set.h"
 
 namespace quire {
 namespace {
@@ -241,12 +241,12 @@ std::optional<size_t> ReadPlain(const Cells& cells, const Addresses& addresses,
   return ReadSequences(cells, addresses, state, progress, batch);
 }
 
-#if defined(QUIRE_ZSTD_HAS_CLONES)
-QUIRE_ZSTD_BMI2 std::optional<size_t> ReadBmi2(const Cells& cells,
-                                               const Addresses& addresses,
-                                               SequenceReader::State& state,
-                                               SequenceProgress& progress,
-                                               CopySequence* batch) {
+#if defined(QUIRE_HAS_CLONES)
+QUIRE_BMI2 std::optional<size_t> ReadBmi2(const Cells& cells,
+                                          const Addresses& addresses,
+                                          SequenceReader::State& state,
+                                          SequenceProgress& progress,
+                                          CopySequence* batch) {
   return ReadSequences(cells, addresses, state, progress, batch);
 }
 #else

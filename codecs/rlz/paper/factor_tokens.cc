@@ -2,6 +2,7 @@
 #include "codecs/rlz/paper/factor_tokens.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstring>
 #include <type_traits>
@@ -10,99 +11,21 @@
 
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/rlz/paper/token_sums.h"
 
 namespace quire {
 namespace {
 
-constexpr uint64_t kOnes = 0x0101010101010101;
-constexpr uint64_t kHighBits = 0x80 * kOnes;
-
 // How far ahead, in offsets, the dictionary is fetched into the cache: about
-// the time that one access to memory takes.
-constexpr size_t kPrefetchDistance = 20;
-// Copies of up to this size are made without a loop.
-constexpr size_t kShortCopy = 64;
-constexpr size_t kHalfCopy = 32;
-static_assert(kRunTokens <= kHalfCopy);
+// the time that one access to memory takes. Of each factor two lines, as half
+// of the factors lie across two.
+constexpr size_t kPrefetchDistance = 24;
+constexpr size_t kCacheLineSize = 64;
+// Copies are made in steps of this size: most take one.
+constexpr size_t kCopyStep = 32;
+static_assert(kRunTokens <= kCopyStep);
 // What an offset is loaded with.
 constexpr size_t kLoadSize = sizeof(uint64_t);
-
-// The sum of eight bytes, each below 0xFF.
-uint64_t SumOfBytes(uint64_t bytes) {
-  constexpr uint64_t kEven = 0x00FF00FF00FF00FF;
-  const uint64_t pairs = (bytes & kEven) + (bytes >> 8 & kEven);
-  return (pairs * 0x0001000100010001) >> 48;
-}
-
-// What one token, or eight, stand for.
-struct TokenSum {
-  size_t text_size;
-  size_t offsets;
-  size_t literals;
-};
-
-struct Factors {
-  static TokenSum Of(uint32_t token) {
-    return {
-        .text_size = std::max<uint32_t>(token, 1), .offsets = 1, .literals = 0};
-  }
-
-  // REQUIRES: all eight are below 0x80.
-  static TokenSum OfEight(uint64_t tokens) {
-    const uint64_t not_zero = (tokens + 0x7F * kOnes) & kHighBits;
-    return {.text_size = SumOfBytes(tokens + ((not_zero ^ kHighBits) >> 7)),
-            .offsets = 8,
-            .literals = 0};
-  }
-};
-
-struct FactorsAndRuns {
-  static TokenSum Of(uint32_t token) {
-    if (token < kRunTokens) {
-      return {.text_size = token + 1, .offsets = 0, .literals = token + 1};
-    }
-    return {.text_size = token - kRunTokens + 1, .offsets = 1, .literals = 0};
-  }
-
-  static TokenSum OfEight(uint64_t tokens) {
-    const uint64_t is_factor =
-        ((tokens + (0x80 - kRunTokens) * kOnes) & kHighBits) >> 7;
-    const uint64_t offsets = SumOfBytes(is_factor);
-    const uint64_t runs = tokens & ~(is_factor * 0xFF);
-    return {.text_size = SumOfBytes(tokens) + 8 - kRunTokens * offsets,
-            .offsets = offsets,
-            .literals = SumOfBytes(runs) + 8 - offsets};
-  }
-};
-
-void Advance(const TokenSum& sum, size_t token_bytes, TokenPlace& place) {
-  place.token_bytes += token_bytes;
-  place.offsets += sum.offsets;
-  place.literals += sum.literals;
-  place.text_size += sum.text_size;
-}
-
-// A varint in its shortest form of at most kTokenSizeBytesMax bytes. `size` is
-// 0 if `bytes` ends inside it, and larger than allowed if it is malformed.
-struct Token {
-  uint32_t value = 0;
-  size_t size = 0;
-};
-
-Token ReadToken(ByteView bytes) {
-  Token token;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (i == kTokenSizeBytesMax) {
-      return {.value = 0, .size = kTokenSizeBytesMax + 1};
-    }
-    token.value |= uint32_t{bytes[i] & 0x7Fu} << (7 * i);
-    if (bytes[i] < 0x80) {
-      token.size = bytes[i] == 0 && i > 0 ? kTokenSizeBytesMax + 1 : i + 1;
-      return token;
-    }
-  }
-  return {};
-}
 
 absl::Status MalformedToken() {
   return absl::DataLossError("malformed variable-length integer");
@@ -113,26 +36,35 @@ absl::StatusOr<bool> SkipTokensOf(ByteView tokens, size_t text_position,
                                   TokenPlace& place) {
   assert(place.text_size <= text_position);
   while (tokens.size() - place.token_bytes >= sizeof(uint64_t)) {
+    // As many as are short, and the long one after them.
     const auto eight =
         LoadLittleEndian<uint64_t>(tokens.data() + place.token_bytes);
-    if ((eight & kHighBits) != 0) {
-      // One by one, up to the long one among them.
-      const Token token = ReadToken(tokens.subspan(place.token_bytes));
-      if (token.size > kTokenSizeBytesMax) {
-        return MalformedToken();
-      }
-      const TokenSum sum = Kind::Of(token.value);
+    const auto short_bits =
+        static_cast<unsigned>(std::countr_zero(eight & kByteHighBits) & ~7);
+    if (short_bits > 0) {
+      const size_t count = short_bits / 8;
+      const TokenSum sum =
+          Kind::OfShort(eight & (~uint64_t{0} >> (64 - short_bits)), count);
       if (sum.text_size > text_position - place.text_size) {
-        return true;
+        break;
       }
-      Advance(sum, token.size, place);
-      continue;
+      Advance(sum, count, place);
+      if (count == sizeof(uint64_t)) {
+        continue;
+      }
     }
-    const TokenSum sum = Kind::OfEight(eight);
-    if (sum.text_size > text_position - place.text_size) {
+    const Token token = ReadToken(tokens.subspan(place.token_bytes));
+    if (token.size == 0) {
       break;
     }
-    Advance(sum, sizeof(uint64_t), place);
+    if (token.size > kTokenSizeBytesMax) {
+      return MalformedToken();
+    }
+    const TokenSum sum = Kind::Of(token.value);
+    if (sum.text_size > text_position - place.text_size) {
+      return true;
+    }
+    Advance(sum, token.size, place);
   }
   while (true) {
     const Token token = ReadToken(tokens.subspan(place.token_bytes));
@@ -150,9 +82,9 @@ absl::StatusOr<bool> SkipTokensOf(ByteView tokens, size_t text_position,
   }
 }
 
-inline void CopyHalf(const uint8_t* from, uint8_t* to) {
-  std::memcpy(to, from, kHalfCopy / 2);
-  std::memcpy(to + kHalfCopy / 2, from + kHalfCopy / 2, kHalfCopy / 2);
+inline void CopyStep(const uint8_t* from, uint8_t* to) {
+  std::memcpy(to, from, kCopyStep / 2);
+  std::memcpy(to + kCopyStep / 2, from + kCopyStep / 2, kCopyStep / 2);
 }
 
 // kBits is how wide offsets are, or 0 if that is known at run time only.
@@ -173,7 +105,7 @@ class Copier {
       QUIRE_RETURN_IF_ERROR(CopyOne(skip));
     }
     while (done_ < out_.size()) {
-      CopyShort();
+      CopyFast();
       // Not looked at for each run: until here it is what is readable that
       // counts, which may be more.
       if (place_.literals > factors_.literal_count) {
@@ -212,18 +144,23 @@ class Copier {
                     (factors_.offsets.size() - kLoadSize) * 8 / bits_ + 1);
   }
 
-  // Copies while tokens are of the usual kind: one byte, not much text, and not
-  // at the end of anything. Without a check for each end there is.
-  void CopyShort() {
+  // Unchecked: a prefetch of any address is harmless.
+  void Prefetch(size_t index) const {
+    const uintptr_t place =
+        reinterpret_cast<uintptr_t>(dictionary_.data()) + LoadOffset(index);
+    __builtin_prefetch(reinterpret_cast<const void*>(place));
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(place + kCacheLineSize - 1));
+  }
+
+  // Copies until an end is near or a token is not in order: the last factors,
+  // tokens of three bytes, and all errors are left to CopyOne(). There is no
+  // branch between literals and factors, which nobody could predict.
+  void CopyFast() {
     const size_t loadable = LoadableOffsets();
-    if (loadable <= place_.offsets + kPrefetchDistance ||
-        dictionary_.size() < kShortCopy || out_.size() - done_ < kShortCopy) {
+    if (loadable <= place_.offsets || dictionary_.size() < kCopyStep) {
       return;
     }
-    const size_t index_end = loadable - kPrefetchDistance;
-    const size_t offset_max = dictionary_.size() - kShortCopy;
-    const uint8_t* const dictionary = dictionary_.data();
-    const uint8_t* const to_last = out_.data() + (out_.size() - kShortCopy);
     const uint8_t* token = factors_.tokens.data() + place_.token_bytes;
     const uint8_t* const tokens_end =
         factors_.tokens.data() + factors_.tokens.size();
@@ -232,37 +169,47 @@ class Copier {
         factors_.literals.data() + factors_.literals.size();
     uint8_t* to = out_.data() + done_;
     const uint8_t* const to_begin = to;
+    const uint8_t* const to_end = out_.data() + out_.size();
     size_t index = place_.offsets;
-    while (token < tokens_end && index < index_end && to <= to_last) {
-      uint32_t length = *token;
-      if constexpr (kHasRuns) {
-        if (length < kRunTokens) {
-          if (literals_end - literal < static_cast<ptrdiff_t>(kRunTokens)) {
-            break;
-          }
-          std::memcpy(to, literal, kRunTokens);
-          literal += length + 1;
-          to += length + 1;
-          ++token;
-          continue;
+    const size_t fetched = std::min(loadable, index + kPrefetchDistance);
+    for (size_t i = index; i < fetched; ++i) {
+      Prefetch(i);
+    }
+    while (token < tokens_end && index < loadable &&
+           Fits(kCopyStep, to, to_end)) {
+      Prefetch(std::min(index + kPrefetchDistance, loadable - 1));
+      size_t length = *token;
+      size_t token_size = 1;
+      if (length >= 0x80) [[unlikely]] {
+        if (tokens_end - token < 2 || token[1] - 1u >= 0x7F) {
+          break;
         }
-        length -= kRunTokens - 1;
+        length += (size_t{token[1]} - 1) << 7;
+        token_size = 2;
       }
-      // Unchecked: a prefetch of any address is harmless.
-      __builtin_prefetch(reinterpret_cast<const void*>(
-          reinterpret_cast<uintptr_t>(dictionary) +
-          LoadOffset(index + kPrefetchDistance)));
-      const uint64_t offset = LoadOffset(index);
-      if (length - 1 >= kShortCopy || *token >= 0x80 || offset > offset_max) {
+      bool is_run = false;
+      if constexpr (kHasRuns) {
+        if (!Fits(kCopyStep, literal, literals_end)) {
+          break;
+        }
+        is_run = length < kRunTokens;
+        length = length + 1 - (is_run ? 0 : kRunTokens);
+      }
+      const size_t offset = is_run ? 0 : LoadOffset(index);
+      if (length == 0 || offset > dictionary_.size() - kCopyStep) {
         break;
       }
-      CopyHalf(dictionary + offset, to);
-      if (length > kHalfCopy) {
-        CopyHalf(dictionary + offset + kHalfCopy, to + kHalfCopy);
+      const uint8_t* const from =
+          (is_run ? literal : dictionary_.data()) + offset;
+      if (length <= kCopyStep) {
+        CopyStep(from, to);
+      } else if (!CopyLong(from, length, to, to_end)) {
+        break;
       }
       to += length;
-      ++token;
-      ++index;
+      token += token_size;
+      literal += is_run ? length : 0;
+      index += is_run ? 0 : 1;
     }
     const auto text_size = static_cast<size_t>(to - to_begin);
     done_ += text_size;
@@ -270,6 +217,25 @@ class Copier {
     place_.token_bytes = static_cast<size_t>(token - factors_.tokens.data());
     place_.literals = static_cast<size_t>(literal - factors_.literals.data());
     place_.offsets = index;
+  }
+
+  static bool Fits(size_t size, const uint8_t* at, const uint8_t* end) {
+    return end - at >= static_cast<ptrdiff_t>(size);
+  }
+
+  // Copies a long factor in whole steps; false, and nothing done, if either
+  // side has no room for the last.
+  bool CopyLong(const uint8_t* from, size_t length, uint8_t* to,
+                const uint8_t* to_end) const {
+    const size_t room = length + kCopyStep;
+    if (!Fits(room, to, to_end) ||
+        !Fits(room, from, dictionary_.data() + dictionary_.size())) {
+      return false;
+    }
+    for (size_t done = 0; done < length; done += kCopyStep) {
+      CopyStep(from + done, to + done);
+    }
+    return true;
   }
 
   // Copies what the next token stands for, but for the first `skip` bytes, with
@@ -329,7 +295,7 @@ class Copier {
     done_ += copied;
   }
 
-  static constexpr bool kHasRuns = std::is_same_v<Kind, FactorsAndRuns>;
+  static constexpr bool kHasRuns = std::is_same_v<Kind, RunTokenSums>;
 
   const ByteView dictionary_;
   const FactorTokens& factors_;
@@ -358,16 +324,16 @@ absl::Status CopyOf(ByteView dictionary, const FactorTokens& factors,
 absl::StatusOr<bool> SkipTokens(TokenKind kind, ByteView tokens,
                                 size_t text_position, TokenPlace& place) {
   return kind == TokenKind::kFactors
-             ? SkipTokensOf<Factors>(tokens, text_position, place)
-             : SkipTokensOf<FactorsAndRuns>(tokens, text_position, place);
+             ? SkipTokensOf<FactorTokenSums>(tokens, text_position, place)
+             : SkipTokensOf<RunTokenSums>(tokens, text_position, place);
 }
 
 absl::Status CopyFactorText(ByteView dictionary, const FactorTokens& factors,
                             size_t skip, TokenPlace& place,
                             MutableByteView out) {
   return factors.kind == TokenKind::kFactors
-             ? CopyOf<Factors>(dictionary, factors, skip, place, out)
-             : CopyOf<FactorsAndRuns>(dictionary, factors, skip, place, out);
+             ? CopyOf<FactorTokenSums>(dictionary, factors, skip, place, out)
+             : CopyOf<RunTokenSums>(dictionary, factors, skip, place, out);
 }
 
 absl::Status WrongTextSize(size_t found, size_t expected) {

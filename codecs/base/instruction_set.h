@@ -2,20 +2,20 @@
 //
 // Code compiled twice, for any x86-64 and for one with BMI2, whose shifts by a
 // variable take one instruction in place of three. Both give the same results.
-#ifndef QUIRE_CODECS_ZSTD_INSTRUCTION_SET_H_
-#define QUIRE_CODECS_ZSTD_INSTRUCTION_SET_H_
+#ifndef QUIRE_CODECS_BASE_INSTRUCTION_SET_H_
+#define QUIRE_CODECS_BASE_INSTRUCTION_SET_H_
 
 #if defined(__x86_64__)
-#define QUIRE_ZSTD_HAS_CLONES 1
+#define QUIRE_HAS_CLONES 1
 // Before a function that only inlines others: they are compiled with it.
-#define QUIRE_ZSTD_BMI2 __attribute__((target("bmi,bmi2")))
+#define QUIRE_BMI2 __attribute__((target("bmi,bmi2")))
 #endif
 
 namespace quire {
 
-// Whether this machine may run functions marked QUIRE_ZSTD_BMI2.
+// Whether this machine may run functions marked QUIRE_BMI2.
 inline bool HasBmi2() {
-#if defined(QUIRE_ZSTD_HAS_CLONES)
+#if defined(QUIRE_HAS_CLONES)
   return __builtin_cpu_supports("bmi") != 0 &&
          __builtin_cpu_supports("bmi2") != 0;
 #else
@@ -25,4 +25,4 @@ inline bool HasBmi2() {
 
 }  // namespace quire
 
-#endif  // QUIRE_CODECS_ZSTD_INSTRUCTION_SET_H_
+#endif  // QUIRE_CODECS_BASE_INSTRUCTION_SET_H_
