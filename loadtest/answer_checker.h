@@ -11,41 +11,32 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/wire_call.h"
+#include "loadtest/load_targets.h"
 #include "loadtest/source_text.h"
 
 namespace quire {
 
-// What one request asks for.
-struct ReadTarget {
-  // In the source's text.
-  uint64_t offset = 0;
-  uint64_t size_bytes = 0;
-  // The document asked for by its id; null for a range. Borrowed from the
-  // source.
-  const SourceRow* row = nullptr;
-};
-
-// For people: "range [17, +4)".
-std::string DescribeTarget(const ReadTarget& target);
-
-// Holds the messages of one answer, in their order, against the source.
+// Holds the messages of one answer, in their order, against the request and the
+// source.
 // Thread-compatible.
 class AnswerChecker {
  public:
-  // `source` and `wire` must outlive the checker. `wire` decodes answers in
-  // other encodings than identity; null: there must be none. What it makes of
-  // them is compared with the source like the rest.
-  AnswerChecker(const SourceText& source, const ReadTarget& target,
-                WireCall* wire = nullptr)
+  // `source` null: contents are not compared, only checksums, ranges and
+  // descriptions. `wire` decodes answers in other encodings than identity;
+  // null: there must be none. What it makes of them is compared with the source
+  // like the rest. Both must outlive the checker.
+  AnswerChecker(const SourceText* source, const LoadTarget& target,
+                WireCall* wire)
       : source_(source), target_(target), wire_(wire) {}
 
   // Blocks on the disk that the source is on; meanwhile `wire` is paused.
-  // `Message` is ReadResponse or
-  // ReadStreamResponse.
+  // `Message` has the fields of ReadResponse or of ScanResponse.
   template <typename Message>
   void Check(const Message& message) {
-    if (!started_ && target_.row != nullptr) {
-      CheckDocument(message.has_document() ? &message.document() : nullptr);
+    if constexpr (requires { message.document(); }) {
+      if (!started_ && target_.is_document()) {
+        CheckDocument(message.has_document() ? &message.document() : nullptr);
+      }
     }
     started_ = true;
     wire_size_bytes_ += message.data().size();
@@ -57,6 +48,12 @@ class AnswerChecker {
   uint64_t wire_size_bytes() const { return wire_size_bytes_; }
 
   uint64_t message_size_bytes() const { return message_size_bytes_; }
+
+  // Decoded.
+  uint64_t received_bytes() const { return received_bytes_; }
+
+  // Whether anything was wrong so far.
+  bool has_fault() const { return fault_.has_value(); }
 
   // Spent on decoding.
   uint64_t decode_ns() const { return decode_ns_; }
@@ -72,8 +69,8 @@ class AnswerChecker {
   // The bytes of the range; nullopt, and a fault, if they cannot be had.
   std::optional<absl::string_view> TextOf(const SentBytes& sent);
 
-  const SourceText& source_;
-  ReadTarget target_;
+  const SourceText* const source_;
+  LoadTarget target_;
   WireCall* const wire_;
   std::string buffer_;
   bool started_ = false;

@@ -56,8 +56,11 @@ struct LoadOptions {
   std::string archive;
   LoadMode mode = LoadMode::kRandom;
 
-  // Affects what is read; a request log overrules all of these. Request i is a
-  // function of (seed, i) alone, whatever the order in which answers come.
+  // Affects what is read. Request i is a function of (seed, i) alone, whatever
+  // the order in which answers come.
+  //
+  // The requests are those of a log; the rest here means nothing then.
+  bool is_replay = false;
   LoadKind what = LoadKind::kRanges;
   LoadDistribution distribution = LoadDistribution::kUniform;
   double zipf_exponent = 0.99;
@@ -68,10 +71,10 @@ struct LoadOptions {
   uint64_t range_size_bytes_max = 16 << 10;
 
   // When the run ends: so many requests were started and answered, or the
-  // duration is over, whichever comes first. Unset: no limit; a scan then ends
-  // with the archive. Neither counts the warm-up, whose requests come first
-  // and are not part of the report; it ends when both of its limits are
-  // reached.
+  // duration is over, whichever comes first. Unset: no limit. Neither counts
+  // the warm-up, whose requests come first and are not part of the report; it
+  // ends when both of its limits are reached. Mode kFull has no warm-up and no
+  // count: without a duration it reads the archive once, else over and over.
   std::optional<uint64_t> request_count = 10'000;
   std::optional<std::chrono::milliseconds> duration =
       std::chrono::milliseconds(600'000);
@@ -99,6 +102,11 @@ struct LoadOptions {
   // Of one call; a stream of a batch or a scan has none. Also how long a server
   // may say that it is busy.
   std::chrono::milliseconds deadline{30'000};
+
+  // Requests that one call makes; of a scan it cannot be said.
+  uint64_t requests_per_call() const {
+    return mode == LoadMode::kBatch ? batch_size : 1;
+  }
 
   bool is_open_loop() const {
     return requests_per_second.has_value() || arrivals == LoadArrivals::kLog;

@@ -36,8 +36,10 @@ struct LoadReport {
   uint64_t request_count = 0;
   uint64_t right_count = 0;
   uint64_t wrong_count = 0;
-  // Not in any other figure.
+  // Not in any other figure of answers.
   uint64_t warmup_count = 0;
+  // Requests [0, started_count) were made, warm-up included.
+  uint64_t started_count = 0;
   // Calls that were made again because the server was busy and said for how
   // long; not counted above.
   uint64_t retry_count = 0;
@@ -46,8 +48,9 @@ struct LoadReport {
   // The first few faults in words.
   std::vector<std::string> faults;
 
-  // Of an open loop. Arrivals that had to wait until one of the outstanding
-  // calls ended; their latency counts from the time they were due.
+  // Of an open loop, warm-up included. Arrivals that had to wait until one of
+  // the outstanding calls ended; their latency counts from the time they were
+  // due.
   uint64_t held_count = 0;
   // Arrivals that this program itself started more than a millisecond late.
   uint64_t late_count = 0;

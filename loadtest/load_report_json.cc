@@ -26,6 +26,7 @@ void WriteOptions(JsonWriter& json, const LoadOptions& options) {
   json.BeginObject();
   json.Field("archive", options.archive);
   json.Field("mode", NameOf(options.mode));
+  json.Field("replay", options.is_replay);
   json.Field("what", NameOf(options.what));
   json.Field("distribution", NameOf(options.distribution));
   json.Field("zipf_exponent", options.zipf_exponent);

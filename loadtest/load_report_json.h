@@ -16,7 +16,8 @@ namespace quire {
 // other is given here. Times of latency are in milliseconds.
 //
 //   format                  1
-//   options                 archive, mode, what, distribution, zipf_exponent,
+//   options                 archive, mode, replay (true: the requests are those
+//                           of a log), what, distribution, zipf_exponent,
 //                           seed, range_size_min_bytes, range_size_bytes,
 //                           requests, duration_seconds, warmup_requests,
 //                           warmup_seconds, rate, arrivals, in_flight, streams,

@@ -1,388 +1,336 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/load_run.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/support/client_callback.h"
 
-#include "proto/error_details.h"
 #include "proto/quire/v1/archive.grpc.pb.h"
 
 #include "codecs/base/mutex.h"
-#include "loadtest/answer_checker.h"
+#include "codecs/base/status_macros.h"
+#include "loadtest/load_calls.h"
+#include "loadtest/load_pacer.h"
 #include "loadtest/load_tables.h"
 #include "loadtest/load_targets.h"
 
 namespace quire {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+// How often a run looks whether it was interrupted or its time is over.
+constexpr uint64_t kTickNs = 20'000'000;
 
-constexpr size_t kFaultsKeptMax = 5;
+double OwnCpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+class Run {
+ public:
+  Run(LoadContext& context, const LoadInputs& inputs)
+      : context_(context),
+        options_(context.options),
+        inputs_(inputs),
+        pacer_(options_.mode == LoadMode::kRandom ? options_.in_flight
+                                                  : options_.stream_count,
+               ArrivalSchedule::Of(options_, inputs.log)) {}
+
+  LoadReport Execute();
+
+ private:
+  // The calls of a run are those before the window and those in it.
+  struct Start {
+    LoadPacer::Call call;
+    // Of a batch: its first request, and how many it has.
+    uint64_t first_index = 0;
+    uint64_t count = 1;
+  };
+
+  std::optional<Start> Take(uint64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the warm-up with this call if it is time.
+  void MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsTimeOver(uint64_t now_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  bool WasInterrupted() const {
+    return inputs_.interrupt != nullptr && *inputs_.interrupt;
+  }
+
+  void Begin(const Start& start);
+  // A call has ended; starts what may start in its place.
+  void OnCallEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Starts calls until no more will.
+  void StartAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until all calls have ended.
+  void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  LoadContext& context_;
+  const LoadOptions& options_;
+  const LoadInputs& inputs_;
+
+  Mutex mutex_;
+  // A call has ended, or no more will start.
+  CondVar changed_;
+  LoadPacer pacer_ ABSL_GUARDED_BY(mutex_);
+  // The first call of the window, and when that began.
+  std::optional<LoadPacer::Call> window_ ABSL_GUARDED_BY(mutex_);
+  double cpu_at_window_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  LoadEnd end_ ABSL_GUARDED_BY(mutex_) = LoadEnd::kRequests;
+  uint64_t last_end_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t started_request_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+bool Run::IsTimeOver(uint64_t now_ns) const {
+  return window_.has_value() && options_.duration.has_value() &&
+         now_ns >=
+             window_->due_ns +
+                 static_cast<uint64_t>(
+                     std::chrono::nanoseconds(*options_.duration).count());
+}
+
+void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
+  const uint64_t per_call = options_.requests_per_call();
+  const uint64_t warmup_calls =
+      (options_.warmup_request_count + per_call - 1) / per_call;
+  if (window_.has_value() || call.index < warmup_calls ||
+      now_ns <
+          static_cast<uint64_t>(
+              std::chrono::nanoseconds(options_.warmup_duration).count())) {
+    return;
+  }
+  window_ = call;
+  if (options_.request_count.has_value() && options_.mode != LoadMode::kFull) {
+    pacer_.EndAt(call.index +
+                 (*options_.request_count + per_call - 1) / per_call);
+  }
+  cpu_at_window_seconds_ = OwnCpuSeconds();
+  context_.recorder.BeginWindow(call.due_ns);
+  if (inputs_.on_window) {
+    inputs_.on_window();
+  }
+}
+
+std::optional<Run::Start> Run::Take(uint64_t now_ns) {
+  if (IsTimeOver(now_ns)) {
+    end_ = LoadEnd::kDuration;
+    pacer_.Stop(now_ns);
+    return std::nullopt;
+  }
+  const std::optional<LoadPacer::Call> call = pacer_.Take(now_ns);
+  if (!call.has_value()) {
+    return std::nullopt;
+  }
+  MaybeBeginWindow(*call, now_ns);
+  const uint64_t per_call = options_.requests_per_call();
+  Start start{
+      .call = *call, .first_index = call->index * per_call, .count = per_call};
+  if (window_.has_value() && options_.request_count.has_value() &&
+      options_.mode == LoadMode::kBatch) {
+    const uint64_t end = window_->index * per_call + *options_.request_count;
+    start.count = std::min(start.count, end - start.first_index);
+  }
+  started_request_count_ = start.first_index + start.count;
+  return start;
+}
+
+void Run::Begin(const Start& start) {
+  const LoadPacer::Call& call = start.call;
+  const auto done = [this] { OnCallEnd(); };
+  switch (options_.mode) {
+    case LoadMode::kRandom:
+      StartLoadRead(context_, context_.targets->At(call.index), call.index,
+                    call.due_ns, done);
+      break;
+    case LoadMode::kBatch:
+      StartLoadBatch(context_, start.first_index, start.count, call.index,
+                     call.due_ns, done);
+      break;
+    case LoadMode::kFull:
+      StartLoadScan(context_, call.index % options_.stream_count,
+                    options_.stream_count, call.index, call.due_ns, done);
+      break;
+  }
+}
+
+void Run::OnCallEnd() {
+  std::optional<Start> next;
+  {
+    MutexLock lock(&mutex_);
+    const uint64_t now_ns = context_.NowNs();
+    last_end_ns_ = std::max(last_end_ns_, now_ns);
+    pacer_.Finish(now_ns);
+    next = Take(now_ns);
+    if (!next.has_value()) {
+      // Under the lock: once the last call has ended, the run may be gone.
+      changed_.NotifyAll();
+    }
+  }
+  if (next.has_value()) {
+    Begin(*next);
+  }
+}
+
+void Run::StartAll() {
+  for (;;) {
+    std::optional<Start> start;
+    {
+      MutexLock lock(&mutex_);
+      const uint64_t now_ns = context_.NowNs();
+      if (WasInterrupted() && !pacer_.is_over()) {
+        end_ = LoadEnd::kInterrupt;
+        pacer_.Stop(now_ns);
+      }
+      start = Take(now_ns);
+      if (pacer_.is_over() && !start.has_value()) {
+        return;
+      }
+      if (!start.has_value()) {
+        const uint64_t due_ns = pacer_.NextDueNs().value_or(now_ns + kTickNs);
+        const uint64_t wait_ns =
+            std::min(due_ns - std::min(now_ns, due_ns), kTickNs);
+        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(wait_ns));
+        continue;
+      }
+    }
+    Begin(*start);
+  }
+}
+
+void Run::Drain() {
+  // Streams may take as long as they like, so the run's end is theirs.
+  const bool has_long_calls = options_.mode != LoadMode::kRandom;
+  for (bool is_cut = false;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (pacer_.outstanding_count() == 0) {
+        return;
+      }
+      const bool is_time_over = IsTimeOver(context_.NowNs());
+      if (is_cut || !(WasInterrupted() || (has_long_calls && is_time_over))) {
+        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(kTickNs));
+        continue;
+      }
+      end_ = WasInterrupted() ? LoadEnd::kInterrupt : LoadEnd::kDuration;
+    }
+    is_cut = true;
+    context_.open_calls.CutAll();
+  }
+}
+
+LoadReport Run::Execute() {
+  {
+    MutexLock lock(&mutex_);
+    if (options_.mode == LoadMode::kFull && !options_.duration.has_value()) {
+      pacer_.EndAt(options_.stream_count);
+    }
+  }
+  StartAll();
+  Drain();
+  MutexLock lock(&mutex_);
+  LoadReport report = context_.recorder.Finish(last_end_ns_);
+  report.end = end_;
+  report.started_count = started_request_count_;
+  report.held_count = pacer_.held_count();
+  report.late_count = pacer_.late_count();
+  report.unstarted_count = pacer_.unstarted_count();
+  if (window_.has_value()) {
+    report.own_cpu_seconds = OwnCpuSeconds() - cpu_at_window_seconds_;
+  }
+  return report;
+}
 
 absl::Status ToAbslStatus(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()),
           status.error_message()};
 }
 
-// How a call ended: an error, or a fault of the answer in words, or neither.
-struct Outcome {
-  ReadTarget target = {};
-  // Of the request's first call.
-  Clock::time_point started = {};
-  grpc::Status status = {};
-  std::optional<std::string> fault = {};
-  uint64_t latency_us = 0;
-  uint64_t wire_bytes = 0;
-  uint64_t message_bytes = 0;
-
-  // After all messages were checked.
-  void Complete(AnswerChecker& checker) {
-    fault = checker.Finish();
-    latency_us += checker.decode_ns() / 1000;
-    wire_bytes = checker.wire_size_bytes();
-    message_bytes = checker.message_size_bytes();
-  }
-};
-
-// What a request asks for; a call has its own, or none for identity.
-std::unique_ptr<WireCall> StartWireCall(LoadTables* tables) {
-  return tables == nullptr ? nullptr : tables->StartCall();
-}
-
-class Run {
- public:
-  Run(const std::shared_ptr<grpc::Channel>& channel, const SourceText& source,
-      const LoadOptions& options, uint64_t read_size_bytes_max,
-      LoadTables* tables)
-      : stub_(v1::Archive::NewStub(channel)),
-        source_(source),
-        options_(options),
-        tables_(tables),
-        read_size_bytes_max_(read_size_bytes_max) {}
-
-  LoadReport Execute();
-
-  v1::Archive::Stub& stub() { return *stub_; }
-
-  const SourceText& source() const { return source_; }
-
-  LoadTables* tables() const { return tables_; }
-
-  void Prepare(const ReadTarget& target, const WireCall* wire,
-               grpc::ClientContext& context, v1::ReadRequest& request) const;
-
-  // Called once by each call, on a thread of gRPC: counts it and starts the
-  // next one in its place, or the same again where the server said when.
-  void Finish(const Outcome& outcome);
-
- private:
-  ReadTarget TargetOf(uint64_t request_index) const {
-    return TargetOfRequest(source_, options_, read_size_bytes_max_,
-                           request_index);
-  }
-
-  void Record(const Outcome& outcome) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The next request's number; nullopt if no more is to start.
-  std::optional<uint64_t> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Start(const ReadTarget& target, Clock::time_point started);
-  // Whether the request is to be called again; then it will be.
-  bool RetryLater(const Outcome& outcome);
-
-  const std::unique_ptr<v1::Archive::Stub> stub_;
-  const SourceText& source_;
-  const LoadOptions& options_;
-  LoadTables* const tables_;
-  const uint64_t read_size_bytes_max_;
-  const Clock::time_point started_ = Clock::now();
-
-  Mutex mutex_;
-  CondVar ended_;
-  uint64_t next_index_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint32_t in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
-  LoadReport report_ ABSL_GUARDED_BY(mutex_);
-};
-
-uint64_t MicrosecondsSince(Clock::time_point start) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() -
-                                                            start)
-          .count());
-}
-
-// One Read. Deletes itself when it has ended.
-class ReadCall {
- public:
-  ReadCall(Run& run, const ReadTarget& target, Clock::time_point started)
-      : run_(run),
-        target_(target),
-        started_(started),
-        wire_(StartWireCall(run.tables())) {
-    run_.Prepare(target, wire_.get(), context_, request_);
-  }
-
-  void Start() {
-    run_.stub().async()->Read(
-        &context_, &request_, &response_,
-        [this](grpc::Status status) { Finish(std::move(status)); });
-  }
-
- private:
-  void Finish(grpc::Status status) {
-    Outcome outcome{.target = target_,
-                    .started = started_,
-                    .status = std::move(status),
-                    .latency_us = MicrosecondsSince(started_)};
-    if (outcome.status.ok()) {
-      AnswerChecker checker(run_.source(), target_, wire_.get());
-      checker.Check(response_);
-      outcome.Complete(checker);
-    }
-    Run& run = run_;
-    delete this;
-    run.Finish(outcome);
-  }
-
-  Run& run_;
-  const ReadTarget target_;
-  const Clock::time_point started_;
-  const std::unique_ptr<WireCall> wire_;
-  grpc::ClientContext context_;
-  v1::ReadRequest request_;
-  v1::ReadResponse response_;
-};
-
-// One ReadStream. Deletes itself when it has ended.
-class StreamCall final
-    : public grpc::ClientReadReactor<v1::ReadStreamResponse> {
- public:
-  StreamCall(Run& run, const ReadTarget& target, Clock::time_point started)
-      : run_(run),
-        target_(target),
-        started_(started),
-        wire_(StartWireCall(run.tables())),
-        checker_(run.source(), target, wire_.get()) {
-    run_.Prepare(target, wire_.get(), context_, request_);
-  }
-
-  void Start() {
-    run_.stub().async()->ReadStream(&context_, &request_, this);
-    StartRead(&response_);
-    StartCall();
-  }
-
-  void OnReadDone(bool ok) override {
-    if (ok) {
-      checker_.Check(response_);
-      StartRead(&response_);
-    }
-  }
-
-  void OnDone(const grpc::Status& status) override {
-    Outcome outcome{.target = target_,
-                    .started = started_,
-                    .status = status,
-                    .latency_us = MicrosecondsSince(started_)};
-    if (status.ok()) {
-      outcome.Complete(checker_);
-    }
-    Run& run = run_;
-    delete this;
-    run.Finish(outcome);
-  }
-
- private:
-  Run& run_;
-  const ReadTarget target_;
-  const Clock::time_point started_;
-  const std::unique_ptr<WireCall> wire_;
-  AnswerChecker checker_;
-  grpc::ClientContext context_;
-  v1::ReadRequest request_;
-  v1::ReadStreamResponse response_;
-};
-
-void Run::Prepare(const ReadTarget& target, const WireCall* wire,
-                  grpc::ClientContext& context,
-                  v1::ReadRequest& request) const {
-  if (wire != nullptr) {
-    wire->FillIn(request);
-  }
-  context.set_deadline(std::chrono::system_clock::now() + options_.deadline);
-  request.set_archive(options_.archive);
-  if (target.row != nullptr) {
-    request.mutable_document()->set_id(target.row->id);
-  } else {
-    request.mutable_range()->set_offset(target.offset);
-    request.mutable_range()->set_size_bytes(target.size_bytes);
-  }
-}
-
-void Run::Record(const Outcome& outcome) {
-  ++report_.request_count;
-  std::string fault;
-  if (!outcome.status.ok()) {
-    const absl::Status status = ToAbslStatus(outcome.status);
-    const std::optional<ErrorDetails> details =
-        ParseErrorDetails(outcome.status.error_details());
-    ++report_.errors[absl::StrCat(absl::StatusCodeToString(status.code()),
-                                  details.has_value() ? " " : "",
-                                  details.has_value() ? details->reason : "")];
-    fault =
-        absl::StrCat(DescribeTarget(outcome.target), ": ", status.ToString());
-  } else if (outcome.fault.has_value()) {
-    ++report_.wrong_count;
-    fault = *outcome.fault;
-  } else {
-    ++report_.right_count;
-    report_.text_bytes += outcome.target.size_bytes;
-    report_.wire_bytes += outcome.wire_bytes;
-    report_.message_bytes += outcome.message_bytes;
-    report_.latency.Add(outcome.latency_us);
-    report_.timeline.Add(
-        static_cast<uint64_t>(
-            std::chrono::nanoseconds(Clock::now() - started_).count()),
-        outcome.latency_us, outcome.target.size_bytes);
-  }
-  if (!fault.empty() && report_.faults.size() < kFaultsKeptMax) {
-    report_.faults.push_back(std::move(fault));
-  }
-}
-
-std::optional<uint64_t> Run::TakeNext() {
-  if (next_index_ == options_.request_count) {
-    return std::nullopt;
-  }
-  if (options_.duration.has_value() &&
-      Clock::now() - started_ >= *options_.duration) {
-    report_.end = LoadEnd::kDuration;
-    return std::nullopt;
-  }
-  return next_index_++;
-}
-
-void Run::Start(const ReadTarget& target, Clock::time_point started) {
-  if (target.row != nullptr && target.size_bytes > read_size_bytes_max_) {
-    (new StreamCall(*this, target, started))->Start();
-  } else {
-    (new ReadCall(*this, target, started))->Start();
-  }
-}
-
-bool Run::RetryLater(const Outcome& outcome) {
-  if (outcome.status.ok() ||
-      Clock::now() - outcome.started >= options_.deadline) {
-    return false;
-  }
-  const std::optional<ErrorDetails> details =
-      ParseErrorDetails(outcome.status.error_details());
-  if (!details.has_value() || !details->retry_delay.has_value()) {
-    return false;
-  }
-  auto* alarm = new grpc::Alarm;
-  alarm->Set(std::chrono::system_clock::now() +
-                 absl::ToChronoMilliseconds(*details->retry_delay),
-             [this, alarm, target = outcome.target,
-              started = outcome.started](bool /*not_cancelled*/) {
-               delete alarm;
-               Start(target, started);
-             });
-  return true;
-}
-
-void Run::Finish(const Outcome& outcome) {
-  std::optional<uint64_t> next;
-  if (RetryLater(outcome)) {
-    MutexLock lock(&mutex_);
-    ++report_.retry_count;
-    return;
-  }
-  {
-    MutexLock lock(&mutex_);
-    Record(outcome);
-    next = TakeNext();
-    if (!next.has_value()) {
-      --in_flight_;
-      ended_.NotifyOne();
-    }
-  }
-  if (next.has_value()) {
-    Start(TargetOf(*next), Clock::now());
-  }
-}
-
-LoadReport Run::Execute() {
-  std::vector<uint64_t> first;
-  {
-    MutexLock lock(&mutex_);
-    while (first.size() < options_.in_flight) {
-      const std::optional<uint64_t> next = TakeNext();
-      if (!next.has_value()) {
-        break;
-      }
-      first.push_back(*next);
-    }
-    in_flight_ = static_cast<uint32_t>(first.size());
-  }
-  for (const uint64_t request_index : first) {
-    Start(TargetOf(request_index), Clock::now());
-  }
-  MutexLock lock(&mutex_);
-  while (in_flight_ > 0) {
-    ended_.Wait(&mutex_);
-  }
-  report_.elapsed_seconds =
-      std::chrono::duration<double>(Clock::now() - started_).count();
-  return report_;
-}
-
-}  // namespace
-
-absl::StatusOr<LoadReport> RunLoad(
-    const std::shared_ptr<grpc::Channel>& channel, const SourceText& source,
-    const LoadOptions& options) {
+// Asks the server for the archive, and whether the run is possible with it.
+absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
+                                                const LoadOptions& options) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + options.deadline);
   v1::GetArchiveRequest request;
   request.set_archive(options.archive);
   v1::GetArchiveResponse response;
-  const grpc::Status status =
-      v1::Archive::NewStub(channel)->GetArchive(&context, request, &response);
+  const grpc::Status status = v1::Archive::NewStub(inputs.channels.front())
+                                  ->GetArchive(&context, request, &response);
   if (!status.ok()) {
     return ToAbslStatus(status);
   }
-  if (response.archive().size_bytes() != source.size_bytes()) {
+  const v1::ArchiveDescription& archive = response.archive();
+  if (inputs.source != nullptr &&
+      archive.size_bytes() != inputs.source->size_bytes()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "archive '", options.archive, "' has ", response.archive().size_bytes(),
-        " bytes, its source ", source.size_bytes()));
+        "archive '", options.archive, "' has ", archive.size_bytes(),
+        " bytes, its source ", inputs.source->size_bytes()));
   }
-  if (source.size_bytes() == 0 ||
-      (options.what == LoadKind::kDocuments && source.documents().empty())) {
-    return absl::FailedPreconditionError("the source has nothing to read");
+  if (inputs.source != nullptr && !inputs.source->documents().empty() &&
+      archive.document_count() != inputs.source->documents().size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "archive '", options.archive, "' has ", archive.document_count(),
+        " documents, its source ", inputs.source->documents().size()));
   }
+  if (archive.size_bytes() == 0 ||
+      (options.what == LoadKind::kDocuments && archive.document_count() == 0)) {
+    return absl::FailedPreconditionError("the archive has nothing to read");
+  }
+  return response;
+}
+
+uint64_t ExpectedSizeBytes(const LoadOptions& options,
+                           const LoadTargets& targets, uint64_t archive_size) {
+  if (options.mode == LoadMode::kFull) {
+    return archive_size;
+  }
+  return options.request_count.has_value()
+             ? *options.request_count * targets.MeanSizeBytes()
+             : UINT64_MAX;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
+                                   const LoadOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const v1::GetArchiveResponse response,
+                         Describe(inputs, options));
+  const v1::ArchiveDescription& archive = response.archive();
+  const LoadTargets targets(options, inputs.source, inputs.log,
+                            archive.size_bytes(), archive.document_count());
   std::unique_ptr<LoadTables> tables;
   if (options.encoding != EncodingChoice::kIdentity) {
-    absl::StatusOr<std::unique_ptr<LoadTables>> fetched =
-        LoadTables::Fetch(channel, response.archive(), options.encoding,
-                          ExpectedSizeBytes(source, options));
-    if (!fetched.ok()) {
-      return fetched.status();
-    }
-    tables = *std::move(fetched);
+    QUIRE_ASSIGN_OR_RETURN(
+        tables, LoadTables::Fetch(
+                    inputs.channels.front(), archive, options.encoding,
+                    ExpectedSizeBytes(options, targets, archive.size_bytes())));
   }
-  Run run(channel, source, options, response.limits().read_size_bytes_max(),
-          tables.get());
-  LoadReport report = run.Execute();
-  report.archive = response.archive();
-  report.is_compared = true;
+  LoadContext context;
+  context.options = options;
+  for (const std::shared_ptr<grpc::Channel>& channel : inputs.channels) {
+    context.stubs.push_back(v1::Archive::NewStub(channel));
+  }
+  context.source = inputs.source;
+  context.targets = &targets;
+  context.tables = tables.get();
+  context.archive_size_bytes = archive.size_bytes();
+  context.limits = response.limits();
+  context.started = std::chrono::steady_clock::now();
+  LoadReport report = Run(context, inputs).Execute();
+  report.archive = archive;
+  report.is_compared = inputs.source != nullptr;
   if (tables != nullptr) {
     const WireStats stats = tables->Stats();
     report.traffic = stats.traffic;

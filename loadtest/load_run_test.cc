@@ -69,6 +69,7 @@ class FakeServer final : public v1::Archive::Service {
   grpc::Status GetArchive(grpc::ServerContext*, const v1::GetArchiveRequest*,
                           v1::GetArchiveResponse* response) override {
     response->mutable_archive()->set_size_bytes(text_.size());
+    response->mutable_archive()->set_document_count(rows_.size());
     response->mutable_limits()->set_read_size_bytes_max(kReadSizeMax);
     return grpc::Status::OK;
   }
@@ -204,7 +205,14 @@ class LoadRunTest : public ::testing::Test {
   absl::StatusOr<LoadReport> Load(LoadKind kind, Misdeed misdeed) {
     options_.what = kind;
     service_.set_misdeed(misdeed);
-    return RunLoad(server_->InProcessChannel({}), *source_, options_);
+    return Load();
+  }
+
+  absl::StatusOr<LoadReport> Load() {
+    LoadInputs inputs;
+    inputs.channels = {server_->InProcessChannel({})};
+    inputs.source = source_.get();
+    return RunLoad(inputs, options_);
   }
 
   const std::string stem_ =
@@ -293,10 +301,13 @@ TEST_F(LoadRunTest, NoticesEachKindOfWrongAnswer) {
 }
 
 TEST_F(LoadRunTest, StopsWhenItsTimeIsOver) {
-  options_.duration = std::chrono::seconds(0);
+  options_.duration = std::chrono::milliseconds(1);
+  options_.request_count.reset();
   QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport report,
                              Load(LoadKind::kRanges, Misdeed::kNone));
-  EXPECT_EQ(report.request_count, 0u);
+  EXPECT_EQ(report.end, LoadEnd::kDuration);
+  EXPECT_GT(report.request_count, 0u);
+  EXPECT_EQ(report.right_count, report.request_count);
 }
 
 TEST_F(LoadRunTest, RefusesAnotherSource) {

@@ -5,24 +5,95 @@
 #define QUIRE_LOADTEST_LOAD_TARGETS_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
-#include "loadtest/answer_checker.h"
-#include "loadtest/load_run.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "loadtest/load_options.h"
+#include "loadtest/request_log.h"
+#include "loadtest/seeded_permutation.h"
 #include "loadtest/source_text.h"
+#include "loadtest/zipf_sampler.h"
 
 namespace quire {
 
-// Request number `request_index` of a run: a function of it, the seed and the
-// other options alone. `read_size_bytes_max`: ranges are no larger.
-// REQUIRES: the source has something to read of the options' kind.
-ReadTarget TargetOfRequest(const SourceText& source, const LoadOptions& options,
-                           uint64_t read_size_bytes_max,
-                           uint64_t request_index);
+// Bytes [offset, offset + size_bytes) of an archive's text.
+struct TextSpan {
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+};
 
-// Decoded bytes that a whole run will read, in the mean.
-// REQUIRES: as above.
-uint64_t ExpectedSizeBytes(const SourceText& source,
-                           const LoadOptions& options);
+// What one request asks for.
+struct LoadTarget {
+  // Unset: of a document whose place is not known before the answer.
+  std::optional<TextSpan> place = {};
+  // A document by its id, which is borrowed, or by its ordinal; both unset: a
+  // range.
+  std::optional<absl::string_view> id = {};
+  std::optional<uint64_t> ordinal = {};
+
+  bool is_document() const { return id.has_value() || ordinal.has_value(); }
+};
+
+// For people: "range [17, +4)".
+std::string DescribeTarget(const LoadTarget& target);
+
+// Fills in the target of a ReadRequest or a BatchItem.
+template <typename Request>
+void SetTargetOf(const LoadTarget& target, Request& request) {
+  if (target.id.has_value()) {
+    request.mutable_document()->set_id(target.id->data(), target.id->size());
+  } else if (target.ordinal.has_value()) {
+    request.mutable_document()->set_ordinal(*target.ordinal);
+  } else {
+    request.mutable_range()->set_offset(target.place->offset);
+    request.mutable_range()->set_size_bytes(target.place->size_bytes);
+  }
+}
+
+// The targets of a run by number.
+//
+// Ranges of a Zipf distribution: the text is cut into items of the largest
+// range size, and each item has one range of its own, which begins somewhere in
+// it; so what is asked for often is the same bytes each time.
+//
+// Immutable and thread-safe.
+class LoadTargets {
+ public:
+  // `source` null: documents are asked for by ordinal. `log` null: targets are
+  // drawn. Both must outlive the targets and what they give.
+  // REQUIRES: size_bytes > 0, of the archive; and document_count > 0 for
+  // documents.
+  LoadTargets(const LoadOptions& options, const SourceText* source,
+              const RequestLog* log, uint64_t size_bytes,
+              uint64_t document_count);
+
+  // A function of `index`, the seed and the other options alone.
+  LoadTarget At(uint64_t index) const;
+
+  // Decoded bytes of a request, in the mean.
+  uint64_t MeanSizeBytes() const;
+
+ private:
+  // How many items there are to draw from.
+  uint64_t ItemCount() const;
+  // Which of them; uniform or by rank.
+  uint64_t DrawItem(uint64_t index, uint64_t count) const;
+  LoadTarget DocumentAt(uint64_t ordinal) const;
+  LoadTarget RangeOfItem(uint64_t item) const;
+  LoadTarget LoggedAt(uint64_t index) const;
+
+  const LoadOptions options_;
+  const SourceText* const source_;
+  const RequestLog* const log_;
+  const uint64_t size_bytes_;
+  const uint64_t document_count_;
+  // Set for Zipf.
+  std::optional<ZipfSampler> zipf_;
+  std::optional<SeededPermutation> item_of_rank_;
+};
 
 }  // namespace quire
 
