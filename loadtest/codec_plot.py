@@ -1,4 +1,4 @@
-#SPDX - License - Identifier : Apache - 2.0
+# SPDX-License-Identifier: Apache-2.0
 """The Pareto frontier as a picture: rate against random access, both axes
 logarithmic, for one machine (Figure 2 of "Access Time Tradeoffs in Archive
 Compression"). An SVG that follows the reader's light or dark setting.
@@ -10,72 +10,22 @@ from codec_table import block_frontier, format_size, key_of
 
 WIDTH, HEIGHT = 1000, 660
 LEFT, RIGHT, TOP, BOTTOM = 78, 190, 56, 60
-#One for each codec; of middling lightness, so that they show on white and on
-#black.
+# One for each codec; of middling lightness, so that they show on white and on
+# black.
 COLOURS = ["#d9342b", "#2f7ed8", "#2a9d5c", "#c7761a", "#8e5bd0", "#17a2b0", "#d6499a",
            "#7d8a1f", "#a0643c", "#5f7f9e", "#e06c4f", "#3f9f94", "#9a6fa0", "#8c8c8c"]
 STYLE = """\
 svg { font: 13px system-ui, sans-serif; } .paper { fill: #ffffff; }
-text {
-fill:
-# 24292f; } .quiet {
-fill:
-# 57606a;
-  font - size : 12px; }
-.title {
-  font - size : 17px;
-  font - weight : 600; }
-.grid {
-stroke:
-#d8dee4; } .axis {
-stroke:
-# 57606a; }
-.frontier {
-fill:
-  none;
-stroke:
-# 24292f;
-  stroke - width : 1.6;
-  stroke - dasharray : 6 4; }
-.best {
-stroke:
-# 24292f;
-  stroke - width : 1.4; }
-.label {
-  font - size : 11.5px;
-  paint - order : stroke;
-stroke:
-#ffffff;
-  stroke - width : 3px; }
+text { fill: #24292f; } .quiet { fill: #57606a; font-size: 12px; }
+.title { font-size: 17px; font-weight: 600; }
+.grid { stroke: #d8dee4; } .axis { stroke: #57606a; }
+.frontier { fill: none; stroke: #24292f; stroke-width: 1.6; stroke-dasharray: 6 4; }
+.best { stroke: #24292f; stroke-width: 1.4; }
+.label { font-size: 11.5px; paint-order: stroke; stroke: #ffffff; stroke-width: 3px; }
 @media (prefers-color-scheme: dark) {
-  .paper {
-  fill:
-# 0d1117;
-  }
-  text {
-  fill:
-#e6edf3;
-  }
-  .quiet {
-  fill:
-# 9198a1;
-  }
-  .grid {
-  stroke:
-# 2b323b;
-  }
-  .axis {
-  stroke:
-# 9198a1;
-  }
-  .frontier, .best {
-  stroke:
-#e6edf3;
-  }
-  .label {
-  stroke:
-# 0d1117;
-  }
+  .paper { fill: #0d1117; } text { fill: #e6edf3; } .quiet { fill: #9198a1; }
+  .grid { stroke: #2b323b; } .axis { stroke: #9198a1; }
+  .frontier, .best { stroke: #e6edf3; } .label { stroke: #0d1117; }
 }"""
 
 
@@ -214,10 +164,9 @@ def render(rows, title):
     x_axis = Axis([row["ranges_per_second"] for row in rows], LEFT, WIDTH - RIGHT)
     y_axis = Axis([row["rate_percent"] for row in rows], HEIGHT - BOTTOM, TOP)
     names = dict.fromkeys(row["codec"].split(":")[0] for row in rows)
-#The first colour, which stands out, is the flagship's.
+    # The first colour, which stands out, is the flagship's.
     names = sorted(names, key=lambda name: name != "rlz")
-    colours = {
-name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
     block_sizes = sorted({row["block_size_bytes"] for row in rows})
     dictionary_sizes = sorted({row["dictionary_size_bytes"] or 0 for row in rows})
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',
@@ -228,7 +177,7 @@ name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
              frontier_path(frontier, x_axis, y_axis)]
     places = LabelPlaces()
     labels = []
-#The frontier last, so that nothing hides it.
+    # The frontier last, so that nothing hides it.
     for row in sorted(rows, key=lambda row: key_of(row) in best):
         x, y = x_axis(row["ranges_per_second"]), y_axis(row["rate_percent"])
         on_frontier = key_of(row) in best
