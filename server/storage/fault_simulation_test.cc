@@ -25,7 +25,7 @@ std::unique_ptr<Scheduler> MakeElevator(
 
 TEST(FaultSimulationTest, TheElevatorKeepsItsPromisesWhateverFails) {
   FaultSimulationResult sum;
-  const std::vector<uint64_t> seeds = SimulationSeeds(200);
+  const std::vector<uint64_t> seeds = SimulationSeeds(100);
   for (const uint64_t seed : seeds) {
     const FaultSimulationResult result =
         SimulateFaults(MakeElevator, {.seed = seed});
@@ -70,7 +70,7 @@ TEST(FaultSimulationTest, ASeedIsOneRun) {
 // time meanwhile. (Of 600 seeds at 64 and 256, 99 % stay within 2.2 times
 // alone.)
 TEST(FaultSimulationTest, WaitsAreAsLongAsTheQueue) {
-  for (const uint64_t seed : SimulationSeeds(20)) {
+  for (const uint64_t seed : SimulationSeeds(6)) {
     for (const uint64_t outstanding : std::vector<uint64_t>{64, 256}) {
       const FaultSimulationResult result =
           SimulateFaults(MakeElevator, {.seed = seed,
