@@ -20,15 +20,10 @@
 namespace quire {
 namespace {
 
-// Working memory of a decoder and the objects around the indexes.
-constexpr uint64_t kFixedMemoryBytes = 64 << 10;
-// The serialised symbol table, and what a server encodes and decodes by.
-constexpr uint64_t kSymbolTableMemoryBytes = 256 << 10;
-
 class ArchiveImpl final : public Archive {
  public:
   static absl::StatusOr<std::shared_ptr<const Archive>> Open(
-      const std::string& path);
+      const std::string& path, const ArchiveOpenOptions& options);
 
   const std::string& path() const override { return path_; }
 
@@ -37,6 +32,8 @@ class ArchiveImpl final : public Archive {
   const ArchiveMemory& memory() const override { return memory_; }
 
   const BlockCodec& codec() const override { return *codec_; }
+
+  const std::string& direct_io_note() const override { return direct_io_note_; }
 
   ByteView dictionary() const override { return AsBytes(context_->dictionary); }
 
@@ -108,7 +105,8 @@ class ArchiveImpl final : public Archive {
     Document Describe(uint64_t local_ordinal) const;
   };
 
-  absl::Status Load(const ArchiveFolder& folder);
+  absl::Status Load(const ArchiveFolder& folder,
+                    const ArchiveOpenOptions& options);
 
   const SegmentReader& SegmentOf(BlockAddress block) const {
     return segments_[block.segment_index].reader;
@@ -129,18 +127,20 @@ class ArchiveImpl final : public Archive {
   std::shared_ptr<const CodecContext> context_;
   std::unique_ptr<const BlockCodec> codec_;
   std::vector<Segment> segments_;
+  std::string direct_io_note_;
 };
 
 absl::StatusOr<std::shared_ptr<const Archive>> ArchiveImpl::Open(
-    const std::string& path) {
+    const std::string& path, const ArchiveOpenOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const ArchiveFolder folder, OpenArchiveFolder(path));
   auto archive = std::make_shared<ArchiveImpl>();
   archive->path_ = path;
-  QUIRE_RETURN_IF_ERROR(archive->Load(folder));
+  QUIRE_RETURN_IF_ERROR(archive->Load(folder, options));
   return archive;
 }
 
-absl::Status ArchiveImpl::Load(const ArchiveFolder& folder) {
+absl::Status ArchiveImpl::Load(const ArchiveFolder& folder,
+                               const ArchiveOpenOptions& options) {
   const Manifest& manifest = folder.manifest;
   info_ = manifest.Describe(folder.manifest_file_size_bytes);
   auto context = std::make_shared<CodecContext>();
@@ -167,6 +167,8 @@ absl::Status ArchiveImpl::Load(const ArchiveFolder& folder) {
     QUIRE_ASSIGN_OR_RETURN(
         SegmentReader reader,
         SegmentReader::Open(folder.fd.get(), path_, manifest, expected));
+    QUIRE_ASSIGN_OR_RETURN(
+        direct_io_note_, reader.OpenDirect(folder.fd.get(), options.direct_io));
     reader.AddMemory(memory_);
     segments_.push_back({std::move(reader), start, first_ordinal});
     start += expected.size_bytes;
@@ -371,29 +373,14 @@ void ArchiveImpl::VisitDocuments(
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
-    const std::string& path) {
+    const std::string& path, const ArchiveOpenOptions& options) {
   try {
-    return ArchiveImpl::Open(path);
+    return ArchiveImpl::Open(path, options);
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
   return absl::ResourceExhaustedError(
       absl::StrCat(path, ": not enough memory to open it"));
-}
-
-absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(const ArchiveFolder folder, OpenArchiveFolder(path));
-  uint64_t size_bytes = kFixedMemoryBytes;
-  if (folder.manifest.dictionary.has_value()) {
-    size_bytes += folder.manifest.dictionary->size_bytes;
-  }
-  if (folder.manifest.symbol_table.has_value()) {
-    size_bytes += kSymbolTableMemoryBytes;
-  }
-  for (const ManifestSegment& segment : folder.manifest.segments) {
-    size_bytes += SegmentReader::EstimateMemoryBytes(segment);
-  }
-  return size_bytes;
 }
 
 }  // namespace quire

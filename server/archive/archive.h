@@ -22,6 +22,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
+#include "server/archive/direct_file.h"
 #include "server/archive/positions.h"
 
 namespace quire {
@@ -93,6 +94,11 @@ struct BlockSlice {
   uint32_t size_bytes = 0;
 };
 
+struct ArchiveOpenOptions {
+  // Affects performance: whether extents can be read past the page cache, too.
+  DirectIo direct_io = DirectIo::kOff;
+};
+
 // Immutable and thread-safe. Shared: whoever reads one of its extents keeps a
 // reference, as its files stay open only while it lives.
 class Archive {
@@ -102,9 +108,10 @@ class Archive {
   //         DataLoss            a file is damaged or cut; the message names the
   //                             file, what was found and what was expected.
   //         FailedPrecondition  written in a format or by a codec that this
-  //                             program does not know.
+  //                             program does not know; or the file system
+  //                             cannot do the direct I/O asked for.
   static absl::StatusOr<std::shared_ptr<const Archive>> Open(
-      const std::string& path);
+      const std::string& path, const ArchiveOpenOptions& options = {});
 
   // What Open() would hold in RAM, from the manifest alone, within 10 % or
   // rounded up. Errors: as Open().
@@ -121,6 +128,9 @@ class Archive {
   // none.
   virtual ByteView symbol_table() const = 0;
   virtual const BlockCodec& codec() const = 0;
+  // Why extents have no direct_fd, with the file's path, where that was left
+  // open (DirectIo::kAuto); empty otherwise. For the log.
+  virtual const std::string& direct_io_note() const = 0;
 
   // --- Blocks ---
 

@@ -48,6 +48,11 @@ struct Extent {
   int fd = -1;
   FileOffset offset;
   uint32_t size_bytes = 0;
+  // The same file open with O_DIRECT, for reads whose offset, size and memory
+  // are multiples of the alignment, a power of two up to a page; -1: there is
+  // none. As long open as `fd`.
+  int direct_fd = -1;
+  uint32_t direct_alignment_bytes = 1;
 };
 
 }  // namespace quire

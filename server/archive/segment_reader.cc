@@ -119,6 +119,23 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   return segment;
 }
 
+absl::StatusOr<std::string> SegmentReader::OpenDirect(int folder_fd,
+                                                      DirectIo direct_io) {
+  if (direct_io == DirectIo::kOff) {
+    return "";
+  }
+  auto direct =
+      quire::OpenDirect(folder_fd, SegmentFileName(header_.number), file_);
+  if (direct.ok()) {
+    direct_ = *std::move(direct);
+    return "";
+  }
+  if (direct_io == DirectIo::kOn) {
+    return direct.status();
+  }
+  return std::string(direct.status().message());
+}
+
 absl::Status SegmentReader::ReadHeaderAndFooter(
     const Manifest& manifest, const ManifestSegment& expected) {
   std::array<uint8_t, kSegmentHeaderSizeBytes> header_bytes;
@@ -218,7 +235,11 @@ uint32_t SegmentReader::BlockSizeBytes(uint64_t block_index) const {
 Extent SegmentReader::BlockExtent(uint64_t block_index) const {
   const uint64_t start = frames_[block_index];
   const uint64_t end = frames_[block_index + 1];
-  return {fd_.get(), {start}, static_cast<uint32_t>(end - start)};
+  return {.fd = fd_.get(),
+          .offset = {start},
+          .size_bytes = static_cast<uint32_t>(end - start),
+          .direct_fd = direct_.fd.get(),
+          .direct_alignment_bytes = direct_.alignment_bytes};
 }
 
 absl::Status SegmentReader::InBlock(uint64_t block_index,

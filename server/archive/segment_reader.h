@@ -14,6 +14,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
+#include "server/archive/direct_file.h"
 #include "server/archive/document_index.h"
 #include "server/archive/elias_fano.h"
 #include "server/archive/file_io.h"
@@ -33,6 +34,11 @@ class SegmentReader {
                                             const std::string& folder,
                                             const Manifest& manifest,
                                             const ManifestSegment& expected);
+
+  // From here on extents can be read past the page cache, too. Returns why not
+  // where that may be so, which is empty otherwise.
+  // Errors: as OpenDirect() of direct_file.h, for DirectIo::kOn.
+  absl::StatusOr<std::string> OpenDirect(int folder_fd, DirectIo direct_io);
 
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
@@ -79,6 +85,7 @@ class SegmentReader {
   absl::StatusOr<std::string> ReadSection(const SectionEntry& entry) const;
 
   UniqueFd fd_;
+  DirectFile direct_;
   std::string file_;
   SegmentHeader header_;
   SegmentFooter footer_;

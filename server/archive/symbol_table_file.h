@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_SYMBOL_TABLE_FILE_H_
 #define QUIRE_SERVER_ARCHIVE_SYMBOL_TABLE_FILE_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,9 @@
 #include "server/archive/manifest.h"
 
 namespace quire {
+
+// The serialised symbol table, and what a server encodes and decodes by.
+inline constexpr uint64_t kSymbolTableMemoryBytes = 256 << 10;
 
 // Writes and syncs the file. `serialised` is the table as fsst/symbol_table.h
 // serialises it; `folder` is a path for messages.

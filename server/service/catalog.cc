@@ -119,12 +119,12 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
-    DamageReporter report_damage) {
+    DamageReporter report_damage, DirectIo direct_io) {
   // Before the files are opened: what is replaced in between then counts as
   // changed, at worst once too often.
   std::string files_identity = IdentifyFiles(argument.path);
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(argument.path);
+      Archive::Open(argument.path, {.direct_io = direct_io});
   if (!archive.ok()) {
     return archive.status();
   }

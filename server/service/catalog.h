@@ -70,7 +70,7 @@ enum class CacheForm {
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
-    DamageReporter report_damage);
+    DamageReporter report_damage, DirectIo direct_io = DirectIo::kOff);
 
 // Thread-safe. Get() is a pointer copy; calls keep the snapshot they started
 // with, so that a reload never pulls an archive away from under them.

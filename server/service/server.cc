@@ -67,6 +67,19 @@ std::string HealthName(const std::string& archive) {
   return absl::StrCat(kServiceName, "/", archive);
 }
 
+// A line for each archive that is read through the page cache after all.
+std::string DirectIoNotes(const Catalog::ByName& archives) {
+  std::string lines;
+  for (const auto& [name, served] : archives) {
+    if (const std::string& note = served->archive->direct_io_note();
+        !note.empty()) {
+      absl::StrAppend(&lines, "archive ", name,
+                      " is read through the page cache: ", note, "\n");
+    }
+  }
+  return lines;
+}
+
 class ServerImpl : public Server {
  public:
   ServerImpl(ServerOptions options, MemoryPlan plan, Catalog::ByName archives,
@@ -112,12 +125,15 @@ class ServerImpl : public Server {
     for (const auto& [name, served] : *archives) {
       needs.push_back({name, served->archive->memory().total_bytes()});
     }
-    return absl::StrCat(DescribePlan(plan_, needs),
-                        "reads through: ", store_->engine_name(),
-                        store_->engine_note().empty()
-                            ? ""
-                            : absl::StrCat(" (", store_->engine_note(), ")"),
-                        ", drive: ", store_->drive_name(), "\n");
+    return absl::StrCat(
+        DescribePlan(plan_, needs), "reads through: ", store_->engine_name(),
+        store_->engine_note().empty()
+            ? ""
+            : absl::StrCat(" (", store_->engine_note(), ")"),
+        options_.direct_io == DirectIo::kOff
+            ? ""
+            : ", past the page cache (O_DIRECT)",
+        ", drive: ", store_->drive_name(), "\n", DirectIoNotes(*archives));
   }
 
   std::vector<std::string> Reload() override
@@ -240,9 +256,10 @@ class ServerImpl : public Server {
           FormatByteSize(room_bytes - std::min(room_bytes, held_bytes)),
           " are free for that; restart with more --memory"));
     }
-    QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> fresh,
-                           OpenServedArchive(argument, options_.cache_form,
-                                             options_.report_damage));
+    QUIRE_ASSIGN_OR_RETURN(
+        std::shared_ptr<const ServedArchive> fresh,
+        OpenServedArchive(argument, options_.cache_form, options_.report_damage,
+                          options_.direct_io));
     const bool is_same_text =
         fresh->archive->info().uuid == served->archive->info().uuid;
     if (is_same_text && !fresh->files_identity.empty() &&
@@ -289,7 +306,8 @@ absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
     }
     QUIRE_ASSIGN_OR_RETURN(
         archives[argument.name],
-        OpenServedArchive(argument, options.cache_form, options.report_damage));
+        OpenServedArchive(argument, options.cache_form, options.report_damage,
+                          options.direct_io));
   }
   return archives;
 }
@@ -348,6 +366,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;
   store_options.device_model = options.device_model;
+  store_options.direct_io = options.direct_io != DirectIo::kOff;
   store_options.drive = DriveOf(options);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));

@@ -36,6 +36,8 @@ struct ServerOptions {
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;
+  // Whether blocks are read past the page cache.
+  DirectIo direct_io = DirectIo::kOff;
   // Unset: rotational if any archive lies on such a drive (drive_kind.h).
   std::optional<BlockStoreOptions::Drive> drive;
   // As BlockStoreOptions::device_model.

@@ -115,6 +115,9 @@ struct BlockStoreOptions {
   Engine engine = Engine::kAuto;
   // Reads in flight at the device.
   uint32_t device_depth = 32;
+  // Whether extents that have a direct_fd are read through it, widened to its
+  // alignment; where that fails they are read again through their fd.
+  bool direct_io = false;
   // What the device is: decides how requests are ordered and how many it gets
   // at once. A modelled drive knows for itself.
   enum class Drive { kSolidState, kRotational };

@@ -28,8 +28,9 @@ struct DeviceRead {
   uint64_t id = 0;
   int fd = -1;
   FileOffset offset;
-  // Any address and size today. The buffer pool hands out whole pages, which is
-  // what O_DIRECT will ask for.
+  // Of any address and size, unless `fd` is open with O_DIRECT: then offset,
+  // address and size are multiples of what the file asks for, and such a read
+  // may end behind the file's end, with a size up to there and some error.
   MutableByteView buffer;
 };
 

@@ -29,13 +29,26 @@ absl::Status CheckFetch(const BlockFetch& fetch) {
   return absl::OkStatus();
 }
 
-ElevatorScheduler::Options SchedulerOptions(const BlockStoreOptions& options) {
+// What widening adds to a read at most.
+constexpr uint32_t kDirectMarginBytes = 2 * 4096;
+
+uint64_t WidenedMemorySizeBytes(uint64_t size_bytes) {
+  return BufferPool::MemorySizeBytes(size_bytes + kDirectMarginBytes);
+}
+
+ElevatorScheduler::Options SchedulerOptions(
+    const BlockStoreOptions& options,
+    uint64_t (*read_memory_size_bytes)(uint64_t)) {
   ElevatorScheduler::Options scheduler =
       options.drive == BlockStoreOptions::Drive::kRotational
           ? ElevatorScheduler::Options()
           : ElevatorScheduler::Options::SolidState();
   scheduler.pending_requests_max = options.pending_fetches_max;
-  scheduler.buffer_memory_size_bytes = &BufferPool::MemorySizeBytes;
+  scheduler.buffer_memory_size_bytes = read_memory_size_bytes;
+  if (options.direct_io) {
+    // Widened, the largest reads are still of a size that the pool keeps.
+    scheduler.read_size_bytes_max -= kDirectMarginBytes;
+  }
   return scheduler;
 }
 
@@ -45,10 +58,12 @@ DeviceBlockStore::DeviceBlockStore(const BlockStoreOptions& options)
     : options_(options),
       reservable_size_bytes_(options.buffers_size_bytes_max -
                              options.buffers_size_bytes_max / 8),
+      read_memory_size_bytes_(options.direct_io ? &WidenedMemorySizeBytes
+                                                : &BufferPool::MemorySizeBytes),
       buffers_(BufferPool::Create(options.buffers_size_bytes_max / 8)),
       cache_({.capacity_size_bytes = options.cache_size_bytes}),
-      scheduler_(
-          std::make_unique<ElevatorScheduler>(SchedulerOptions(options))) {}
+      scheduler_(std::make_unique<ElevatorScheduler>(
+          SchedulerOptions(options, read_memory_size_bytes_))) {}
 
 absl::StatusOr<std::unique_ptr<BlockStore>> DeviceBlockStore::Create(
     const BlockStoreOptions& options, const DeviceFactory& open_device) {

@@ -101,13 +101,18 @@ class DeviceBlockStore final : public BlockStore {
   // A read at the device, until its last block is decoded.
   struct Reading {
     uint64_t id = 0;
+    // Where the buffer begins, and its size: more than the scheduler said if
+    // they are widened for direct I/O.
     DeviceAddress address;
     uint32_t size_bytes = 0;
     uint64_t buffer_memory_size_bytes = 0;
     Buffer buffer;
     std::vector<Flight*> flights;
-    // Flights [done_count, operation_end) are in the operation at the device;
-    // guarded by mutex_.
+    // The next operation is direct, if there is a descriptor for that.
+    int direct_fd = -1;
+    // Flights [done_count, operation_end) are in the operation at the device,
+    // which begins at this byte of the buffer; guarded by mutex_.
+    uint64_t operation_start = 0;
     size_t done_count = 0;
     size_t operation_end = 0;
     // Flights that still need the buffer.
@@ -148,8 +153,13 @@ class DeviceBlockStore final : public BlockStore {
                   std::vector<DecodePool::Task>& tasks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The operation that the reading's fields describe.
-  static DeviceRead OperationOf(Reading& reading);
+  // Makes all of the reading one direct operation, if its extents have a
+  // descriptor for that.
+  void Widen(Reading& reading) const;
+  // An operation for the first block that is not done, through its fd.
+  static DeviceRead RepeatOf(Reading& reading);
+  // Of the operation, how much the flights in it need.
+  static uint64_t NeededSizeBytes(const Reading& reading);
   // Memory that a block takes from its decoding until it is handed out.
   static uint64_t WorkSizeBytes(const BlockFetch& fetch);
   absl::StatusOr<BlockPtr> Decode(const Reading& reading,
@@ -166,6 +176,8 @@ class DeviceBlockStore final : public BlockStore {
   // Of buffers_size_bytes_max, what reads may reserve; the rest may idle in the
   // pool.
   const uint64_t reservable_size_bytes_;
+  // The memory that a read of so many bytes takes for its buffer.
+  uint64_t (*const read_memory_size_bytes_)(uint64_t);
   const std::shared_ptr<BufferPool> buffers_;
   BlockCache cache_;
   std::string engine_note_;

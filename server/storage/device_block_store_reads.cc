@@ -65,7 +65,7 @@ DeviceBlockStore::Readings DeviceBlockStore::Plan() {
     reading->address = read.address;
     reading->size_bytes = read.size_bytes;
     reading->buffer_memory_size_bytes =
-        BufferPool::MemorySizeBytes(read.size_bytes);
+        read_memory_size_bytes_(read.size_bytes);
     reading->operation_end = read.request_ids.size();
     reading->flights_left = read.request_ids.size();
     for (const uint64_t request_id : read.request_ids) {
@@ -76,6 +76,7 @@ DeviceBlockStore::Readings DeviceBlockStore::Plan() {
       stats_.queued_fetches -= flight->waiters.size();
       reading->flights.push_back(flight);
     }
+    Widen(*reading);
     reserved_size_bytes_ += read.memory_size_bytes;
     stats_.queue_wait_us += static_cast<uint64_t>(
         std::chrono::duration_cast<std::chrono::microseconds>(read.waited)
@@ -96,7 +97,8 @@ void DeviceBlockStore::Start(const Readings& readings) {
     reading->buffer = buffers_->Allocate(reading->size_bytes);
     if (reading->buffer) {
       operations.push_back({.id = reading->id,
-                            .fd = reading->address.fd,
+                            .fd = reading->direct_fd >= 0 ? reading->direct_fd
+                                                          : reading->address.fd,
                             .offset = reading->address.offset,
                             .buffer = reading->buffer.bytes()});
     } else {
@@ -118,13 +120,34 @@ void DeviceBlockStore::Start(const Readings& readings) {
   }
 }
 
-DeviceRead DeviceBlockStore::OperationOf(Reading& reading) {
+void DeviceBlockStore::Widen(Reading& reading) const {
+  const Extent& extent = reading.flights.front()->fetch.extent;
+  if (!options_.direct_io || extent.direct_fd < 0) {
+    return;
+  }
+  const uint64_t mask = extent.direct_alignment_bytes - 1;
+  const uint64_t start = reading.address.offset.value;
+  const uint64_t end = (start + reading.size_bytes + mask) & ~mask;
+  reading.direct_fd = extent.direct_fd;
+  reading.address.offset.value = start & ~mask;
+  reading.size_bytes =
+      static_cast<uint32_t>(end - reading.address.offset.value);
+}
+
+uint64_t DeviceBlockStore::NeededSizeBytes(const Reading& reading) {
+  const BlockFetch& last = reading.flights[reading.operation_end - 1]->fetch;
+  return StartOf(last, reading.address) + last.extent.size_bytes -
+         reading.operation_start;
+}
+
+DeviceRead DeviceBlockStore::RepeatOf(Reading& reading) {
   const BlockFetch& fetch = reading.flights[reading.done_count]->fetch;
+  reading.operation_start = StartOf(fetch, reading.address);
   return {.id = reading.id,
           .fd = reading.address.fd,
           .offset = fetch.extent.offset,
-          .buffer = reading.buffer.bytes().subspan(
-              StartOf(fetch, reading.address), fetch.extent.size_bytes)};
+          .buffer = reading.buffer.bytes().subspan(reading.operation_start,
+                                                   fetch.extent.size_bytes)};
 }
 
 void DeviceBlockStore::OnReadsDone(std::span<DeviceResult> results) {
@@ -139,13 +162,18 @@ void DeviceBlockStore::OnReadsDone(std::span<DeviceResult> results) {
       if (!absl::IsResourceExhausted(result.status)) {
         ++stats_.device_reads;
         stats_.device_read_bytes += result.size_bytes;
-        stats_.device_errors += result.status.ok() ? 0 : 1;
+        // A direct read's last page may lie across the end of the file.
+        stats_.device_errors +=
+            result.status.ok() ||
+                    result.size_bytes >= NeededSizeBytes(*it->second)
+                ? 0
+                : 1;
       }
       if (TakeResult(it->second, result, tasks)) {
         scheduler_->Complete(Now(), result.id);
         readings_.erase(it);
       } else {
-        repeats.push_back(OperationOf(*it->second));
+        repeats.push_back(RepeatOf(*it->second));
       }
     }
     if (stopping_ && readings_.empty()) {
@@ -163,19 +191,20 @@ void DeviceBlockStore::OnReadsDone(std::span<DeviceResult> results) {
 bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
                                   const DeviceResult& result,
                                   std::vector<DecodePool::Task>& tasks) {
-  const size_t operation_start = reading->done_count;
-  const bool alone = reading->operation_end - operation_start == 1;
   // The first operation covers the whole reading, later ones a block each.
-  const uint64_t start =
-      StartOf(reading->flights[operation_start]->fetch, reading->address);
+  const bool again = reading->operation_end - reading->done_count > 1 ||
+                     reading->direct_fd >= 0;
+  const uint64_t start = reading->operation_start;
   for (size_t& i = reading->done_count; i < reading->operation_end; ++i) {
     Flight* flight = reading->flights[i];
     const BlockFetch& fetch = flight->fetch;
     absl::Status status;
     if (StartOf(fetch, reading->address) - start + fetch.extent.size_bytes >
         result.size_bytes) {
-      // An error of the device may be one sector's: find out whose.
-      if (!alone && absl::IsUnavailable(result.status)) {
+      // An error of the device may be one sector's: find out whose. Not
+      // directly: pages that neighbours share are being decoded.
+      if (again && absl::IsUnavailable(result.status)) {
+        reading->direct_fd = -1;
         reading->operation_end = i + 1;
         return false;
       }

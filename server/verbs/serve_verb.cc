@@ -39,6 +39,7 @@ struct ServeArguments {
   std::string cache_form = "identity";
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
+  std::string direct_io = "off";
   std::string drive = "auto";
   std::string device_model;
   double stall_seconds = 60;
@@ -83,6 +84,9 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
       arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
   options.decode_threads = arguments.decode_threads;
   options.device_depth = arguments.device_depth;
+  options.direct_io = arguments.direct_io == "on"     ? DirectIo::kOn
+                      : arguments.direct_io == "auto" ? DirectIo::kAuto
+                                                      : DirectIo::kOff;
   if (arguments.drive != "auto") {
     options.drive = arguments.drive == "rotational"
                         ? BlockStoreOptions::Drive::kRotational
@@ -225,6 +229,14 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
                    "Reads in flight at the device")
       ->type_name("N")
       ->check(CLI::Range(1U, 4096U))
+      ->capture_default_str();
+  verb->add_option("--direct-io", arguments->direct_io,
+                   "Read blocks past the kernel's page cache (O_DIRECT), "
+                   "leaving memory to others: on, auto, which does it for "
+                   "archives whose file system can, or off, which is faster "
+                   "where the machine has memory to spare for that cache")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   verb->add_option("--drive", arguments->drive,
                    "What the archives lie on: rotational (a hard disk: reads "

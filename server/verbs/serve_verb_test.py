@@ -98,6 +98,19 @@ class ServeTest(unittest.TestCase):
             _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--drive", kind)
             self.assertIn(f"drive: {kind}", said)
 
+    def test_reads_past_the_page_cache_or_says_why_not(self):
+        here = ["--listen", "127.0.0.1:0"]
+        _, said = self.start(self.archive, *here)
+        self.assertNotIn("page cache", said)
+        _, said = self.start(self.archive, *here, "--direct-io", "auto")
+        self.assertIn("past the page cache (O_DIRECT)", said)
+        if "is read through the page cache: " in said:
+            refused = run("serve", self.archive, *here, "--direct-io", "on")
+            self.assertIn("O_DIRECT", refused.stderr)
+            self.assertEqual(refused.returncode, 1, refused.stderr)
+        else:
+            self.start(self.archive, *here, "--direct-io", "on")
+
     def test_refuses_with_the_reason(self):
         bad = self.folder / "bad.toml"
         bad.write_text('lisen = "127.0.0.1:0"\n')
