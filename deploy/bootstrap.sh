@@ -8,8 +8,8 @@
 # usage: deploy/bootstrap.sh [build|all|bench]
 #   build   what compiling needs (g++, CMake, libraries)
 #   all     also what deploy/test.sh needs (clang, Python modules); the default
-#   bench   only what loadtest/codec_bench.py measures codecs against; neither
-#           building nor testing needs it
+#   bench   only what loadtest/codec_bench.py and device_bench.py measure against;
+#           neither building nor testing needs it
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential.
@@ -35,8 +35,9 @@ checkers=(
   python3-lz4 iproute2
 )
 
-# Not libhts-dev: it would replace libcurl4-openssl-dev by another curl.
-peers=(tabix libdeflate-dev librocksdb-dev)
+# Not libhts-dev: it would replace libcurl4-openssl-dev by another curl. fio says
+# what a disk can do.
+peers=(tabix libdeflate-dev librocksdb-dev fio)
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 die() {
