@@ -76,10 +76,11 @@ def label_of(row):
 
 
 class LabelPlaces:
-    """Keeps labels apart. To the right of and below a point of the frontier there
-    is nothing else."""
+    """Keeps labels apart, within `bounds` (left, top, right, bottom). To the right
+    of and below a point of the frontier there is nothing else."""
 
-    def __init__(self):
+    def __init__(self, bounds=(LEFT, TOP, WIDTH - RIGHT + 12, HEIGHT - BOTTOM)):
+        self.bounds = bounds
         self.taken = []
 
     def place(self, x, y, text):
@@ -89,7 +90,8 @@ class LabelPlaces:
         for dx, dy in ((9, 15), (9, 4), (9, 29), (9, 43), (-9, -8), (-9, 22)):
             left = x + dx if dx > 0 else x + dx - width
             box = (left, y + dy - 11, left + width, y + dy + 3)
-            if box[0] < LEFT or box[2] > WIDTH - RIGHT + 12 or box[1] < TOP or box[3] > HEIGHT - BOTTOM:
+            left_most, top, right_most, bottom = self.bounds
+            if box[0] < left_most or box[2] > right_most or box[1] < top or box[3] > bottom:
                 continue
             if all(box[2] < other[0] or other[2] < box[0] or box[3] < other[1] or
                    other[3] < box[1] for other in self.taken):
@@ -118,8 +120,8 @@ def axes(x_axis, y_axis):
            'size in % of the text, dictionary and index included (less is better)</text>')
 
 
-def legend(colours, block_sizes, dictionary_sizes):
-    x, y = WIDTH - RIGHT + 22, TOP + 12
+def legend(colours, block_sizes, dictionary_sizes, x=WIDTH - RIGHT + 22, y=TOP + 12):
+    """Of codecs, block sizes (by shape), dictionaries (by size) and the frontier."""
 
     def entry(mark, text, quiet=""):
         nonlocal y
@@ -139,6 +141,14 @@ def legend(colours, block_sizes, dictionary_sizes):
         yield entry(marker(0, x + 4, y - 4, marker_size(rank), 'class="axis" fill="none"/>'), text)
     y += 10
     yield entry(f'<path class="frontier" d="M{x - 4} {y - 4}H{x + 12}"/>', "Pareto frontier")
+
+
+def colours_of(rows):
+    """{name of a codec: its colour}, in the order of the rows."""
+    names = dict.fromkeys(row["codec"].split(":")[0] for row in rows)
+    # The first colour, which stands out, is the flagship's.
+    names = sorted(names, key=lambda name: name != "rlz")
+    return {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
 
 
 def marker_size(rank):
@@ -163,10 +173,7 @@ def render(rows, title):
     best = {key_of(row) for row in frontier}
     x_axis = Axis([row["ranges_per_second"] for row in rows], LEFT, WIDTH - RIGHT)
     y_axis = Axis([row["rate_percent"] for row in rows], HEIGHT - BOTTOM, TOP)
-    names = dict.fromkeys(row["codec"].split(":")[0] for row in rows)
-    # The first colour, which stands out, is the flagship's.
-    names = sorted(names, key=lambda name: name != "rlz")
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    colours = colours_of(rows)
     block_sizes = sorted({row["block_size_bytes"] for row in rows})
     dictionary_sizes = sorted({row["dictionary_size_bytes"] or 0 for row in rows})
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">',

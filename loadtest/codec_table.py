@@ -80,25 +80,25 @@ def number(text):
     return int(value) if value.is_integer() and "." not in text else value
 
 
-def read_csv(path):
+def read_csv(path, columns=COLUMNS, text_columns=TEXT_COLUMNS):
     """The rows of a file that write_csv() wrote; none if there is no file."""
     if not pathlib.Path(path).exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        if list(row) != COLUMNS:
+        if list(row) != list(columns):
             raise ValueError(f"{path}: has other columns; move it away")
-        for column in COLUMNS:
-            row[column] = (row[column] or None) if column in TEXT_COLUMNS else number(row[column])
+        for column in columns:
+            row[column] = (row[column] or None) if column in text_columns else number(row[column])
     return rows
 
 
-def write_csv(path, rows):
+def write_csv(path, rows, columns=COLUMNS):
     """Whole or not at all: a run that is stopped goes on from it."""
     partial = f"{path}.partial"
     with open(partial, "w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     os.replace(partial, path)

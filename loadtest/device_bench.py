@@ -41,7 +41,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with archive_bench, quired, quire, quire-loadtest")
+                        help="build folder with archive_bench, quired, quire-loadtest")
     parser.add_argument("--corpus", metavar="FILE", type=pathlib.Path, required=True)
     parser.add_argument("--out", metavar="DIR", type=pathlib.Path, required=True,
                         help="on the disk to be measured; the archive is kept there")

@@ -2,15 +2,14 @@
 """What device_bench.py and sweep.py share: archives that are built once, servers
 that start cold, and one way to load them in each of the paper's modes.
 """
+import functools
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import subprocess
 import sys
-import time
 
 from live_server import LiveServer, run_measured
 
@@ -57,6 +56,7 @@ def build_archive(quired, source, folder, name, options):
     return archive, cpu
 
 
+@functools.lru_cache
 def least_memory(quired, archive):
     """What `quired serve` must be given at least, in bytes: its cache is then as
     small as it gets, and reading stays cold."""
@@ -92,10 +92,10 @@ def difference(before, after):
 
 
 class Loader:
-    """Runs quire-loadtest, every answer compared with the source, and `quire`."""
+    """Runs quire-loadtest, every answer compared with the source."""
 
     def __init__(self, build):
-        self.loadtest, self.quire = find_programs(build, "quire-loadtest", "quire")
+        self.loadtest, = find_programs(build, "quire-loadtest")
 
     def report(self, command):
         result = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True,
@@ -105,48 +105,18 @@ class Loader:
                                f"{result.stdout[-1000:]}")
         return json.loads(result.stdout)
 
-    def takes_modes(self):
-        text = subprocess.run([self.loadtest, "--help"], stdout=subprocess.PIPE, text=True,
-                              check=True).stdout
-        return "--mode" in text
-
     def run(self, server, name, source, mode, seconds, in_flight=1, batch_size=10_000, seed=1):
-        """Of one run: requests, seconds, text_bytes, and p50_ms, p99_ms if each
-        request had an answer of its own. FULL reads all; BATCH hands over
-        `batch_size` ranges of 16 KiB at once; RANDOM has `in_flight` calls under
-        way for `seconds`."""
-        modes = ["--mode", mode] if self.takes_modes() else []
-        if mode != "random" and not modes:
-            return self.run_client(server, name, source, mode, batch_size, seed)
-        limits = {"random": ["--in-flight", in_flight, "--duration", seconds,
-                             "--requests", 10_000_000],
-                  "batch": ["--batch-size", batch_size, "--requests", batch_size],
-                  "full": []}[mode]
+        """Of one run: requests, seconds, text_bytes, p50_ms and p99_ms. FULL reads
+        all, a request being what came in one message; BATCH hands over `batch_size`
+        ranges of 16 KiB at once; RANDOM has `in_flight` calls under way for
+        `seconds`."""
+        ranges = ["--range-size", f"{RANGE_BYTES}B", "--seed", seed]
+        options = {"random": [*ranges, "--in-flight", in_flight, "--duration", seconds],
+                   "batch": [*ranges, "--batch-size", batch_size, "--requests", batch_size],
+                   "full": []}[mode]
         report = self.report([
-            self.loadtest, name, "--server", server.address, "--source", source, *modes,
-            "--range-size", f"{RANGE_BYTES}B", *limits, "--seed", seed, "--json", "-"])
+            self.loadtest, name, "--server", server.address, "--source", source, "--mode", mode,
+            *options, "--json", "-"])
         return {"requests": report["right"], "seconds": report["seconds"],
                 "text_bytes": report["text_bytes"], "p50_ms": report["latency_ms"]["p50"],
                 "p99_ms": report["latency_ms"]["p99"]}
-
-    def run_client(self, server, name, source, mode, batch_size, seed):
-        """BATCH and FULL by the command-line client."""
-        text_bytes = os.stat(source).st_size
-        command = [self.quire, "--server", server.address, "--quiet", "-o", "/dev/null"]
-        items = None
-        if mode == "full":
-            command += ["scan", name]
-        else:
-            draw = random.Random(seed)
-            size = min(RANGE_BYTES, text_bytes)
-            items = "".join(f"{draw.randint(0, text_bytes - size)} {size}\n"
-                            for _ in range(batch_size))
-            command += ["batch", name, "--ranges", "--unordered"]
-        started = time.monotonic()
-        subprocess.run(list(map(str, command)), input=items, text=True, check=True,
-                       stdout=subprocess.DEVNULL)
-        seconds = time.monotonic() - started
-        if mode == "batch":
-            text_bytes = batch_size * size
-        return {"requests": batch_size if mode == "batch" else None, "seconds": seconds,
-                "text_bytes": text_bytes, "p50_ms": None, "p99_ms": None}
