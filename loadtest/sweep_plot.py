@@ -17,8 +17,8 @@ PANE_STYLE = STYLE + """
 .pane { font-weight: 600; } .label { font-size: 10.5px; }"""
 MODE_TITLES = {
     "full": "FULL: all in order",
-    "batch": "BATCH: many ranges at once",
-    "random": "RANDOM: one range after the other",
+    "batch": "BATCH: many at once",
+    "random": "RANDOM: one after the other",
 }
 
 
