@@ -20,6 +20,8 @@ constexpr uint32_t kBeforeMax = 256;
 // searched, and so on: text that came compressed has no copies.
 constexpr uint32_t kStepShift = 7;
 
+constexpr DictionarySearch::Ahead kSearchAhead = {.buckets = 16, .places = 8};
+
 // Copies under way that are remembered, so as not to find them again.
 constexpr size_t kActiveMax = 8;
 
@@ -31,7 +33,7 @@ class CopyFinder::Run {
       : finder_(finder),
         options_(finder.options_),
         text_(text),
-        search_(index, text, options_.long_key_stride),
+        search_(index, text, options_.long_key_stride, kSearchAhead),
         sparse_search_(index, text, options_.longest_stride) {}
 
   void FindAll() {

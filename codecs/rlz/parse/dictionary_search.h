@@ -21,15 +21,25 @@ namespace quire {
 // For one block, on the stack; thread-compatible.
 class DictionarySearch {
  public:
+  // How many positions ahead buckets are fetched, and the places they name: far
+  // where all positions are asked for, less far where many are skipped, as what
+  // was fetched for these is lost. Affects speed alone.
+  // REQUIRES: places < buckets < 32.
+  struct Ahead {
+    uint32_t buckets;
+    uint32_t places;
+  };
+
   // Both must outlive the search. Long keys are looked up at every
   // `long_key_stride`-th position only: where copies are extended to the front
   // that is enough to find the long ones, if it is prime to the strides of the
   // index.
   DictionarySearch(const DictionaryIndex& index, const BlockText& text,
-                   uint32_t long_key_stride)
+                   uint32_t long_key_stride, Ahead ahead)
       : index_(index),
         text_(text),
         long_key_stride_(long_key_stride),
+        ahead_(ahead),
         short_end_(KeyEnd(DictionaryIndex::kShortKeySize)),
         long_end_(KeyEnd(DictionaryIndex::kLongKeySize)),
         longest_end_(KeyEnd(DictionaryIndex::kLongestKeySize)) {}
@@ -42,7 +52,7 @@ class DictionarySearch {
       looked_ = position;
       hashed_ = std::max(hashed_, position);
     }
-    HashUpTo(position + kBucketsAhead);
+    HashUpTo(position + ahead_.buckets);
   }
 
   // Places of the dictionary where what is at `position` may be found, the more
@@ -53,14 +63,12 @@ class DictionarySearch {
   // REQUIRES: position >= all positions asked for so far.
   std::span<const uint32_t> Candidates(uint32_t position, uint32_t look_at) {
     SkipTo(position);
-    LookUpTo(position + kPlacesAhead, look_at);
+    LookUpTo(position + ahead_.places, look_at);
     const Found& found = found_[position % kRingSize];
     return {found.places.data(), found.count};
   }
 
  private:
-  static constexpr uint32_t kBucketsAhead = 16;
-  static constexpr uint32_t kPlacesAhead = 8;
   static constexpr uint32_t kRingSize = 32;
 
   struct Found {
@@ -133,6 +141,7 @@ class DictionarySearch {
   const DictionaryIndex& index_;
   const BlockText& text_;
   const uint32_t long_key_stride_;
+  const Ahead ahead_;
   const uint32_t short_end_;
   const uint32_t long_end_;
   const uint32_t longest_end_;

@@ -32,6 +32,10 @@ constexpr uint32_t kLongEnough = 1000;
 // After 2^kStepShift literals every second position is tried, and so on.
 constexpr uint32_t kStepShift = 7;
 
+// Of the positions after a copy's begin three are asked for, then none to its
+// end: what is fetched farther ahead is mostly in vain.
+constexpr DictionarySearch::Ahead kSearchAhead = {.buckets = 5, .places = 2};
+
 struct Copy {
   uint32_t begin = 0;
   uint32_t length = 0;
@@ -52,7 +56,7 @@ class Run {
       const BlockText& text, HashChains& chains, SequenceList& sequences)
       : options_(options),
         text_(text),
-        search_(index, text, /*long_key_stride=*/1),
+        search_(index, text, /*long_key_stride=*/1, kSearchAhead),
         chains_(chains),
         sequences_(sequences) {}
 
