@@ -3,7 +3,8 @@
 """FSST beside LZ4 and zstd on a folder of columns of strings, as a table.
 
 Runs codecs/fsst/fsst_benchmark once for each file of the folder, repeated to
-8 MiB there; prints Markdown. Times are CPU time on one thread, the best of
+8 MiB there; prints Markdown. Lines as strings of their own have a table that
+was trained on lines. Times are CPU time on one thread, the best of
 several runs in random order, so that what else the machine does matters little;
 compare only figures of one table.
 """

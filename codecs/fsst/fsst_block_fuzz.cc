@@ -54,7 +54,7 @@ bool ReadBlock(const FsstDecoder& decoder, ByteView bytes, size_t text_size,
   return true;
 }
 
-void FuzzBlock(ByteView input) {
+void FuzzBlock(ByteView input, FsstInstructions instructions) {
   if (input.size() < kHeaderSize) {
     return;
   }
@@ -69,7 +69,7 @@ void FuzzBlock(ByteView input) {
     return;
   }
   rest = rest.subspan(table_size);
-  const FsstDecoder decoder(*table);
+  const FsstDecoder decoder(*table, instructions);
   std::vector<uint8_t> text;
   ReadBlock(decoder, rest, text_size, offset, size, text);
   // Now as a text.
@@ -85,6 +85,7 @@ void FuzzBlock(ByteView input) {
 }  // namespace quire
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  quire::FuzzBlock({data, size});
+  quire::FuzzBlock({data, size}, quire::FsstInstructions::kBest);
+  quire::FuzzBlock({data, size}, quire::FsstInstructions::kPlain);
   return 0;
 }

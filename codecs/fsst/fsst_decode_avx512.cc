@@ -58,18 +58,11 @@ struct Block {
   bool is_open = false;
 };
 
-// Finds the bytes that stand for themselves. In a run of escape codes every
-// other one is such a byte, so it matters whether a run begins on an even bit:
-// adding to those alone carries through them and clears them.
+// Finds the bytes that stand for themselves.
 QUIRE_FSST_AVX512 inline void FindLiterals(Block& block, uint64_t first) {
-  constexpr uint64_t kEvenBits = 0x5555555555555555;
-  const uint64_t codes = _mm512_mask_cmpeq_epu8_mask(block.live, block.codes,
-                                                     _mm512_set1_epi8(-1)) &
-                         ~first;
-  const uint64_t starts = codes & ~(codes << 1);
-  const uint64_t even_runs = codes & ~(codes + (starts & kEvenBits));
-  const uint64_t escapes =
-      (even_runs & kEvenBits) | (codes & ~even_runs & ~kEvenBits);
+  const uint64_t ones = _mm512_mask_cmpeq_epu8_mask(block.live, block.codes,
+                                                    _mm512_set1_epi8(-1));
+  const uint64_t escapes = FindFsstEscapes(ones & ~first);
   block.literals = ((escapes << 1) & block.live) | first;
   const uint64_t last = block.live & ~(block.live >> 1);
   block.is_open = (escapes & last) != 0;

@@ -24,15 +24,19 @@
 
 namespace quire {
 
+// Bytes behind an escape are looked up like codes, this much higher.
+inline constexpr size_t kFsstLiterals = 256;
+
 // A symbol table as decoders want it.
 struct FsstDecodeTables {
   // By code; zero for what has no symbol: codes that the table lacks, and the
-  // escape.
-  alignas(64) std::array<uint64_t, 256> symbols = {};
-  // The same for sizes in bytes, twice: as words a size is loaded and added in
-  // one instruction. And as many low bits.
+  // escape. Then the literals.
+  alignas(64) std::array<uint64_t, 2 * kFsstLiterals> symbols = {};
+  // The same for sizes in bytes, and for codes as words as well: so that a size
+  // is loaded and added in one instruction.
+  alignas(64) std::array<uint8_t, 2 * kFsstLiterals> sizes = {};
   alignas(64) std::array<uint64_t, 256> steps = {};
-  alignas(64) std::array<uint8_t, 256> sizes = {};
+  // As many low bits as a symbol has bytes.
   alignas(64) std::array<uint8_t, 256> masks = {};
   // Codes from here on have no symbol.
   uint8_t symbol_count = 0;
@@ -102,6 +106,17 @@ inline size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
       (symbol_count < 0x80 ? low | word : low & word) & kHighs;
   return special == 0 ? 8 : static_cast<size_t>(std::countr_zero(special)) / 8;
 #endif
+}
+
+// Which of the codes that are 255, a bit for each, are escapes. In a run of
+// them every other one is the byte behind an escape, so it matters whether a
+// run begins on an even bit: adding to those alone carries through them and
+// clears them.
+inline uint64_t FindFsstEscapes(uint64_t ones) {
+  constexpr uint64_t kEvenBits = 0x5555555555555555;
+  const uint64_t starts = ones & ~(ones << 1);
+  const uint64_t even_runs = ones & ~(ones + (starts & kEvenBits));
+  return (even_runs & kEvenBits) | (ones & ~even_runs & ~kEvenBits);
 }
 
 // Decodes until it must stop; `cursor` tells how far it came. Any machine.

@@ -17,30 +17,51 @@ constexpr size_t kTracedCodes = 1024;
 // The low half of where in memory the text of each code begins, and that of
 // what follows the last. The byte behind an escape begins where the escape
 // does.
-using Trace = std::array<uint32_t, kTracedCodes + kBlockCodes + 1>;
+using Trace = std::array<uint32_t, kTracedCodes + 1>;
 
 uint32_t LowHalf(const uint8_t* place) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
 }
 
-// As PlainCodes, of the 16 codes at `in`.
-size_t PlainCodesOfBlock(const uint8_t* in, uint8_t symbol_count) {
+// Which of the 16 codes at `in` are at least `limit`: a bit for each.
+uint32_t CodesFrom(const uint8_t* in, uint8_t limit) {
 #if defined(__SSE2__)
   const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
-  const __m128i limit = _mm_set1_epi8(static_cast<char>(symbol_count));
-  const int special =
-      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limit), codes));
-  return static_cast<size_t>(
-      std::countr_zero(static_cast<unsigned>(special) | 0x10000U));
+  const __m128i limits = _mm_set1_epi8(static_cast<char>(limit));
+  return static_cast<uint32_t>(
+      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limits), codes)));
 #else
-  const size_t count = PlainCodes(LoadLittleEndian<uint64_t>(in), symbol_count);
-  return count < kFsstWordCodes
-             ? count
-             : count +
-                   PlainCodes(LoadLittleEndian<uint64_t>(in + kFsstWordCodes),
-                              symbol_count);
+  uint32_t bits = 0;
+  for (size_t i = 0; i < kBlockCodes; ++i) {
+    bits |= static_cast<uint32_t>(in[i] >= limit) << i;
+  }
+  return bits;
 #endif
 }
+
+// A symbol on its way from the table to the text. There are not enough integer
+// registers for eight of them.
+#if defined(__SSE2__)
+using Symbol = __m128i;
+
+inline Symbol LoadSymbol(const uint64_t& symbol) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(&symbol));
+}
+
+inline void StoreSymbol(Symbol symbol, uint8_t* out) {
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), symbol);
+}
+#else
+using Symbol = uint64_t;
+
+inline Symbol LoadSymbol(uint64_t symbol) {
+  return symbol;
+}
+
+inline void StoreSymbol(Symbol symbol, uint8_t* out) {
+  StoreLittleEndian(symbol, out);
+}
+#endif
 
 // Writes the symbols of eight codes; codes without symbol are nothing. Returns
 // the end of the text. If kIsTraced, `trace` gets where they begin.
@@ -48,18 +69,39 @@ size_t PlainCodesOfBlock(const uint8_t* in, uint8_t symbol_count) {
 template <bool kIsTraced>
 inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
                            uint8_t* out, [[maybe_unused]] uint32_t* trace) {
-  const auto decode = [&](size_t code, [[maybe_unused]] size_t i) {
+  // All loads before all stores, of which those to the same line are together.
+  Symbol symbols[kFsstWordCodes];
+  std::array<uint8_t*, kFsstWordCodes> places;
+  for (size_t i = 0; i < kFsstWordCodes; ++i) {
+    const size_t code = word >> (8 * i) & 0xff;
+    symbols[i] = LoadSymbol(tables.symbols[code]);
+    places[i] = out;
+    out += tables.steps[code];
+  }
+  for (size_t i = 0; i < kFsstWordCodes; ++i) {
+    StoreSymbol(symbols[i], places[i]);
+  }
+  if constexpr (kIsTraced) {
+    for (size_t i = 0; i < kFsstWordCodes; ++i) {
+      trace[i] = LowHalf(places[i]);
+    }
+  }
+  return out;
+}
+
+// As DecodeWord, for 16 codes some of which are escapes, and bytes behind them
+// as `literals` tells. REQUIRES: twice the room.
+template <bool kIsTraced>
+inline uint8_t* DecodeEscapes(const FsstDecodeTables& tables, const uint8_t* in,
+                              uint32_t literals, uint8_t* out,
+                              [[maybe_unused]] uint32_t* trace) {
+  for (size_t i = 0; i < kBlockCodes; ++i) {
+    const size_t index = in[i] | (literals >> i & 1) * kFsstLiterals;
     if constexpr (kIsTraced) {
       trace[i] = LowHalf(out);
     }
-    StoreLittleEndian(tables.symbols[code], out);
-    out += tables.steps[code];
-  };
-  // Two at a time: they are the two bytes of a register that have names.
-  for (size_t i = 0; i < kFsstWordCodes; i += 2) {
-    decode(word & 0xff, i);
-    decode(word >> 8 & 0xff, i + 1);
-    word >>= 16;
+    StoreLittleEndian(tables.symbols[index], out);
+    out += tables.sizes[index];
   }
   return out;
 }
@@ -78,8 +120,8 @@ bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
 }
 
 // Decodes while there are 16 codes and room for all that they may be, and all
-// goes well; if kIsTraced, not many more than kTracedCodes. In variables of its
-// own: `out` may point to anything, for all the compiler knows.
+// goes well; if kIsTraced, kTracedCodes at most. In variables of its own: `out`
+// may point to anything, for all the compiler knows.
 template <bool kIsTraced>
 void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
                   [[maybe_unused]] uint32_t* trace) {
@@ -87,41 +129,33 @@ void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
   const uint8_t* in = cursor.in;
   const uint8_t* in_end = cursor.in_end;
   if constexpr (kIsTraced) {
-    in_end = in + std::min(cursor.CodesLeft(), kTracedCodes + kBlockCodes - 1);
+    in_end = in + std::min(cursor.CodesLeft(), kTracedCodes);
   }
   uint8_t* out = cursor.out;
   uint8_t* const out_end = cursor.out_end;
-  const auto decode = [&](uint64_t word, size_t count) {
-    out = DecodeWord<kIsTraced>(tables, word, out, trace);
+  while (in_end - in >= ptrdiff_t{kBlockCodes} &&
+         out_end - out >= ptrdiff_t{kBlockSizeMax}) {
+    const uint32_t special = CodesFrom(in, symbol_count);
+    size_t count = kBlockCodes;
+    if (special == 0) [[likely]] {
+      for (size_t i = 0; i < kBlockCodes; i += kFsstWordCodes) {
+        out = DecodeWord<kIsTraced>(tables, LoadLittleEndian<uint64_t>(in + i),
+                                    out, kIsTraced ? trace + i : nullptr);
+      }
+    } else {
+      const uint32_t ones = CodesFrom(in, kFsstEscape);
+      const auto escapes = static_cast<uint32_t>(FindFsstEscapes(ones));
+      if ((special & ~ones & ~(escapes << 1)) != 0) {
+        break;
+      }
+      out = DecodeEscapes<kIsTraced>(tables, in, escapes << 1, out, trace);
+      // An escape whose byte is in the next block begins that.
+      count -= escapes >> (kBlockCodes - 1);
+    }
     in += count;
     if constexpr (kIsTraced) {
       trace += count;
     }
-  };
-  while (in_end - in >= ptrdiff_t{kBlockCodes} &&
-         out_end - out >= ptrdiff_t{kBlockSizeMax} + 1) {
-    size_t plain_count = PlainCodesOfBlock(in, symbol_count);
-    if (plain_count == kBlockCodes) [[likely]] {
-      decode(LoadLittleEndian<uint64_t>(in), kFsstWordCodes);
-      decode(LoadLittleEndian<uint64_t>(in), kFsstWordCodes);
-      continue;
-    }
-    if (plain_count >= kFsstWordCodes) {
-      decode(LoadLittleEndian<uint64_t>(in), kFsstWordCodes);
-      plain_count -= kFsstWordCodes;
-    }
-    decode(LoadLittleEndian<uint64_t>(in) | OnesFromByte(plain_count),
-           plain_count);
-    if (*in != kFsstEscape || in_end - in < 2) {
-      break;
-    }
-    if constexpr (kIsTraced) {
-      trace[0] = LowHalf(out);
-      trace[1] = LowHalf(out);
-      trace += 2;
-    }
-    *out++ = in[1];
-    in += 2;
   }
   if constexpr (kIsTraced) {
     *trace = LowHalf(out);

@@ -54,6 +54,10 @@ FsstDecoder::FsstDecoder(const SymbolTable& table,
     tables_.sizes[code] = symbol.size;
     tables_.masks[code] = static_cast<uint8_t>((1U << symbol.size) - 1);
   }
+  for (size_t byte = 0; byte < kFsstLiterals; ++byte) {
+    tables_.symbols[kFsstLiterals + byte] = byte;
+    tables_.sizes[kFsstLiterals + byte] = 1;
+  }
   tables_.symbol_count = static_cast<uint8_t>(table.symbol_count());
 #if defined(QUIRE_FSST_HAS_AVX512)
   has_avx512_ = instructions == FsstInstructions::kBest && HasFsstAvx512();

@@ -25,13 +25,14 @@ inline constexpr size_t kFsstExpansionMax = kFsstSymbolSizeMax;
 
 // What a decoder may use of the machine.
 enum class FsstInstructions {
-  // AVX-512 with VBMI2 where there is that: half as fast again on long texts.
+  // AVX-512 with VBMI2 and BITALG where there is that: half as fast again on
+  // long texts.
   kBest,
   // What every machine has. For tests and measurements.
   kPlain,
 };
 
-// Decodes what was encoded with one table. 5 KB, borrows nothing, allocates
+// Decodes what was encoded with one table. 7 KB, borrows nothing, allocates
 // nothing. Immutable after construction: thread-safe.
 //
 // All codes may be wrong, by accident or intent: nothing is read beyond `codes`

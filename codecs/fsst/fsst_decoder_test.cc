@@ -262,6 +262,45 @@ TEST_P(FsstDecoderTest, DecodesManyStrings) {
   }
 }
 
+// Wherever the cuts are, within escapes as well, in more codes than the loops
+// take at once.
+TEST(FsstDecoderInstructionsTest, AgreeAboutStringsCutAnywhere) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    TestRandom random(seed);
+    const SymbolTable table = SomeTable(random);
+    const std::vector<uint8_t> codes =
+        Exactly(RandomCodes(random, table, 10000, seed % 3 == 0 ? 2 : 2000));
+    std::vector<uint32_t> code_ends;
+    for (size_t end = 0; end < codes.size();
+         end += RandomBelow(random, seed % 4 == 0 ? 3000 : 30)) {
+      // Now and then within an escape.
+      if (end == 0 || codes[end - 1] != kFsstEscape ||
+          RandomBelow(random, 100) == 0) {
+        code_ends.push_back(static_cast<uint32_t>(end));
+      }
+    }
+    std::vector<uint8_t> best(codes.size() * kFsstExpansionMax);
+    std::vector<uint8_t> plain = best;
+    std::vector<uint32_t> best_ends(code_ends.size());
+    std::vector<uint32_t> plain_ends = best_ends;
+    const absl::Status status =
+        FsstDecoder(table).DecodeStrings(codes, code_ends, best, best_ends);
+    EXPECT_EQ(FsstDecoder(table, FsstInstructions::kPlain)
+                  .DecodeStrings(codes, code_ends, plain, plain_ends),
+              status);
+    if (status.ok() && !code_ends.empty()) {
+      EXPECT_EQ(plain_ends, best_ends);
+      best.resize(best_ends.back());
+      plain.resize(best_ends.back());
+      EXPECT_EQ(plain, best);
+      EXPECT_EQ(
+          AsText(best),
+          PlainDecode(table, AsText(ByteView(codes).first(code_ends.back()))));
+    }
+  }
+}
+
 TEST_P(FsstDecoderTest, RefusesBadStringsAndEnds) {
   const FsstDecoder decoder(MakeSymbolTable({"abc"}), GetParam());
   const auto decode = [&](const std::string& codes,

@@ -27,11 +27,7 @@ Bytes Encode(const FsstEncoder& encoder, ByteView text) {
 Bytes RoundTrip(const SymbolTable& table, FsstLevel level, ByteView text,
                 size_t piece_size) {
   const FsstEncoder encoder(table, level);
-  const FsstDecoder decoder(table);
   Bytes codes = Encode(encoder, text);
-  Bytes out(text.size());
-  Require(decoder.DecodeExactly(codes, out).ok());
-  Require(std::equal(text.begin(), text.end(), out.begin()));
 
   std::vector<ByteView> pieces;
   for (size_t i = 0; i < text.size(); i += piece_size) {
@@ -47,9 +43,17 @@ Bytes RoundTrip(const SymbolTable& table, FsstLevel level, ByteView text,
                        Encode(encoder, pieces[i])));
     begin = ends[i];
   }
-  std::vector<uint32_t> out_ends(ends.size());
-  Require(decoder.DecodeStrings(batch, ends, out, out_ends).ok());
-  Require(std::equal(text.begin(), text.end(), out.begin()));
+  for (const FsstInstructions instructions :
+       {FsstInstructions::kBest, FsstInstructions::kPlain}) {
+    const FsstDecoder decoder(table, instructions);
+    Bytes out(text.size());
+    Require(decoder.DecodeExactly(codes, out).ok());
+    Require(std::ranges::equal(text, out));
+    std::ranges::fill(out, uint8_t{0});
+    std::vector<uint32_t> out_ends(ends.size());
+    Require(decoder.DecodeStrings(batch, ends, out, out_ends).ok());
+    Require(std::ranges::equal(text, out));
+  }
   return codes;
 }
 
