@@ -87,10 +87,6 @@ def metric_sums(text):
     return sums
 
 
-def difference(before, after):
-    return {name: value - before.get(name, 0) for name, value in after.items()}
-
-
 class Loader:
     """Runs quire-loadtest, every answer compared with the source."""
 
