@@ -172,6 +172,8 @@ void LoadCommandLine::DeclareOutput(CLI::App& app) {
   app.add_option("--json", command_.json,
                  "write the report to this file as one JSON object, too; - is "
                  "standard output, which then has nothing else");
+  app.add_option("--html", command_.html,
+                 "write the report to this file as one page with plots, too");
   app.add_option("--record", command_.record,
                  "write the requests that were made, for --replay");
 }

@@ -165,14 +165,14 @@ std::vector<std::string> CaveatsOf(const LoadOptions& options,
         " arrivals more than a millisecond late. Part of the latency is its "
         "own."));
   }
-  if (report.unstarted_count > 0) {
-    caveats.push_back(
-        absl::StrCat("The server did not keep up: when the run ended, ",
-                     FormatCount(report.unstarted_count),
-                     " arrivals had not been started, as ",
-                     options.mode == LoadMode::kRandom ? options.in_flight
-                                                       : options.stream_count,
-                     " calls were out. Their latency is not in the figures."));
+  if (report.unstarted_count > 0 && report.held_count > 0) {
+    caveats.push_back(absl::StrCat(
+        "The server did not keep up: when the run ended, ",
+        FormatCount(report.unstarted_count),
+        " arrivals that were due had not been started, as only ",
+        options.mode == LoadMode::kRandom ? options.in_flight
+                                          : options.stream_count,
+        " calls may be out. Their latency is not in the figures."));
   }
   if (report.end == LoadEnd::kInterrupt) {
     caveats.push_back("The run was interrupted; this is what it had done.");

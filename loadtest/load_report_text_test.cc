@@ -47,6 +47,8 @@ TEST(LoadReportTextTest, WarnsOfWhatMakesFiguresDoubtful) {
               ElementsAre(HasSubstr("could not keep up")));
   report.late_count = 0;
   report.unstarted_count = 5;
+  EXPECT_THAT(CaveatsOf({}, report), IsEmpty());
+  report.held_count = 5;
   EXPECT_THAT(CaveatsOf({}, report), ElementsAre(HasSubstr("5 arrivals")));
   report.unstarted_count = 0;
   report.is_compared = false;

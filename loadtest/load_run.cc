@@ -64,7 +64,8 @@ class Run {
   // Ends the warm-up with this call if it is time.
   void MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsTimeOver(uint64_t now_ns) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When the duration is over; UINT64_MAX if that cannot be said.
+  uint64_t EndOfTimeNs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool WasInterrupted() const {
     return inputs_.interrupt != nullptr && *inputs_.interrupt;
@@ -94,12 +95,12 @@ class Run {
   uint64_t started_request_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-bool Run::IsTimeOver(uint64_t now_ns) const {
-  return window_.has_value() && options_.duration.has_value() &&
-         now_ns >=
-             window_->due_ns +
-                 static_cast<uint64_t>(
-                     std::chrono::nanoseconds(*options_.duration).count());
+uint64_t Run::EndOfTimeNs() const {
+  return window_.has_value() && options_.duration.has_value()
+             ? window_->due_ns +
+                   static_cast<uint64_t>(
+                       std::chrono::nanoseconds(*options_.duration).count())
+             : UINT64_MAX;
 }
 
 void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
@@ -125,9 +126,11 @@ void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
 }
 
 std::optional<Run::Start> Run::Take(uint64_t now_ns) {
-  if (IsTimeOver(now_ns)) {
-    end_ = LoadEnd::kDuration;
-    pacer_.Stop(now_ns);
+  if (now_ns >= EndOfTimeNs()) {
+    if (!pacer_.is_over()) {
+      end_ = LoadEnd::kDuration;
+    }
+    pacer_.Stop(EndOfTimeNs());
     return std::nullopt;
   }
   const std::optional<LoadPacer::Call> call = pacer_.Take(now_ns);
@@ -219,7 +222,7 @@ void Run::Drain() {
       if (pacer_.outstanding_count() == 0) {
         return;
       }
-      const bool is_time_over = IsTimeOver(context_.NowNs());
+      const bool is_time_over = context_.NowNs() >= EndOfTimeNs();
       if (is_cut || !(WasInterrupted() || (has_long_calls && is_time_over))) {
         changed_.WaitFor(&mutex_, std::chrono::nanoseconds(kTickNs));
         continue;
