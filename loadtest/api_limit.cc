@@ -14,6 +14,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server.h"
@@ -46,6 +47,7 @@ struct Arguments {
 // Serves until standard input ends, so that it does not outlive its parent.
 int ServeEmpty(const Arguments& arguments) {
   // As quired does.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_ARENA_MAX, 2);
@@ -101,6 +103,7 @@ bool Print(const char* what, const RawLoadReport& report) {
 
 // Each round measures all, so that what disturbs one disturbs its neighbours.
 int Measure(const Arguments& arguments) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const auto quire = Connect(arguments.quire_address, arguments.channels);
   const auto empty = Connect(arguments.empty_address, arguments.channels);
   const RawRequests requests =

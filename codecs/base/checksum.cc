@@ -2,6 +2,11 @@
 #include "codecs/base/checksum.h"
 
 #include <xxhash.h>
+// Takes the widest vectors that the machine has, where the library chooses for
+// itself only among what it was compiled for.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
 
 #include <new>
 

@@ -8,8 +8,9 @@
 namespace quire {
 namespace {
 
-// Below this a copy costs less than a slice with its reference count does.
-constexpr uint32_t kCopySizeBytesMax = 16 << 10;
+// Up to here a copy costs no more than a slice with its reference count does;
+// the system copies once more in any case.
+constexpr uint32_t kCopySizeBytesMax = 4 << 10;
 
 // Wire type 2: length-delimited.
 uint64_t LengthDelimitedTag(int field_number) {

@@ -2,6 +2,7 @@
 #include "server/service/batch_call.h"
 
 #include <algorithm>
+#include <array>
 #include <list>
 #include <memory>
 #include <optional>
@@ -43,6 +44,9 @@ struct ActiveItem {
   // Set when the item is ready.
   absl::StatusOr<Answer> outcome;
 };
+
+// Of one message of answers.
+using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
 
 class BatchCall
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
@@ -256,15 +260,22 @@ class BatchCall
       writing_ = true;
     }
     AnswerBytes answer;
+    TallyByEncoding tallies;
     for (const ActiveItem& item : items) {
-      AppendResult(item, answer);
+      AppendResult(item, answer, tallies);
+    }
+    for (size_t i = 0; i < tallies.size(); ++i) {
+      if (tallies[i].answer_count > 0) {
+        booking_.SendingAnswers(static_cast<v1::WireEncoding>(i), tallies[i]);
+      }
     }
     response_ = answer.Take();
     booking_.WaitForClient();
     StartWrite(&response_);
   }
 
-  void AppendResult(const ActiveItem& item, AnswerBytes& answer) {
+  void AppendResult(const ActiveItem& item, AnswerBytes& answer,
+                    TallyByEncoding& tallies) {
     v1::BatchResult head;
     head.set_tag(item.tag);
     if (!item.outcome.ok()) {
@@ -282,7 +293,10 @@ class BatchCall
     answer.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
                         v1::BatchResult::kDataFieldNumber,
                         item.outcome->pieces);
-    booking_.SendingAnswer(item.target.range.size_bytes, *item.outcome);
+    AnswerTally& tally = tallies[static_cast<size_t>(item.outcome->encoding)];
+    ++tally.answer_count;
+    tally.size_bytes += item.target.range.size_bytes;
+    tally.data_size_bytes += item.outcome->data_size_bytes();
   }
 
   // Reads the next message if all of its items would find room.

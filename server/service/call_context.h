@@ -70,9 +70,16 @@ class CallBooking {
 
   // `size_bytes` is what the answer decodes to.
   void SendingAnswer(uint64_t size_bytes, const Answer& answer) {
-    core_.metrics.BytesSent(method_, size_bytes);
-    core_.metrics.AnswerSent(answer.encoding, size_bytes,
-                             answer.data_size_bytes());
+    SendingAnswers(answer.encoding,
+                   {.answer_count = 1,
+                    .size_bytes = size_bytes,
+                    .data_size_bytes = answer.data_size_bytes()});
+  }
+
+  // A counter that all threads share costs more than a short answer.
+  void SendingAnswers(v1::WireEncoding encoding, const AnswerTally& answers) {
+    core_.metrics.BytesSent(method_, answers.size_bytes);
+    core_.metrics.AnswersSent(encoding, answers);
   }
 
   // The client must take what was handed to gRPC before the stall limit.

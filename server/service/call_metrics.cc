@@ -154,12 +154,12 @@ void CallMetrics::RegisterEncodings(prometheus::Registry& registry) {
   }
 }
 
-void CallMetrics::AnswerSent(v1::WireEncoding encoding, uint64_t size_bytes,
-                             uint64_t data_size_bytes) {
+void CallMetrics::AnswersSent(v1::WireEncoding encoding,
+                              const AnswerTally& answers) {
   const PerEncoding& counters = encodings_[static_cast<size_t>(encoding)];
-  counters.answers->Increment();
-  counters.decoded_bytes->Increment(static_cast<double>(size_bytes));
-  counters.wire_bytes->Increment(static_cast<double>(data_size_bytes));
+  counters.answers->Increment(static_cast<double>(answers.answer_count));
+  counters.decoded_bytes->Increment(static_cast<double>(answers.size_bytes));
+  counters.wire_bytes->Increment(static_cast<double>(answers.data_size_bytes));
 }
 
 void CallMetrics::CallStarted(Method method) {

@@ -43,6 +43,14 @@ inline constexpr size_t kMethodCount = 9;
 
 const char* MethodName(Method method);
 
+// Some answers, or messages of a stream.
+struct AnswerTally {
+  uint64_t answer_count = 0;
+  // What they decode to, and their data as sent.
+  uint64_t size_bytes = 0;
+  uint64_t data_size_bytes = 0;
+};
+
 // Counters of calls. Thread-safe; recording is a few relaxed atomic adds.
 class CallMetrics {
  public:
@@ -55,10 +63,7 @@ class CallMetrics {
                  absl::Duration duration);
   // Decoded bytes of answers.
   void BytesSent(Method method, uint64_t size_bytes);
-  // One answer, or one message of a stream: what it decodes to, and its data as
-  // sent.
-  void AnswerSent(v1::WireEncoding encoding, uint64_t size_bytes,
-                  uint64_t data_size_bytes);
+  void AnswersSent(v1::WireEncoding encoding, const AnswerTally& answers);
   // Items of one BatchRead message.
   void BatchMessage(uint64_t item_count);
   void ReloadEnded(bool succeeded);
