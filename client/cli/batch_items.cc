@@ -55,6 +55,17 @@ absl::StatusOr<std::optional<std::string>> ItemSplitter::Next() {
   }
 }
 
+void ItemCounter::Feed(absl::string_view input) {
+  const char delimiter = null_separated_ ? '\0' : '\n';
+  for (size_t end = input.find(delimiter); end != absl::string_view::npos;
+       end = input.find(delimiter)) {
+    ended_count_ += null_separated_ || in_item_ || end > 0 ? 1 : 0;
+    in_item_ = false;
+    input.remove_prefix(end + 1);
+  }
+  in_item_ |= !input.empty();
+}
+
 absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
                                           absl::string_view item) {
   if (form == ItemForm::kId) {

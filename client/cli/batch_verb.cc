@@ -9,16 +9,15 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/answer_order.h"
 #include "client/cli/batch_items.h"
 #include "client/cli/shown_text.h"
 #include "client/cli/verbs.h"
@@ -29,12 +28,11 @@
 namespace quire {
 namespace {
 
-// Items on their way at once: enough for a server to sort, few enough to hold.
-constexpr size_t kUnansweredMax = 4096;
-// Answers that wait for one before them. Past either bound the one that is
-// missing is read by itself, so that the others can go.
-constexpr size_t kWaitingSizeBytesMax = size_t{128} << 20;
-constexpr size_t kWaitingCountMax = 65536;
+// Items on their way at once: as many as a server sorts, which on a disk with
+// an arm is worth the more the more there are; and the memory that their ids
+// take.
+constexpr size_t kUnansweredMax = 100'000;
+constexpr size_t kUnansweredSizeBytesMax = size_t{64} << 20;
 constexpr size_t kReadSizeBytes = size_t{64} << 10;
 
 absl::string_view View(const std::string& text) {
@@ -68,6 +66,23 @@ class ItemSource {
   bool at_end() const { return at_end_; }
 
   bool is_terminal() const { return isatty(fd_) == 1; }
+
+  // How many items there are, if the input is a file: it is read for that.
+  std::optional<uint64_t> CountItems() const {
+    struct stat info = {};
+    if (fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+      return std::nullopt;
+    }
+    ItemCounter counter(null_separated_);
+    std::string input(kReadSizeBytes, '\0');
+    off_t offset = lseek(fd_, 0, SEEK_CUR);
+    ssize_t size = 0;
+    while ((size = pread(fd_, input.data(), input.size(), offset)) > 0) {
+      counter.Feed(View(input).substr(0, static_cast<size_t>(size)));
+      offset += size;
+    }
+    return size == 0 ? std::optional<uint64_t>(counter.Count()) : std::nullopt;
+  }
 
   // The next item. Nothing at the end; without `may_wait` also if none is there
   // yet.
@@ -105,6 +120,7 @@ class ItemSource {
         form_(settings.ranges       ? ItemForm::kRange
               : settings.by_ordinal ? ItemForm::kOrdinal
                                     : ItemForm::kId),
+        null_separated_(settings.null_separated),
         splitter_(settings.null_separated) {}
 
   absl::Status ReadSome() {
@@ -130,6 +146,7 @@ class ItemSource {
   const int fd_;
   const std::string name_;
   const ItemForm form_;
+  const bool null_separated_;
   ItemSplitter splitter_;
   uint64_t item_count_ = 0;
   bool finished_ = false;
@@ -150,9 +167,10 @@ class AnswerSink {
     return absl::OkStatus();
   }
 
-  // `number` is the item's place in the input, from 0. Only what makes it
+  // The tag is the item's place in the input, from 0. Only what makes it
   // useless to go on is returned; other failures are told and counted.
-  absl::Status Take(uint64_t number, BatchAnswer answer) {
+  absl::Status Take(BatchAnswer answer) {
+    const uint64_t number = answer.tag;
     // What the server would not hold for a batch, it gives alone.
     if (!answer.result.ok() &&
         absl::IsResourceExhausted(answer.result.status())) {
@@ -163,6 +181,7 @@ class AnswerSink {
       run_.Complain(absl::StrCat("item ", number + 1, ", ",
                                  DescribeTarget(answer.target)),
                     status);
+      run_.progress().AddFailed();
     } else {
       run_.progress().Add(answer.result->data.size(), 1);
     }
@@ -219,84 +238,6 @@ class AnswerSink {
   CliRun& run_;
 };
 
-// Puts answers into the order of their items.
-class AnswerOrder {
- public:
-  // Nothing waits if answers may go as they come.
-  AnswerOrder(CliRun& run, AnswerSink& sink, bool ordered)
-      : run_(run), sink_(sink), ordered_(ordered) {}
-
-  // The next item goes out to be asked for.
-  uint64_t Ask(const ReadTarget& target) {
-    if (ordered_) {
-      asked_.emplace(asked_count_, target);
-    }
-    return asked_count_++;
-  }
-
-  bool has_room() const { return waiting_.size() < kWaitingCountMax; }
-
-  absl::Status Take(BatchAnswer answer) {
-    const uint64_t number = answer.tag;
-    if (!ordered_) {
-      return sink_.Take(number, std::move(answer));
-    }
-    if (read_alone_.erase(number) != 0) {
-      return absl::OkStatus();
-    }
-    if (answer.result.ok()) {
-      waiting_size_bytes_ += answer.result->data.size();
-    }
-    waiting_.emplace(number, std::move(answer));
-    return PassOn();
-  }
-
- private:
-  absl::Status PassOn() {
-    for (;;) {
-      const auto first = waiting_.begin();
-      if (first == waiting_.end()) {
-        return absl::OkStatus();
-      }
-      if (first->first == next_) {
-        BatchAnswer answer = std::move(first->second);
-        waiting_.erase(first);
-        if (answer.result.ok()) {
-          waiting_size_bytes_ -= answer.result->data.size();
-        }
-        QUIRE_RETURN_IF_ERROR(Emit(std::move(answer)));
-        continue;
-      }
-      if (waiting_size_bytes_ <= kWaitingSizeBytesMax &&
-          waiting_.size() < kWaitingCountMax) {
-        return absl::OkStatus();
-      }
-      // Its answer from the batch is passed over when it comes.
-      BatchAnswer alone{.tag = next_, .target = asked_.at(next_)};
-      alone.result = run_.Read(alone.target);
-      read_alone_.insert(next_);
-      QUIRE_RETURN_IF_ERROR(Emit(std::move(alone)));
-    }
-  }
-
-  absl::Status Emit(BatchAnswer answer) {
-    asked_.erase(next_);
-    return sink_.Take(next_++, std::move(answer));
-  }
-
-  CliRun& run_;
-  AnswerSink& sink_;
-  const bool ordered_;
-  uint64_t asked_count_ = 0;
-  // The item whose answer goes out next.
-  uint64_t next_ = 0;
-  // Items whose answer has not gone out.
-  std::map<uint64_t, ReadTarget> asked_;
-  std::map<uint64_t, BatchAnswer> waiting_;
-  size_t waiting_size_bytes_ = 0;
-  std::set<uint64_t> read_alone_;
-};
-
 absl::Status CheckSettings(const CliSettings& settings) {
   if (!settings.output_dir.empty() &&
       (settings.unordered || settings.json || settings.output != "-")) {
@@ -306,6 +247,77 @@ absl::Status CheckSettings(const CliSettings& settings) {
   }
   return absl::OkStatus();
 }
+
+// What an item takes while it is on its way.
+size_t ItemSizeBytes(const ReadTarget& target) {
+  const auto* key = std::get_if<DocumentKey>(&target);
+  const auto* id =
+      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
+  return sizeof(ReadTarget) + (id == nullptr ? 0 : id->size());
+}
+
+// Hands over items and takes answers until both are at their end.
+class BatchRun {
+ public:
+  BatchRun(CliRun& run, ItemSource& source, AnswerOrder& order)
+      : run_(run),
+        source_(source),
+        order_(order),
+        batch_(run.client().StartBatch(View(run.settings().archive), {})) {}
+
+  absl::Status Run() {
+    while (!run_.unreachable()) {
+      QUIRE_RETURN_IF_ERROR(HandOver());
+      std::optional<BatchAnswer> answer = batch_->Next();
+      if (answer.has_value()) {
+        on_their_way_size_bytes_ -= ItemSizeBytes(answer->target);
+        QUIRE_RETURN_IF_ERROR(order_.Take(*std::move(answer)));
+      } else if (source_.at_end()) {
+        break;
+      }
+      // A reader of the output should not wait for what follows much later.
+      if (batch_->unanswered_count() == 0) {
+        QUIRE_RETURN_IF_ERROR(run_.output().Flush());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status HandOver() {
+    std::vector<BatchReader::Item> items;
+    const size_t unanswered_count = batch_->unanswered_count();
+    while (!source_.at_end() && order_.has_room() &&
+           unanswered_count + items.size() < kUnansweredMax &&
+           on_their_way_size_bytes_ < kUnansweredSizeBytesMax) {
+      // With nothing on its way there is nothing else to wait for.
+      QUIRE_ASSIGN_OR_RETURN(
+          std::optional<ReadTarget> target,
+          source_.Next(/*may_wait=*/unanswered_count + items.size() == 0));
+      if (!target.has_value()) {
+        break;
+      }
+      on_their_way_size_bytes_ += ItemSizeBytes(*target);
+      const uint64_t number = order_.Ask(*target);
+      items.push_back({.tag = number, .target = *std::move(target)});
+    }
+    if (!items.empty()) {
+      batch_->AddAll(std::move(items));
+    }
+    if (source_.at_end() && !closed_) {
+      batch_->CloseAdds();
+      closed_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  CliRun& run_;
+  ItemSource& source_;
+  AnswerOrder& order_;
+  const std::unique_ptr<BatchReader> batch_;
+  size_t on_their_way_size_bytes_ = 0;
+  bool closed_ = false;
+};
 
 }  // namespace
 
@@ -320,42 +332,22 @@ absl::Status RunBatch(CliRun& run) {
   if (source->is_terminal()) {
     run.Note("reading items from the terminal, one a line; Ctrl-D ends them");
   }
-  AnswerSink sink(run);
-  QUIRE_RETURN_IF_ERROR(sink.Prepare());
-  AnswerOrder order(run, sink,
-                    !settings.unordered && settings.output_dir.empty());
-  const std::unique_ptr<BatchReader> batch =
-      run.client().StartBatch(View(settings.archive), {});
-  while (!run.unreachable()) {
-    std::vector<BatchReader::Item> items;
-    size_t unanswered_count = batch->unanswered_count();
-    while (!source->at_end() && order.has_room() &&
-           unanswered_count + items.size() < kUnansweredMax) {
-      // With nothing on its way there is nothing else to wait for.
-      QUIRE_ASSIGN_OR_RETURN(
-          std::optional<ReadTarget> target,
-          source->Next(/*may_wait=*/unanswered_count + items.size() == 0));
-      if (!target.has_value()) {
-        break;
-      }
-      const uint64_t number = order.Ask(*target);
-      items.push_back({.tag = number, .target = *std::move(target)});
-    }
-    batch->AddAll(std::move(items));
-    if (source->at_end()) {
-      batch->CloseAdds();
-    }
-    std::optional<BatchAnswer> answer = batch->Next();
-    if (answer.has_value()) {
-      QUIRE_RETURN_IF_ERROR(order.Take(*std::move(answer)));
-    } else if (source->at_end()) {
-      break;
-    }
-    // A reader of the output should not wait for what follows much later.
-    if (batch->unanswered_count() == 0) {
-      QUIRE_RETURN_IF_ERROR(run.output().Flush());
+  if (run.progress().enabled()) {
+    const std::optional<uint64_t> count = source->CountItems();
+    if (count.has_value()) {
+      run.progress().SetItemTotal(*count);
     }
   }
+  AnswerSink sink(run);
+  QUIRE_RETURN_IF_ERROR(sink.Prepare());
+  AnswerOrderOptions options;
+  // Files have no order.
+  options.ordered = !settings.unordered && settings.output_dir.empty();
+  AnswerOrder order(
+      options,
+      [&sink](BatchAnswer answer) { return sink.Take(std::move(answer)); },
+      [&run](const ReadTarget& target) { return run.Read(target); });
+  QUIRE_RETURN_IF_ERROR(BatchRun(run, *source, order).Run());
   return sink.Finish();
 }
 

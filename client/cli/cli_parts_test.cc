@@ -127,6 +127,31 @@ TEST(BatchItemsTest, SplitsMuchInput) {
   EXPECT_EQ(items.back(), "item/49999");
 }
 
+TEST(BatchItemsTest, CountsWhatItWouldSplit) {
+  const std::string inputs[] = {"",
+                                "\n",
+                                "a",
+                                "a\n",
+                                "a\nb",
+                                "\n\na\n\n\nb\n",
+                                std::string("a\0\0b", 4),
+                                std::string("a\0b\0", 4),
+                                std::string("\0", 1),
+                                "ab\ncd\nef\n\ngh"};
+  for (const bool null_separated : {false, true}) {
+    for (const std::string& input : inputs) {
+      for (size_t cut = 0; cut <= input.size(); ++cut) {
+        const std::vector<std::string> pieces = {input.substr(0, cut),
+                                                 input.substr(cut)};
+        ItemCounter counter(null_separated);
+        counter.Feed(pieces[0]);
+        counter.Feed(pieces[1]);
+        EXPECT_EQ(counter.Count(), Split(null_separated, pieces).size());
+      }
+    }
+  }
+}
+
 TEST(BatchItemsTest, RefusesEndlessItems) {
   ItemSplitter splitter(true);
   splitter.Feed(std::string(kBatchItemSizeBytesMax + 1, '\n'));

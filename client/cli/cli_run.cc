@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/cli_run.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -10,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 
 #include "client/cli/shown_text.h"
@@ -21,7 +18,6 @@
 namespace quire {
 namespace {
 
-constexpr absl::Duration kDrawInterval = absl::Milliseconds(200);
 constexpr int kBusyAttemptsMax = 10;
 constexpr absl::Duration kBusyDelayMax = absl::Seconds(10);
 
@@ -34,69 +30,25 @@ bool IsFromServer(const absl::Status& status) {
   return ErrorDetailsOf(status).has_value();
 }
 
+ProgressMode ProgressModeOf(const CliSettings& settings,
+                            const OutputFile& output) {
+  const ProgressMode mode = ParseProgressMode(View(settings.progress));
+  // Among the data it would be of no use to either.
+  const bool is_among_data =
+      output.is_terminal() && settings.output_dir.empty();
+  return settings.quiet || (mode == ProgressMode::kAuto && is_among_data)
+             ? ProgressMode::kNever
+             : mode;
+}
+
 }  // namespace
-
-ProgressLine::ProgressLine(bool enabled)
-    : enabled_(enabled && isatty(STDERR_FILENO) == 1),
-      start_(absl::Now()),
-      last_drawn_(start_) {}
-
-ProgressLine::~ProgressLine() {
-  Clear();
-}
-
-void ProgressLine::Add(uint64_t size_bytes, uint64_t item_count) {
-  size_bytes_ += size_bytes;
-  item_count_ += item_count;
-  if (!enabled_) {
-    return;
-  }
-  const absl::Time now = absl::Now();
-  if (now - last_drawn_ >= kDrawInterval) {
-    Draw(now);
-  }
-}
-
-void ProgressLine::Draw(absl::Time now) {
-  const double seconds = std::max(absl::ToDoubleSeconds(now - start_), 0.001);
-  const double rate = static_cast<double>(size_bytes_) / seconds;
-  std::string line = FormatByteSize(size_bytes_);
-  if (item_count_ != 0) {
-    line = absl::StrCat(FormatCount(item_count_), " items, ", line);
-  }
-  if (size_bytes_total_.has_value() && *size_bytes_total_ != 0) {
-    const uint64_t left =
-        *size_bytes_total_ - std::min(size_bytes_, *size_bytes_total_);
-    absl::StrAppendFormat(
-        &line, " of %s (%.0f %%), %s left", FormatByteSize(*size_bytes_total_),
-        100.0 * static_cast<double>(size_bytes_) /
-            static_cast<double>(*size_bytes_total_),
-        absl::FormatDuration(absl::Ceil(
-            absl::Seconds(static_cast<double>(left) / std::max(rate, 1.0)),
-            absl::Seconds(1))));
-  }
-  std::fprintf(stderr, "\r\x1B[K%s, %s/s", line.c_str(),
-               FormatByteSize(static_cast<uint64_t>(rate)).c_str());
-  std::fflush(stderr);
-  last_drawn_ = now;
-  is_drawn_ = true;
-}
-
-void ProgressLine::Clear() {
-  if (is_drawn_) {
-    std::fputs("\r\x1B[K", stderr);
-    std::fflush(stderr);
-    is_drawn_ = false;
-  }
-}
 
 CliRun::CliRun(const CliSettings& settings, std::unique_ptr<Client> client,
                std::unique_ptr<OutputFile> output)
     : settings_(settings),
       client_(std::move(client)),
       output_(std::move(output)),
-      // Progress among the data would be of no use to either.
-      progress_(!settings.quiet && !output_->is_terminal()) {}
+      progress_(ProgressModeOf(settings, *output_)) {}
 
 void CliRun::Complain(absl::string_view subject, const absl::Status& status) {
   exit_code_ = std::max(exit_code_, ExitCodeFor(status));

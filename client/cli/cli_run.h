@@ -5,50 +5,19 @@
 #ifndef QUIRE_CLIENT_CLI_CLI_RUN_H_
 #define QUIRE_CLIENT_CLI_CLI_RUN_H_
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 
 #include "client/cli/cli_settings.h"
 #include "client/cli/output_file.h"
+#include "client/cli/progress_line.h"
 #include "client/quire/client.h"
 
 namespace quire {
-
-// A line on the terminal that tells how far it is; silent unless standard error
-// is a terminal. Erased when it is destroyed.
-// Thread-compatible.
-class ProgressLine {
- public:
-  explicit ProgressLine(bool enabled);
-  ~ProgressLine();
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void SetTotal(uint64_t size_bytes) { size_bytes_total_ = size_bytes; }
-
-  void Add(uint64_t size_bytes, uint64_t item_count);
-
-  // Makes room for a message; the next Add() draws the line again.
-  void Clear();
-
- private:
-  void Draw(absl::Time now);
-
-  const bool enabled_;
-  const absl::Time start_;
-  absl::Time last_drawn_;
-  bool is_drawn_ = false;
-  std::optional<uint64_t> size_bytes_total_;
-  uint64_t size_bytes_ = 0;
-  uint64_t item_count_ = 0;
-};
 
 // Thread-compatible.
 class CliRun {

@@ -202,6 +202,13 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   app.add_flag("--json", settings.json, "One JSON object a line");
   CLI::Option* quiet =
       app.add_flag("-q,--quiet", settings.quiet, "No progress, no notes");
+  app.add_option("--progress", settings.progress,
+                 "Whether to tell on standard error how far a batch, scan or "
+                 "range is: if that is a terminal (auto), always (in a log a "
+                 "line every five seconds) or never")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
   app.add_flag("-v,--verbose", settings.verbose,
                "Say at the end what came over the wire, and in which encodings")
       ->excludes(quiet);

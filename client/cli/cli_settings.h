@@ -29,6 +29,8 @@ struct CliSettings {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
+  // As ParseProgressMode() has it.
+  std::string progress = "auto";
   std::string encoding = "identity";
   // Unset: DefaultCacheFolder().
   std::optional<std::string> cache_folder;

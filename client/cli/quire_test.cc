@@ -22,6 +22,7 @@
 namespace quire {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -237,6 +238,32 @@ TEST_F(QuireTest, WritesBatchesToAFolder) {
             3);
   run = Run({"batch", "web", "--output-dir", pages, "--json"});
   EXPECT_EQ(run.exit_code, 2);
+}
+
+TEST_F(QuireTest, TellsHowFarABatchIs) {
+  const std::string items = "doc/05\n\ndoc/06\nnothing";
+  std::ofstream(folder_ + "/items") << items;
+  const std::string path = folder_ + "/items";
+  ProgramRun run = Run({"batch", "web", path, "--progress", "always"});
+  EXPECT_EQ(run.out, Web(5).text + Web(6).text);
+  EXPECT_THAT(run.err, HasSubstr("quire: [####################] 3 / 3 items "
+                                 "(100 %), "));
+  EXPECT_THAT(run.err, EndsWith(", 1 failed\n"));
+  // How much there is to come through a pipe, nobody knows.
+  ProgramInput piped;
+  piped.arguments = {
+      "-c",
+      absl::StrCat("/bin/cat ", path, " | ", std::getenv("QUIRE_BINARY_DIR"),
+                   "/bin/quire batch web --progress always")};
+  piped.environment = {"QUIRE_SERVER=" + server_->address()};
+  run = RunProgram("/bin/sh", piped);
+  EXPECT_THAT(run.err, HasSubstr("quire: 3 done, "));
+  EXPECT_THAT(run.err, Not(HasSubstr("left")));
+  for (const char* mode : {"auto", "never"}) {
+    run = Run({"batch", "web", "--progress", mode}, items);
+    EXPECT_THAT(run.err, EndsWith("no such document\n")) << mode;
+  }
+  EXPECT_EQ(Run({"batch", "web", "--progress", "perhaps"}).exit_code, 2);
 }
 
 TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/quire/batch_reader.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -61,6 +62,53 @@ TEST_F(BatchReaderTest, AnswersTwentyThousandItemsOutOfOrder) {
   EXPECT_FALSE(std::is_sorted(tags.begin(), tags.end()));
   EXPECT_EQ(server_->CallCount("BatchRead"), 1);
   EXPECT_EQ(server_->LargestBatchMessage(), 100);
+}
+
+TEST_F(BatchReaderTest, GivesEachOfAHundredThousandItsOwnStatus) {
+  constexpr uint64_t kItemCount = 100'000;
+  FakeSettings settings;
+  settings.batch_message_items_max = 4096;
+  settings.batch_window_items = kItemCount;
+  StartServer(settings);
+  // In the middle of it the connection is lost.
+  FakeFaults faults;
+  faults.broken_streams = 1;
+  faults.messages_before_break = 7000;
+  server_->SetFaults(faults);
+  std::vector<ReadTarget> targets;
+  for (uint64_t i = 0; i < kItemCount; ++i) {
+    switch (i % 4) {
+      case 0:
+        targets.push_back(ByteSpan{i % 7000, 20});
+        break;
+      case 1:
+        targets.push_back(DocumentKey::Ordinal(i % 40));
+        break;
+      case 2:
+        targets.push_back(DocumentKey::Id("twice"));
+        break;
+      default:
+        targets.push_back(DocumentKey::Id("nothing"));
+    }
+  }
+  std::vector<uint8_t> answered(kItemCount);
+  uint64_t wrong_count = 0;
+  QUIRE_ASSERT_OK(client_->ReadBatch("web", targets, [&](BatchAnswer answer) {
+    const uint64_t tag = answer.tag;
+    ++answered.at(tag);
+    const std::string text = tag % 4 == 0 ? web_text_.substr(tag % 7000, 20)
+                             : tag % 4 == 1
+                                 ? archives_.at("web").documents[tag % 40].text
+                                 : "second version";
+    const bool is_right =
+        tag % 4 == 3 ? absl::IsNotFound(answer.result.status())
+                     : answer.result.ok() && answer.result->data == text;
+    wrong_count += is_right ? 0 : 1;
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(wrong_count, 0u);
+  EXPECT_EQ(std::count(answered.begin(), answered.end(), 1), kItemCount);
+  EXPECT_EQ(server_->CallCount("BatchRead"), 2);
 }
 
 TEST_F(BatchReaderTest, ReadsWhileItWritesWithLittleRoom) {

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/answer_spool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+
+#include "client/cli/output_file.h"
+
+namespace quire {
+namespace {
+
+// Holes in files are made of whole pages.
+constexpr uint64_t kPageSizeBytes = 4096;
+constexpr char kWhat[] = "cannot keep answers in the temporary folder";
+
+std::string Folder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && folder[0] != '\0' ? folder : "/var/tmp";
+}
+
+// Not every file system knows files without a name.
+int OpenNamed(const std::string& folder) {
+  std::string path = folder + "/quire-XXXXXX";
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  if (fd >= 0) {
+    unlink(path.c_str());
+  }
+  return fd;
+}
+
+uint64_t RoundUp(uint64_t size_bytes) {
+  return (size_bytes + kPageSizeBytes - 1) / kPageSizeBytes * kPageSizeBytes;
+}
+
+absl::Status Fault() {
+  const std::string folder = Folder();
+  return SystemError(kWhat, {folder.data(), folder.size()});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<AnswerSpool>> AnswerSpool::Open() {
+  const std::string folder = Folder();
+  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    fd = OpenNamed(folder);
+  }
+  if (fd < 0) {
+    return Fault();
+  }
+  return std::unique_ptr<AnswerSpool>(new AnswerSpool(fd));
+}
+
+AnswerSpool::~AnswerSpool() {
+  close(fd_);
+}
+
+absl::StatusOr<AnswerSpool::Place> AnswerSpool::Put(absl::string_view bytes) {
+  const Place place{.offset = end_, .size_bytes = bytes.size()};
+  uint64_t offset = end_;
+  while (!bytes.empty()) {
+    const ssize_t size =
+        pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (size < 0 && errno != EINTR) {
+      return Fault();
+    }
+    if (size > 0) {
+      offset += static_cast<uint64_t>(size);
+      bytes.remove_prefix(static_cast<size_t>(size));
+    }
+  }
+  const uint64_t room = RoundUp(place.size_bytes);
+  end_ += room;
+  held_size_bytes_ += room;
+  return place;
+}
+
+absl::StatusOr<std::string> AnswerSpool::Take(const Place& place) {
+  std::string bytes(place.size_bytes, '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t size = pread(fd_, bytes.data() + done, bytes.size() - done,
+                               static_cast<off_t>(place.offset + done));
+    if (size == 0 || (size < 0 && errno != EINTR)) {
+      return Fault();
+    }
+    done += size > 0 ? static_cast<size_t>(size) : 0;
+  }
+  const uint64_t room = RoundUp(place.size_bytes);
+  held_size_bytes_ -= room;
+  if (held_size_bytes_ == 0 && ftruncate(fd_, 0) == 0) {
+    end_ = 0;
+  } else if (room > 0) {
+    // Where holes cannot be made, the room comes back with the last answer.
+    fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(place.offset), static_cast<off_t>(room));
+  }
+  return bytes;
+}
+
+}  // namespace quire
