@@ -162,6 +162,9 @@ Manual MakeManual() {
       {"3", "The server cannot be reached or did not answer in time."}};
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
+      {"TMPDIR",
+       "Where answers of a batch that memory does not hold wait for those "
+       "before them; /var/tmp if unset."},
       {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
   manual.examples = {{"quire archives", "What is there?"},
                      {"quire ls web https://example.org/",
