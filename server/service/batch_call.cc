@@ -38,9 +38,9 @@ struct WaitingItem {
 // An item from its fetch to its answer.
 struct ActiveItem {
   uint64_t tag = 0;
-  ResolvedTarget target;
+  ResolvedTarget target = {};
   uint64_t pinned_bytes = 0;
-  std::shared_ptr<RangeRead> read;
+  std::shared_ptr<RangeRead> read = nullptr;
   // Set when the item is ready.
   absl::StatusOr<Answer> outcome;
 };
@@ -161,11 +161,7 @@ class BatchCall
       if (target.ok()) {
         waiting.push_back({item.tag(), *std::move(target)});
       } else {
-        refused.push_back({.tag = item.tag(),
-                           .target = {},
-                           .pinned_bytes = 0,
-                           .read = nullptr,
-                           .outcome = target.status()});
+        refused.push_back({.tag = item.tag(), .outcome = target.status()});
       }
     }
     return absl::OkStatus();
