@@ -85,7 +85,8 @@ bool AnswerOrder::Spool(Waiting& waiting) {
     return false;
   }
   waiting.place = *place;
-  data = std::string();
+  // An assignment would keep the memory.
+  std::string().swap(data);
   ++spooled_count_;
   return true;
 }
