@@ -49,6 +49,18 @@ MetricFamily Single(MetricType type, std::string name, std::string help,
           {Sample(type, static_cast<double>(value))}};
 }
 
+// One level or counter of each drive.
+MetricFamily DriveFamily(MetricType type, std::string name, std::string help,
+                         const BlockStoreStats& stats,
+                         uint64_t DriveStats::*value) {
+  MetricFamily family{std::move(name), std::move(help), type, {}};
+  for (const DriveStats& drive : stats.drives) {
+    family.metric.push_back(Sample(type, static_cast<double>(drive.*value),
+                                   {{"device", drive.name}}));
+  }
+  return family;
+}
+
 MetricFamily MemoryFamily(const Catalog& catalog) {
   MetricFamily family{"quire_archive_memory_bytes",
                       "RAM that an archive holds, by part.",
@@ -240,6 +252,13 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       counter("quire_admission_rejected_total",
               "Claims on answer memory that were refused.",
               admission_.rejected_count()),
+      DriveFamily(MetricType::Counter, "quire_drive_reads_total",
+                  "Reads sent to a drive.", stats, &DriveStats::reads),
+      DriveFamily(MetricType::Gauge, "quire_drive_reads_in_flight",
+                  "Reads at a drive now.", stats, &DriveStats::reads_in_flight),
+      DriveFamily(MetricType::Gauge, "quire_drive_queued_requests",
+                  "Blocks that wait for a drive.", stats,
+                  &DriveStats::queued_requests),
       MemoryFamily(catalog_),
   };
 }

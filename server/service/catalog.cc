@@ -71,6 +71,18 @@ std::string IdentifyFiles(const std::string& folder) {
   return error ? "" : absl::StrJoin(files, "\n");
 }
 
+std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
+    const Archive& archive) {
+  std::vector<std::shared_ptr<const FilePlacement>> placements;
+  for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
+    placements.push_back(archive.SegmentBlockCount(i) == 0
+                             ? nullptr
+                             : std::make_shared<const FilePlacement>(
+                                   PlaceFile(archive.BlockExtent({i, 0}).fd)));
+  }
+  return placements;
+}
+
 bool IsArchiveName(absl::string_view name) {
   if (name.empty() || name.size() > kNameSizeMax) {
     return false;
@@ -147,6 +159,7 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
       *archive, log,
       cache_form == CacheForm::kFsst ? served->wire_table : nullptr);
   served->stored_reader = MakeStoredReader(*archive, log);
+  served->placements = PlaceSegments(**archive);
   served->description = Describe(argument.name, (*archive)->info());
   return served;
 }

@@ -23,6 +23,7 @@
 #include "server/service/archive_block_decoder.h"
 #include "server/service/wire_table.h"
 #include "server/storage/block_store.h"
+#include "server/storage/file_placement.h"
 
 namespace quire {
 
@@ -40,6 +41,8 @@ struct ServedArchive {
   // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
+  // Of the segments' files; null for a segment without blocks.
+  std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.
   std::shared_ptr<const WireTable> wire_table;
   v1::ArchiveDescription description;

@@ -102,6 +102,7 @@ BlockFetch RangeRead::FetchOf(BlockAddress block, Asker asker) const {
   fetch.extent = archive.BlockExtent(block);
   fetch.fetch_class = asker.fetch_class;
   fetch.client_id = asker.client_id;
+  fetch.placement = archive_->placements[block.segment_index];
   if (form_ == BlockForm::kStored) {
     fetch.key = {archive_->stored_source_id, block};
     fetch.raw_size_bytes = StoredBlockSizeBytes(archive, block);

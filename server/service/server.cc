@@ -80,6 +80,48 @@ std::string DirectIoNotes(const Catalog::ByName& archives) {
   return lines;
 }
 
+// The drives that an archive lies on, each once or more often, with the kind
+// that the user says they are.
+std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
+                                std::optional<DriveKind> kind) {
+  std::vector<DriveInfo> drives;
+  for (const auto& placement : served.placements) {
+    if (placement != nullptr) {
+      drives.push_back(placement->place.drive);
+      drives.back().kind = kind.value_or(drives.back().kind);
+    }
+  }
+  return drives;
+}
+
+// A line for each drive.
+std::string DescribeDrives(const BlockStore& store,
+                           const Catalog::ByName& archives) {
+  std::string lines;
+  for (const DriveDescription& description : store.Drives()) {
+    uint64_t file_count = 0;
+    uint64_t mapped_count = 0;
+    for (const auto& [name, served] : archives) {
+      for (const auto& placement : served->placements) {
+        const bool is_here =
+            placement != nullptr &&
+            placement->place.drive.name == description.drive.name;
+        file_count += is_here ? 1 : 0;
+        mapped_count += is_here && !placement->extents.empty() ? 1 : 0;
+      }
+    }
+    absl::StrAppend(&lines, "drive ", description.drive.name, ": ",
+                    DriveKindName(description.drive.kind), ", reads through ",
+                    description.engine,
+                    description.note.empty()
+                        ? ""
+                        : absl::StrCat(" (", description.note, ")"),
+                    ", in physical order in ", mapped_count, " of ", file_count,
+                    " files\n");
+  }
+  return lines;
+}
+
 class ServerImpl : public Server {
  public:
   ServerImpl(ServerOptions options, MemoryPlan plan, Catalog::ByName archives,
@@ -125,15 +167,12 @@ class ServerImpl : public Server {
     for (const auto& [name, served] : *archives) {
       needs.push_back({name, served->archive->memory().total_bytes()});
     }
-    return absl::StrCat(
-        DescribePlan(plan_, needs), "reads through: ", store_->engine_name(),
-        store_->engine_note().empty()
-            ? ""
-            : absl::StrCat(" (", store_->engine_note(), ")"),
-        options_.direct_io == DirectIo::kOff
-            ? ""
-            : ", past the page cache (O_DIRECT)",
-        ", drive: ", store_->drive_name(), "\n", DirectIoNotes(*archives));
+    return absl::StrCat(DescribePlan(plan_, needs),
+                        options_.direct_io == DirectIo::kOff
+                            ? ""
+                            : "reads past the page cache (O_DIRECT)\n",
+                        DescribeDrives(*store_, *archives),
+                        DirectIoNotes(*archives));
   }
 
   std::vector<std::string> Reload() override
@@ -260,6 +299,9 @@ class ServerImpl : public Server {
         std::shared_ptr<const ServedArchive> fresh,
         OpenServedArchive(argument, options_.cache_form, options_.report_damage,
                           options_.direct_io));
+    for (const DriveInfo& drive : DrivesOf(*fresh, options_.drive)) {
+      QUIRE_RETURN_IF_ERROR(store_->AddDrive(drive));
+    }
     const bool is_same_text =
         fresh->archive->info().uuid == served->archive->info().uuid;
     if (is_same_text && !fresh->files_identity.empty() &&
@@ -312,22 +354,6 @@ absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
   return archives;
 }
 
-// Archives on different drives share one scheduler: if one drive has an arm, it
-// is the one to be careful with.
-BlockStoreOptions::Drive DriveOf(const ServerOptions& options) {
-  if (options.drive.has_value()) {
-    return *options.drive;
-  }
-  const bool rotational =
-      std::any_of(options.archives.begin(), options.archives.end(),
-                  [](const ArchiveArgument& archive) {
-                    return DetectDrive(archive.path) ==
-                           BlockStoreOptions::Drive::kRotational;
-                  });
-  return rotational ? BlockStoreOptions::Drive::kRotational
-                    : BlockStoreOptions::Drive::kSolidState;
-}
-
 // The needs of all archives before any is opened, so that what does not fit is
 // refused without filling the memory first.
 absl::StatusOr<std::vector<ArchiveNeed>> EstimateAll(
@@ -367,7 +393,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   store_options.device_depth = options.device_depth;
   store_options.device_model = options.device_model;
   store_options.direct_io = options.direct_io != DirectIo::kOff;
-  store_options.drive = DriveOf(options);
+  for (const auto& [name, served] : archives) {
+    const std::vector<DriveInfo> drives = DrivesOf(*served, options.drive);
+    store_options.drives.insert(store_options.drives.end(), drives.begin(),
+                                drives.end());
+  }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
   auto server = std::make_unique<ServerImpl>(options, plan, std::move(archives),

@@ -38,8 +38,8 @@ struct ServerOptions {
   uint32_t device_depth = 32;
   // Whether blocks are read past the page cache.
   DirectIo direct_io = DirectIo::kOff;
-  // Unset: rotational if any archive lies on such a drive (drive_kind.h).
-  std::optional<BlockStoreOptions::Drive> drive;
+  // What all drives are; unset: what the kernel says of each.
+  std::optional<DriveKind> drive;
   // As BlockStoreOptions::device_model.
   std::string device_model;
   // Told of each damaged block that is met; may be empty.

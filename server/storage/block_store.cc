@@ -22,8 +22,9 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DriveModel> drive,
                          MakeDriveModel(options.device_model));
   BlockStoreOptions modelled = options;
-  modelled.drive = drive->rotational() ? BlockStoreOptions::Drive::kRotational
-                                       : BlockStoreOptions::Drive::kSolidState;
+  modelled.drives = {{.name = "modelled",
+                      .kind = drive->rotational() ? DriveKind::kRotational
+                                                  : DriveKind::kSolidState}};
   return DeviceBlockStore::Create(
       modelled, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
         OpenedDevice opened;

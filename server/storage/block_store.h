@@ -18,6 +18,8 @@
 #include "codecs/base/bytes.h"
 #include "server/archive/positions.h"
 #include "server/storage/buffer_pool.h"
+#include "server/storage/drive_kind.h"
+#include "server/storage/file_placement.h"
 
 namespace quire {
 
@@ -93,6 +95,10 @@ struct BlockFetch {
   bool takes_packed = false;
   // Also keeps extent.fd open until the fetch has ended.
   std::shared_ptr<const BlockDecoder> decoder;
+  // Of extent.fd: whose queue the fetch joins, and where. Null, or of a drive
+  // that the store does not know: the store's first drive, and the order of
+  // files and offsets.
+  std::shared_ptr<const FilePlacement> placement = nullptr;
 };
 
 struct BlockStoreOptions {
@@ -113,18 +119,40 @@ struct BlockStoreOptions {
   // "auto" takes io_uring where the kernel allows it and pread otherwise.
   enum class Engine { kAuto, kIoUring, kPread };
   Engine engine = Engine::kAuto;
-  // Reads in flight at the device.
+  // Reads in flight at each drive.
   uint32_t device_depth = 32;
   // Whether extents that have a direct_fd are read through it, widened to its
   // alignment; where that fails they are read again through their fd.
   bool direct_io = false;
-  // What the device is: decides how requests are ordered and how many it gets
-  // at once. A modelled drive knows for itself.
-  enum class Drive { kSolidState, kRotational };
-  Drive drive = Drive::kSolidState;
+  // What is read from: each drive has its own queue and engine. None: one of
+  // which nothing is known. A modelled drive knows for itself.
+  std::vector<DriveInfo> drives = {};
   // Makes reads take as long as this drive would; empty: as long as they take.
   // One of DrivePresets() (model/drive_presets.h).
   std::string device_model = {};
+};
+
+// One drive as the store uses it.
+struct DriveDescription {
+  DriveInfo drive;
+  // "io_uring", "pread", or "model:" and the drive's name.
+  std::string engine;
+  // Urgent reads are marked as such for the drive.
+  bool uses_priorities = false;
+  // Why the engine is not io_uring, or why priorities are not used, although
+  // that was possible; empty otherwise.
+  std::string note;
+};
+
+struct DriveStats {
+  std::string name;
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t errors = 0;
+  // Levels: requests that wait, each perhaps for several fetches, and reads at
+  // the drive.
+  uint64_t queued_requests = 0;
+  uint64_t reads_in_flight = 0;
 };
 
 // Monotonous counters and current levels, for metrics.
@@ -151,6 +179,8 @@ struct BlockStoreStats {
   uint64_t queued_fetches = 0;
   uint64_t device_reads_in_flight = 0;
   uint64_t buffers_size_bytes = 0;
+  // As Drives() has them.
+  std::vector<DriveStats> drives = {};
 };
 
 // Thread-safe.
@@ -218,15 +248,16 @@ class BlockStore {
   // the caller's thread. All tasks have run before the store is gone.
   virtual void Run(std::function<void()> task) = 0;
 
-  // "io_uring", "pread", or "model:" and the drive's name.
+  // Gives a drive a queue and an engine unless it has them: for files that are
+  // opened later. Blocks for a moment.
+  // Errors: as Create().
+  virtual absl::Status AddDrive(const DriveInfo& drive) = 0;
+
+  // Of the first drive: "io_uring", "pread", or "model:" and the drive's name.
   virtual std::string engine_name() const = 0;
 
-  // Why the engine is not io_uring although the options left that open; empty
-  // otherwise. For the log.
-  virtual std::string engine_note() const { return ""; }
-
-  // "rotational" or "solid-state": how the device is scheduled. For the log.
-  virtual std::string drive_name() const { return "solid-state"; }
+  // In the order in which they were added. For the log.
+  virtual std::vector<DriveDescription> Drives() const = 0;
 
   virtual BlockStoreStats Stats() const = 0;
 };

@@ -90,9 +90,10 @@ class Steps {
             .pending_fetches_max = static_cast<uint32_t>(5 + random_() % 200),
             .decode_threads = 1,
             .device_depth = static_cast<uint32_t>(1 + random_() % 16),
-            .drive = random_() % 2 == 0
-                         ? BlockStoreOptions::Drive::kRotational
-                         : BlockStoreOptions::Drive::kSolidState} {}
+            .drives = {{.name = "faulty",
+                        .kind = random_() % 2 == 0 ? DriveKind::kRotational
+                                                   : DriveKind::kSolidState}}} {
+  }
 
   void Run(int steps) {
     QUIRE_ASSERT_OK_AND_ASSIGN(

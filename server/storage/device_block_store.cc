@@ -37,12 +37,11 @@ uint64_t WidenedMemorySizeBytes(uint64_t size_bytes) {
 }
 
 ElevatorScheduler::Options SchedulerOptions(
-    const BlockStoreOptions& options,
+    const BlockStoreOptions& options, DriveKind kind,
     uint64_t (*read_memory_size_bytes)(uint64_t)) {
   ElevatorScheduler::Options scheduler =
-      options.drive == BlockStoreOptions::Drive::kRotational
-          ? ElevatorScheduler::Options()
-          : ElevatorScheduler::Options::SolidState();
+      kind == DriveKind::kRotational ? ElevatorScheduler::Options()
+                                     : ElevatorScheduler::Options::SolidState();
   scheduler.pending_requests_max = options.pending_fetches_max;
   scheduler.buffer_memory_size_bytes = read_memory_size_bytes;
   if (options.direct_io) {
@@ -54,35 +53,91 @@ ElevatorScheduler::Options SchedulerOptions(
 
 }  // namespace
 
-DeviceBlockStore::DeviceBlockStore(const BlockStoreOptions& options)
+DeviceBlockStore::DeviceBlockStore(const BlockStoreOptions& options,
+                                   DeviceFactory open_device)
     : options_(options),
       reservable_size_bytes_(options.buffers_size_bytes_max -
                              options.buffers_size_bytes_max / 8),
       read_memory_size_bytes_(options.direct_io ? &WidenedMemorySizeBytes
                                                 : &BufferPool::MemorySizeBytes),
       buffers_(BufferPool::Create(options.buffers_size_bytes_max / 8)),
-      cache_({.capacity_size_bytes = options.cache_size_bytes}),
-      scheduler_(std::make_unique<ElevatorScheduler>(
-          SchedulerOptions(options, read_memory_size_bytes_))) {}
+      open_device_(std::move(open_device)),
+      cache_({.capacity_size_bytes = options.cache_size_bytes}) {}
 
 absl::StatusOr<std::unique_ptr<BlockStore>> DeviceBlockStore::Create(
-    const BlockStoreOptions& options, const DeviceFactory& open_device) {
+    const BlockStoreOptions& options, DeviceFactory open_device) {
   if (options.pending_fetches_max == 0 || options.device_depth == 0) {
     return absl::InvalidArgumentError(
         "the block store's depth and number of pending fetches must be at "
         "least 1");
   }
-  auto store = std::unique_ptr<DeviceBlockStore>(new DeviceBlockStore(options));
+  auto store = std::unique_ptr<DeviceBlockStore>(
+      new DeviceBlockStore(options, std::move(open_device)));
   QUIRE_ASSIGN_OR_RETURN(store->decode_pool_,
                          DecodePool::Create(options.decode_threads));
+  for (const DriveInfo& info : options.drives) {
+    QUIRE_RETURN_IF_ERROR(store->AddDrive(info));
+  }
+  if (options.drives.empty()) {
+    QUIRE_RETURN_IF_ERROR(store->AddDrive({}));
+  }
+  return store;
+}
+
+absl::Status DeviceBlockStore::AddDrive(const DriveInfo& info) {
+  {
+    MutexLock lock(&mutex_);
+    // Whatever the files lie on, a modelled drive is the only one.
+    const bool is_modelled = !options_.device_model.empty();
+    if (FindDrive(info.name) != nullptr || (is_modelled && !drives_.empty())) {
+      return absl::OkStatus();
+    }
+  }
+  auto drive = std::make_unique<Drive>();
+  drive->info = info;
+  drive->stats.name = info.name;
+  drive->scheduler = std::make_unique<ElevatorScheduler>(
+      SchedulerOptions(options_, info.kind, read_memory_size_bytes_));
   QUIRE_ASSIGN_OR_RETURN(
       OpenedDevice opened,
-      open_device([s = store.get()](std::span<DeviceResult> results) {
-        s->OnReadsDone(results);
+      open_device_([this, d = drive.get()](std::span<DeviceResult> results) {
+        OnReadsDone(*d, results);
       }));
-  store->device_ = std::move(opened.device);
-  store->engine_note_ = std::move(opened.note);
-  return store;
+  drive->device = std::move(opened.device);
+  drive->note = std::move(opened.note);
+  MutexLock lock(&mutex_);
+  // Another thread may have been quicker; then this one is closed again.
+  if (FindDrive(info.name) == nullptr) {
+    drives_.push_back(std::move(drive));
+  }
+  return absl::OkStatus();
+}
+
+DeviceBlockStore::Drive* DeviceBlockStore::FindDrive(
+    const std::string& name) const {
+  for (const std::unique_ptr<Drive>& drive : drives_) {
+    if (drive->info.name == name) {
+      return drive.get();
+    }
+  }
+  return nullptr;
+}
+
+std::string DeviceBlockStore::engine_name() const {
+  MutexLock lock(&mutex_);
+  return drives_.front()->device->name();
+}
+
+std::vector<DriveDescription> DeviceBlockStore::Drives() const {
+  MutexLock lock(&mutex_);
+  std::vector<DriveDescription> descriptions;
+  descriptions.reserve(drives_.size());
+  for (const std::unique_ptr<Drive>& drive : drives_) {
+    descriptions.push_back({.drive = drive->info,
+                            .engine = drive->device->name(),
+                            .note = drive->note});
+  }
+  return descriptions;
 }
 
 DeviceBlockStore::~DeviceBlockStore() {
@@ -91,7 +146,7 @@ DeviceBlockStore::~DeviceBlockStore() {
     MutexLock lock(&mutex_);
     stopping_ = true;
     for (const auto& [request_id, flight] : queued_) {
-      scheduler_->Cancel(request_id);
+      flight->drive->scheduler->Cancel(request_id);
       for (const Waiter& waiter : flight->waiters) {
         fetches_.erase(waiter.id);
       }
@@ -111,12 +166,16 @@ DeviceBlockStore::~DeviceBlockStore() {
   cancelled.clear();
   {
     MutexLock lock(&mutex_);
-    while (!readings_.empty()) {
+    while (std::any_of(drives_.begin(), drives_.end(), [](const auto& drive) {
+      return !drive->readings.empty();
+    })) {
       readings_ended_.Wait(&mutex_);
     }
   }
-  // The device first: its thread feeds the decode pool.
-  device_.reset();
+  // The devices first: their threads feed the decode pool.
+  for (const std::unique_ptr<Drive>& drive : drives_) {
+    drive->device.reset();
+  }
   decode_pool_.reset();
 }
 
@@ -214,14 +273,10 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
     Join(*it->second, id, fetch, done);
   } else {
     absl::Status status = CheckFetch(fetch);
+    Drive* drive = nullptr;
     if (status.ok()) {
-      status = scheduler_->Push(
-          Now(), {.id = id,
-                  .address = {fetch.extent.fd, fetch.extent.offset},
-                  .size_bytes = fetch.extent.size_bytes,
-                  .memory_size_bytes = WorkSizeBytes(fetch),
-                  .fetch_class = fetch.fetch_class,
-                  .client_id = fetch.client_id});
+      const ScheduledRequest request = RequestFor(fetch, id, drive);
+      status = drive->scheduler->Push(Now(), request);
     }
     if (!status.ok()) {
       result = std::move(status);
@@ -229,6 +284,7 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
     }
     auto flight = std::make_unique<Flight>();
     flight->fetch = std::move(fetch);
+    flight->drive = drive;
     flight->request_id = id;
     queued_.emplace(id, flight.get());
     Join(*flight, id, flight->fetch, done);
@@ -236,6 +292,28 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
   }
   ++next_id_;
   return id;
+}
+
+ScheduledRequest DeviceBlockStore::RequestFor(const BlockFetch& fetch,
+                                              FetchId id, Drive*& drive) const {
+  ScheduledRequest request{
+      .id = id,
+      .address = {.fd = fetch.extent.fd, .offset = fetch.extent.offset},
+      .size_bytes = fetch.extent.size_bytes,
+      .memory_size_bytes = WorkSizeBytes(fetch),
+      .fetch_class = fetch.fetch_class,
+      .client_id = fetch.client_id};
+  drive = fetch.placement == nullptr
+              ? nullptr
+              : FindDrive(fetch.placement->place.drive.name);
+  if (drive == nullptr) {
+    drive = drives_.front().get();
+    return request;
+  }
+  const ExtentMap::Place place = fetch.placement->Find(fetch.extent.offset);
+  request.address.physical = place.physical;
+  request.contiguous_end = place.end;
+  return request;
 }
 
 void DeviceBlockStore::Join(Flight& flight, FetchId id, const BlockFetch& fetch,
@@ -249,7 +327,7 @@ void DeviceBlockStore::Join(Flight& flight, FetchId id, const BlockFetch& fetch,
   if (fetch_class < flight.fetch.fetch_class) {
     flight.fetch.fetch_class = fetch_class;
     if (!flight.reading) {
-      scheduler_->Promote(flight.request_id, fetch_class);
+      flight.drive->scheduler->Promote(flight.request_id, fetch_class);
     }
   }
 }
@@ -273,7 +351,7 @@ void DeviceBlockStore::Cancel(FetchId id) {
     --stats_.queued_fetches;
     ++stats_.cancelled_fetches;
     if (flight.waiters.empty()) {
-      scheduler_->Cancel(flight.request_id);
+      flight.drive->scheduler->Cancel(flight.request_id);
       queued_.erase(flight.request_id);
       const auto it = flights_.find(flight.fetch.key);
       abandoned = std::move(it->second);
@@ -302,7 +380,16 @@ BlockStoreStats DeviceBlockStore::Stats() const {
   stats.cache_evictions = cache.evictions;
   stats.cache_size_bytes = cache.size_bytes;
   stats.cache_blocks = cache.blocks;
-  stats.device_reads_in_flight = scheduler_->reads_in_flight();
+  for (const std::unique_ptr<Drive>& drive : drives_) {
+    stats.drives.push_back(drive->stats);
+    DriveStats& of_drive = stats.drives.back();
+    of_drive.queued_requests = drive->scheduler->pending_requests();
+    of_drive.reads_in_flight = drive->scheduler->reads_in_flight();
+    stats.device_reads += of_drive.reads;
+    stats.device_read_bytes += of_drive.read_bytes;
+    stats.device_errors += of_drive.errors;
+    stats.device_reads_in_flight += of_drive.reads_in_flight;
+  }
   stats.buffers_size_bytes = reserved_size_bytes_;
   return stats;
 }

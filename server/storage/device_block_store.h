@@ -32,10 +32,10 @@ namespace quire {
 // The block store over any device. The way of a block that is not cached:
 //
 //   Fetch()         a Flight, joined by later fetches of the block; the
-//                   scheduler queues its request
-//   Plan()          the scheduler joins requests into a Reading, whose memory
-//   is
-//                   reserved; Start() hands it to the device
+//                   scheduler of its drive queues its request
+//   Plan()          the drives' schedulers, in turn, join requests into a
+//                   Reading, whose memory is reserved; Start() hands it to the
+//                   device
 //   OnReadsDone()   device thread: cuts the Reading into blocks; plans again
 //   Finish()        decode pool: decodes, caches, ends the Flight; plans again
 //
@@ -45,9 +45,10 @@ namespace quire {
 // Thread-safe.
 class DeviceBlockStore final : public BlockStore {
  public:
+  // `open_device` is called for each drive, also those that are added later.
   // Errors: those of `open_device`; InvalidArgument  an option is out of range.
   static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
-      const BlockStoreOptions& options, const DeviceFactory& open_device);
+      const BlockStoreOptions& options, DeviceFactory open_device);
   ~DeviceBlockStore() override;
 
   BlockPtr Lookup(const BlockKey& key) override;
@@ -63,15 +64,11 @@ class DeviceBlockStore final : public BlockStore {
 
   void Run(std::function<void()> task) override;
 
-  std::string engine_name() const override { return device_->name(); }
-
-  std::string engine_note() const override { return engine_note_; }
-
-  std::string drive_name() const override {
-    return options_.drive == BlockStoreOptions::Drive::kRotational
-               ? "rotational"
-               : "solid-state";
-  }
+  absl::Status AddDrive(const DriveInfo& info) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string engine_name() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<DriveDescription> Drives() const override
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   BlockStoreStats Stats() const override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -89,10 +86,26 @@ class DeviceBlockStore final : public BlockStore {
     BlockPtr packed;
   };
 
+  struct Reading;
+  using ReadingPtr = std::shared_ptr<Reading>;
+  using Readings = absl::InlinedVector<ReadingPtr, 1>;
+
+  // A queue and who serves it. Guarded by mutex_ but for what does not change.
+  struct Drive {
+    DriveInfo info;
+    std::string note;
+    std::unique_ptr<Device> device;
+    std::unique_ptr<Scheduler> scheduler;
+    absl::flat_hash_map<uint64_t, ReadingPtr> readings;
+    // Without its levels.
+    DriveStats stats;
+  };
+
   // A block on its way. `fetch` is that of the first to ask and does not change
   // except for its class; that and the rest are guarded by mutex_.
   struct Flight {
     BlockFetch fetch;
+    Drive* drive = nullptr;
     uint64_t request_id = 0;
     bool reading = false;
     absl::InlinedVector<Waiter, 1> waiters;
@@ -100,6 +113,7 @@ class DeviceBlockStore final : public BlockStore {
 
   // A read at the device, until its last block is decoded.
   struct Reading {
+    Drive* drive = nullptr;
     uint64_t id = 0;
     // Where the buffer begins, and its size: more than the scheduler said if
     // they are widened for direct I/O.
@@ -119,10 +133,7 @@ class DeviceBlockStore final : public BlockStore {
     std::atomic<size_t> flights_left = 0;
   };
 
-  using ReadingPtr = std::shared_ptr<Reading>;
-  using Readings = absl::InlinedVector<ReadingPtr, 1>;
-
-  explicit DeviceBlockStore(const BlockStoreOptions& options);
+  DeviceBlockStore(const BlockStoreOptions& options, DeviceFactory open_device);
 
   static SchedulerTime Now() {
     return std::chrono::steady_clock::now().time_since_epoch();
@@ -141,12 +152,26 @@ class DeviceBlockStore final : public BlockStore {
   void Join(Flight& flight, FetchId id, const BlockFetch& fetch, Done& done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // What the device is to read now; the caller passes it to Start() after the
+  // Null if there is none of that name.
+  Drive* FindDrive(const std::string& name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The fetch as its drive's scheduler is to have it.
+  ScheduledRequest RequestFor(const BlockFetch& fetch, FetchId id,
+                              Drive*& drive) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // What the devices are to read now; the caller passes it to Start() after the
   // lock is gone.
   Readings Plan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // At most `reads_max` of one drive. False if it must wait for memory.
+  bool PlanDrive(Drive& drive, size_t reads_max, Readings& readings)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ReadingPtr MakeReading(Drive& drive, const ScheduledRead& read)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Start(const Readings& readings) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  void OnReadsDone(std::span<DeviceResult> results) ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnReadsDone(Drive& drive, std::span<DeviceResult> results)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Turns what a device operation gave into tasks. Returns false if the rest of
   // the reading goes to the device again, block by block.
   bool TakeResult(const ReadingPtr& reading, const DeviceResult& result,
@@ -179,27 +204,28 @@ class DeviceBlockStore final : public BlockStore {
   // The memory that a read of so many bytes takes for its buffer.
   uint64_t (*const read_memory_size_bytes_)(uint64_t);
   const std::shared_ptr<BufferPool> buffers_;
+  const DeviceFactory open_device_;
   BlockCache cache_;
-  std::string engine_note_;
 
   mutable Mutex mutex_;
   CondVar readings_ended_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   FetchId next_id_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::unique_ptr<Scheduler> scheduler_ ABSL_PT_GUARDED_BY(mutex_);
+  // Never empty, and none ever goes, once there is a store.
+  std::vector<std::unique_ptr<Drive>> drives_ ABSL_GUARDED_BY(mutex_);
+  // Index of the drive whose turn it is to read.
+  size_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<BlockKey, std::unique_ptr<Flight>> flights_
       ABSL_GUARDED_BY(mutex_);
   // All fetches that have not ended, and the flights that still queue by their
   // request.
   absl::flat_hash_map<FetchId, Flight*> fetches_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, Flight*> queued_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, ReadingPtr> readings_ ABSL_GUARDED_BY(mutex_);
   uint64_t reserved_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The cache counts the rest.
+  // The cache and the drives count the rest.
   BlockStoreStats stats_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<DecodePool> decode_pool_;
-  std::unique_ptr<Device> device_;
 };
 
 }  // namespace quire

@@ -47,53 +47,84 @@ absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
 
 }  // namespace
 
+// Drives take turns, a read each, so that where memory is short the quickest
+// does not get it all. Whoever lacks memory keeps the turn until enough is
+// free.
 DeviceBlockStore::Readings DeviceBlockStore::Plan() {
   Readings readings;
-  const size_t in_flight = scheduler_->reads_in_flight();
-  if (queued_.empty() || in_flight >= options_.device_depth) {
+  if (queued_.empty()) {
     return readings;
   }
-  const DispatchLimits limits{
-      .reads_max = static_cast<uint32_t>(options_.device_depth - in_flight),
-      .memory_size_bytes_max =
-          reservable_size_bytes_ -
-          std::min(reservable_size_bytes_, reserved_size_bytes_),
-      .at_least_one = reserved_size_bytes_ == 0};
-  for (ScheduledRead& read : scheduler_->Dispatch(Now(), limits)) {
-    auto reading = std::make_shared<Reading>();
-    reading->id = read.id;
-    reading->address = read.address;
-    reading->size_bytes = read.size_bytes;
-    reading->buffer_memory_size_bytes =
-        read_memory_size_bytes_(read.size_bytes);
-    reading->operation_end = read.request_ids.size();
-    reading->flights_left = read.request_ids.size();
-    for (const uint64_t request_id : read.request_ids) {
-      const auto it = queued_.find(request_id);
-      Flight* flight = it->second;
-      queued_.erase(it);
-      flight->reading = true;
-      stats_.queued_fetches -= flight->waiters.size();
-      reading->flights.push_back(flight);
+  const auto busy_count =
+      std::count_if(drives_.begin(), drives_.end(), [](const auto& drive) {
+        return drive->scheduler->pending_requests() > 0;
+      });
+  const size_t reads_max = busy_count > 1 ? 1 : options_.device_depth;
+  size_t idle_count = 0;
+  while (idle_count < drives_.size()) {
+    const size_t count_before = readings.size();
+    if (!PlanDrive(*drives_[turn_], reads_max, readings)) {
+      break;
     }
-    Widen(*reading);
-    reserved_size_bytes_ += read.memory_size_bytes;
-    stats_.queue_wait_us += static_cast<uint64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(read.waited)
-            .count());
-    readings_.emplace(reading->id, reading);
-    readings.push_back(std::move(reading));
+    idle_count = readings.size() == count_before ? idle_count + 1 : 0;
+    turn_ = (turn_ + 1) % drives_.size();
   }
   return readings;
 }
 
-void DeviceBlockStore::Start(const Readings& readings) {
-  if (readings.empty()) {
-    return;
+bool DeviceBlockStore::PlanDrive(Drive& drive, size_t reads_max,
+                                 Readings& readings) {
+  const size_t in_flight = drive.scheduler->reads_in_flight();
+  if (drive.scheduler->pending_requests() == 0 ||
+      in_flight >= options_.device_depth) {
+    return true;
   }
+  const DispatchLimits limits{
+      .reads_max = static_cast<uint32_t>(
+          std::min(reads_max, options_.device_depth - in_flight)),
+      .memory_size_bytes_max =
+          reservable_size_bytes_ -
+          std::min(reservable_size_bytes_, reserved_size_bytes_),
+      .at_least_one = reserved_size_bytes_ == 0};
+  for (const ScheduledRead& read : drive.scheduler->Dispatch(Now(), limits)) {
+    readings.push_back(MakeReading(drive, read));
+  }
+  return !drive.scheduler->lacks_memory();
+}
+
+DeviceBlockStore::ReadingPtr DeviceBlockStore::MakeReading(
+    Drive& drive, const ScheduledRead& read) {
+  auto reading = std::make_shared<Reading>();
+  reading->drive = &drive;
+  reading->id = read.id;
+  reading->address = read.address;
+  reading->size_bytes = read.size_bytes;
+  reading->buffer_memory_size_bytes = read_memory_size_bytes_(read.size_bytes);
+  reading->operation_end = read.request_ids.size();
+  reading->flights_left = read.request_ids.size();
+  for (const uint64_t request_id : read.request_ids) {
+    const auto it = queued_.find(request_id);
+    Flight* flight = it->second;
+    queued_.erase(it);
+    flight->reading = true;
+    stats_.queued_fetches -= flight->waiters.size();
+    reading->flights.push_back(flight);
+  }
+  Widen(*reading);
+  reserved_size_bytes_ += read.memory_size_bytes;
+  stats_.queue_wait_us += static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(read.waited)
+          .count());
+  drive.readings.emplace(reading->id, reading);
+  return reading;
+}
+
+void DeviceBlockStore::Start(const Readings& readings) {
   absl::InlinedVector<DeviceRead, 1> operations;
-  std::vector<DeviceResult> failed;
-  for (const ReadingPtr& reading : readings) {
+  std::vector<DecodePool::Task> tasks;
+  for (size_t i = 0; i < readings.size(); ++i) {
+    const ReadingPtr& reading = readings[i];
+    Drive& drive = *reading->drive;
     reading->buffer = buffers_->Allocate(reading->size_bytes);
     if (reading->buffer) {
       operations.push_back({.id = reading->id,
@@ -102,20 +133,21 @@ void DeviceBlockStore::Start(const Readings& readings) {
                             .offset = reading->address.offset,
                             .buffer = reading->buffer.bytes()});
     } else {
-      failed.push_back({.id = reading->id,
-                        .size_bytes = 0,
-                        .status = NoMemory(reading->size_bytes)});
+      // Not from here: what is planned next may fail as well, and so on.
+      tasks.push_back([this, &drive, id = reading->id,
+                       status = NoMemory(reading->size_bytes)] {
+        DeviceResult result{.id = id, .size_bytes = 0, .status = status};
+        OnReadsDone(drive, {&result, 1});
+      });
+    }
+    const bool is_last_of_drive =
+        i + 1 == readings.size() || readings[i + 1]->drive != &drive;
+    if (is_last_of_drive && !operations.empty()) {
+      drive.device->Submit({operations.data(), operations.size()});
+      operations.clear();
     }
   }
-  if (!operations.empty()) {
-    device_->Submit({operations.data(), operations.size()});
-  }
-  if (!failed.empty()) {
-    // Not from here: what is planned next may fail as well, and so on.
-    std::vector<DecodePool::Task> tasks;
-    tasks.push_back([this, failed]() mutable {
-      OnReadsDone({failed.data(), failed.size()});
-    });
+  if (!tasks.empty()) {
     decode_pool_->Add(tasks);
   }
 }
@@ -150,39 +182,40 @@ DeviceRead DeviceBlockStore::RepeatOf(Reading& reading) {
                                                    fetch.extent.size_bytes)};
 }
 
-void DeviceBlockStore::OnReadsDone(std::span<DeviceResult> results) {
+void DeviceBlockStore::OnReadsDone(Drive& drive,
+                                   std::span<DeviceResult> results) {
   std::vector<DecodePool::Task> tasks;
   std::vector<DeviceRead> repeats;
   Readings readings;
   {
     MutexLock lock(&mutex_);
     for (const DeviceResult& result : results) {
-      const auto it = readings_.find(result.id);
+      const auto it = drive.readings.find(result.id);
       // Without memory for its buffer it never came to the device.
       if (!absl::IsResourceExhausted(result.status)) {
-        ++stats_.device_reads;
-        stats_.device_read_bytes += result.size_bytes;
+        ++drive.stats.reads;
+        drive.stats.read_bytes += result.size_bytes;
         // A direct read's last page may lie across the end of the file.
-        stats_.device_errors +=
+        drive.stats.errors +=
             result.status.ok() ||
                     result.size_bytes >= NeededSizeBytes(*it->second)
                 ? 0
                 : 1;
       }
       if (TakeResult(it->second, result, tasks)) {
-        scheduler_->Complete(Now(), result.id);
-        readings_.erase(it);
+        drive.scheduler->Complete(Now(), result.id);
+        drive.readings.erase(it);
       } else {
         repeats.push_back(RepeatOf(*it->second));
       }
     }
-    if (stopping_ && readings_.empty()) {
+    if (stopping_ && drive.readings.empty()) {
       readings_ended_.NotifyAll();
     }
     readings = Plan();
   }
   if (!repeats.empty()) {
-    device_->Submit(repeats);
+    drive.device->Submit(repeats);
   }
   Start(readings);
   decode_pool_->Add(tasks);

@@ -4,30 +4,64 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <filesystem>
 #include <fstream>
+#include <optional>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 
 namespace quire {
+namespace {
 
-BlockStoreOptions::Drive DetectDrive(const std::string& path,
-                                     const std::string& sysfs) {
+// sysfs counts in these, whatever the drive's are.
+constexpr uint64_t kSectorSizeBytes = 512;
+
+std::optional<uint64_t> ReadNumber(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  uint64_t number = 0;
+  return file >> number ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+const char* DriveKindName(DriveKind kind) {
+  return kind == DriveKind::kRotational ? "rotational" : "solid-state";
+}
+
+DrivePlace DetectDrive(int fd, const std::string& sysfs) {
+  DrivePlace place;
+
   struct stat status {};
 
-  if (stat(path.c_str(), &status) != 0) {
-    return BlockStoreOptions::Drive::kSolidState;
+  if (fstat(fd, &status) != 0) {
+    return place;
   }
-  const std::string device = absl::StrCat(
-      sysfs, "/dev/block/", major(status.st_dev), ":", minor(status.st_dev));
-  // A partition's folder lies in its disk's.
-  for (const char* queue : {"/queue", "/../queue"}) {
-    std::ifstream file(absl::StrCat(device, queue, "/rotational"));
-    if (int rotational = 0; file >> rotational) {
-      return rotational == 1 ? BlockStoreOptions::Drive::kRotational
-                             : BlockStoreOptions::Drive::kSolidState;
+  place.drive.name =
+      absl::StrCat(major(status.st_dev), ":", minor(status.st_dev));
+  std::error_code error;
+  std::filesystem::path folder = std::filesystem::canonical(
+      absl::StrCat(sysfs, "/dev/block/", place.drive.name), error);
+  if (error) {
+    return place;
+  }
+  if (!std::filesystem::exists(folder / "queue", error)) {
+    // A partition's folder lies in its disk's.
+    if (!std::filesystem::exists(folder.parent_path() / "queue", error)) {
+      return place;
     }
+    place.partition_start_bytes =
+        ReadNumber(folder / "start").value_or(0) * kSectorSizeBytes;
+    folder = folder.parent_path();
   }
-  return BlockStoreOptions::Drive::kSolidState;
+  place.drive.name = folder.filename().string();
+  if (ReadNumber(folder / "queue" / "rotational") == 1) {
+    place.drive.kind = DriveKind::kRotational;
+  }
+  place.drive.has_priorities =
+      ReadNumber(folder / "device" / "ncq_prio_supported") == 1 &&
+      ReadNumber(folder / "device" / "ncq_prio_enable") == 1;
+  return place;
 }
 
 }  // namespace quire

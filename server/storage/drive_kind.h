@@ -1,22 +1,46 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What kind of drive a file lies on.
+// The drive that a file lies on.
 #ifndef QUIRE_SERVER_STORAGE_DRIVE_KIND_H_
 #define QUIRE_SERVER_STORAGE_DRIVE_KIND_H_
 
+#include <cstdint>
 #include <string>
-
-#include "server/storage/block_store.h"
 
 namespace quire {
 
-// As sysfs says of the device that the path lies on, or of the disk that the
-// device is a partition of. What sysfs does not know (a network, memory, an
-// overlay of several) counts as a drive without moving parts. Virtual machines
-// often say "rotational" whatever is underneath.
-// `sysfs` is where sysfs is mounted. Blocks on I/O for a moment.
-BlockStoreOptions::Drive DetectDrive(const std::string& path,
-                                     const std::string& sysfs = "/sys");
+enum class DriveKind {
+  kSolidState,
+  // An arm has to move.
+  kRotational,
+};
+
+// "rotational" or "solid-state".
+const char* DriveKindName(DriveKind kind);
+
+// What the kernel says of a drive.
+struct DriveInfo {
+  // Of the disk, "sda", or the device's number, "0:42", where sysfs does not
+  // know it. Files on drives of one name share a queue.
+  std::string name = {};
+  DriveKind kind = DriveKind::kSolidState;
+  // It serves commands that are marked as urgent before others (NCQ priority of
+  // SATA), and the administrator lets it.
+  bool has_priorities = false;
+};
+
+struct DrivePlace {
+  DriveInfo drive;
+  // Where on the drive the partition begins that the file system lies on.
+  uint64_t partition_start_bytes = 0;
+};
+
+// Asks sysfs, mounted at `sysfs`, about the device that the open file lies on,
+// or the disk that the device is a partition of. What sysfs does not know (a
+// network, memory, an overlay of several) counts as a drive without moving
+// parts. Volumes over several disks count as one drive. Virtual machines often
+// say "rotational" whatever is underneath. Blocks on I/O for a moment.
+DrivePlace DetectDrive(int fd, const std::string& sysfs = "/sys");
 
 }  // namespace quire
 

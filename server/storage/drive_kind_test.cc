@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/drive_kind.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,57 +16,92 @@
 namespace quire {
 namespace {
 
-using Drive = BlockStoreOptions::Drive;
-
 class DriveKindTest : public ::testing::Test {
  protected:
   DriveKindTest() {
     std::filesystem::create_directories(sysfs_ + "/dev/block");
+    fd_ = open(sysfs_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    EXPECT_GE(fd_, 0);
 
     struct stat status {};
 
-    EXPECT_EQ(stat(sysfs_.c_str(), &status), 0);
-    link_ = absl::StrCat(sysfs_, "/dev/block/", major(status.st_dev), ":",
-                         minor(status.st_dev));
+    EXPECT_EQ(fstat(fd_, &status), 0);
+    number_ = absl::StrCat(major(status.st_dev), ":", minor(status.st_dev));
+    link_ = sysfs_ + "/dev/block/" + number_;
   }
 
-  ~DriveKindTest() override { std::filesystem::remove_all(sysfs_); }
-
-  // A disk of sysfs with one partition.
-  void MakeDisk(const std::string& rotational) {
-    const std::string disk = sysfs_ + "/disk";
-    std::filesystem::create_directories(disk + "/queue");
-    std::filesystem::create_directories(disk + "/partition");
-    std::ofstream(disk + "/queue/rotational") << rotational;
+  ~DriveKindTest() override {
+    close(fd_);
+    std::filesystem::remove_all(sysfs_);
   }
+
+  void Write(const std::string& file, const std::string& content) {
+    const std::filesystem::path path = sysfs_ + "/" + file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << content;
+  }
+
+  // The device of the folder that the test runs in.
+  void LinkTo(const std::string& folder) {
+    std::filesystem::create_directory_symlink(sysfs_ + "/" + folder, link_);
+  }
+
+  DrivePlace Detect() { return DetectDrive(fd_, sysfs_); }
 
   const std::string sysfs_ = absl::StrCat(
       ::testing::TempDir(), "drive_kind_",
       ::testing::UnitTest::GetInstance()->random_seed(), "_",
       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  int fd_ = -1;
+  std::string number_;
   std::string link_;
 };
 
 TEST_F(DriveKindTest, ReadsWhatTheDiskSays) {
-  MakeDisk("1\n");
-  std::filesystem::create_directory_symlink(sysfs_ + "/disk", link_);
-  EXPECT_EQ(DetectDrive(sysfs_, sysfs_), Drive::kRotational);
-  MakeDisk("0\n");
-  EXPECT_EQ(DetectDrive(sysfs_, sysfs_), Drive::kSolidState);
+  Write("sdx/queue/rotational", "1\n");
+  LinkTo("sdx");
+  const DrivePlace place = Detect();
+  EXPECT_EQ(place.drive.name, "sdx");
+  EXPECT_EQ(place.drive.kind, DriveKind::kRotational);
+  EXPECT_FALSE(place.drive.has_priorities);
+  EXPECT_EQ(place.partition_start_bytes, 0);
+  Write("sdx/queue/rotational", "0\n");
+  EXPECT_EQ(Detect().drive.kind, DriveKind::kSolidState);
+  EXPECT_STREQ(DriveKindName(DriveKind::kRotational), "rotational");
+  EXPECT_STREQ(DriveKindName(DriveKind::kSolidState), "solid-state");
 }
 
-TEST_F(DriveKindTest, APartitionIsWhatItsDiskIs) {
-  MakeDisk("1\n");
-  std::filesystem::create_directory_symlink(sysfs_ + "/disk/partition", link_);
-  EXPECT_EQ(DetectDrive(sysfs_, sysfs_), Drive::kRotational);
+TEST_F(DriveKindTest, APartitionIsAPartOfItsDisk) {
+  Write("sdx/queue/rotational", "1\n");
+  Write("sdx/sdx2/start", "2048\n");
+  LinkTo("sdx/sdx2");
+  const DrivePlace place = Detect();
+  EXPECT_EQ(place.drive.name, "sdx");
+  EXPECT_EQ(place.drive.kind, DriveKind::kRotational);
+  EXPECT_EQ(place.partition_start_bytes, 1 << 20);
 }
 
-TEST_F(DriveKindTest, WhatIsUnknownHasNoMovingParts) {
-  EXPECT_EQ(DetectDrive(sysfs_, sysfs_), Drive::kSolidState);
-  EXPECT_EQ(DetectDrive(sysfs_ + "/absent", sysfs_), Drive::kSolidState);
-  MakeDisk("maybe\n");
-  std::filesystem::create_directory_symlink(sysfs_ + "/disk", link_);
-  EXPECT_EQ(DetectDrive(sysfs_, sysfs_), Drive::kSolidState);
+TEST_F(DriveKindTest, PrioritiesMustBeThereAndOn) {
+  Write("sdx/queue/rotational", "1\n");
+  LinkTo("sdx");
+  Write("sdx/device/ncq_prio_supported", "1\n");
+  EXPECT_FALSE(Detect().drive.has_priorities);
+  Write("sdx/device/ncq_prio_enable", "0\n");
+  EXPECT_FALSE(Detect().drive.has_priorities);
+  Write("sdx/device/ncq_prio_enable", "1\n");
+  EXPECT_TRUE(Detect().drive.has_priorities);
+  Write("sdx/device/ncq_prio_supported", "0\n");
+  EXPECT_FALSE(Detect().drive.has_priorities);
+}
+
+TEST_F(DriveKindTest, WhatIsUnknownHasANumberAndNoMovingParts) {
+  EXPECT_EQ(Detect().drive.name, number_);
+  EXPECT_EQ(Detect().drive.kind, DriveKind::kSolidState);
+  EXPECT_EQ(DetectDrive(-1, sysfs_).drive.name, "");
+  Write("sdx/queue/rotational", "maybe\n");
+  LinkTo("sdx");
+  EXPECT_EQ(Detect().drive.name, "sdx");
+  EXPECT_EQ(Detect().drive.kind, DriveKind::kSolidState);
 }
 
 }  // namespace

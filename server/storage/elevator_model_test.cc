@@ -30,7 +30,8 @@ class Model {
                   .gap_size_bytes_max = 2000}),
         scheduler_(options_),
         // From crowded, where most is joined, to sparse.
-        span_bytes_(uint64_t{1} << (14 + random_() % 14)) {}
+        span_bytes_(uint64_t{1} << (14 + random_() % 14)),
+        fragment_bytes_(random_() % 2 * (4096 + random_() % 100000)) {}
 
   void Step() {
     const uint64_t dice = random_() % 100;
@@ -102,6 +103,9 @@ class Model {
         .memory_size_bytes = random_() % 5000,
         .fetch_class = static_cast<FetchClass>(random_() % 3),
         .client_id = random_() % 4 * (random_() % 4)};
+    if (fragment_bytes_ > 0) {
+      Place(request);
+    }
     const absl::Status status = scheduler_.Push(kStart, request);
     if (waiting_.size() >= options_.pending_requests_max) {
       ASSERT_THAT(status, HasCode(absl::StatusCode::kResourceExhausted));
@@ -109,6 +113,18 @@ class Model {
     }
     QUIRE_ASSERT_OK(status);
     Enter(next_id_++, request);
+  }
+
+  // Both files lie in fragments, from the last to the first; the other's are
+  // between.
+  void Place(ScheduledRequest& request) const {
+    const uint64_t offset = request.address.offset.value;
+    const uint64_t fragment = offset / fragment_bytes_;
+    const uint64_t from_end = 2 * (span_bytes_ / fragment_bytes_ - fragment) +
+                              static_cast<uint64_t>(request.address.fd);
+    request.address.physical =
+        from_end * fragment_bytes_ + offset % fragment_bytes_;
+    request.contiguous_end = FileOffset{(fragment + 1) * fragment_bytes_};
   }
 
   void Cancel() {
@@ -183,6 +199,9 @@ class Model {
     uint64_t end = read.address.offset.value;
     uint64_t previous = end;
     uint64_t memory_size_bytes = read.size_bytes;
+    const auto first = waiting_.find(read.request_ids.front());
+    ASSERT_NE(first, waiting_.end());
+    const FileOffset contiguous_end = first->second.request.contiguous_end;
     for (const uint64_t id : read.request_ids) {
       const auto it = waiting_.find(id);
       ASSERT_NE(it, waiting_.end()) << "request " << id << " does not wait";
@@ -192,6 +211,9 @@ class Model {
       const uint64_t at = request.address.offset.value;
       ASSERT_GE(at, previous);
       ASSERT_LE(at, end + options_.gap_size_bytes_max);
+      if (id != read.request_ids.front()) {
+        ASSERT_LE(at + request.size_bytes, contiguous_end.value);
+      }
       previous = at;
       end = std::max(end, at + request.size_bytes);
       memory_size_bytes += request.memory_size_bytes;
@@ -212,6 +234,8 @@ class Model {
   const ElevatorScheduler::Options options_;
   ElevatorScheduler scheduler_;
   const uint64_t span_bytes_;
+  // 0: nobody knows where the files lie.
+  const uint64_t fragment_bytes_;
   uint64_t push_percent_ = 50;
   uint64_t next_id_ = 1;
   uint64_t dispatched_ = 0;

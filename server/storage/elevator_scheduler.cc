@@ -74,6 +74,7 @@ std::vector<ScheduledRead> ElevatorScheduler::Dispatch(
     SchedulerTime now, const DispatchLimits& limits) {
   std::vector<ScheduledRead> reads;
   uint64_t memory_left = limits.memory_size_bytes_max;
+  lacks_memory_ = false;
   while (reads.size() < limits.reads_max) {
     const std::optional<size_t> class_index = ChooseClass(now);
     if (!class_index.has_value()) {
@@ -85,6 +86,7 @@ std::vector<ScheduledRead> ElevatorScheduler::Dispatch(
         MakeRead(now, *class_index, memory_left,
                  /*at_any_cost=*/limits.at_least_one && reads.empty());
     if (!read.has_value()) {
+      lacks_memory_ = true;
       break;
     }
     memory_left -= std::min(memory_left, read->memory_size_bytes);
@@ -158,10 +160,12 @@ std::optional<ScheduledRead> ElevatorScheduler::MakeRead(
   if (read.memory_size_bytes > memory_size_bytes_max && !at_any_cost) {
     return std::nullopt;
   }
+  const FileOffset contiguous_end = first.contiguous_end;
   SweepQueue::Place last{first.address, first.id};
   Take(now, choice.id, read);
   for (const Pending* next = NextAfter(last);
-       next != nullptr && Grow(read, *next, memory_size_bytes_max);
+       next != nullptr &&
+       Grow(read, *next, contiguous_end, memory_size_bytes_max);
        next = NextAfter(last)) {
     last = {next->request.address, next->request.id};
     Take(now, next->request.id, read);
@@ -205,10 +209,15 @@ const ElevatorScheduler::Pending* ElevatorScheduler::NextAfter(
 // Widens the read so that it holds the next request too; false, and the read as
 // it was, if a limit forbids that.
 bool ElevatorScheduler::Grow(ScheduledRead& read, const Pending& next,
+                             FileOffset contiguous_end,
                              uint64_t memory_size_bytes_max) const {
   const ScheduledRequest& request = next.request;
   const uint64_t end = EndOf(read.address, read.size_bytes);
+  // A file may lie in one place twice, so that what comes behind it on the
+  // device comes before it in the file.
   if (request.address.fd != read.address.fd ||
+      request.address.offset < read.address.offset ||
+      EndOf(request.address, request.size_bytes) > contiguous_end.value ||
       (request.address.offset.value > end &&
        request.address.offset.value - end > options_.gap_size_bytes_max)) {
     return false;

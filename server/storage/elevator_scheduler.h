@@ -83,6 +83,8 @@ class ElevatorScheduler : public Scheduler {
                                       const DispatchLimits& limits) override;
   void Complete(SchedulerTime now, uint64_t read_id) override;
 
+  bool lacks_memory() const override { return lacks_memory_; }
+
   size_t pending_requests() const override { return pending_.size(); }
 
   size_t reads_in_flight() const override { return in_flight_.size(); }
@@ -118,7 +120,7 @@ class ElevatorScheduler : public Scheduler {
   std::optional<ScheduledRead> MakeRead(SchedulerTime now, size_t class_index,
                                         uint64_t memory_size_bytes_max,
                                         bool at_any_cost);
-  bool Grow(ScheduledRead& read, const Pending& next,
+  bool Grow(ScheduledRead& read, const Pending& next, FileOffset contiguous_end,
             uint64_t memory_size_bytes_max) const;
   void Take(SchedulerTime now, uint64_t request_id, ScheduledRead& read);
   void CountTurn(size_t class_index);
@@ -139,6 +141,7 @@ class ElevatorScheduler : public Scheduler {
   bool others_due_ = false;
   // Batch reads since the last scan read, while one waited.
   uint64_t scan_passed_over_ = 0;
+  bool lacks_memory_ = false;
   uint64_t next_read_id_ = 1;
 };
 

@@ -74,6 +74,17 @@ TEST(ElevatorSchedulerTest, SortsFilesToo) {
   EXPECT_EQ(reads[1].address.fd, 4);
 }
 
+TEST(ElevatorSchedulerTest, SaysWhenMemoryIsWhatItLacks) {
+  ElevatorScheduler scheduler({});
+  QUIRE_ASSERT_OK(scheduler.Push(kStart, Request(1, 0)));
+  DispatchLimits limits{.reads_max = 1, .memory_size_bytes_max = 4'095};
+  EXPECT_THAT(scheduler.Dispatch(kStart, limits), IsEmpty());
+  EXPECT_TRUE(scheduler.lacks_memory());
+  limits.memory_size_bytes_max = 4'096;
+  EXPECT_EQ(scheduler.Dispatch(kStart, limits).size(), 1);
+  EXPECT_FALSE(scheduler.lacks_memory());
+}
+
 TEST(ElevatorSchedulerTest, JoinsAcrossGapsUpToTheLimit) {
   ElevatorScheduler scheduler({.gap_size_bytes_max = 1000});
   QUIRE_ASSERT_OK(scheduler.Push(kStart, Request(1, 0)));

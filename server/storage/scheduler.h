@@ -9,6 +9,9 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,11 +26,19 @@ namespace quire {
 // time.
 using SchedulerTime = std::chrono::nanoseconds;
 
-// What the elevator sorts by: the nearest to a physical place that is known.
+// A byte of a file, and what the elevator sorts by: its place on the device
+// where that is known; what has none goes before, by file and offset.
 struct DeviceAddress {
   int fd = -1;
   FileOffset offset;
-  auto operator<=>(const DeviceAddress&) const = default;
+  std::optional<uint64_t> physical = std::nullopt;
+
+  bool operator==(const DeviceAddress&) const = default;
+
+  std::strong_ordering operator<=>(const DeviceAddress& other) const {
+    return std::tie(physical, fd, offset) <=>
+           std::tie(other.physical, other.fd, other.offset);
+  }
 };
 
 struct ScheduledRequest {
@@ -41,6 +52,9 @@ struct ScheduledRequest {
   FetchClass fetch_class = FetchClass::kInteractive;
   // Whoever asks; those with few requests do not wait for those with many.
   uint64_t client_id = 0;
+  // Up to here in the file the device's bytes follow each other as the file's
+  // do: no read that begins in this request serves one that ends beyond.
+  FileOffset contiguous_end{std::numeric_limits<uint64_t>::max()};
 };
 
 // One read for the device, on behalf of all requests named.
@@ -71,10 +85,9 @@ struct DispatchLimits {
   bool at_least_one = false;
 };
 
-// A pure state machine: no threads, no clock, no I/O. A request is pushed, then
-// either dispatched in exactly one read or cancelled; each read is completed
-// once.
-// Thread-compatible.
+// The reads of one device. A pure state machine: no threads, no clock, no I/O.
+// A request is pushed, then either dispatched in exactly one read or cancelled;
+// each read is completed once. Thread-compatible.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -99,6 +112,10 @@ class Scheduler {
 
   // A read ended, well or not: what a policy learns the device's speed from.
   virtual void Complete(SchedulerTime now, uint64_t read_id) = 0;
+
+  // Whether the last Dispatch() left out a read because memory_size_bytes_max
+  // did not suffice for it.
+  virtual bool lacks_memory() const { return false; }
 
   // Requests that wait, and reads dispatched but not completed.
   virtual size_t pending_requests() const = 0;

@@ -100,7 +100,10 @@ void SweepQueue::CountRead(DeviceAddress last, bool overdue) {
   ++sweep_served_;
   // Past the last place that was served, so that the sweep advances however
   // often one block is asked for again.
-  head_ = {last.fd, FileOffset{last.offset.value + 1}};
+  head_ = {.fd = last.fd, .offset = FileOffset{last.offset.value + 1}};
+  if (last.physical.has_value()) {
+    head_ = {.fd = -1, .offset = FileOffset{}, .physical = *last.physical + 1};
+  }
 }
 
 std::optional<uint64_t> SweepQueue::MeanGapAhead() const {
@@ -110,11 +113,19 @@ std::optional<uint64_t> SweepQueue::MeanGapAhead() const {
   }
   const DeviceAddress first = it->address;
   for (int i = 0; i < kGapSample; ++i) {
-    if (++it == current_.end() || it->address.fd != first.fd) {
+    if (++it == current_.end()) {
       return std::nullopt;
     }
   }
-  return (it->address.offset.value - first.offset.value) / kGapSample;
+  // In this order all between them are as these two are.
+  const DeviceAddress last = it->address;
+  if (first.physical.has_value()) {
+    return (*last.physical - *first.physical) / kGapSample;
+  }
+  if (last.physical.has_value() || last.fd != first.fd) {
+    return std::nullopt;
+  }
+  return (last.offset.value - first.offset.value) / kGapSample;
 }
 
 }  // namespace quire

@@ -92,7 +92,8 @@ class SweepQueue {
   void CountRead(DeviceAddress last, bool overdue);
 
   // The mean distance from one to the next of up to 32 requests ahead; nothing
-  // if there are fewer or if they lie in several files.
+  // if there are fewer, or if they lie in several files and their places are
+  // not known.
   std::optional<uint64_t> MeanGapAhead() const;
 
  private:

@@ -150,6 +150,23 @@ TEST(SweepQueueTest, TellsHowDenseTheNextRequestsLie) {
   EXPECT_EQ(driver.queue().MeanGapAhead(), std::nullopt);
 }
 
+TEST(SweepQueueTest, TellsHowDenselyTheyLieOnTheDevice) {
+  SweepQueue queue;
+  for (uint64_t i = 0; i <= 32; ++i) {
+    SweepQueue::Entry entry{.id = i,
+                            .address = {.fd = static_cast<int>(i % 2),
+                                        .offset = FileOffset{(32 - i) * 77'000},
+                                        .physical = i * 3'000}};
+    queue.Push(entry);
+  }
+  EXPECT_EQ(queue.MeanGapAhead(), 3'000);
+  // Of one that has no place nothing can be said.
+  SweepQueue::Entry entry{.id = 99,
+                          .address = {.fd = 1, .offset = FileOffset{0}}};
+  queue.Push(entry);
+  EXPECT_EQ(queue.MeanGapAhead(), std::nullopt);
+}
+
 TEST(SweepQueueTest, KeepsItsPromisesOnRandomRequests) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));

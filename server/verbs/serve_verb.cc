@@ -89,9 +89,8 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
                       : arguments.direct_io == "auto" ? DirectIo::kAuto
                                                       : DirectIo::kOff;
   if (arguments.drive != "auto") {
-    options.drive = arguments.drive == "rotational"
-                        ? BlockStoreOptions::Drive::kRotational
-                        : BlockStoreOptions::Drive::kSolidState;
+    options.drive = arguments.drive == "rotational" ? DriveKind::kRotational
+                                                    : DriveKind::kSolidState;
   }
   options.device_model = arguments.device_model;
   options.stall_limit = absl::Seconds(arguments.stall_seconds);
@@ -230,7 +229,7 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(0U, 1024U))
       ->capture_default_str();
   verb->add_option("--device-depth", arguments->device_depth,
-                   "Reads in flight at the device")
+                   "Reads in flight at each drive")
       ->type_name("N")
       ->check(CLI::Range(1U, 4096U))
       ->capture_default_str();
@@ -246,7 +245,8 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
                    "What the archives lie on: rotational (a hard disk: reads "
                    "in order of address, batches wait while interactive reads "
                    "are under way), solid-state, or auto, which asks the "
-                   "kernel; virtual machines often call all disks rotational")
+                   "kernel about each drive; virtual machines often call all "
+                   "disks rotational")
       ->type_name("KIND")
       ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
       ->capture_default_str();

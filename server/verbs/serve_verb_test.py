@@ -52,7 +52,7 @@ class ServeTest(unittest.TestCase):
 
     def test_says_what_it_holds_and_drains(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--memory", "300MiB")
-        for part in ("memory: 300 MiB", "archive docs", "block cache", "reads through"):
+        for part in ("memory: 300 MiB", "archive docs", "block cache", "reads through", " of 1 files"):
             self.assertIn(part, said)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
@@ -72,7 +72,8 @@ class ServeTest(unittest.TestCase):
         for sample in ('quire_reloads_total{outcome="succeeded"} 1', "quire_build_info{",
                        'quire_archive_memory_bytes{archive="docs",part="block_index"}',
                        "quire_cache_hits_total 0", "quire_block_failures_total 0",
-                       "quire_queued_fetches 0", "quire_call_duration_seconds_bucket"):
+                       "quire_queued_fetches 0", 'quire_drive_queued_requests{device="',
+                       "quire_call_duration_seconds_bucket"):
             self.assertIn(sample, metrics)
 
     def test_takes_its_options_from_a_file(self):
@@ -89,14 +90,14 @@ class ServeTest(unittest.TestCase):
     def test_serves_from_a_modelled_drive(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0",
                                   "--device-model", "table1-ssd")
-        self.assertIn("model:table1-ssd, drive: solid-state", said)
+        self.assertIn("drive modelled: solid-state, reads through model:table1-ssd", said)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def test_is_told_what_the_drive_is(self):
         for kind in "rotational", "solid-state":
             _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--drive", kind)
-            self.assertIn(f"drive: {kind}", said)
+            self.assertIn(f": {kind}, reads through", said)
 
     def test_reads_past_the_page_cache_or_says_why_not(self):
         here = ["--listen", "127.0.0.1:0"]
