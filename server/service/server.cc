@@ -21,8 +21,8 @@
 #include "codecs/base/status_macros.h"
 #include "server/service/archive_service.h"
 #include "server/service/call_context.h"
+#include "server/service/drive_report.h"
 #include "server/service/listen_address.h"
-#include "server/storage/drive_kind.h"
 
 namespace quire {
 namespace {
@@ -76,48 +76,6 @@ std::string DirectIoNotes(const Catalog::ByName& archives) {
       absl::StrAppend(&lines, "archive ", name,
                       " is read through the page cache: ", note, "\n");
     }
-  }
-  return lines;
-}
-
-// The drives that an archive lies on, each once or more often, with the kind
-// that the user says they are.
-std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
-                                std::optional<DriveKind> kind) {
-  std::vector<DriveInfo> drives;
-  for (const auto& placement : served.placements) {
-    if (placement != nullptr) {
-      drives.push_back(placement->place.drive);
-      drives.back().kind = kind.value_or(drives.back().kind);
-    }
-  }
-  return drives;
-}
-
-// A line for each drive.
-std::string DescribeDrives(const BlockStore& store,
-                           const Catalog::ByName& archives) {
-  std::string lines;
-  for (const DriveDescription& description : store.Drives()) {
-    uint64_t file_count = 0;
-    uint64_t mapped_count = 0;
-    for (const auto& [name, served] : archives) {
-      for (const auto& placement : served->placements) {
-        const bool is_here =
-            placement != nullptr &&
-            placement->place.drive.name == description.drive.name;
-        file_count += is_here ? 1 : 0;
-        mapped_count += is_here && !placement->extents.empty() ? 1 : 0;
-      }
-    }
-    absl::StrAppend(&lines, "drive ", description.drive.name, ": ",
-                    DriveKindName(description.drive.kind), ", reads through ",
-                    description.engine,
-                    description.note.empty()
-                        ? ""
-                        : absl::StrCat(" (", description.note, ")"),
-                    ", in physical order in ", mapped_count, " of ", file_count,
-                    " files\n");
   }
   return lines;
 }

@@ -24,7 +24,8 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
   BlockStoreOptions modelled = options;
   modelled.drives = {{.name = "modelled",
                       .kind = drive->rotational() ? DriveKind::kRotational
-                                                  : DriveKind::kSolidState}};
+                                                  : DriveKind::kSolidState,
+                      .has_priorities = drive->has_priorities()}};
   return DeviceBlockStore::Create(
       modelled, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
         OpenedDevice opened;

@@ -28,6 +28,8 @@ struct DeviceRead {
   uint64_t id = 0;
   int fd = -1;
   FileOffset offset;
+  // Before those that are not, if takes_priorities().
+  bool urgent = false;
   // Of any address and size, unless `fd` is open with O_DIRECT: then offset,
   // address and size are multiples of what the file asks for, and such a read
   // may end behind the file's end, with a size up to there and some error.
@@ -62,6 +64,9 @@ class Device {
   // its depth: bounding the number in flight is the caller's business.
   // REQUIRES: no buffer is empty.
   virtual void Submit(std::span<const DeviceRead> reads) = 0;
+
+  // Whether urgent reads reach the drive as such, if it has priorities.
+  virtual bool takes_priorities() const { return false; }
 
   // "io_uring", "pread", or "model:" and the modelled drive's name.
   virtual std::string name() const = 0;

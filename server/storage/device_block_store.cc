@@ -37,11 +37,14 @@ uint64_t WidenedMemorySizeBytes(uint64_t size_bytes) {
 }
 
 ElevatorScheduler::Options SchedulerOptions(
-    const BlockStoreOptions& options, DriveKind kind,
+    const BlockStoreOptions& options, DriveKind kind, bool uses_priorities,
     uint64_t (*read_memory_size_bytes)(uint64_t)) {
-  ElevatorScheduler::Options scheduler =
-      kind == DriveKind::kRotational ? ElevatorScheduler::Options()
-                                     : ElevatorScheduler::Options::SolidState();
+  ElevatorScheduler::Options scheduler;
+  if (kind == DriveKind::kSolidState) {
+    scheduler = ElevatorScheduler::Options::SolidState();
+  } else if (uses_priorities) {
+    scheduler = ElevatorScheduler::Options::WithPriorities();
+  }
   scheduler.pending_requests_max = options.pending_fetches_max;
   scheduler.buffer_memory_size_bytes = read_memory_size_bytes;
   if (options.direct_io) {
@@ -96,8 +99,6 @@ absl::Status DeviceBlockStore::AddDrive(const DriveInfo& info) {
   auto drive = std::make_unique<Drive>();
   drive->info = info;
   drive->stats.name = info.name;
-  drive->scheduler = std::make_unique<ElevatorScheduler>(
-      SchedulerOptions(options_, info.kind, read_memory_size_bytes_));
   QUIRE_ASSIGN_OR_RETURN(
       OpenedDevice opened,
       open_device_([this, d = drive.get()](std::span<DeviceResult> results) {
@@ -105,6 +106,15 @@ absl::Status DeviceBlockStore::AddDrive(const DriveInfo& info) {
       }));
   drive->device = std::move(opened.device);
   drive->note = std::move(opened.note);
+  if (info.has_priorities && info.kind == DriveKind::kRotational) {
+    drive->uses_priorities = drive->device->takes_priorities();
+    if (!drive->uses_priorities) {
+      absl::StrAppend(&drive->note, drive->note.empty() ? "" : "; ",
+                      "the drive's priorities need io_uring and CAP_SYS_NICE");
+    }
+  }
+  drive->scheduler = std::make_unique<ElevatorScheduler>(SchedulerOptions(
+      options_, info.kind, drive->uses_priorities, read_memory_size_bytes_));
   MutexLock lock(&mutex_);
   // Another thread may have been quicker; then this one is closed again.
   if (FindDrive(info.name) == nullptr) {
@@ -135,6 +145,7 @@ std::vector<DriveDescription> DeviceBlockStore::Drives() const {
   for (const std::unique_ptr<Drive>& drive : drives_) {
     descriptions.push_back({.drive = drive->info,
                             .engine = drive->device->name(),
+                            .uses_priorities = drive->uses_priorities,
                             .note = drive->note});
   }
   return descriptions;

@@ -93,6 +93,7 @@ class DeviceBlockStore final : public BlockStore {
   // A queue and who serves it. Guarded by mutex_ but for what does not change.
   struct Drive {
     DriveInfo info;
+    bool uses_priorities = false;
     std::string note;
     std::unique_ptr<Device> device;
     std::unique_ptr<Scheduler> scheduler;
@@ -119,6 +120,7 @@ class DeviceBlockStore final : public BlockStore {
     // they are widened for direct I/O.
     DeviceAddress address;
     uint32_t size_bytes = 0;
+    bool urgent = false;
     uint64_t buffer_memory_size_bytes = 0;
     Buffer buffer;
     std::vector<Flight*> flights;

@@ -99,6 +99,7 @@ DeviceBlockStore::ReadingPtr DeviceBlockStore::MakeReading(
   reading->id = read.id;
   reading->address = read.address;
   reading->size_bytes = read.size_bytes;
+  reading->urgent = read.urgent;
   reading->buffer_memory_size_bytes = read_memory_size_bytes_(read.size_bytes);
   reading->operation_end = read.request_ids.size();
   reading->flights_left = read.request_ids.size();
@@ -131,6 +132,7 @@ void DeviceBlockStore::Start(const Readings& readings) {
                             .fd = reading->direct_fd >= 0 ? reading->direct_fd
                                                           : reading->address.fd,
                             .offset = reading->address.offset,
+                            .urgent = reading->urgent,
                             .buffer = reading->buffer.bytes()});
     } else {
       // Not from here: what is planned next may fail as well, and so on.

@@ -101,6 +101,7 @@ TEST_P(DeviceTest, ReadsMoreAtOnceThanItsDepth) {
     reads.push_back({.id = i,
                      .fd = file.fd(),
                      .offset = FileOffset{i * 3001},
+                     .urgent = i % 3 == 0,
                      .buffer = buffers.back()});
   }
   device->Submit(reads);

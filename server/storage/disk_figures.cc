@@ -26,7 +26,11 @@ struct Disk {
 
 SimulationResult Run(const Disk& disk,
                      const std::vector<SimulatedClients>& clients) {
-  ElevatorScheduler scheduler({.pending_requests_max = 1 << 20});
+  auto options = disk.options.priorities
+                     ? ElevatorScheduler::Options::WithPriorities()
+                     : ElevatorScheduler::Options();
+  options.pending_requests_max = 1 << 20;
+  ElevatorScheduler scheduler(options);
   HardDiskModel drive(disk.options);
   return Simulate(scheduler, drive, /*drive_depth=*/32, clients, /*seed=*/1);
 }
@@ -93,6 +97,38 @@ void PrintBesideABatch(const Disk& disk, double random, const std::string& who,
   Print(who, both.clients[1], random);
 }
 
+// The same reads of a file in pieces that lie in no order, by the order of the
+// file and by that of the pieces.
+void PrintInPieces(const Disk& disk, double random) {
+  for (const bool places_known : {false, true}) {
+    const std::string how =
+        places_known ? ", by place on the disk" : ", by offset in the file";
+    for (SimulatedClients clients :
+         {Batch(disk, 10'000), Live(disk, 20'000, 256)}) {
+      clients.piece_size_bytes = 4 << 20;
+      clients.places_known = places_known;
+      const std::string what = clients.fetch_class == FetchClass::kBatch
+                                   ? "BATCH of 10,000"
+                                   : "live, 256 outstanding";
+      Print(what + " in pieces of 4 MiB" + how, Run(disk, {clients}).clients[0],
+            random);
+    }
+  }
+}
+
+void PrintBesideABatchWithPriorities(const Disk& disk, double random) {
+  Disk prior = disk;
+  prior.options.priorities = true;
+  for (const int think_ms : {0, 100, 1000}) {
+    PrintBesideABatch(prior, random,
+                      "a reader, " + std::to_string(think_ms) +
+                          " ms between reads, with drive priority",
+                      1, std::chrono::milliseconds(think_ms));
+  }
+  PrintBesideABatch(prior, random, "1,000 readers, with drive priority", 1'000,
+                    SchedulerTime(0));
+}
+
 void PrintDisk(const Disk& disk) {
   std::printf(
       "\n%s\n\n| load | requests/s | over RANDOM | p50 ms | p99 ms | "
@@ -110,6 +146,8 @@ void PrintDisk(const Disk& disk) {
   }
   PrintBesideABatch(disk, random.per_second, "1,000 readers", 1'000,
                     SchedulerTime(0));
+  PrintBesideABatchWithPriorities(disk, random.per_second);
+  PrintInPieces(disk, random.per_second);
 }
 
 }  // namespace

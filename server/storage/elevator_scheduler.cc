@@ -100,8 +100,22 @@ void ElevatorScheduler::Complete(SchedulerTime /*now*/, uint64_t read_id) {
   if (it == in_flight_.end()) {
     return;
   }
-  interactive_in_flight_ -= it->second == kInteractive ? 1 : 0;
+  if (it->second == kInteractive) {
+    --interactive_in_flight_;
+    if (interactive_in_flight_ == 0) {
+      EndVisit();
+    }
+  } else {
+    others_owed_ -= std::min(others_owed_, 1U);
+  }
   in_flight_.erase(it);
+}
+
+void ElevatorScheduler::EndVisit() {
+  if (visit_reads_ > 0) {
+    visit_reads_ = 0;
+    others_owed_ = options_.others_turn;
+  }
 }
 
 std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
@@ -109,7 +123,9 @@ std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
   const bool others = OthersWait();
   const bool between = options_.hold && interactive_in_flight_ == 0;
   std::optional<size_t> chosen;
-  if (others && others_left_ > 0 && (others_due_ || between)) {
+  if (interactive && FewAreInteractive()) {
+    chosen = ChooseBesideUrgent();
+  } else if (others && others_left_ > 0 && (others_due_ || between)) {
     chosen = ChooseOther();
   } else if (interactive) {
     chosen = kInteractive;
@@ -120,6 +136,20 @@ std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
     return std::nullopt;
   }
   return chosen;
+}
+
+bool ElevatorScheduler::FewAreInteractive() const {
+  return queues_[kInteractive].size() + interactive_in_flight_ <=
+         options_.urgent_max;
+}
+
+std::optional<size_t> ElevatorScheduler::ChooseBesideUrgent() const {
+  const bool others_are_there =
+      OthersWait() || in_flight_.size() > interactive_in_flight_;
+  if (others_owed_ == 0 || !others_are_there) {
+    return kInteractive;
+  }
+  return OthersWait() ? std::optional(ChooseOther()) : std::nullopt;
 }
 
 bool ElevatorScheduler::OthersWait() const {
@@ -149,6 +179,7 @@ std::optional<ScheduledRead> ElevatorScheduler::MakeRead(
     bool at_any_cost) {
   const SweepQueue::Choice choice = queues_[class_index].Next();
   const ScheduledRequest& first = pending_.find(choice.id)->second.request;
+  const bool urgent = class_index == kInteractive && FewAreInteractive();
   ScheduledRead read;
   read.id = next_read_id_;
   read.address = first.address;
@@ -172,9 +203,13 @@ std::optional<ScheduledRead> ElevatorScheduler::MakeRead(
   }
   ++next_read_id_;
   queues_[class_index].CountRead(last.address, read.overdue);
+  read.urgent = urgent;
   in_flight_.emplace(read.id, class_index);
   interactive_in_flight_ += class_index == kInteractive ? 1 : 0;
   CountTurn(class_index);
+  if (urgent && ++visit_reads_ >= options_.interactive_turn_max) {
+    EndVisit();
+  }
   return read;
 }
 

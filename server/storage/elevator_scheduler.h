@@ -27,6 +27,12 @@ namespace quire {
 // row while others waited. Among the others a scan that waits is passed over by
 // at most 8 batch reads in a row.
 //
+// Priorities. Where the drive itself serves urgent reads first, interactive
+// reads are marked so as long as they are few, and others need not stay away.
+// The share of the others is then counted by what the drive has done: eight
+// reads between the end of one visit of urgent reads and the next one's
+// beginning, and a visit has at most 24.
+//
 // Depth. Many in flight let a hard disk order its queue by where the platter
 // is; while interactive reads come, others keep fewer in flight, or these would
 // wait behind them in the drive. Where requests lie so densely that reading on
@@ -57,6 +63,10 @@ class ElevatorScheduler : public Scheduler {
     uint64_t dense_gap_size_bytes = 192 << 10;
     // Whether interactive reads at the device keep others from it.
     bool hold = true;
+    // For a drive that serves urgent reads first; 0 for others. Interactive
+    // requests are urgent unless there are more of them than this, waiting and
+    // at the device.
+    uint32_t urgent_max = 0;
     // Turns, as said above.
     uint32_t interactive_turn_max = 24;
     uint32_t others_turn = 8;
@@ -69,6 +79,15 @@ class ElevatorScheduler : public Scheduler {
       options.shared_depth = UINT32_MAX;
       options.dense_depth = UINT32_MAX;
       options.hold = false;
+      return options;
+    }
+
+    // For a drive with an arm and priorities (disk-model: depth 32 throughout).
+    static Options WithPriorities() {
+      Options options;
+      options.shared_depth = options.depth;
+      options.hold = false;
+      options.urgent_max = 8;
       return options;
     }
   };
@@ -110,6 +129,10 @@ class ElevatorScheduler : public Scheduler {
   // The class to read for now; none if nothing waits or should be begun.
   std::optional<size_t> ChooseClass(SchedulerTime now) const;
   bool OthersWait() const;
+  // Whether an interactive read begun now would be urgent, but for the others'
+  // share.
+  bool FewAreInteractive() const;
+  std::optional<size_t> ChooseBesideUrgent() const;
   // Of the others, the one whose turn it is. REQUIRES: one of them waits.
   size_t ChooseOther() const;
   uint32_t DepthFor(size_t class_index, SchedulerTime now) const;
@@ -124,6 +147,7 @@ class ElevatorScheduler : public Scheduler {
             uint64_t memory_size_bytes_max) const;
   void Take(SchedulerTime now, uint64_t request_id, ScheduledRead& read);
   void CountTurn(size_t class_index);
+  void EndVisit();
 
   const Options options_;
   absl::flat_hash_map<uint64_t, Pending> pending_;
@@ -139,6 +163,9 @@ class ElevatorScheduler : public Scheduler {
   // while interactive reads are at the device.
   uint32_t others_left_ = 0;
   bool others_due_ = false;
+  // Urgent reads of this visit, and reads of others to be done before the next.
+  uint32_t visit_reads_ = 0;
+  uint32_t others_owed_ = 0;
   // Batch reads since the last scan read, while one waited.
   uint64_t scan_passed_over_ = 0;
   bool lacks_memory_ = false;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/io_uring_device.h"
 
+#include <linux/ioprio.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +32,21 @@ constexpr size_t kOperationSizeBytesMax = size_t{1} << 30;
 // Reads out of the page cache interrupt no one when they complete; before
 // Linux 5.19 the flag is unknown.
 constexpr unsigned kPreferredFlags = IORING_SETUP_COOP_TASKRUN;
+
+// Of this thread's I/O from now on; false if we may not. The level is the
+// middle of the class; glibc has no function for it.
+bool SetIoPriority(int io_class) {
+  return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
+                 IOPRIO_PRIO_VALUE(io_class, 4)) == 0;
+}
+
+bool MayBeUrgent() {
+  if (!SetIoPriority(IOPRIO_CLASS_RT)) {
+    return false;
+  }
+  SetIoPriority(IOPRIO_CLASS_NONE);
+  return true;
+}
 
 absl::Status Unusable(absl::string_view step, int error) {
   absl::string_view reason = "";
@@ -62,7 +79,10 @@ absl::Status Unusable(absl::string_view step, int error) {
 }  // namespace
 
 IoUringDevice::IoUringDevice(uint32_t depth, Done done)
-    : done_(std::move(done)), depth_(depth), slots_(depth) {
+    : done_(std::move(done)),
+      depth_(depth),
+      takes_priorities_(MayBeUrgent()),
+      slots_(depth) {
   free_slots_.reserve(depth);
   for (uint32_t i = depth; i-- > 0;) {
     free_slots_.push_back(i);
@@ -156,7 +176,8 @@ void IoUringDevice::Submit(std::span<const DeviceRead> reads) {
 }
 
 bool IoUringDevice::TakeInbox() {
-  const bool quiet = backlog_.empty() && free_slots_.size() == depth_;
+  const bool quiet = backlog_.empty() && urgent_backlog_.empty() &&
+                     free_slots_.size() == depth_;
   {
     MutexLock lock(&mutex_);
     if (stopping_ && quiet && inbox_.empty()) {
@@ -165,7 +186,10 @@ bool IoUringDevice::TakeInbox() {
     taken_.swap(inbox_);
     waiting_ = true;
   }
-  backlog_.insert(backlog_.end(), taken_.begin(), taken_.end());
+  for (const DeviceRead& read : taken_) {
+    (read.urgent && takes_priorities_ ? urgent_backlog_ : backlog_)
+        .push_back(read);
+  }
   taken_.clear();
   return true;
 }
@@ -195,11 +219,21 @@ void IoUringDevice::Run() {
 }
 
 void IoUringDevice::StartBacklog() {
-  while (!backlog_.empty() && !free_slots_.empty()) {
+  if (!urgent_backlog_.empty() && !free_slots_.empty()) {
+    StartReads(urgent_backlog_);
+    SetIoPriority(IOPRIO_CLASS_RT);
+    io_uring_submit(&ring_);
+    SetIoPriority(IOPRIO_CLASS_NONE);
+  }
+  StartReads(backlog_);
+}
+
+void IoUringDevice::StartReads(std::deque<DeviceRead>& reads) {
+  while (!reads.empty() && !free_slots_.empty()) {
     const uint32_t slot_index = free_slots_.back();
     free_slots_.pop_back();
-    slots_[slot_index] = {.read = backlog_.front()};
-    backlog_.pop_front();
+    slots_[slot_index] = {.read = reads.front()};
+    reads.pop_front();
     EnqueueSlot(slot_index);
   }
 }

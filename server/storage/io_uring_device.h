@@ -24,6 +24,10 @@ namespace quire {
 // delivers, so neither side of the ring is ever locked. Other threads leave
 // their reads in an inbox and wake it through an eventfd that the ring itself
 // is reading.
+// Urgent reads are submitted by themselves, while the thread has a real-time
+// I/O priority if the system gives it one: the kernel takes a read's priority
+// from the thread that submits it, and for reads through the page cache from
+// nowhere else (an entry's own counts for O_DIRECT only).
 // At most `depth` reads are in the ring, half of what its completion queue
 // holds, so completions cannot overflow.
 // Thread-safe.
@@ -39,6 +43,9 @@ class IoUringDevice : public Device {
 
   void Submit(std::span<const DeviceRead> reads) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Takes CAP_SYS_NICE or CAP_SYS_ADMIN.
+  bool takes_priorities() const override { return takes_priorities_; }
 
   std::string name() const override { return "io_uring"; }
 
@@ -57,6 +64,7 @@ class IoUringDevice : public Device {
   // Takes the inbox; false if the thread is to end.
   bool TakeInbox() ABSL_LOCKS_EXCLUDED(mutex_);
   void StartBacklog();
+  void StartReads(std::deque<DeviceRead>& reads);
   void ReapCompletions();
   void Complete(uint32_t slot_index, int result);
   void EnqueueSlot(uint32_t slot_index);
@@ -65,6 +73,7 @@ class IoUringDevice : public Device {
 
   const Done done_;
   const uint32_t depth_;
+  const bool takes_priorities_;
   int wakeup_fd_ = -1;
   bool ring_ready_ = false;
 
@@ -81,6 +90,7 @@ class IoUringDevice : public Device {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
   std::deque<DeviceRead> backlog_;
+  std::deque<DeviceRead> urgent_backlog_;
   std::vector<DeviceRead> taken_;
   std::vector<DeviceResult> results_;
 

@@ -16,6 +16,7 @@ namespace quire {
 ModelledDevice::ModelledDevice(std::unique_ptr<DriveModel> drive,
                                std::string drive_name, Done done)
     : drive_name_(std::move(drive_name)),
+      takes_priorities_(drive->has_priorities()),
       done_(std::move(done)),
       drive_(std::move(drive)) {}
 
@@ -64,7 +65,8 @@ void ModelledDevice::Submit(std::span<const DeviceRead> reads) {
       drive_->Submit(now, {.id = id,
                            .address = BaseOf(read.fd) + read.offset.value,
                            .size_bytes = static_cast<uint32_t>(std::min<size_t>(
-                               read.buffer.size(), UINT32_MAX))});
+                               read.buffer.size(), UINT32_MAX)),
+                           .urgent = read.urgent});
     }
     // The drive's next end may be earlier now.
     changed_.NotifyAll();

@@ -46,6 +46,8 @@ class ModelledDevice final : public Device {
   void Submit(std::span<const DeviceRead> reads) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  bool takes_priorities() const override { return takes_priorities_; }
+
   // "model:" and the drive's.
   std::string name() const override { return "model:" + drive_name_; }
 
@@ -77,6 +79,7 @@ class ModelledDevice final : public Device {
   void OnData(std::span<DeviceResult> results) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string drive_name_;
+  const bool takes_priorities_;
   const Done done_;
   const std::chrono::steady_clock::time_point start_ =
       std::chrono::steady_clock::now();

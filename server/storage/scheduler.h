@@ -67,6 +67,8 @@ struct ScheduledRead {
   uint64_t memory_size_bytes = 0;
   // The class whose turn it was, though others may ride along.
   FetchClass fetch_class = FetchClass::kInteractive;
+  // The drive is to serve it before those that are not.
+  bool urgent = false;
   // Out of the sweep's order, because a request waited too long.
   bool overdue = false;
   // Of all its requests together, since their Push().

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <queue>
 #include <random>
@@ -27,6 +28,7 @@ class Simulation {
 
   SimulationResult Run() {
     for (size_t i = 0; i < clients_.size(); ++i) {
+      Scatter(clients_[i]);
       if (clients_[i].per_second > 0) {
         Plan(i, Draw(clients_[i].per_second));
         continue;
@@ -62,6 +64,15 @@ class Simulation {
     SchedulerTime arrived{0};
   };
 
+  // A read, until the drive has done all of it.
+  struct InDrive {
+    ScheduledRead read;
+    uint32_t commands_left = 0;
+  };
+
+  // Of one request, rounded up.
+  static constexpr uint64_t kSizeBytesMax = 1 << 16;
+
   SchedulerTime Draw(double per_second) {
     const double uniform =
         (static_cast<double>(random_() >> 11) + 0.5) / 9007199254740992.0;
@@ -85,15 +96,18 @@ class Simulation {
         Plan(arrival.client, arrival.at + Draw(client.per_second));
       }
       const uint64_t blocks = random_() % 4 == 0 ? 2 : 1;
-      const ScheduledRequest request{
-          .id = next_id_,
-          .address = {.fd = 0,
-                      .offset =
-                          FileOffset{random_() %
-                                     (client.extent_size_bytes - (1 << 16))}},
-          .size_bytes =
-              static_cast<uint32_t>(blocks * (8192 + random_() % 8192)),
-          .fetch_class = client.fetch_class};
+      const uint64_t offset =
+          random_() % (client.extent_size_bytes - kSizeBytesMax);
+      ScheduledRequest request{.id = next_id_,
+                               .address = {.fd = FileOf(arrival.client),
+                                           .offset = FileOffset{offset}},
+                               .size_bytes = static_cast<uint32_t>(
+                                   blocks * (8192 + random_() % 8192)),
+                               .fetch_class = client.fetch_class};
+      if (client.piece_size_bytes > 0 && client.places_known) {
+        request.address.physical = PlaceOf(client, offset);
+        request.contiguous_end = FileOffset{PieceEnd(client, offset)};
+      }
       if (!scheduler_.Push(now_, request).ok()) {
         std::abort();  // The simulation's queue is as long as its requests.
       }
@@ -108,13 +122,63 @@ class Simulation {
         now_, {.reads_max = drive_depth_ - std::min(drive_depth_, in_drive),
                .memory_size_bytes_max = UINT64_MAX});
     for (const ScheduledRead& read : reads) {
-      drive_.Submit(now_, {.id = read.id,
-                           .address = read.address.offset.value,
-                           .size_bytes = read.size_bytes});
-      reads_.emplace(read.id, read);
+      Submit(read);
       ++read_count_;
       read_bytes_ += read.size_bytes;
     }
+  }
+
+  // Fixes where the pieces of a file lie.
+  void Scatter(const SimulatedClients& client) {
+    std::vector<uint64_t>& places = places_.emplace_back();
+    if (client.piece_size_bytes > 0) {
+      places.resize(client.extent_size_bytes / client.piece_size_bytes + 1);
+      std::iota(places.begin(), places.end(), 0);
+      std::shuffle(places.begin(), places.end(), random_);
+    }
+  }
+
+  uint64_t PlaceOf(const SimulatedClients& client, uint64_t offset) const {
+    const uint64_t size_bytes = client.piece_size_bytes;
+    const auto index = static_cast<size_t>(&client - clients_.data());
+    return places_[index][offset / size_bytes] * size_bytes +
+           offset % size_bytes;
+  }
+
+  static uint64_t PieceEnd(const SimulatedClients& client, uint64_t offset) {
+    return offset - offset % client.piece_size_bytes + client.piece_size_bytes;
+  }
+
+  // Those that are not in pieces read one file.
+  int FileOf(size_t client) const {
+    return clients_[client].piece_size_bytes == 0
+               ? 0
+               : static_cast<int>(client) + 1;
+  }
+
+  // A command for each piece that the read touches, as the kernel would.
+  void Submit(const ScheduledRead& read) {
+    InDrive in_drive{.read = read};
+    uint64_t offset = read.address.offset.value;
+    const uint64_t end = offset + read.size_bytes;
+    while (offset < end) {
+      uint64_t address = offset;
+      uint64_t stop = end;
+      if (read.address.fd > 0) {
+        const SimulatedClients& client =
+            clients_[static_cast<size_t>(read.address.fd) - 1];
+        address = PlaceOf(client, offset);
+        stop = std::min(end, PieceEnd(client, offset));
+      }
+      drive_.Submit(now_, {.id = next_command_id_,
+                           .address = address,
+                           .size_bytes = static_cast<uint32_t>(stop - offset),
+                           .urgent = read.urgent});
+      commands_.emplace(next_command_id_++, read.id);
+      ++in_drive.commands_left;
+      offset = stop;
+    }
+    reads_.emplace(read.id, in_drive);
   }
 
   // On to the next end of a read or arrival of a request.
@@ -126,9 +190,15 @@ class Simulation {
     now_ = !end.has_value()    ? arrivals_.top().at
            : arrivals_.empty() ? *end
                                : std::min(*end, arrivals_.top().at);
-    for (const uint64_t read_id : drive_.Advance(now_)) {
+    for (const uint64_t command_id : drive_.Advance(now_)) {
+      const auto command = commands_.find(command_id);
+      const uint64_t read_id = command->second;
+      commands_.erase(command);
       const auto it = reads_.find(read_id);
-      for (const uint64_t id : it->second.request_ids) {
+      if (--it->second.commands_left > 0) {
+        continue;
+      }
+      for (const uint64_t id : it->second.read.request_ids) {
         Serve(id);
       }
       reads_.erase(it);
@@ -194,7 +264,12 @@ class Simulation {
   std::vector<uint64_t> begun_;
   std::vector<std::vector<double>> waits_;
   std::unordered_map<uint64_t, Request> requests_;
-  std::unordered_map<uint64_t, ScheduledRead> reads_;
+  std::unordered_map<uint64_t, InDrive> reads_;
+  // The reads of commands in the drive.
+  std::unordered_map<uint64_t, uint64_t> commands_;
+  uint64_t next_command_id_ = 1;
+  // By client and piece: which place in the row it has.
+  std::vector<std::vector<uint64_t>> places_;
   uint64_t read_count_ = 0;
   uint64_t read_bytes_ = 0;
   size_t pending_max_ = 0;

@@ -31,6 +31,10 @@ struct SimulatedClients {
   double per_second = 0;
   // Where they read.
   uint64_t extent_size_bytes = 0;
+  // What they read is a file in pieces of so many bytes, 0: in one, that lie in
+  // no order in the extent; and whether the scheduler knows where.
+  uint64_t piece_size_bytes = 0;
+  bool places_known = false;
 };
 
 struct SimulatedTimes {

@@ -22,6 +22,8 @@ struct DriveCommand {
   // In bytes from the drive's beginning. Wraps around at its capacity.
   uint64_t address = 0;
   uint32_t size_bytes = 0;
+  // Goes before those that are not, in drives that know priorities.
+  bool urgent = false;
 };
 
 // Reads enter by Submit() and leave by Advance(); what is in between, the drive
@@ -49,6 +51,9 @@ class DriveModel {
 
   // Whether an arm has to move.
   virtual bool rotational() const = 0;
+
+  // Whether `urgent` means anything to it.
+  virtual bool has_priorities() const { return false; }
 };
 
 }  // namespace quire

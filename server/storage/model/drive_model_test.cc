@@ -310,5 +310,30 @@ TEST(DrivePresetsTest, AnUnknownNameIsToldTheKnownOnes) {
   }
 }
 
+TEST(HardDiskModelTest, UrgentCommandsGoFirstWhereThereArePriorities) {
+  for (const bool priorities : {false, true}) {
+    HardDiskOptions options;
+    options.priorities = priorities;
+    HardDiskModel drive(options);
+    EXPECT_EQ(drive.has_priorities(), priorities);
+    for (uint64_t id = 0; id < 20; ++id) {
+      drive.Submit(DriveTime(0), {.id = id,
+                                  .address = id << 20,
+                                  .size_bytes = 4096,
+                                  .urgent = id == 19});
+    }
+    std::vector<uint64_t> order;
+    while (const auto end = drive.NextEnd()) {
+      for (const uint64_t id : drive.Advance(*end)) {
+        order.push_back(id);
+      }
+    }
+    ASSERT_EQ(order.size(), 20);
+    // The first is on its way already when the others come.
+    EXPECT_EQ(order[0], 0);
+    EXPECT_EQ(order[1] == 19, priorities);
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -24,6 +24,12 @@ std::unique_ptr<DriveModel> MakeWeakWdRed() {
   return std::make_unique<HardDiskModel>(options);
 }
 
+std::unique_ptr<DriveModel> MakeWdRedWithPriorities() {
+  HardDiskOptions options;
+  options.priorities = true;
+  return std::make_unique<HardDiskModel>(options);
+}
+
 // 7200 rpm, so 4.17 ms of the 8.5 are the platter's; the same rate everywhere.
 std::unique_ptr<DriveModel> MakeTable1HardDisk() {
   HardDiskOptions options;
@@ -54,9 +60,10 @@ std::unique_ptr<DriveModel> MakeTable1SolidState() {
   return std::make_unique<SolidStateModel>(options);
 }
 
-constexpr std::array<DrivePreset, 5> kPresets = {{
+constexpr std::array<DrivePreset, 6> kPresets = {{
     {"wd-red", "5 TB, 5400 rpm, with a good queue of its own", &MakeWdRed},
     {"wd-red-weak", "the same with a weak queue", &MakeWeakWdRed},
+    {"wd-red-prio", "wd-red with command priorities", &MakeWdRedWithPriorities},
     {"table1-hdd", "8.5 ms, 150 MiB/s", &MakeTable1HardDisk},
     {"evo-850", "500 GB, 0.25 ms, 540 MB/s", &MakeEvo850},
     {"table1-ssd", "0.12 ms, 1000 MiB/s", &MakeTable1SolidState},

@@ -23,6 +23,7 @@ struct DrivePreset {
 
 //   wd-red        the hard disk of RLZ, section 4
 //   wd-red-weak   the same with firmware that orders its queue badly
+//   wd-red-prio   wd-red, if it knew command priorities
 //   table1-hdd    the hard disk of RLZ, Table 1: 8.5 ms, 150 MiB/s
 //   evo-850       the solid-state drive of RLZ, section 4
 //   table1-ssd    the solid-state drive of RLZ, Table 1: 0.12 ms, 1000 MiB/s

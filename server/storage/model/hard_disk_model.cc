@@ -79,15 +79,23 @@ void HardDiskModel::Begin(double now_ms) {
   // served.
   const size_t visible =
       std::min<size_t>(queue_.size(), options_.queue_depth_max);
-  size_t best = 0;
+  const bool some_urgent =
+      options_.priorities &&
+      std::any_of(queue_.begin(),
+                  queue_.begin() + static_cast<ptrdiff_t>(visible),
+                  [](const Waiting& w) { return w.command.urgent; });
+  size_t best = visible;
   double best_ms = 0;
   for (size_t i = 0; i < visible; ++i) {
+    if (some_urgent && !queue_[i].command.urgent) {
+      continue;
+    }
     const double waited = std::max(now_ms - queue_[i].since_ms, 0.0);
     const double ms = visible == 1
                           ? 0
                           : ReadyMs(queue_[i], now_ms, options_.guard_ms) -
                                 options_.ageing * waited;
-    if (i == 0 || ms < best_ms) {
+    if (best == visible || ms < best_ms) {
       best = i;
       best_ms = ms;
     }

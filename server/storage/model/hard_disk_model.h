@@ -31,6 +31,10 @@ struct HardDiskOptions {
   // What a millisecond of waiting in the drive is worth, in milliseconds of
   // positioning; keeps commands from starving in it.
   double ageing = 0.0075;
+  // Whether urgent commands that wait in the drive's queue go first, in the
+  // best order among themselves (NCQ priority, ATA ACS-4: "should be processed
+  // before").
+  bool priorities = false;
   // Read-ahead while no command waits.
   uint64_t read_ahead_size_bytes = 2 << 20;
 };
@@ -52,6 +56,8 @@ class HardDiskModel final : public DriveModel {
   }
 
   bool rotational() const override { return true; }
+
+  bool has_priorities() const override { return options_.priorities; }
 
   // How long reading so many bytes in one go takes, from the drive's outer edge
   // on; the limit of every scan.
