@@ -108,7 +108,7 @@ struct BlockStoreOptions {
   // Device reads and decoded blocks that are neither cached nor handed out yet,
   // and the pages that are kept for the next of them. A block that needs more
   // is still read, alone. Not in either bound: blocks that callers hold on to
-  // after the cache let go of them, and about 300 bytes for each fetch pending.
+  // after the cache let go of them, and about 400 bytes for each fetch pending.
   uint64_t buffers_size_bytes_max = uint64_t{64} << 20;
   // Fetches that may wait; past it Fetch() fails with ResourceExhausted.
   uint32_t pending_fetches_max = 1 << 17;
