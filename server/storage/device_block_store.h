@@ -29,6 +29,9 @@
 
 namespace quire {
 
+// What widening a read for O_DIRECT adds to it at most.
+inline constexpr uint32_t kDirectMarginBytes = 2 * 4096;
+
 // The block store over any device. The way of a block that is not cached:
 //
 //   Fetch()         a Flight, joined by later fetches of the block; the
