@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -21,6 +22,15 @@ std::optional<uint64_t> ReadNumber(const std::filesystem::path& path) {
   std::ifstream file(path);
   uint64_t number = 0;
   return file >> number ? std::optional(number) : std::nullopt;
+}
+
+// virtio's driver calls every disk rotational, as it does not know: its folder
+// lies in that of a device like "virtio1".
+bool IsVirtual(const std::filesystem::path& disk) {
+  return std::any_of(disk.begin(), disk.end(),
+                     [](const std::filesystem::path& part) {
+                       return part.native().starts_with("virtio");
+                     });
 }
 
 }  // namespace
@@ -55,7 +65,7 @@ DrivePlace DetectDrive(int fd, const std::string& sysfs) {
     folder = folder.parent_path();
   }
   place.drive.name = folder.filename().string();
-  if (ReadNumber(folder / "queue" / "rotational") == 1) {
+  if (ReadNumber(folder / "queue" / "rotational") == 1 && !IsVirtual(folder)) {
     place.drive.kind = DriveKind::kRotational;
   }
   place.drive.has_priorities =

@@ -38,8 +38,9 @@ struct DrivePlace {
 // Asks sysfs, mounted at `sysfs`, about the device that the open file lies on,
 // or the disk that the device is a partition of. What sysfs does not know (a
 // network, memory, an overlay of several) counts as a drive without moving
-// parts. Volumes over several disks count as one drive. Virtual machines often
-// say "rotational" whatever is underneath. Blocks on I/O for a moment.
+// parts, and so does a virtual machine's virtio disk, which says "rotational"
+// whatever is underneath. Volumes over several disks count as one drive. Blocks
+// on I/O for a moment.
 DrivePlace DetectDrive(int fd, const std::string& sysfs = "/sys");
 
 }  // namespace quire

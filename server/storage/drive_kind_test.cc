@@ -71,6 +71,13 @@ TEST_F(DriveKindTest, ReadsWhatTheDiskSays) {
   EXPECT_STREQ(DriveKindName(DriveKind::kSolidState), "solid-state");
 }
 
+TEST_F(DriveKindTest, AVirtualDiskDoesNotKnow) {
+  Write("devices/virtio1/block/vda/queue/rotational", "1\n");
+  LinkTo("devices/virtio1/block/vda");
+  EXPECT_EQ(Detect().drive.name, "vda");
+  EXPECT_EQ(Detect().drive.kind, DriveKind::kSolidState);
+}
+
 TEST_F(DriveKindTest, APartitionIsAPartOfItsDisk) {
   Write("sdx/queue/rotational", "1\n");
   Write("sdx/sdx2/start", "2048\n");

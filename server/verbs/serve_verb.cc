@@ -245,8 +245,8 @@ void AddServeVerb(CLI::App& app, int& exit_code) {
                    "What the archives lie on: rotational (a hard disk: reads "
                    "in order of address, batches wait while interactive reads "
                    "are under way), solid-state, or auto, which asks the "
-                   "kernel about each drive; virtual machines often call all "
-                   "disks rotational")
+                   "kernel about each drive; it knows nothing about virtio "
+                   "disks, which count as solid-state")
       ->type_name("KIND")
       ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
       ->capture_default_str();
