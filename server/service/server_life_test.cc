@@ -22,6 +22,14 @@
 namespace quire {
 namespace {
 
+// Of a line of /metrics; 0 if there is none.
+uint64_t MetricIn(const std::string& metrics, const std::string& name) {
+  const size_t at = metrics.find("\n" + name + " ");
+  return at == std::string::npos ? 0
+                                 : static_cast<uint64_t>(std::stod(
+                                       metrics.substr(at + name.size() + 2)));
+}
+
 class ServerLifeTest : public ServerTest {
  protected:
   grpc::Status ReadRange(uint64_t offset, uint64_t size_bytes,
@@ -278,6 +286,42 @@ TEST_F(ServerLifeTest, EndsCallsWhoseClientStopsReading) {
   }
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_LT(got_bytes, Concatenate(documents).size());
+}
+
+TEST_F(ServerLifeTest, AScanThatNobodyReadsHoldsItsWindow) {
+  const std::vector<TestDocument> documents = MakeDocuments(2000, 10);
+  const std::string all = Concatenate(documents);
+  WriteArchive(archive_path(), documents, "copy");
+  ServerOptions options;
+  options.stall_limit = absl::Minutes(30);
+  options.metrics_address = "127.0.0.1:0";
+  StartServer(options);
+  v1::ScanRequest request;
+  request.set_archive("docs");
+  grpc::ClientContext context;
+  const auto reader = stub().Scan(&context, request);
+  // Until flow control has stopped it, and a while longer.
+  uint64_t decoded_bytes = 0;
+  std::string metrics;
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  for (int unchanged = 0; unchanged < 20 && absl::Now() < give_up;) {
+    metrics = HttpGet(server().metrics_address(), "/metrics");
+    const uint64_t now = MetricIn(metrics, "quire_decoded_bytes_total");
+    unchanged = now > 0 && now == decoded_bytes ? unchanged + 1 : 0;
+    decoded_bytes = now;
+  }
+  const uint64_t window_bytes = MetricIn(metrics, "quire_in_flight_bytes");
+  EXPECT_GT(window_bytes, 0u);
+  EXPECT_LE(decoded_bytes,
+            MetricIn(metrics, "quire_sent_bytes_total{method=\"Scan\"}") +
+                window_bytes);
+  EXPECT_LT(decoded_bytes, all.size());
+  std::string got;
+  for (v1::ScanResponse response; reader->Read(&response);) {
+    got += response.data();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(got, all);
 }
 
 TEST_F(ServerLifeTest, DrainsAndRefuses) {
