@@ -68,7 +68,8 @@ function(quire_binary name)
 endfunction()
 
 # quire_test(NAME SOURCES a_test.cc ... DEPS lib ... [LABELS l ...] [TIMEOUT s])
-# A GoogleTest binary, run as one ctest test of the same name. A test finds
+# A GoogleTest binary, run as one ctest test of the same name; with the label tsan
+# it is run under ThreadSanitizer, too (tsan_suppressions.cc). A test finds
 # files of the repository below QUIRE_SOURCE_DIR and binaries below
 # QUIRE_BINARY_DIR (both environment variables).
 function(quire_test name)
@@ -76,6 +77,9 @@ function(quire_test name)
     return()
   endif()
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  if("tsan" IN_LIST ARG_LABELS)
+    list(APPEND ARG_SOURCES "${CMAKE_SOURCE_DIR}/deploy/cmake/tsan_suppressions.cc")
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   quire_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
