@@ -20,6 +20,7 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libabsl_cord_internal.so\n"
          "called_from_lib:libabsl_strings.so\n"
          "called_from_lib:libabsl_time.so\n"
+         "called_from_lib:libabsl_time_zone.so\n"
          "called_from_lib:libabsl_graphcycles_internal.so\n"
          // The inlined ends of the same things.
          "race:google::protobuf::\n"
