@@ -13,21 +13,12 @@
 #include "client/quire/client_fixture.h"
 #include "client/quire/fake_encodings.h"
 #include "codecs/base/bytes.h"
-#include "codecs/base/checksum.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
-uint64_t HashOf(const std::string& text) {
-  return Checksum64(AsBytes(View(text)));
-}
 
 // Gives what it was told to, whatever is asked for.
 class OneTableSource : public TableSource {

@@ -68,15 +68,6 @@ class WireEncodingTest : public ClientFixture,
     });
   }
 
-  absl::Status Stream(const ReadTarget& target, std::string& text) {
-    return client_->ReadStream(
-        "web", target, [](const v1::Document&) { return absl::OkStatus(); },
-        [&](uint64_t, ByteView data) {
-          text.append(AsText(data).data(), data.size());
-          return absl::OkStatus();
-        });
-  }
-
   const std::map<std::string, FakeArchive> encoded_ = EncodedArchives();
   const std::string text_ = WholeText(encoded_.at("web"));
 };

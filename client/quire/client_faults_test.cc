@@ -24,15 +24,6 @@ class ClientFaultsTest : public ClientFixture {
       return absl::OkStatus();
     });
   }
-
-  absl::Status Stream(const ReadTarget& target, std::string& text) {
-    return client_->ReadStream(
-        "web", target, [](const v1::Document&) { return absl::OkStatus(); },
-        [&](uint64_t, ByteView data) {
-          text.append(AsText(data).data(), data.size());
-          return absl::OkStatus();
-        });
-  }
 };
 
 TEST_F(ClientFaultsTest, TriesAgainWhileUnavailable) {

@@ -11,13 +11,26 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
 #include "client/quire/client.h"
 #include "client/quire/fake_server.h"
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
 
 namespace quire {
+
+inline absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// Names a symbol table or dictionary on the wire.
+inline uint64_t HashOf(const std::string& text) {
+  return Checksum64(AsBytes(View(text)));
+}
 
 inline std::string RandomText(uint64_t seed, size_t size_bytes) {
   std::mt19937_64 random(seed);
@@ -88,6 +101,16 @@ class ClientFixture : public ::testing::Test {
   }
 
   void SetUp() override { StartServer(); }
+
+  // Appends what a ReadStream of "web" gives.
+  absl::Status Stream(const ReadTarget& target, std::string& text) {
+    return client_->ReadStream(
+        "web", target, [](const v1::Document&) { return absl::OkStatus(); },
+        [&](uint64_t, ByteView data) {
+          text.append(AsText(data).data(), data.size());
+          return absl::OkStatus();
+        });
+  }
 
   const std::map<std::string, FakeArchive> archives_ = TestArchives();
   const std::string web_text_ = WholeText(archives_.at("web"));

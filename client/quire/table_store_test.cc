@@ -17,7 +17,6 @@
 
 #include "client/quire/client_fixture.h"
 #include "codecs/base/bytes.h"
-#include "codecs/base/checksum.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/fsst/symbol_table.h"
 
@@ -25,14 +24,6 @@ namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
-
-absl::string_view View(const std::string& text) {
-  return {text.data(), text.size()};
-}
-
-uint64_t HashOf(const std::string& text) {
-  return Checksum64(AsBytes(View(text)));
-}
 
 class CountingSource : public TableSource {
  public:
