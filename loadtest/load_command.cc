@@ -148,7 +148,9 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
   rate_option_ =
       app.add_option(
              "--rate", rate_,
-             "start so many requests a second, whatever the server does")
+             "start so many requests a second, whatever the server does; of "
+             "batch: whole batches, each after as many seconds as its "
+             "requests take at this rate")
           ->check(CLI::Range(0.001, kRateMax));
   app.add_option("--arrivals", arrivals_,
                  "of --rate: as of many independent clients, or evenly; or at "
