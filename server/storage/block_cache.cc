@@ -2,11 +2,11 @@
 #include "server/storage/block_cache.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
-#include "absl/hash/hash.h"
-
+#include "codecs/base/checksum.h"
 #include "server/storage/block_cache_shard.h"
 
 namespace quire {
@@ -31,7 +31,10 @@ BlockCache::BlockCache(const Options& options)
 BlockCache::~BlockCache() = default;
 
 uint64_t BlockCache::HashKey(const BlockKey& key) {
-  return absl::Hash<BlockKey>{}(key);
+  const std::array<uint64_t, 3> words = {key.source_id, key.block.segment_index,
+                                         key.block.block_index};
+  return Checksum64(
+      {reinterpret_cast<const uint8_t*>(words.data()), sizeof(words)});
 }
 
 BlockCache::Shard& BlockCache::ShardOf(uint64_t hash) const {

@@ -91,6 +91,8 @@ class BlockCache {
 
   Stats GetStats() const;
 
+  // The same in every process, so that what the cache keeps of a stream of
+  // requests can be told again.
   static uint64_t HashKey(const BlockKey& key);
 
  private:

@@ -11,41 +11,18 @@ namespace {
 constexpr uint8_t kUsesMax = 3;
 // A ghost for each so many bytes of room: as many as there are blocks of 16
 // KiB.
-constexpr uint64_t kBytesPerGhost = 16 << 10;
+constexpr uint64_t kRoomPerGhostBytes = 16 << 10;
 
 size_t GhostCount(uint64_t capacity_size_bytes) {
-  return static_cast<size_t>(capacity_size_bytes / kBytesPerGhost);
+  return static_cast<size_t>(capacity_size_bytes / kRoomPerGhostBytes);
 }
 
 }  // namespace
 
-GhostTable::Slot* GhostTable::SlotOf(uint64_t hash) {
-  return slots_.empty() ? nullptr : &slots_[hash % slots_.size()];
-}
-
-void GhostTable::Add(uint64_t hash) {
-  if (Slot* slot = SlotOf(hash)) {
-    // Numbers wrap past 0, which means empty.
-    last_number_ = std::max<uint32_t>(last_number_ + 1, 1);
-    *slot = {static_cast<uint32_t>(hash >> 32), last_number_};
-  }
-}
-
-bool GhostTable::Take(uint64_t hash, uint64_t age_max) {
-  Slot* slot = SlotOf(hash);
-  if (slot == nullptr || slot->number == 0 ||
-      slot->tag != static_cast<uint32_t>(hash >> 32)) {
-    return false;
-  }
-  const uint32_t age = last_number_ - slot->number;
-  *slot = {};
-  return age < age_max;
-}
-
 BlockCache::Shard::Shard(uint64_t capacity_size_bytes, const Options& options)
     : capacity_size_bytes_(capacity_size_bytes -
                            GhostCount(capacity_size_bytes) *
-                               GhostTable::kSlotSizeBytes),
+                               GhostTable::kBytesPerGhost),
       probation_size_bytes_max_(capacity_size_bytes_ *
                                 options.probation_percent / 100),
       early_uses_count_(options.early_uses_count),

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -15,35 +14,9 @@
 
 #include "codecs/base/mutex.h"
 #include "server/storage/block_cache.h"
+#include "server/storage/ghost_table.h"
 
 namespace quire {
-
-// Remembers the hashes of blocks that left probation unwanted: direct-mapped,
-// each slot with the last hash that fell into it. A collision mistakes a new
-// block for a returning one, which costs nothing but a little scan resistance.
-// Thread-compatible.
-class GhostTable {
- public:
-  explicit GhostTable(size_t slot_count) : slots_(slot_count) {}
-
-  void Add(uint64_t hash);
-  // True, and forgets it, if the hash was among the last `age_max` added.
-  bool Take(uint64_t hash, uint64_t age_max);
-
-  static constexpr size_t kSlotSizeBytes = 8;
-
- private:
-  struct Slot {
-    uint32_t tag = 0;
-    // Of the addition, from 1; 0: empty.
-    uint32_t number = 0;
-  };
-
-  Slot* SlotOf(uint64_t hash);
-
-  std::vector<Slot> slots_;
-  uint32_t last_number_ = 0;
-};
 
 // Thread-safe.
 class BlockCache::Shard {
