@@ -102,7 +102,10 @@ class Tally {
     const uint64_t count_before = answer_count_;
     const double cpu_before = CpuSeconds(options_.server_pid);
     const absl::Time started = absl::Now();
-    absl::SleepFor(options_.duration);
+    // On a machine that is busy elsewhere no answer may come within the time.
+    do {
+      absl::SleepFor(options_.duration);
+    } while (answer_count_ == count_before && !stopped());
     const uint64_t count_after = answer_count_;
     const double cpu_after = CpuSeconds(options_.server_pid);
     const double seconds = absl::ToDoubleSeconds(absl::Now() - started);

@@ -34,6 +34,7 @@ RawRequests MakeRawRequests(const std::string& archive,
 struct RawLoadOptions {
   // Thrown away before it counts.
   absl::Duration warm_up = absl::Milliseconds(200);
+  // As often as it takes until an answer has come.
   absl::Duration duration = absl::Seconds(1);
   // Calls, or items of batches, that wait for an answer; of all channels
   // together.
