@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -23,6 +24,7 @@
 
 #include "loadtest/empty_service.h"
 #include "loadtest/raw_load.h"
+#include "loadtest/raw_stream.h"
 
 namespace quire {
 namespace {
@@ -42,15 +44,24 @@ struct Arguments {
   int channels = 4;
   int in_flight = 64;
   int batch_in_flight = 1024;
+  // Of streams.
+  std::string cold_address;
+  int cold_pid = 0;
+  uint64_t cold_text_size_bytes = 0;
 };
+
+// Memory that was freed serves what comes next, without new pages each time.
+void KeepMemory() {
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_ARENA_MAX, 2);
+}
 
 // Serves until standard input ends, so that it does not outlive its parent.
 int ServeEmpty(const Arguments& arguments) {
   // As quired does.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  mallopt(M_MMAP_THRESHOLD, 64 << 20);
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  mallopt(M_ARENA_MAX, 2);
+  KeepMemory();
   const std::unique_ptr<grpc::Service> service =
       MakeEmptyService(arguments.answers);
   grpc::ServerBuilder builder;
@@ -101,6 +112,64 @@ bool Print(const char* what, const RawLoadReport& report) {
   return report.fault_count == 0;
 }
 
+// False if anything failed.
+bool PrintStream(const std::string& what, const RawLoadReport& report) {
+  const double size_bytes =
+      static_cast<double>(std::max<uint64_t>(report.size_bytes, 1));
+  absl::PrintF(
+      "{\"what\": \"%s\", \"megabytes_per_second\": %.1f, "
+      "\"messages\": %d, \"message_bytes\": %.0f, "
+      "\"server_cpu_ms_per_gigabyte\": %.1f, "
+      "\"client_cpu_ms_per_gigabyte\": %.1f}\n",
+      what, size_bytes / 1e6 / report.seconds, report.answer_count,
+      size_bytes /
+          static_cast<double>(std::max<uint64_t>(report.answer_count, 1)),
+      report.server_cpu_seconds * 1e12 / size_bytes,
+      report.client_cpu_seconds * 1e12 / size_bytes);
+  std::fflush(stdout);
+  if (report.fault_count > 0) {
+    std::cerr << "api_limit: " << what << ": " << report.fault << "\n";
+  }
+  return report.fault_count == 0;
+}
+
+// As Measure().
+int MeasureStreams(const Arguments& arguments) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  KeepMemory();
+  const auto quire = Connect(arguments.quire_address, arguments.channels);
+  const auto cold = Connect(arguments.cold_address, arguments.channels);
+  const auto empty = Connect(arguments.empty_address, arguments.channels);
+  RawLoadOptions options{.duration =
+                             absl::Milliseconds(arguments.milliseconds)};
+  bool is_good = true;
+  for (int round = 0; round < arguments.rounds && is_good; ++round) {
+    for (const int size_kib : {256, 1024, 2048}) {
+      options.server_pid = arguments.empty_pid;
+      is_good &= PrintStream(
+          absl::StrFormat("empty, messages of %d KiB", size_kib),
+          RunRawStreams(empty,
+                        {.archive = arguments.archive,
+                         .size_bytes = static_cast<uint64_t>(size_kib) << 10},
+                        options));
+    }
+    RawStreamRequest request{.archive = arguments.archive,
+                             .size_bytes = arguments.text_size_bytes};
+    options.server_pid = arguments.quire_pid;
+    is_good &= PrintStream("quire Scan, cached",
+                           RunRawStreams(quire, request, options));
+    request.method = RawStreamMethod::kReadStream;
+    is_good &= PrintStream("quire ReadStream, cached",
+                           RunRawStreams(quire, request, options));
+    options.server_pid = arguments.cold_pid;
+    request = {.archive = arguments.archive,
+               .size_bytes = arguments.cold_text_size_bytes};
+    is_good &= PrintStream("quire Scan, not cached",
+                           RunRawStreams(cold, request, options));
+  }
+  return is_good ? 0 : 1;
+}
+
 // Each round measures all, so that what disturbs one disturbs its neighbours.
 int Measure(const Arguments& arguments) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -128,6 +197,28 @@ int Measure(const Arguments& arguments) {
   return is_good ? 0 : 1;
 }
 
+// What both subcommands that measure take.
+void DeclareServers(CLI::App& measure, Arguments& arguments) {
+  measure.add_option("--quire", arguments.quire_address, "HOST:PORT")
+      ->required();
+  measure.add_option("--quire-pid", arguments.quire_pid);
+  measure.add_option("--empty", arguments.empty_address, "HOST:PORT")
+      ->required();
+  measure.add_option("--empty-pid", arguments.empty_pid);
+  measure.add_option("--archive", arguments.archive)->capture_default_str();
+  measure.add_option("--text-size", arguments.text_size_bytes, "bytes")
+      ->required();
+  measure.add_option("--rounds", arguments.rounds)
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  measure.add_option("--milliseconds", arguments.milliseconds, "of each")
+      ->check(CLI::Range(10, 60'000))
+      ->capture_default_str();
+  measure.add_option("--channels", arguments.channels, "connections")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+}
+
 void Declare(CLI::App& app, Arguments& arguments) {
   app.require_subcommand(1);
   app.fallthrough();
@@ -146,30 +237,24 @@ void Declare(CLI::App& app, Arguments& arguments) {
                      "Serve nothing: prints its address, ends with its input");
   CLI::App* const measure = app.add_subcommand(
       "measure", "Read from both servers in turn; a line of JSON for each");
-  measure->add_option("--quire", arguments.quire_address, "HOST:PORT")
-      ->required();
-  measure->add_option("--quire-pid", arguments.quire_pid);
-  measure->add_option("--empty", arguments.empty_address, "HOST:PORT")
-      ->required();
-  measure->add_option("--empty-pid", arguments.empty_pid);
-  measure->add_option("--archive", arguments.archive)->capture_default_str();
-  measure->add_option("--text-size", arguments.text_size_bytes, "bytes")
-      ->required();
-  measure->add_option("--rounds", arguments.rounds)
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
-  measure->add_option("--milliseconds", arguments.milliseconds, "of each")
-      ->check(CLI::Range(10, 60'000))
-      ->capture_default_str();
-  measure->add_option("--channels", arguments.channels, "connections")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
+  DeclareServers(*measure, arguments);
   measure->add_option("--in-flight", arguments.in_flight, "unary calls")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   measure->add_option("--batch-in-flight", arguments.batch_in_flight, "items")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
+  CLI::App* const streams = app.add_subcommand(
+      "streams",
+      "Stream from all servers in turn, one stream a connection; a line of "
+      "JSON for each");
+  DeclareServers(*streams, arguments);
+  streams->add_option("--cold", arguments.cold_address, "HOST:PORT")
+      ->required();
+  streams->add_option("--cold-pid", arguments.cold_pid);
+  streams
+      ->add_option("--cold-text-size", arguments.cold_text_size_bytes, "bytes")
+      ->required();
 }
 
 int Main(int argc, char** argv) {
@@ -196,8 +281,11 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return app.got_subcommand("empty") ? ServeEmpty(arguments)
-                                     : Measure(arguments);
+  if (app.got_subcommand("empty")) {
+    return ServeEmpty(arguments);
+  }
+  return app.got_subcommand("streams") ? MeasureStreams(arguments)
+                                       : Measure(arguments);
 }
 
 }  // namespace

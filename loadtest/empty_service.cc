@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/empty_service.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -16,9 +20,23 @@
 namespace quire {
 namespace {
 
+constexpr uint64_t kMessageSizeBytesMax = 64 << 20;
+constexpr size_t kSliceSizeBytes = 64 << 10;
+
 grpc::ByteBuffer Serialise(const google::protobuf::MessageLite& message) {
   const grpc::Slice slice(message.SerializeAsString());
   return {&slice, 1};
+}
+
+// In slices as long as blocks are: a stream's messages are made of those.
+grpc::ByteBuffer SerialiseInPieces(
+    const google::protobuf::MessageLite& message) {
+  const std::string bytes = message.SerializeAsString();
+  std::vector<grpc::Slice> slices;
+  for (size_t i = 0; i < bytes.size(); i += kSliceSizeBytes) {
+    slices.emplace_back(bytes.substr(i, kSliceSizeBytes));
+  }
+  return {slices.data(), slices.size()};
 }
 
 template <typename Message>
@@ -96,8 +114,31 @@ class EmptyBatch
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// The same message over and over, until the client has had enough.
+class EmptyStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+ public:
+  explicit EmptyStream(grpc::ByteBuffer message)
+      : message_(std::move(message)) {
+    StartWrite(&message_);
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      StartWrite(&message_);
+    } else {
+      Finish(grpc::Status::CANCELLED);
+    }
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  const grpc::ByteBuffer message_;
+};
+
 using RawMethods = v1::Archive::WithRawCallbackMethod_Read<
-    v1::Archive::WithRawCallbackMethod_BatchRead<v1::Archive::Service>>;
+    v1::Archive::WithRawCallbackMethod_BatchRead<
+        v1::Archive::WithRawCallbackMethod_Scan<v1::Archive::Service>>>;
 
 class EmptyService : public RawMethods {
  public:
@@ -125,6 +166,22 @@ class EmptyService : public RawMethods {
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* BatchRead(
       grpc::CallbackServerContext* /*context*/) override {
     return new EmptyBatch(batch_answer_, answers_per_message_);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Scan(
+      grpc::CallbackServerContext* /*context*/,
+      const grpc::ByteBuffer* request) override {
+    grpc::ByteBuffer copy = *request;
+    v1::ScanRequest scan;
+    const grpc::Status parsed =
+        grpc::SerializationTraits<v1::ScanRequest>::Deserialize(&copy, &scan);
+    v1::ScanResponse message;
+    if (parsed.ok()) {
+      FillIn(static_cast<uint32_t>(
+                 std::min(scan.size_bytes(), kMessageSizeBytesMax)),
+             message);
+    }
+    return new EmptyStream(SerialiseInPieces(message));
   }
 
  private:

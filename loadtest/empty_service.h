@@ -22,7 +22,8 @@ struct EmptyAnswers {
 
 // Read and BatchRead by the same API as the server's (callbacks, raw byte
 // buffers), each answered with bytes that were made beforehand: requests are
-// not even parsed. Thread-safe.
+// not even parsed. Scan sends one message over and over until it is cancelled;
+// its request's size_bytes says how long the data of that is. Thread-safe.
 std::unique_ptr<grpc::Service> MakeEmptyService(const EmptyAnswers& answers);
 
 }  // namespace quire

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/raw_load.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -24,6 +16,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "codecs/base/mutex.h"
+#include "loadtest/raw_tally.h"
 
 namespace quire {
 namespace {
@@ -42,98 +35,10 @@ grpc::ByteBuffer Serialise(const google::protobuf::MessageLite& message) {
   return {&slice, 1};
 }
 
-// User and system time of a process; 0 if it is not there.
-double CpuSeconds(int pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const size_t name_end = text.rfind(')');
-  if (pid == 0 || name_end == std::string::npos) {
-    return 0;
-  }
-  // From the third field of proc(5) on; utime and stime are 14 and 15.
-  const std::vector<std::string> fields =
-      absl::StrSplit(text.substr(name_end + 2), ' ');
-  uint64_t user = 0;
-  uint64_t system = 0;
-  if (fields.size() < 13 || !absl::SimpleAtoi(fields[11], &user) ||
-      !absl::SimpleAtoi(fields[12], &system)) {
-    return 0;
-  }
-  return static_cast<double>(user + system) /
-         static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-// What all calls of a run share.
-class Tally {
- public:
-  explicit Tally(const RawLoadOptions& options) : options_(options) {}
-
-  const RawLoadOptions& options() const { return options_; }
-
-  bool stopped() const { return stop_.load(std::memory_order_relaxed); }
-
-  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    ++open_count_;
-  }
-
-  void End() ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    --open_count_;
-    all_ended_.NotifyAll();
-  }
-
-  void Answered(uint64_t count) {
-    answer_count_.fetch_add(count, std::memory_order_relaxed);
-  }
-
-  void Fault(const std::string& fault) ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    // Its loop ends with it, and the rest of the run would mean nothing.
-    stop_ = true;
-    if (++report_.fault_count == 1) {
-      report_.fault = fault;
-    }
-  }
-
-  // Lets the calls run for their time, then end.
-  RawLoadReport Measure() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::SleepFor(options_.warm_up);
-    const uint64_t count_before = answer_count_;
-    const double cpu_before = CpuSeconds(options_.server_pid);
-    const absl::Time started = absl::Now();
-    // On a machine that is busy elsewhere no answer may come within the time.
-    do {
-      absl::SleepFor(options_.duration);
-    } while (answer_count_ == count_before && !stopped());
-    const uint64_t count_after = answer_count_;
-    const double cpu_after = CpuSeconds(options_.server_pid);
-    const double seconds = absl::ToDoubleSeconds(absl::Now() - started);
-    stop_ = true;
-    MutexLock lock(&mutex_);
-    while (open_count_ > 0) {
-      all_ended_.Wait(&mutex_);
-    }
-    report_.answer_count = count_after - count_before;
-    report_.server_cpu_seconds = cpu_after - cpu_before;
-    report_.seconds = seconds;
-    return report_;
-  }
-
- private:
-  const RawLoadOptions options_;
-  std::atomic<bool> stop_{false};
-  std::atomic<uint64_t> answer_count_{0};
-  Mutex mutex_;
-  CondVar all_ended_;
-  size_t open_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  RawLoadReport report_ ABSL_GUARDED_BY(mutex_);
-};
-
 // Calls one after the other. Deletes itself after the last one.
 class ReadLoop {
  public:
-  ReadLoop(Tally& tally, grpc::GenericStub& stub,
+  ReadLoop(RawTally& tally, grpc::GenericStub& stub,
            const std::vector<grpc::ByteBuffer>& requests, size_t first)
       : tally_(tally), stub_(stub), requests_(requests), next_(first) {
     tally_.Begin();
@@ -156,10 +61,10 @@ class ReadLoop {
     } else if (response_.Length() < tally_.options().range_size_bytes) {
       tally_.Fault(absl::StrCat("Read: ", response_.Length(), " bytes"));
     } else {
-      tally_.Answered(1);
+      tally_.Answered(1, response_.Length());
     }
     if (tally_.stopped()) {
-      Tally& tally = tally_;
+      RawTally& tally = tally_;
       delete this;
       tally.End();
       return;
@@ -167,7 +72,7 @@ class ReadLoop {
     Start();
   }
 
-  Tally& tally_;
+  RawTally& tally_;
   grpc::GenericStub& stub_;
   const std::vector<grpc::ByteBuffer>& requests_;
   size_t next_;
@@ -179,7 +84,7 @@ class ReadLoop {
 class BatchLoop
     : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  BatchLoop(Tally& tally, const RawRequests& requests, size_t first,
+  BatchLoop(RawTally& tally, const RawRequests& requests, size_t first,
             size_t items_max)
       : tally_(tally), requests_(requests), items_max_(items_max) {
     tally_.Begin();
@@ -199,7 +104,7 @@ class BatchLoop
       return;
     }
     const size_t count = CountResults();
-    tally_.Answered(count);
+    tally_.Answered(count, response_.Length());
     response_.Clear();
     StartRead(&response_);
     WriteIfRoom(count, /*write_ended=*/false);
@@ -216,7 +121,7 @@ class BatchLoop
       tally_.Fault(absl::StrCat("BatchRead: code ", status.error_code(), ", ",
                                 status.error_message()));
     }
-    Tally& tally = tally_;
+    RawTally& tally = tally_;
     delete this;
     tally.End();
   }
@@ -264,7 +169,7 @@ class BatchLoop
     return count;
   }
 
-  Tally& tally_;
+  RawTally& tally_;
   const RawRequests& requests_;
   const size_t items_max_;
   grpc::ClientContext context_;
@@ -318,7 +223,7 @@ RawRequests MakeRawRequests(const std::string& archive,
 
 RawLoadReport RunRawReads(const Channels& channels, const RawRequests& requests,
                           const RawLoadOptions& options) {
-  Tally tally(options);
+  RawTally tally(options);
   std::vector<grpc::GenericStub> stubs = MakeStubs(channels);
   for (size_t i = 0; i < options.in_flight; ++i) {
     const size_t first = i * requests.reads.size() / options.in_flight;
@@ -331,7 +236,7 @@ RawLoadReport RunRawReads(const Channels& channels, const RawRequests& requests,
 RawLoadReport RunRawBatches(const Channels& channels,
                             const RawRequests& requests,
                             const RawLoadOptions& options) {
-  Tally tally(options);
+  RawTally tally(options);
   std::vector<grpc::GenericStub> stubs = MakeStubs(channels);
   for (size_t i = 0; i < stubs.size(); ++i) {
     const size_t first = i * requests.batches.size() / stubs.size();

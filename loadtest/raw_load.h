@@ -11,9 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
+
+#include "loadtest/raw_tally.h"
 
 namespace quire {
 
@@ -30,31 +31,6 @@ struct RawRequests {
 RawRequests MakeRawRequests(const std::string& archive,
                             uint64_t text_size_bytes, uint64_t range_size_bytes,
                             size_t count, size_t batch_items);
-
-struct RawLoadOptions {
-  // Thrown away before it counts.
-  absl::Duration warm_up = absl::Milliseconds(200);
-  // As often as it takes until an answer has come.
-  absl::Duration duration = absl::Seconds(1);
-  // Calls, or items of batches, that wait for an answer; of all channels
-  // together.
-  size_t in_flight = 64;
-  // Least size of an answer's data: what is smaller is a fault.
-  uint64_t range_size_bytes = 0;
-  // Whose CPU time is asked for; 0: nobody's.
-  int server_pid = 0;
-};
-
-struct RawLoadReport {
-  uint64_t answer_count = 0;
-  // Calls that failed, answers that were too short.
-  uint64_t fault_count = 0;
-  double seconds = 0;
-  // Of the server's process, user and system.
-  double server_cpu_seconds = 0;
-  // What the first fault was.
-  std::string fault;
-};
 
 // Both block until the run is over.
 // Unary Reads in a closed loop, spread over `channels`.
