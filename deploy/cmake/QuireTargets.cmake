@@ -67,7 +67,11 @@ function(quire_binary name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 endfunction()
 
-# quire_test(NAME SOURCES a_test.cc ... DEPS lib ... [LABELS l ...] [TIMEOUT s])
+# Ends what hangs, not what is slow: most tests take a second, the longest a minute
+# on two cores, and many times that beside other work.
+set(quire_test_seconds_max 900)
+
+# quire_test(NAME SOURCES a_test.cc ... DEPS lib ... [LABELS l ...])
 # A GoogleTest binary, run as one ctest test of the same name; with the label tsan
 # it is run under ThreadSanitizer, too (tsan_suppressions.cc). A test finds
 # files of the repository below QUIRE_SOURCE_DIR and binaries below
@@ -76,7 +80,7 @@ function(quire_test name)
   if(NOT QUIRE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
   if("tsan" IN_LIST ARG_LABELS)
     list(APPEND ARG_SOURCES "${CMAKE_SOURCE_DIR}/deploy/cmake/tsan_suppressions.cc")
   endif()
@@ -84,24 +88,18 @@ function(quire_test name)
   quire_options(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${quire_test_seconds_max}
     ENVIRONMENT "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR};QUIRE_BINARY_DIR=${CMAKE_BINARY_DIR}")
 endfunction()
 
-# quire_script_test(NAME COMMAND ... [LABELS l ...] [TIMEOUT s])
+# quire_script_test(NAME COMMAND ... [LABELS l ...])
 function(quire_script_test name)
   if(NOT QUIRE_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "TIMEOUT" "COMMAND;LABELS" ${ARGN})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
-  endif()
+  cmake_parse_arguments(ARG "" "" "COMMAND;LABELS" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${quire_test_seconds_max}
     ENVIRONMENT "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR};QUIRE_BINARY_DIR=${CMAKE_BINARY_DIR}")
 endfunction()
 
@@ -131,6 +129,6 @@ function(quire_benchmark name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark benchmark::benchmark_main)
   if(QUIRE_TESTS)
     add_test(NAME ${name}_smoke COMMAND ${name} --benchmark_min_time=0.001)
-    set_tests_properties(${name}_smoke PROPERTIES LABELS "smoke" TIMEOUT 120)
+    set_tests_properties(${name}_smoke PROPERTIES LABELS "smoke" TIMEOUT ${quire_test_seconds_max})
   endif()
 endfunction()
