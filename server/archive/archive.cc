@@ -359,7 +359,7 @@ void ArchiveImpl::VisitDocuments(
     IdTable::Cursor& cursor = positions[i].cursor;
     Document document = segment.Describe(
         segment.reader.documents().OrdinalAtRank(cursor.rank()));
-    document.id = cursor.id();
+    document.id = std::string(cursor.id());
     if (!visit(document)) {
       return;
     }

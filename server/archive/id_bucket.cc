@@ -30,9 +30,13 @@ bool AreCodes(uint8_t flags) {
 
 // `coding` is null for texts that are kept as they are.
 IdOrder CompareIdText(const IdCoding* coding, ByteView text,
-                      absl::string_view key) {
-  return coding == nullptr ? ComparePlainId(text, key)
-                           : coding->Compare(text, key);
+                      absl::string_view key, IdPlace& place) {
+  if (coding != nullptr) {
+    return coding->Compare(text, key, place);
+  }
+  IdOrder compared = ComparePlainId(text, key.substr(place.key_offset));
+  compared.shared_size_bytes += place.key_offset;
+  return compared;
 }
 
 }  // namespace
@@ -100,17 +104,18 @@ size_t IdBucket::FirstAbove(absl::string_view key, size_t shared, int order_max,
     }
     text_begin += text_sizes_.Sum(summed, i);
     summed = i;
+    IdPlace place = {.key_offset = shared};
     const IdOrder compared = CompareIdText(
-        coding_, {texts_ + text_begin, text_sizes_[i]}, key.substr(shared));
+        coding_, {texts_ + text_begin, text_sizes_[i]}, key, place);
     if (compared.order > order_max) {
       *order = compared.order;
       return i;
     }
-    shared += compared.shared_size_bytes;
+    shared = compared.shared_size_bytes;
   }
 }
 
-size_t IdBucket::Read(size_t index, std::string& id) const {
+size_t IdBucket::Read(size_t index, IdBuffer& id) const {
   if (index == 0) {
     Decode(head_, 0, id);
     return 0;
@@ -127,8 +132,10 @@ size_t IdBucket::Read(size_t index, std::string& id) const {
       missing = shared_sizes_[i];
     }
   }
-  id.resize(front_size);
-  const MutableByteView front = AsMutableBytes(id);
+  char* const front_begin = id.Cut(0, front_size);
+  id.EndAt(front_begin + front_size);
+  const MutableByteView front(reinterpret_cast<uint8_t*>(front_begin),
+                              front_size);
   DecodeFront(head_, front.first(missing));
   size_t text_begin = 0;
   size_t summed = 1;
@@ -148,18 +155,18 @@ size_t IdBucket::Read(size_t index, std::string& id) const {
 }
 
 size_t IdBucket::ReadNext(size_t index, size_t texts_begin,
-                          std::string& id) const {
+                          IdBuffer& id) const {
   const ByteView text(texts_ + texts_begin, text_sizes_[index]);
   Decode(text, shared_sizes_[index], id);
   return texts_begin + text.size();
 }
 
-void IdBucket::Decode(ByteView text, size_t offset, std::string& id) const {
-  id.resize(offset);
+void IdBucket::Decode(ByteView text, size_t offset, IdBuffer& id) const {
   if (coding_ != nullptr) {
-    coding_->Append(text, id);
+    char* const begin = id.Cut(offset, IdCoding::DecodedSizeMax(text.size()));
+    id.EndAt(coding_->Decode(text, begin));
   } else {
-    id.append(AsText(text).data(), text.size());
+    id.EndAt(std::ranges::copy(text, id.Cut(offset, text.size())).out);
   }
 }
 
@@ -195,9 +202,7 @@ void IdBucket::Append(std::span<const uint32_t> shared_sizes,
 
 ByteView IdBuckets::Head(uint64_t bucket) const {
   const uint64_t begin = head_begins[bucket];
-  const uint64_t end =
-      bucket + 1 < head_begins.size() ? head_begins[bucket + 1] : heads.size();
-  return AsBytes(heads).subspan(begin, end - begin);
+  return AsBytes(heads).subspan(begin, head_begins[bucket + 1] - begin);
 }
 
 IdBucket IdBuckets::At(uint64_t bucket, uint64_t size) const {
@@ -207,10 +212,15 @@ IdBucket IdBuckets::At(uint64_t bucket, uint64_t size) const {
           static_cast<size_t>(std::min<uint64_t>(count, kIdBucketSize))};
 }
 
-IdOrder IdBuckets::CompareHead(uint64_t bucket, absl::string_view key) const {
+IdOrder IdBuckets::CompareHead(uint64_t bucket, absl::string_view key,
+                               IdPlace& place) const {
   const ByteView head = Head(bucket);
-  return CompareIdText(AreCodes(head[0]) ? coding.get() : nullptr,
-                       head.subspan(1), key);
+  if (AreCodes(head[0])) {
+    return coding->Compare(head.subspan(1), key, place);
+  }
+  // Tells nothing of codes.
+  place = {};
+  return ComparePlainId(head.subspan(1), key);
 }
 
 uint64_t IdBuckets::MemoryBytes() const {

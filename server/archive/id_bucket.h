@@ -5,6 +5,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_ID_BUCKET_H_
 #define QUIRE_SERVER_ARCHIVE_ID_BUCKET_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,30 @@ namespace quire {
 // Strings in a bucket, but for the last one.
 inline constexpr size_t kIdBucketSize = 64;
 
+// An id that is read, with room behind it. Movable. Thread-compatible.
+class IdBuffer {
+ public:
+  absl::string_view view() const { return {bytes_.data(), size_}; }
+
+  // Keeps the first bytes of the id; where `room` bytes may be written, up to
+  // what becomes its end. REQUIRES: kept_size <= view().size().
+  char* Cut(size_t kept_size, size_t room) {
+    if (bytes_.size() < kept_size + room) {
+      bytes_.resize(std::max(2 * bytes_.size(), kept_size + room));
+    }
+    size_ = kept_size;
+    return bytes_.data() + kept_size;
+  }
+
+  void EndAt(const char* end) {
+    size_ = static_cast<size_t>(end - bytes_.data());
+  }
+
+ private:
+  std::string bytes_;
+  size_t size_ = 0;
+};
+
 // A view of sorted strings, the first of which, the head, is whole.
 //
 // The head is a byte of flags and its text; the body, for all other strings,
@@ -31,7 +56,8 @@ inline constexpr size_t kIdBucketSize = 64;
 // none. Trusted: Append() wrote it. Borrows all. Thread-safe.
 class IdBucket {
  public:
-  // `coding` may be null if no bucket has codes. REQUIRES: 0 < count.
+  // `coding` may be null if no bucket has codes.
+  // REQUIRES: 0 < count; kIdCodesPadding bytes behind head and body.
   IdBucket(const IdCoding* coding, ByteView head, const uint8_t* body,
            size_t count);
 
@@ -47,11 +73,11 @@ class IdBucket {
 
   // The string at `index`. Returns where its own text ends.
   // REQUIRES: index < size.
-  size_t Read(size_t index, std::string& id) const;
+  size_t Read(size_t index, IdBuffer& id) const;
 
   // Makes the string at `index` of the one before it, whose own text ends at
   // `texts_begin`; returns where its own ends. REQUIRES: 0 < index < size.
-  size_t ReadNext(size_t index, size_t texts_begin, std::string& id) const;
+  size_t ReadNext(size_t index, size_t texts_begin, IdBuffer& id) const;
 
   // Writes a bucket behind what is there. `shared_sizes` and `texts` are those
   // of all strings; that of the head is not looked at. `are_codes` says what
@@ -81,7 +107,7 @@ class IdBucket {
 
   // Replaces what is behind `offset` by all of a text, and fills `out` with the
   // front of one.
-  void Decode(ByteView text, size_t offset, std::string& id) const;
+  void Decode(ByteView text, size_t offset, IdBuffer& id) const;
   void DecodeFront(ByteView text, MutableByteView out) const;
 
   // Null if the texts are kept as they are.
@@ -98,8 +124,10 @@ class IdBucket {
 struct IdBuckets {
   // REQUIRES: the bucket exists; `size` is the number of strings in all.
   IdBucket At(uint64_t bucket, uint64_t size) const;
-  // How the first string of a bucket compares.
-  IdOrder CompareHead(uint64_t bucket, absl::string_view key) const;
+  // How the first string of a bucket compares. It must have, up to `place`, the
+  // codes that `key` would have: IdCoding::Compare() says when, and sets it.
+  IdOrder CompareHead(uint64_t bucket, absl::string_view key,
+                      IdPlace& place) const;
   uint64_t MemoryBytes() const;
 
   // With its flags.
@@ -108,9 +136,10 @@ struct IdBuckets {
   // Null where all texts are kept as they are.
   std::unique_ptr<const IdCoding> coding;
   // Heads lie apart, so that bisecting over them touches little memory. Where
-  // one ends the next begins.
+  // one ends the next begins, and behind the last of each is the padding.
   std::string heads;
   std::string bodies;
+  // One more than there are.
   PackedVector head_begins;
   PackedVector body_begins;
 };

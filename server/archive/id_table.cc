@@ -30,26 +30,34 @@ absl::StatusOr<IdTable> IdTable::Parse(ByteView section, uint64_t count,
 }
 
 std::string IdTable::Get(uint64_t rank) const {
-  std::string id;
+  IdBuffer id;
   buckets_.At(rank / kIdBucketSize, size_).Read(rank % kIdBucketSize, id);
-  return id;
+  return std::string(id.view());
 }
 
 IdTable::Place IdTable::FirstAbove(absl::string_view key, int order_max) const {
   // The first bucket whose head is above, and how its head compares.
   uint64_t low = 0;
-  uint64_t high = buckets_.head_begins.size();
+  uint64_t high = (size_ + kIdBucketSize - 1) / kIdBucketSize;
   IdOrder below;
   Place head_above = {.rank = size_};
+  // What the heads on both sides share with the key all between them share.
+  IdPlace place_below;
+  IdPlace place_above;
   while (low < high) {
     const uint64_t middle = low + (high - low) / 2;
-    const IdOrder compared = buckets_.CompareHead(middle, key);
+    IdPlace place = place_below.key_offset < place_above.key_offset
+                        ? place_below
+                        : place_above;
+    const IdOrder compared = buckets_.CompareHead(middle, key, place);
     if (compared.order > order_max) {
       high = middle;
+      place_above = place;
       head_above = {.rank = middle * kIdBucketSize, .order = compared.order};
     } else {
       low = middle + 1;
       below = compared;
+      place_below = place;
     }
   }
   if (low == 0) {

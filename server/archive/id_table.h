@@ -83,7 +83,8 @@ class IdTable {
     // REQUIRES for these: !at_end().
     uint64_t rank() const { return rank_; }
 
-    const std::string& id() const { return id_; }
+    // Valid until the cursor moves.
+    absl::string_view id() const { return id_.view(); }
 
     void Next();
 
@@ -92,7 +93,7 @@ class IdTable {
 
     const IdTable* table_;
     uint64_t rank_;
-    std::string id_;
+    IdBuffer id_;
     // Of the current id; none in an empty table.
     std::optional<IdBucket> bucket_;
     // Where its text ends in the bucket's.

@@ -140,10 +140,10 @@ class BucketWriter {
       coding_ = std::make_unique<const IdCoding>(*table);
     }
     const uint64_t bucket_count = (count + kIdBucketSize - 1) / kIdBucketSize;
-    head_begins_.reserve(bucket_count);
+    head_begins_.reserve(bucket_count + 1);
     body_begins_.reserve(bucket_count);
     // What is not used is given back in the end, untouched.
-    buckets_.bodies.reserve(section_size);
+    buckets_.bodies.reserve(section_size + kIdCodesPadding);
   }
 
   // `id` is all of the string. It must not move until the next is added.
@@ -161,6 +161,9 @@ class BucketWriter {
 
   IdBuckets Finish() && {
     Flush();
+    head_begins_.push_back(buckets_.heads.size());
+    buckets_.heads.append(kIdCodesPadding, '\0');
+    buckets_.bodies.append(kIdCodesPadding, '\0');
     buckets_.heads.shrink_to_fit();
     buckets_.bodies.shrink_to_fit();
     buckets_.head_begins = Pack(head_begins_, buckets_.heads.size());
