@@ -60,6 +60,8 @@ class HostileTest(unittest.TestCase):
     def tearDown(self):
         pb = self.stubs.pb
         self.assertIsNone(self.server.process.poll(), "the server has ended")
+        # Or what this test left behind would keep the next one's reads out.
+        self.wait_until("quire_in_flight_bytes 0\n")
         with self.server.channel() as channel:
             response = self.read_when_not_busy(
                 self.stubs.rpc.ArchiveStub(channel),
@@ -80,13 +82,11 @@ class HostileTest(unittest.TestCase):
                     raise
             time.sleep(0.1)
 
-    def wait_until_no_stream_is_open(self):
-        """Until the server has given up on clients that take nothing."""
-        none_open = [f'quire_calls_in_flight{{method="{method}"}} 0\n'
-                     for method in ("ReadStream", "Scan")]
+    def wait_until(self, *lines):
+        """Until the server's metrics have all of these lines."""
         until = time.monotonic() + BUSY_SECONDS_MAX
-        while not all(line in self.server.metrics() for line in none_open):
-            self.assertLess(time.monotonic(), until, "streams are still open")
+        while not all(line in (metrics := self.server.metrics()) for line in lines):
+            self.assertLess(time.monotonic(), until, metrics)
             time.sleep(0.1)
 
     def fails(self, call, code, reason):
@@ -319,7 +319,8 @@ class HostileTest(unittest.TestCase):
             self.assertEqual(response.data, self.text[offset:offset + 1_000])
         # A stalled client that wakes up once the server has given up on it finds
         # what was on its way, then the end.
-        self.wait_until_no_stream_is_open()
+        self.wait_until(*(f'quire_calls_in_flight{{method="{method}"}} 0\n'
+                          for method in ("ReadStream", "Scan")))
         for stream in stalled[:3]:
             with self.assertRaises(grpc.RpcError):
                 for _ in stream:

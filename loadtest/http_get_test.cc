@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "client/quire/silent_port.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -137,7 +138,11 @@ TEST(HttpGetTest, WaitsNoLongerThanItsLimit) {
   EXPECT_THAT(HttpGet(url, {.time_max = std::chrono::milliseconds(20)}),
               HasCode(absl::StatusCode::kDeadlineExceeded));
   close(fd);
-  // Now nobody listens.
+}
+
+TEST(HttpGetTest, SaysThatNobodyListens) {
+  const SilentPort port;
+  const HttpUrl url{.host = "127.0.0.1", .port = port.number(), .path = "/"};
   EXPECT_THAT(HttpGet(url, {}), HasCode(absl::StatusCode::kUnavailable));
 }
 

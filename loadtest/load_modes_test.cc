@@ -3,6 +3,8 @@
 // Every mode of a load run, against a server that fails as told.
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <initializer_list>
 #include <random>
@@ -90,6 +92,13 @@ class LoadModesTest : public ::testing::Test {
       faults_.stalled_calls = call_count;
       server_->SetFaults(faults_);
     };
+  }
+
+  // Until so many calls have come to the server.
+  void AwaitCalls(const char* method, int count) const {
+    while (server_->CallCount(method) < count) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 
   void ExpectAllRight(const LoadReport& report, uint64_t count) {
@@ -219,9 +228,7 @@ TEST_F(LoadModesTest, AnOpenLoopChargesAStallToAllThatWereDue) {
   options_.in_flight = 2;
   std::thread release([this] {
     // However late this wakes, the last one is due 195 ms after the first.
-    while (server_->CallCount("Read") < 2) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    AwaitCalls("Read", 2);
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     server_->Release();
   });
@@ -245,14 +252,19 @@ TEST_F(LoadModesTest, CutsStreamsWhenItsTimeIsOverAndWhenInterrupted) {
     const bool is_interrupted = mode == LoadMode::kRandom;
     StallInRun(-1);
     options_.duration = std::chrono::milliseconds(is_interrupted ? 60'000 : 30);
-    // Set before the run begins it starts nothing; so let it be later.
+    // Set before the run begins it starts nothing, so it waits for a call.
     interrupt = false;
-    std::thread later([&interrupt, is_interrupted] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      interrupt = is_interrupted;
-    });
+    std::thread later;
+    if (is_interrupted) {
+      later = std::thread([this, &interrupt] {
+        AwaitCalls("Read", 1);
+        interrupt = true;
+      });
+    }
     const LoadReport report = Run();
-    later.join();
+    if (later.joinable()) {
+      later.join();
+    }
     server_->SetFaults({});
     EXPECT_EQ(report.request_count, 0u) << PrintToString(report.faults);
     EXPECT_EQ(report.end,

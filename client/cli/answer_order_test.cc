@@ -27,7 +27,9 @@ std::string TextOf(uint64_t number) {
 
 class AnswerOrderTest : public ::testing::Test {
  protected:
-  ~AnswerOrderTest() override { unsetenv("TMPDIR"); }
+  AnswerOrderTest() {
+    setenv("TMPDIR", ::testing::TempDir().c_str(), /*overwrite=*/1);
+  }
 
   AnswerOrder Make(const AnswerOrderOptions& options) {
     return AnswerOrder(

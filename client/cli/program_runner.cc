@@ -114,10 +114,12 @@ ProgramRun RunProgram(const std::string& program, const ProgramInput& input) {
     close(closed_pipe[1]);
   }
   if (terminal >= 0) {
-    // Little enough is printed that the terminal holds it all by itself.
+    // Little enough is printed that the terminal holds it all by itself. It
+    // comes in pieces, and the other end is closed behind the last.
     char text[4096];
-    const ssize_t size = read(terminal, text, sizeof(text));
-    run.out.assign(text, size > 0 ? static_cast<size_t>(size) : 0);
+    for (ssize_t size = 0; (size = read(terminal, text, sizeof(text))) > 0;) {
+      run.out.append(text, static_cast<size_t>(size));
+    }
     close(terminal);
   } else {
     run.out = FileText(out.path());

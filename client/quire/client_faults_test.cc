@@ -9,6 +9,7 @@
 #include "client/quire/client.h"
 #include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
+#include "client/quire/silent_port.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -66,8 +67,8 @@ TEST_F(ClientFaultsTest, DoesNotTryAgainIfToldSo) {
 }
 
 TEST_F(ClientFaultsTest, SaysThatNobodyListens) {
-  options_.address = server_->address();
-  server_.reset();
+  const SilentPort port;
+  options_.address = port.address();
   Connect();
   const auto result = client_->Read("web", ByteSpan{0, 10});
   EXPECT_THAT(result, HasCode(absl::StatusCode::kUnavailable));

@@ -6,6 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -18,7 +19,7 @@ namespace {
 
 class DriveKindTest : public ::testing::Test {
  protected:
-  DriveKindTest() {
+  DriveKindTest() : sysfs_(MakeFolder()) {
     std::filesystem::create_directories(sysfs_ + "/dev/block");
     fd_ = open(sysfs_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     EXPECT_GE(fd_, 0);
@@ -48,10 +49,15 @@ class DriveKindTest : public ::testing::Test {
 
   DrivePlace Detect() { return DetectDrive(fd_, sysfs_); }
 
-  const std::string sysfs_ = absl::StrCat(
-      ::testing::TempDir(), "drive_kind_",
-      ::testing::UnitTest::GetInstance()->random_seed(), "_",
-      ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  // A name of its own, as the tests of another build may run beside these.
+  static std::string MakeFolder() {
+    std::string path =
+        absl::StrCat(::testing::TempDir(), "drive_kind_test_XXXXXX");
+    EXPECT_NE(mkdtemp(path.data()), nullptr) << path;
+    return path;
+  }
+
+  const std::string sysfs_;
   int fd_ = -1;
   std::string number_;
   std::string link_;
