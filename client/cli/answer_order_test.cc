@@ -2,7 +2,6 @@
 #include "client/cli/answer_order.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <initializer_list>
 #include <numeric>
 #include <random>
@@ -12,6 +11,7 @@
 
 #include "gtest/gtest.h"
 
+#include "client/cli/scoped_tmpdir.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -27,10 +27,6 @@ std::string TextOf(uint64_t number) {
 
 class AnswerOrderTest : public ::testing::Test {
  protected:
-  AnswerOrderTest() {
-    setenv("TMPDIR", ::testing::TempDir().c_str(), /*overwrite=*/1);
-  }
-
   AnswerOrder Make(const AnswerOrderOptions& options) {
     return AnswerOrder(
         options,
@@ -75,6 +71,7 @@ class AnswerOrderTest : public ::testing::Test {
     EXPECT_EQ(right_count_, count);
   }
 
+  ScopedTmpdir tmpdir_{::testing::TempDir()};
   std::vector<uint64_t> tags_;
   size_t right_count_ = 0;
 };
@@ -105,7 +102,7 @@ TEST_F(AnswerOrderTest, ReadsTheMissingOneAloneIfNothingHoldsTheOthers) {
 }
 
 TEST_F(AnswerOrderTest, GoesOnWithoutATemporaryFolder) {
-  setenv("TMPDIR", "/proc/nowhere", /*overwrite=*/1);
+  tmpdir_.Set("/proc/nowhere");
   AnswerOrder order = Make({.memory_size_bytes_max = 100'000});
   RunShuffled(order, 2'000);
   ExpectAllInOrder(2'000);

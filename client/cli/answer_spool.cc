@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/output_file.h"
+#include "client/cli/shown_text.h"
 
 namespace quire {
 namespace {
@@ -86,7 +87,13 @@ absl::StatusOr<std::string> AnswerSpool::Take(const Place& place) {
   while (done < bytes.size()) {
     const ssize_t size = pread(fd_, bytes.data() + done, bytes.size() - done,
                                static_cast<off_t>(place.offset + done));
-    if (size == 0 || (size < 0 && errno != EINTR)) {
+    if (size == 0) {
+      // Without an error of the system's.
+      return absl::FailedPreconditionError(
+          absl::StrCat("answers kept in the temporary folder '",
+                       TerminalText(Folder()), "' are gone"));
+    }
+    if (size < 0 && errno != EINTR) {
       return Fault();
     }
     done += size > 0 ? static_cast<size_t>(size) : 0;

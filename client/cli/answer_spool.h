@@ -15,10 +15,12 @@
 namespace quire {
 
 // A file without a name, which is gone when the spool is, even after a crash.
-// Thread-compatible.
+// It grows and shrinks by whole pages; what an answer leaves becomes a hole
+// where the file system knows holes, and comes back with the last answer
+// elsewhere. Calls block on the disk. Thread-compatible.
 class AnswerSpool {
  public:
-  // Where Get() finds what Put() was given.
+  // Where Take() finds what Put() was given. Good for the spool that gave it.
   struct Place {
     uint64_t offset = 0;
     uint64_t size_bytes = 0;
@@ -32,14 +34,16 @@ class AnswerSpool {
   AnswerSpool(const AnswerSpool&) = delete;
   AnswerSpool& operator=(const AnswerSpool&) = delete;
 
-  // Errors: FailedPrecondition, such as a full disk; nothing was kept.
+  // Errors: FailedPrecondition, such as a full disk; nothing was kept, and what
+  // was kept before is still there.
   absl::StatusOr<Place> Put(absl::string_view bytes);
 
   // Gives back what is there, and its room on disk. Once for each place.
-  // Errors: FailedPrecondition.
+  // Errors: FailedPrecondition  the system's, or the file was cut short by
+  //                             somebody else; the place keeps its room.
   absl::StatusOr<std::string> Take(const Place& place);
 
-  // The room that is taken on disk.
+  // The room that is taken on disk, in bytes.
   uint64_t held_size_bytes() const { return held_size_bytes_; }
 
  private:
