@@ -38,8 +38,12 @@ class TextDecoder : public BlockDecoder {
     absl::Status status =
         archive_->DecodeBlock(block, stored, raw, *workspace.scratch);
     GiveBack(std::move(workspace));
-    log_->Note(block, status);
     return status;
+  }
+
+  void NoteDamage(BlockAddress block,
+                  const absl::Status& status) const override {
+    log_->Note(block, status);
   }
 
   bool packs() const override { return packing_ != nullptr; }
@@ -99,8 +103,12 @@ class StoredReader : public BlockDecoder {
     if (status.ok()) {
       std::copy_n(stored.begin(), raw.size(), raw.begin());
     }
-    log_->Note(block, status);
     return status;
+  }
+
+  void NoteDamage(BlockAddress block,
+                  const absl::Status& status) const override {
+    log_->Note(block, status);
   }
 
  private:
@@ -111,7 +119,7 @@ class StoredReader : public BlockDecoder {
 }  // namespace
 
 void DamageLog::Note(BlockAddress block, const absl::Status& status) {
-  if (absl::IsDataLoss(status) && report_ && IsFirst(block)) {
+  if (report_ && IsFirst(block)) {
     report_(absl::StrCat("archive ", archive_name_, ": block ",
                          block.block_index, " of segment ", block.segment_index,
                          " is damaged: ", status.message()));

@@ -34,7 +34,7 @@ class DamageLog {
   DamageLog(std::string archive_name, DamageReporter report)
       : archive_name_(std::move(archive_name)), report_(std::move(report)) {}
 
-  // Reports what is a DataLoss, unless that was done for this block before.
+  // Reports the block unless that was done before.
   void Note(BlockAddress block, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

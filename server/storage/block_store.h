@@ -60,6 +60,11 @@ class BlockDecoder {
   virtual absl::Status Decode(BlockAddress block, ByteView stored,
                               MutableByteView raw) const = 0;
 
+  // Told of a block that Decode() found damaged, also when it was read again:
+  // what it said at last. Called before those who fetched the block hear of it.
+  virtual void NoteDamage(BlockAddress /*block*/,
+                          const absl::Status& /*status*/) const {}
+
   // Whether the cache is to hold what Pack() makes of blocks.
   virtual bool packs() const { return false; }
 
@@ -170,8 +175,12 @@ struct BlockStoreStats {
   uint64_t device_errors = 0;
   uint64_t blocks_decoded = 0;
   uint64_t decoded_bytes = 0;
-  // Checksum or codec failures.
+  // Checksum or codec failures, of which callers were told.
   uint64_t decode_failures = 0;
+  // Blocks that were read a second time, because of a device error or because
+  // their bytes did not decode; and those of them whose second read was good.
+  uint64_t repeated_blocks = 0;
+  uint64_t healed_blocks = 0;
   uint64_t cancelled_fetches = 0;
   // Of all device requests together, from Fetch() until their read was started.
   uint64_t queue_wait_us = 0;
@@ -213,6 +222,9 @@ class BlockStore {
   // or, where the block is cached or the fetch is refused, on this one before
   // Fetch() returns. It must not block. No lock is held while it runs.
   // Fetches of one block that overlap in time share one read and one decoding.
+  // A block that the device fails to read, or that does not decode, is read
+  // once more, from the drive where the system lets us, before `done` hears of
+  // it.
   // Returns the fetch's id, or 0 if `done` has run already.
   // Errors, through `done`: DataLoss (from the decoder, or the file ends
   // early), Unavailable (device error), ResourceExhausted (queue full, or no

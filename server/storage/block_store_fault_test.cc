@@ -4,7 +4,6 @@
 // ends once, and as its own block says. QUIRE_SIMULATION_SEEDS=n runs n seeds,
 // QUIRE_SIMULATION_SEED=n that one alone.
 #include <algorithm>
-#include <future>
 #include <memory>
 #include <random>
 #include <utility>
@@ -107,12 +106,12 @@ class Steps {
                     }));
     for (int i = 0; i < steps; ++i) {
       Step();
-      Settle();
+      SettleDecoding(*store_);
       ASSERT_NO_FATAL_FAILURE(CheckLevels());
     }
     while (device_->waiting() > 0) {
       device_->Serve(4, random_);
-      Settle();
+      SettleDecoding(*store_);
     }
     CheckEnd();
   }
@@ -127,6 +126,7 @@ class Steps {
     trace.push_back(end_stats_.device_reads);
     trace.push_back(end_stats_.device_read_bytes);
     trace.push_back(end_stats_.cache_hits);
+    trace.push_back(end_stats_.healed_blocks);
     return trace;
   }
 
@@ -170,13 +170,6 @@ class Steps {
   }
 
   uint64_t Draw() { return random_() % (1 + random_() % kBlocks); }
-
-  // The only thread of the pool takes its tasks in order.
-  void Settle() {
-    std::promise<void> settled;
-    store_->Run([&settled] { settled.set_value(); });
-    settled.get_future().wait();
-  }
 
   void CheckLevels() {
     const BlockStoreStats stats = store_->Stats();
@@ -242,6 +235,7 @@ TEST(BlockStoreFaultTest, EachFetchEndsAsItsOwnBlockSays) {
     ASSERT_FALSE(HasFatalFailure()) << HowToRepeat(seed);
     sum.device_errors += steps.end_stats().device_errors;
     sum.decode_failures += steps.end_stats().decode_failures;
+    sum.healed_blocks += steps.end_stats().healed_blocks;
     sum.joined_fetches += steps.end_stats().joined_fetches;
     sum.cancelled_fetches += steps.end_stats().cancelled_fetches;
     fetches += steps.fetches();
@@ -250,6 +244,7 @@ TEST(BlockStoreFaultTest, EachFetchEndsAsItsOwnBlockSays) {
     EXPECT_GT(fetches, 500 * seeds.size());
     EXPECT_GT(sum.device_errors, seeds.size());
     EXPECT_GT(sum.decode_failures, seeds.size());
+    EXPECT_GT(sum.healed_blocks, seeds.size());
     EXPECT_GT(sum.joined_fetches, seeds.size());
     EXPECT_GT(sum.cancelled_fetches, seeds.size());
   }

@@ -237,6 +237,8 @@ TEST_F(ManualTest, ConfinesADeviceErrorToTheBlocksThatHaveIt) {
   EXPECT_EQ(device_->waiting()[0].offset.value, blocks.OffsetOf(2));
   EXPECT_EQ(device_->waiting()[0].buffer.size(), size_bytes);
   device_->Serve();
+  // Block 3, twice.
+  device_->Fail(absl::UnavailableError("bad sector"));
   device_->Fail(absl::UnavailableError("bad sector"));
   ServeAll();
   log_.WaitForAll();
@@ -250,20 +252,22 @@ TEST_F(ManualTest, ConfinesADeviceErrorToTheBlocksThatHaveIt) {
     }
   }
   const BlockStoreStats stats = store_->Stats();
-  EXPECT_EQ(stats.device_reads, 5);
-  EXPECT_EQ(stats.device_errors, 2);
+  EXPECT_EQ(stats.device_reads, 6);
+  EXPECT_EQ(stats.device_errors, 3);
   EXPECT_EQ(stats.decode_failures, 0);
   EXPECT_EQ(stats.buffers_size_bytes, 0);
 }
 
 TEST_F(ManualTest, DoesNotCacheWhatDoesNotDecode) {
   TestBlocks blocks(2, kRawSizeBytes);
-  Open({});
+  Open({.decode_threads = 1});
   BlockFetch misplaced = blocks.Fetch(0);
   misplaced.extent = blocks.Fetch(1).extent;
   for (size_t i = 0; i < 2; ++i) {
     Fetch(misplaced);
     Fetch(misplaced);
+    device_->Serve();
+    SettleDecoding(*store_);
     device_->Serve();
     log_.WaitForAll();
     for (const size_t end : {2 * i, 2 * i + 1}) {

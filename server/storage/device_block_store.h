@@ -40,7 +40,8 @@ inline constexpr uint32_t kDirectMarginBytes = 2 * 4096;
 //                   Reading, whose memory is reserved; Start() hands it to the
 //                   device
 //   OnReadsDone()   device thread: cuts the Reading into blocks; plans again
-//   Finish()        decode pool: decodes, caches, ends the Flight; plans again
+//   Finish()        decode pool: decodes, caches, ends the Flight, or queues it
+//                   once more if its bytes are damaged; plans again
 //
 // One mutex guards the bookkeeping of the miss path; the cached path takes only
 // its shard's. Neither is held across I/O, decoding, callbacks or the
@@ -112,6 +113,9 @@ class DeviceBlockStore final : public BlockStore {
     Drive* drive = nullptr;
     uint64_t request_id = 0;
     bool reading = false;
+    // Its first read failed or gave damaged bytes; it is not read a
+    // third time unless that second read was joint and failed.
+    bool repeated = false;
     absl::InlinedVector<Waiter, 1> waiters;
   };
 
@@ -186,8 +190,15 @@ class DeviceBlockStore final : public BlockStore {
   // Makes all of the reading one direct operation, if its extents have a
   // descriptor for that.
   void Widen(Reading& reading) const;
+  // Counts the flight's second read, which the caller starts.
+  void MarkRepeated(Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An operation for the first block that is not done, through its fd.
   static DeviceRead RepeatOf(Reading& reading);
+  // So that what was damaged on its way there is read from the drive again.
+  static void DropFromPageCache(const Extent& extent);
+  // Queues a flight anew whose block did not decode, for a reading of its own:
+  // a bit may have flipped on the way. False if it is to end.
+  bool ReadAgain(Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of the operation, how much the flights in it need.
   static uint64_t NeededSizeBytes(const Reading& reading);
   // Memory that a block takes from its decoding until it is handed out.
@@ -196,9 +207,14 @@ class DeviceBlockStore final : public BlockStore {
                                   const BlockFetch& fetch);
   // Null if there is no smaller form.
   BlockPtr Pack(const BlockFetch& fetch, ByteView text);
-  // Ends a flight of the reading; `status` is the device's.
+  // Ends a flight of the reading, or sends it to be read again; `status` is the
+  // device's.
   void Finish(Reading& reading, Flight& flight, const absl::Status& status,
               bool pack, BlockCache::Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the flight out of the books.
+  std::unique_ptr<Flight> End(const Flight& flight, const absl::Status& status,
+                              const absl::StatusOr<BlockPtr>& result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Outcome Make(const Reading& reading, const BlockFetch& fetch,
                const absl::Status& status, bool pack);
 

@@ -227,8 +227,8 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
                                   const DeviceResult& result,
                                   std::vector<DecodePool::Task>& tasks) {
   // The first operation covers the whole reading, later ones a block each.
-  const bool again = reading->operation_end - reading->done_count > 1 ||
-                     reading->direct_fd >= 0;
+  const bool is_joint = reading->operation_end - reading->done_count > 1 ||
+                        reading->direct_fd >= 0;
   const uint64_t start = reading->operation_start;
   for (size_t& i = reading->done_count; i < reading->operation_end; ++i) {
     Flight* flight = reading->flights[i];
@@ -236,9 +236,11 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
     absl::Status status;
     if (StartOf(fetch, reading->address) - start + fetch.extent.size_bytes >
         result.size_bytes) {
-      // An error of the device may be one sector's: find out whose. Not
+      // An error of the device may be a neighbour's, or gone the next time. Not
       // directly: pages that neighbours share are being decoded.
-      if (again && absl::IsUnavailable(result.status)) {
+      if (absl::IsUnavailable(result.status) &&
+          (is_joint || !flight->repeated)) {
+        MarkRepeated(*flight);
         reading->direct_fd = -1;
         reading->operation_end = i + 1;
         return false;
@@ -302,17 +304,39 @@ DeviceBlockStore::Outcome DeviceBlockStore::Make(const Reading& reading,
   return outcome;
 }
 
+std::unique_ptr<DeviceBlockStore::Flight> DeviceBlockStore::End(
+    const Flight& flight, const absl::Status& status,
+    const absl::StatusOr<BlockPtr>& result) {
+  const auto it = flights_.find(flight.fetch.key);
+  std::unique_ptr<Flight> ended = std::move(it->second);
+  flights_.erase(it);
+  for (const Waiter& waiter : ended->waiters) {
+    fetches_.erase(waiter.id);
+  }
+  if (result.ok()) {
+    ++stats_.blocks_decoded;
+    stats_.decoded_bytes += ended->fetch.raw_size_bytes;
+    stats_.healed_blocks += ended->repeated ? 1 : 0;
+  } else if (status.ok()) {
+    ++stats_.decode_failures;
+  }
+  return ended;
+}
+
 void DeviceBlockStore::Finish(Reading& reading, Flight& flight,
                               const absl::Status& status, bool pack,
                               BlockCache::Use use) {
   const Outcome outcome = Make(reading, flight.fetch, status, pack);
   const absl::StatusOr<BlockPtr>& result = outcome.text;
-  const uint64_t raw_size_bytes = flight.fetch.raw_size_bytes;
   uint64_t freed_size_bytes = WorkSizeBytes(flight.fetch);
   if (result.ok()) {
     const BlockPtr& kept = outcome.packed != nullptr ? outcome.packed : *result;
     cache_.Insert(flight.fetch.key, kept,
                   BufferPool::MemorySizeBytes(kept->bytes().size()), use);
+  }
+  const bool is_damaged = status.ok() && absl::IsDataLoss(result.status());
+  if (is_damaged) {
+    DropFromPageCache(flight.fetch.extent);
   }
   // Memory is free before it is accounted for as free.
   if (reading.flights_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
@@ -323,22 +347,19 @@ void DeviceBlockStore::Finish(Reading& reading, Flight& flight,
   Readings readings;
   {
     MutexLock lock(&mutex_);
-    const auto it = flights_.find(flight.fetch.key);
-    ended = std::move(it->second);
-    flights_.erase(it);
-    for (const Waiter& waiter : ended->waiters) {
-      fetches_.erase(waiter.id);
-    }
-    if (result.ok()) {
-      ++stats_.blocks_decoded;
-      stats_.decoded_bytes += raw_size_bytes;
-    } else if (status.ok()) {
-      ++stats_.decode_failures;
+    if (!is_damaged || !ReadAgain(flight)) {
+      ended = End(flight, status, result);
     }
     reserved_size_bytes_ -= freed_size_bytes;
     readings = Plan();
   }
   Start(readings);
+  if (ended == nullptr) {
+    return;
+  }
+  if (is_damaged) {
+    ended->fetch.decoder->NoteDamage(ended->fetch.key.block, result.status());
+  }
   for (Waiter& waiter : ended->waiters) {
     if (waiter.takes_packed && outcome.packed != nullptr) {
       waiter.done(outcome.packed);

@@ -49,6 +49,7 @@ class DirectReadsTest : public ::testing::Test {
   void OpenManual(bool direct_io) {
     BlockStoreOptions options;
     options.direct_io = direct_io;
+    options.decode_threads = 1;
     auto store = DeviceBlockStore::Create(
         options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
           auto device = std::make_unique<ManualDevice>(std::move(done));
@@ -189,6 +190,23 @@ TEST_F(DirectReadsTest, RepeatsOneBlockOnce) {
   EXPECT_THAT(log_.Get(0).result,
               FailsWith(absl::StatusCode::kUnavailable, HasSubstr("sector")));
   EXPECT_EQ(store_->Stats().device_errors, 2);
+}
+
+TEST_F(DirectReadsTest, ReadsADamagedBlockAgainPastThePageCache) {
+  ASSERT_TRUE(OpenDirectFd(0));
+  OpenManual(/*direct_io=*/true);
+  FetchAll({2});
+  device_->Serve([](const DeviceRead& read, DeviceResult&) {
+    read.buffer[read.buffer.size() / 2] ^= 1;
+  });
+  SettleDecoding(*store_);
+  ASSERT_EQ(device_->waiting().size(), 1);
+  EXPECT_EQ(device_->waiting()[0].fd, direct_fd_);
+  EXPECT_EQ(device_->waiting()[0].offset.value % kAlignmentBytes, 0);
+  device_->Serve();
+  log_.WaitForAll();
+  ExpectText(0, 2);
+  EXPECT_EQ(store_->Stats().healed_blocks, 1);
 }
 
 // What the kernel makes of it, with either engine. If this file system refuses

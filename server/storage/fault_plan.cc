@@ -30,9 +30,10 @@ FaultPlan::FaultPlan(uint64_t seed, uint64_t block_count,
   for (uint64_t i = 0; i < block_count; ++i) {
     BlockFault fault = BlockFault::kNone;
     if (random() % one_in == 0) {
-      constexpr BlockFault kFaults[] = {
-          BlockFault::kUnreadable, BlockFault::kWeak, BlockFault::kFlipped};
-      fault = kFaults[random() % 3];
+      constexpr BlockFault kFaults[] = {BlockFault::kUnreadable,
+                                        BlockFault::kWeak, BlockFault::kFlipped,
+                                        BlockFault::kGarbled};
+      fault = kFaults[random() % 4];
     }
     faults_.push_back(fault);
     bad_bytes_.push_back(static_cast<uint32_t>(random() % block_size_bytes));
@@ -54,6 +55,9 @@ bool FaultPlan::Allows(uint64_t block, absl::StatusCode code) const {
     case BlockFault::kWeak:
       return code == absl::StatusCode::kOk ||
              code == absl::StatusCode::kUnavailable;
+    case BlockFault::kGarbled:
+      return code == absl::StatusCode::kOk ||
+             code == absl::StatusCode::kDataLoss;
     case BlockFault::kFlipped:
     case BlockFault::kCutOff:
       return code == absl::StatusCode::kDataLoss;
@@ -89,7 +93,9 @@ void FaultPlan::Apply(const DeviceRead& read, uint64_t luck,
   result.status = made.status;
   for (uint64_t i = offset / stride_bytes_;
        i < faults_.size() && OffsetOf(i) < offset + read.buffer.size(); ++i) {
-    if (faults_[i] == BlockFault::kFlipped && BadByteOf(i) >= offset &&
+    const bool flips = faults_[i] == BlockFault::kFlipped ||
+                       (faults_[i] == BlockFault::kGarbled && luck % 2 == 0);
+    if (flips && BadByteOf(i) >= offset &&
         BadByteOf(i) - offset < read.buffer.size()) {
       read.buffer[BadByteOf(i) - offset] ^= 0x10;
     }

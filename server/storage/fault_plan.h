@@ -20,8 +20,9 @@ enum class BlockFault {
   // A sector that gives EIO: always, or at every other try.
   kUnreadable,
   kWeak,
-  // A bit that is not as it was written.
+  // A bit that is not as it was written: always, or at every other try.
   kFlipped,
+  kGarbled,
   // The file ends before it.
   kCutOff,
 };
@@ -43,7 +44,7 @@ class FaultPlan {
   bool Allows(uint64_t block, absl::StatusCode code) const;
 
   // What a device makes of a read: how many bytes it has got before the first
-  // fault, and its error. `luck` decides about weak sectors.
+  // fault, and its error. Odd `luck` spares it weak sectors and garbled bits.
   DeviceResult Read(uint64_t offset, uint64_t size_bytes, uint64_t luck) const;
 
   // For a read that the file itself has served: puts the faults into its bytes

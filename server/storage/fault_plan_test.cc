@@ -69,6 +69,21 @@ TEST(FaultPlanTest, AFlippedBitIsTheOnlyOne) {
   });
 }
 
+TEST(FaultPlanTest, AGarbledBitIsThereAtEveryOtherTry) {
+  ForBlocksWith(BlockFault::kGarbled, [](const FaultPlan& plan,
+                                         uint64_t block) {
+    for (const uint64_t luck : {uint64_t{0}, uint64_t{1}}) {
+      std::vector<uint8_t> bytes(kBlockSizeBytes, 7);
+      DeviceResult result;
+      plan.Apply({.offset = FileOffset{plan.OffsetOf(block)}, .buffer = bytes},
+                 luck, result);
+      QUIRE_EXPECT_OK(result.status);
+      EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 7),
+                kBlockSizeBytes - (luck == 0 ? 1 : 0));
+    }
+  });
+}
+
 TEST(FaultPlanTest, AJointReadEndsAtItsFirstFault) {
   ForBlocksWith(
       BlockFault::kUnreadable, [](const FaultPlan& plan, uint64_t block) {
@@ -88,12 +103,14 @@ TEST(FaultPlanTest, KnowsWhichEndsAreABlocksOwn) {
   const FaultPlan plan(1, kBlocks, kBlockSizeBytes, kStrideBytes);
   for (uint64_t block = 0; block < kBlocks; ++block) {
     const BlockFault fault = plan.FaultOf(block);
-    EXPECT_EQ(plan.Allows(block, Code::kOk),
-              fault == BlockFault::kNone || fault == BlockFault::kWeak);
+    EXPECT_EQ(plan.Allows(block, Code::kOk), fault == BlockFault::kNone ||
+                                                 fault == BlockFault::kWeak ||
+                                                 fault == BlockFault::kGarbled);
     EXPECT_EQ(plan.Allows(block, Code::kUnavailable),
               fault == BlockFault::kUnreadable || fault == BlockFault::kWeak);
     EXPECT_EQ(plan.Allows(block, Code::kDataLoss),
-              fault == BlockFault::kFlipped || fault == BlockFault::kCutOff);
+              fault == BlockFault::kFlipped || fault == BlockFault::kGarbled ||
+                  fault == BlockFault::kCutOff);
     EXPECT_FALSE(plan.Allows(block, Code::kInternal));
   }
 }

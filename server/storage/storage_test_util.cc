@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -149,6 +150,12 @@ DeviceResult ReadForTest(const DeviceRead& read) {
   return result;
 }
 
+void SettleDecoding(BlockStore& store) {
+  std::promise<void> settled;
+  store.Run([&settled] { settled.set_value(); });
+  settled.get_future().wait();
+}
+
 void ManualDevice::Submit(std::span<const DeviceRead> reads) {
   MutexLock lock(&mutex_);
   waiting_.insert(waiting_.end(), reads.begin(), reads.end());
@@ -167,8 +174,12 @@ DeviceRead ManualDevice::TakeFirst() {
   return read;
 }
 
-void ManualDevice::Serve() {
-  DeviceResult result = ReadForTest(TakeFirst());
+void ManualDevice::Serve(const ReadFault& fault) {
+  const DeviceRead read = TakeFirst();
+  DeviceResult result = ReadForTest(read);
+  if (fault) {
+    fault(read, result);
+  }
   done_({&result, 1});
 }
 
@@ -182,7 +193,7 @@ void ManualDevice::Fail(absl::Status status, size_t good_bytes) {
   done_({&result, 1});
 }
 
-ChaosDevice::ChaosDevice(uint64_t seed, Fault fault, Done done)
+ChaosDevice::ChaosDevice(uint64_t seed, ReadFault fault, Done done)
     : fault_(std::move(fault)), done_(std::move(done)), random_(seed) {
   thread_ = std::thread([this] { Run(); });
 }

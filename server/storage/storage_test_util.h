@@ -79,6 +79,10 @@ class TestBlocks {
   std::shared_ptr<Decoder> decoder_;
 };
 
+// What a test makes of a read that its file has served: changes the result or
+// its bytes.
+using ReadFault = std::function<void(const DeviceRead&, DeviceResult&)>;
+
 // Keeps reads until the test lets them go, on the test's thread.
 // Thread-safe.
 class ManualDevice final : public Device {
@@ -91,9 +95,9 @@ class ManualDevice final : public Device {
   std::string name() const override { return "manual"; }
 
   std::vector<DeviceRead> waiting() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Serves the read that waits longest from its file, or fails it after
-  // `good_bytes`. REQUIRES: one waits.
-  void Serve();
+  // Serves the read that waits longest from its file, but for `fault`, or fails
+  // it after `good_bytes`. REQUIRES: one waits.
+  void Serve(const ReadFault& fault = nullptr);
   void Fail(absl::Status status, size_t good_bytes = 0);
 
  private:
@@ -105,14 +109,11 @@ class ManualDevice final : public Device {
 };
 
 // Serves reads on a thread of its own in an order drawn from a seed, several
-// results at once or one by one, and injects faults where `fault` changes a
-// result or its bytes.
+// results at once or one by one, each as `fault` has it.
 // Thread-safe.
 class ChaosDevice final : public Device {
  public:
-  using Fault = std::function<void(const DeviceRead&, DeviceResult&)>;
-
-  ChaosDevice(uint64_t seed, Fault fault, Done done);
+  ChaosDevice(uint64_t seed, ReadFault fault, Done done);
   ~ChaosDevice() override;
 
   void Submit(std::span<const DeviceRead> reads) override
@@ -123,7 +124,7 @@ class ChaosDevice final : public Device {
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const Fault fault_;
+  const ReadFault fault_;
   const Done done_;
   Mutex mutex_;
   CondVar work_;
@@ -135,6 +136,10 @@ class ChaosDevice final : public Device {
 
 // Reads what the file has, as a device would.
 DeviceResult ReadForTest(const DeviceRead& read);
+
+// Returns when the decode pool has done all that it has to do now.
+// REQUIRES: the pool has one thread, so that it takes its tasks in order.
+void SettleDecoding(BlockStore& store);
 
 // Counts ends of fetches.
 // Thread-safe; outlives the fetches it watches.
