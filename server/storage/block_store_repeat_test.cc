@@ -97,7 +97,7 @@ class BlockStoreRepeatTest : public ::testing::Test {
     read.buffer[100] ^= 1;
   }
 
-  TestBlocks blocks_{64, kRawSizeBytes, 1, 1 << 20};
+  TestBlocks blocks_{48, kRawSizeBytes, 1, 1 << 17};
   std::shared_ptr<NotingDecoder> decoder_ =
       std::make_shared<NotingDecoder>(blocks_.Fetch(0).decoder);
   FetchLog log_;

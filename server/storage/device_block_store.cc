@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,6 +97,10 @@ DeviceBlockStore::~DeviceBlockStore() {
     })) {
       readings_ended_.Wait(&mutex_);
     }
+  }
+  // A reading may have ended before the Submit() that began it.
+  while (starts_.load(std::memory_order_acquire) != 0) {
+    std::this_thread::yield();
   }
   // The devices first: their threads feed the decode pool.
   for (const std::unique_ptr<Drive>& drive : drives_) {

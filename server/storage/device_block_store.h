@@ -230,6 +230,8 @@ class DeviceBlockStore final : public BlockStore {
 
   mutable Mutex mutex_;
   CondVar readings_ended_;
+  // Start()s that somebody owes or is in; begun under mutex_.
+  std::atomic<size_t> starts_ = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   FetchId next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   // Never empty, and none ever goes, once there is a store.

@@ -69,6 +69,9 @@ DeviceBlockStore::Readings DeviceBlockStore::Plan() {
     idle_count = readings.size() == count_before ? idle_count + 1 : 0;
     turn_ = (turn_ + 1) % drives_.size();
   }
+  if (!readings.empty()) {
+    starts_.fetch_add(1, std::memory_order_relaxed);
+  }
   return readings;
 }
 
@@ -151,6 +154,10 @@ void DeviceBlockStore::Start(const Readings& readings) {
   }
   if (!tasks.empty()) {
     decode_pool_->Add(tasks);
+  }
+  if (!readings.empty()) {
+    // The devices may be gone from here on.
+    starts_.fetch_sub(1, std::memory_order_release);
   }
 }
 
