@@ -83,7 +83,7 @@ void StartLoadRead(LoadContext& context, const LoadTarget& target,
                    uint64_t call_index, uint64_t due_ns, LoadCallDone done);
 
 // Requests [first_index, first_index + count) by BatchRead. What is too large
-// for that follows, one by one, by ReadStream.
+// for that follows, one by one, as by StartLoadRead().
 void StartLoadBatch(LoadContext& context, uint64_t first_index, uint64_t count,
                     uint64_t call_index, uint64_t due_ns, LoadCallDone done);
 

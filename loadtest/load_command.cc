@@ -17,6 +17,8 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kRequestCountDefault = 10'000;
+// Past it a number was negative before it was read.
+constexpr uint64_t kRequestCountMax = 1'000'000'000'000;
 constexpr double kSecondsMax = 1e7;
 constexpr double kSecondsDefault = 600;
 constexpr uint32_t kInFlightClosed = 64;
@@ -30,6 +32,27 @@ std::chrono::milliseconds ToMs(double seconds) {
 
 absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(what);
+}
+
+// As CLI::Range, which takes what is no number at all for one in every range.
+CLI::Validator Within(double min, double max) {
+  const CLI::Range range(min, max);
+  CLI::Validator within = range;
+  within.operation([range](std::string& text) {
+    double number = 0;
+    return absl::SimpleAtod(text, &number) && std::isnan(number)
+               ? absl::StrCat("'", text, "' is not a number")
+               : range(text);
+  });
+  return within;
+}
+
+absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
+                                     const std::string& text) {
+  const absl::StatusOr<uint64_t> size_bytes = ParseByteSize(text);
+  return size_bytes.ok()
+             ? size_bytes
+             : Wrong(absl::StrCat(option, ": ", size_bytes.status().message()));
 }
 
 Manual TheManual() {
@@ -105,7 +128,7 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
       ->capture_default_str();
   zipf_option_ = app.add_option("--zipf-exponent", zipf_exponent_,
                                 "of zipf: larger is more uneven")
-                     ->check(CLI::Range(0.0, ZipfSampler::kExponentMax))
+                     ->check(Within(0, ZipfSampler::kExponentMax))
                      ->capture_default_str();
   app.add_option("--seed", command_.load.seed, "of what is drawn")
       ->capture_default_str();
@@ -120,15 +143,16 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
 }
 
 void LoadCommandLine::DeclareHow(CLI::App& app) {
-  requests_option_ = app.add_option(
-      "--requests", request_count_,
-      "end after so many (default: 10000; all of --replay; without end if "
-      "there is a --duration)");
+  requests_option_ = app.add_option("--requests", request_count_,
+                                    "end after so many (default: 10000; all of "
+                                    "--replay; without end if "
+                                    "there is a --duration)")
+                         ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
   duration_option_ =
       app.add_option("--duration", duration_seconds_,
                      "end after so many seconds (default: 600; for full: when "
                      "all is read)")
-          ->check(CLI::Range(0.001, kSecondsMax));
+          ->check(Within(0.001, kSecondsMax));
   app.add_option("--warmup", warmup_,
                  "leave out the first requests: 5s, of so many seconds; 1000, "
                  "so many");
@@ -151,7 +175,7 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
              "start so many requests a second, whatever the server does; of "
              "batch: whole batches, each after as many seconds as its "
              "requests take at this rate")
-          ->check(CLI::Range(0.001, kRateMax));
+          ->check(Within(0.001, kRateMax));
   app.add_option("--arrivals", arrivals_,
                  "of --rate: as of many independent clients, or evenly; or at "
                  "the times of --replay, which takes no --rate")
@@ -188,11 +212,12 @@ absl::Status LoadCommandLine::CompleteWhat(LoadOptions& load) const {
   load.distribution = distribution_ == "zipf" ? LoadDistribution::kZipf
                                               : LoadDistribution::kUniform;
   load.zipf_exponent = zipf_exponent_;
-  QUIRE_ASSIGN_OR_RETURN(load.range_size_bytes_max, ParseByteSize(range_size_));
+  QUIRE_ASSIGN_OR_RETURN(load.range_size_bytes_max,
+                         ParseSizeOf("--range-size", range_size_));
   load.range_size_bytes_min = load.range_size_bytes_max;
   if (!range_size_min_.empty()) {
     QUIRE_ASSIGN_OR_RETURN(load.range_size_bytes_min,
-                           ParseByteSize(range_size_min_));
+                           ParseSizeOf("--range-size-min", range_size_min_));
   }
   if (load.range_size_bytes_max == 0) {
     return Wrong("--range-size must not be 0");
