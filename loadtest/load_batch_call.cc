@@ -100,7 +100,10 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
       const std::optional<absl::Duration> delay =
           attempt_.RetryDelay(end, batch_->due_ns);
       if (delay.has_value()) {
-        After(*delay, [&load, batch = std::move(batch_)]() mutable {
+        // The run may be gone before this call, if the next one ends it.
+        std::unique_ptr<Batch> again = std::move(batch_);
+        self.reset();
+        After(*delay, [&load, batch = std::move(again)]() mutable {
           StartStream(load, std::move(batch));
         });
         return;

@@ -44,25 +44,28 @@ LoadCallDone Conclude(LoadContext& load, Request request, CallEnd end,
 }
 
 // What both kinds of call do at their end. Gives what to call when the call is
-// gone: with the last of them the run may be gone, too. Empty: the request goes
-// on by another call.
+// gone, not before: the run may be gone with the last request, which another
+// call that is begun here might end at once.
 LoadCallDone AfterCall(CallAttempt& attempt, Request request, CallEnd end,
                        AnswerChecker& checker, bool is_stream) {
   LoadContext& load = attempt.load();
   const uint64_t ended_ns = load.NowNs();
   if (!is_stream && end.reason == "LIMIT_EXCEEDED" &&
       !request.target.place.has_value()) {
-    StartStream(load, std::move(request));
-    return {};
+    return [&load, request = std::move(request)]() mutable {
+      StartStream(load, std::move(request));
+    };
   }
   const std::optional<absl::Duration> delay =
       attempt.RetryDelay(end, request.due_ns);
   if (delay.has_value()) {
-    After(*delay, [&load, is_stream, request = std::move(request)]() mutable {
-      is_stream ? StartStream(load, std::move(request))
-                : StartUnary(load, std::move(request));
-    });
-    return {};
+    return [&load, is_stream, wait = *delay,
+            request = std::move(request)]() mutable {
+      After(wait, [&load, is_stream, request = std::move(request)]() mutable {
+        is_stream ? StartStream(load, std::move(request))
+                  : StartUnary(load, std::move(request));
+      });
+    };
   }
   if (attempt.WasCut(end)) {
     load.recorder.CountCut(1);
@@ -105,9 +108,7 @@ class UnaryCall {
                        checker, /*is_stream=*/false);
     }
     self.reset();
-    if (done) {
-      done();
-    }
+    done();
   }
 
   CallAttempt attempt_;
@@ -150,9 +151,7 @@ class StreamCall final
         AfterCall(attempt_, std::move(request_), CallEndOf(status), checker_,
                   /*is_stream=*/true);
     self.reset();
-    if (done) {
-      done();
-    }
+    done();
   }
 
  private:

@@ -79,7 +79,10 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
       const std::optional<absl::Duration> delay =
           attempt_.RetryDelay(end, part_.due_ns);
       if (delay.has_value()) {
-        After(*delay, [&load, part = std::move(part_)]() mutable {
+        // The run may be gone before this call, if the next one ends it.
+        Part again = std::move(part_);
+        self.reset();
+        After(*delay, [&load, part = std::move(again)]() mutable {
           StartPart(load, std::move(part));
         });
         return;
