@@ -32,20 +32,21 @@ constexpr size_t kBlockSizeMax = kBlockCodes * kFsstSymbolSizeMax;
 // How many codes DecodeStringsAvx512 decodes before it looks for ends.
 constexpr size_t kTracedCodes = 4096;
 
-// What is known of codes once they are decoded: where in the text each ends.
-// The first block is a guard: of it only the last code counts, which ends where
-// the text of the others begins.
+// What is known of codes once they are decoded: where their text ends. Of the
+// first block only the last code counts: it ends where the text begins.
 struct Trace {
   static constexpr size_t kCodes = kBlockCodes + kTracedCodes;
-
-  // Where each group of eight codes begins.
-  std::array<uint32_t, kCodes / kGroupCodes> begins = {};
-  // For each code where it ends, from the beginning of its group, and
-  // kIsNothing if it is an escape. Read by four bytes.
-  alignas(64) std::array<uint8_t, kCodes + 3> marks = {};
-
   static constexpr uint8_t kIsNothing = 0x80;
+
+  // Where in memory the text of each group of eight codes begins, the low half.
+  std::array<uint32_t, kCodes / kGroupCodes> begins = {};
+  // For each code where it ends, from there; and kIsNothing for an escape.
+  alignas(64) std::array<uint8_t, kCodes> marks = {};
 };
+
+uint32_t LowHalf(const uint8_t* place) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
+}
 
 // 64 codes, or as many as there are.
 struct Block {
@@ -108,17 +109,19 @@ QUIRE_FSST_AVX512 inline __m512i GroupText(const FsstDecodeTables& tables,
 }
 
 // Writes the text of a block, of `masks`; returns its end. If kIsExact, not a
-// byte more, and the block may be short; else up to 64 more.
-template <bool kHasLiterals, bool kIsExact>
-QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(const FsstDecodeTables& tables,
-                                             const Block& block,
-                                             const uint8_t* codes,
-                                             const uint64_t* masks,
-                                             uint8_t* out) {
+// byte more, and the block may be short; else up to 64 more. If kIsTraced,
+// `begins` gets where the text of each group begins.
+template <bool kHasLiterals, bool kIsExact, bool kIsTraced>
+QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(
+    const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
+    const uint64_t* masks, [[maybe_unused]] uint32_t* begins, uint8_t* out) {
   const size_t group_count =
       kIsExact ? (static_cast<size_t>(std::bit_width(block.live)) + 7) / 8
                : kBlockGroups;
   for (size_t i = 0; i < group_count; ++i) {
+    if constexpr (kIsTraced) {
+      begins[i] = LowHalf(out);
+    }
     const __m512i text = GroupText<kHasLiterals>(
         tables, codes + kGroupCodes * i, block.literals >> (8 * i), masks[i]);
     const auto size = static_cast<unsigned>(std::popcount(masks[i]));
@@ -132,49 +135,47 @@ QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(const FsstDecodeTables& tables,
   return out;
 }
 
-QUIRE_FSST_AVX512 inline uint8_t* WriteAnyBlock(const FsstDecodeTables& tables,
-                                                const Block& block,
-                                                const uint8_t* codes,
-                                                const uint64_t* masks,
-                                                bool is_exact, uint8_t* out) {
+template <bool kIsTraced>
+QUIRE_FSST_AVX512 inline uint8_t* WriteAnyBlock(
+    const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
+    const uint64_t* masks, bool is_exact, uint32_t* begins, uint8_t* out) {
   if (block.literals != 0) {
-    return is_exact ? WriteBlock<true, true>(tables, block, codes, masks, out)
-                    : WriteBlock<true, false>(tables, block, codes, masks, out);
+    return is_exact ? WriteBlock<true, true, kIsTraced>(tables, block, codes,
+                                                        masks, begins, out)
+                    : WriteBlock<true, false, kIsTraced>(tables, block, codes,
+                                                         masks, begins, out);
   }
-  return is_exact ? WriteBlock<false, true>(tables, block, codes, masks, out)
-                  : WriteBlock<false, false>(tables, block, codes, masks, out);
+  return is_exact ? WriteBlock<false, true, kIsTraced>(tables, block, codes,
+                                                       masks, begins, out)
+                  : WriteBlock<false, false, kIsTraced>(tables, block, codes,
+                                                        masks, begins, out);
 }
 
-// Notes in `trace` where the codes of a block end: the block that begins with
-// group `group`, at `begin` in the text.
-QUIRE_FSST_AVX512 inline void TraceBlock(const __m512i& masks, uint32_t begin,
-                                         size_t group, Trace& trace) {
+// Notes where the codes of a block end.
+QUIRE_FSST_AVX512 inline void MarkEnds(const __m512i& masks, uint8_t* marks) {
   const __m512i sizes = _mm512_popcnt_epi8(masks);
   __m512i ends =
       _mm512_add_epi8(sizes, _mm512_maskz_slli_epi64(0xff, sizes, 8));
   ends = _mm512_add_epi8(ends, _mm512_maskz_slli_epi64(0xff, ends, 16));
   ends = _mm512_add_epi8(ends, _mm512_maskz_slli_epi64(0xff, ends, 32));
-  alignas(64) std::array<uint64_t, kBlockGroups> group_ends;
-  _mm512_store_si512(group_ends.data(), ends);
-  for (size_t i = 0; i < kBlockGroups; ++i) {
-    trace.begins[group + i] = begin;
-    begin += static_cast<uint32_t>(group_ends[i] >> 56);
-  }
-  ends = _mm512_mask_add_epi8(
-      ends, _mm512_testn_epi8_mask(masks, masks), ends,
-      _mm512_set1_epi8(static_cast<char>(Trace::kIsNothing)));
-  _mm512_store_si512(&trace.marks[kGroupCodes * group], ends);
+  _mm512_store_si512(
+      marks, _mm512_mask_add_epi8(
+                 ends, _mm512_testn_epi8_mask(masks, masks), ends,
+                 _mm512_set1_epi8(static_cast<char>(Trace::kIsNothing))));
 }
 
 // Sets out_ends of strings that end at codes from `begin` to `end`, which are
-// traced, for as many strings as are right. `last_end` is where the string
-// before them ends. Returns how many strings.
+// traced, for as many strings as are right. `text` is where the text of all
+// begins, `last_end` where the string before them ends. Returns how many.
+// REQUIRES: code_ends[0] >= begin, or it is less than last_end.
 QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
-                                   uint32_t end, uint32_t last_end,
+                                   uint32_t end, const uint8_t* text,
+                                   uint32_t last_end,
                                    std::span<const uint32_t> code_ends,
                                    uint32_t* out_ends) {
   constexpr size_t kLanes = 16;
-  const __m512i guard = _mm512_set1_epi32(static_cast<int>(kBlockCodes - 1));
+  const uint32_t base = LowHalf(text);
+  const auto first = static_cast<uint32_t>(begin - (kBlockCodes - 1));
   __m512i last = _mm512_set1_epi32(static_cast<int>(last_end));
   size_t done = 0;
   while (done < code_ends.size()) {
@@ -185,29 +186,36 @@ QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
         _mm512_maskz_alignr_epi32(lanes, ends, last, kLanes - 1);
     const unsigned here = _mm512_mask_cmple_epu32_mask(
         lanes, ends, _mm512_set1_epi32(static_cast<int>(end)));
-    const auto mask = static_cast<__mmask16>(here);
-    const __m512i index = _mm512_add_epi32(
-        _mm512_sub_epi32(ends, _mm512_set1_epi32(static_cast<int>(begin))),
-        guard);
-    const __m512i marks = _mm512_mask_i32gather_epi32(
-        _mm512_setzero_si512(), mask, index, trace.marks.data(), 1);
-    const __m512i begins = _mm512_mask_i32gather_epi32(
-        _mm512_setzero_si512(), mask, _mm512_maskz_srli_epi32(mask, index, 3),
-        trace.begins.data(), 4);
-    // An escape may not take its byte from the next string.
-    const unsigned bad = _mm512_mask_cmplt_epu32_mask(mask, ends, before) |
-                         _mm512_mask_test_epi32_mask(
-                             mask, marks, _mm512_set1_epi32(Trace::kIsNothing));
-    if (bad != 0 || (here & (here + 1)) != 0) {
+    if (_mm512_mask_cmplt_epu32_mask(static_cast<__mmask16>(here), ends,
+                                     before) != 0 ||
+        (here & (here + 1)) != 0) {
       break;
     }
-    _mm512_mask_storeu_epi32(
-        out_ends + done, mask,
-        _mm512_add_epi32(
-            begins,
-            _mm512_and_epi32(marks, _mm512_set1_epi32(Trace::kIsNothing - 1))));
-    done += static_cast<size_t>(std::popcount(here));
-    if (here != (1U << kLanes) - 1) {
+    const auto here_count = static_cast<size_t>(std::popcount(here));
+    uint32_t all_marks = 0;
+    const auto read = [&](size_t i) {
+      // The last code of the string.
+      const uint32_t code = code_ends[i] - first;
+      const uint32_t mark = trace.marks[code];
+      all_marks |= mark;
+      out_ends[i] = trace.begins[code / kGroupCodes] - base + mark;
+    };
+    if (here_count == kLanes) [[likely]] {
+#pragma GCC unroll 16
+      for (size_t i = 0; i < kLanes; ++i) {
+        read(done + i);
+      }
+    } else {
+      for (size_t i = 0; i < here_count; ++i) {
+        read(done + i);
+      }
+    }
+    // An escape may not take its byte from the next string.
+    if ((all_marks & Trace::kIsNothing) != 0) {
+      break;
+    }
+    done += here_count;
+    if (here_count != kLanes) {
       break;
     }
     last = ends;
@@ -215,18 +223,21 @@ QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
   return done;
 }
 
-// If kIsTraced, leaves what it learns in `trace`, with offsets from `base`.
+// If kIsTraced, leaves a trace. REQUIRES for that: at most kTracedCodes codes.
 template <bool kIsTraced>
 QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
-                                    FsstCursor& cursor, Trace* trace,
-                                    const uint8_t* base) {
+                                    FsstCursor& cursor,
+                                    [[maybe_unused]] Trace* trace) {
   const MaskTable mask_table(tables);
   const __m512i limit =
       _mm512_set1_epi8(static_cast<char>(tables.symbol_count));
   const __m512i escape = _mm512_set1_epi8(-1);
-  size_t group = kBlockGroups;
+  uint32_t* begins = nullptr;
+  uint8_t* marks = nullptr;
   if constexpr (kIsTraced) {
-    trace->begins[group - 1] = static_cast<uint32_t>(cursor.out - base);
+    begins = trace->begins.data() + kBlockGroups;
+    marks = trace->marks.data() + kBlockCodes;
+    begins[-1] = LowHalf(cursor.out);
   }
   uint64_t first_is_literal = 0;
   while (cursor.in != cursor.in_end) {
@@ -257,19 +268,19 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
         break;
       }
     }
-    if constexpr (kIsTraced) {
-      TraceBlock(mask_bytes, static_cast<uint32_t>(cursor.out - base), group,
-                 *trace);
-      group += kBlockGroups;
-    }
     alignas(64) std::array<uint8_t, kBlockCodes> last;
     const uint8_t* codes = cursor.in;
     if (count < kBlockCodes) {
       _mm512_store_si512(last.data(), block.codes);
       codes = last.data();
     }
-    cursor.out =
-        WriteAnyBlock(tables, block, codes, masks.data(), is_exact, cursor.out);
+    cursor.out = WriteAnyBlock<kIsTraced>(tables, block, codes, masks.data(),
+                                          is_exact, begins, cursor.out);
+    if constexpr (kIsTraced) {
+      MarkEnds(mask_bytes, marks);
+      marks += kBlockCodes;
+      begins += kBlockGroups;
+    }
     cursor.in += count;
     first_is_literal = block.is_open ? 1 : 0;
   }
@@ -293,7 +304,7 @@ bool HasFsstAvx512() {
 
 QUIRE_FSST_AVX512 void DecodeAvx512(const FsstDecodeTables& tables,
                                     FsstCursor& cursor) {
-  DecodeBlocks<false>(tables, cursor, nullptr, nullptr);
+  DecodeBlocks<false>(tables, cursor, nullptr);
 }
 
 QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
@@ -314,10 +325,10 @@ QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
     const auto begin = static_cast<size_t>(cursor.in - codes.data());
     cursor.in_end =
         codes.data() + begin + std::min(codes_end - begin, kTracedCodes);
-    DecodeBlocks<true>(tables, cursor, &trace, out.data());
+    DecodeBlocks<true>(tables, cursor, &trace);
     const auto end = static_cast<size_t>(cursor.in - codes.data());
     done += ReadTrace(trace, static_cast<uint32_t>(begin),
-                      static_cast<uint32_t>(end),
+                      static_cast<uint32_t>(end), out.data(),
                       done == 0 ? 0 : code_ends[done - 1],
                       code_ends.subspan(done), out_ends.data() + done);
     // Some string is wrong, or nothing more can be decoded.
