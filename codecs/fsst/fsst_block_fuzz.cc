@@ -87,5 +87,6 @@ void FuzzBlock(ByteView input, FsstInstructions instructions) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   quire::FuzzBlock({data, size}, quire::FsstInstructions::kBest);
   quire::FuzzBlock({data, size}, quire::FsstInstructions::kPlain);
+  quire::FuzzBlock({data, size}, quire::FsstInstructions::kPortable);
   return 0;
 }

@@ -13,10 +13,6 @@
 
 #include "codecs/base/endian.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #if defined(__x86_64__)
 // Decoding with the byte instructions of AVX-512, on machines that have them.
 #define QUIRE_FSST_HAS_AVX512 1
@@ -40,6 +36,8 @@ struct FsstDecodeTables {
   alignas(64) std::array<uint8_t, 256> masks = {};
   // Codes from here on have no symbol.
   uint8_t symbol_count = 0;
+  // Whether to do without instructions that some machines lack.
+  bool is_portable = false;
 };
 
 // What is left to decode, and of the room for it.
@@ -84,28 +82,6 @@ inline uint64_t LoadCodes(const uint8_t* in, const uint8_t* in_end,
     word = word << 8 | in[i - 1];
   }
   return word;
-}
-
-// How many codes of `word` come before the first that is `symbol_count` or
-// more: an escape or a code without symbol. 8 if there is none.
-inline size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
-#if defined(__SSE2__)
-  const __m128i codes = _mm_cvtsi64_si128(static_cast<int64_t>(word));
-  const __m128i limit = _mm_set1_epi8(static_cast<char>(symbol_count));
-  const int special =
-      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limit), codes));
-  return static_cast<size_t>(
-      std::countr_zero(static_cast<unsigned>(special) | 0x100U));
-#else
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHighs = 0x8080808080808080;
-  // Carries into the high bit where the low seven bits reach the limit's.
-  const uint64_t low =
-      (word & ~kHighs) + kOnes * (0x80U - (symbol_count & 0x7fU));
-  const uint64_t special =
-      (symbol_count < 0x80 ? low | word : low & word) & kHighs;
-  return special == 0 ? 8 : static_cast<size_t>(std::countr_zero(special)) / 8;
-#endif
 }
 
 // Which of the codes that are 255, a bit for each, are escapes. In a run of

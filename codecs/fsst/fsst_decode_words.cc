@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "codecs/fsst/fsst_decode_kernel.h"
 #include "codecs/fsst/symbol_table.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace quire {
 namespace {
@@ -23,63 +28,95 @@ uint32_t LowHalf(const uint8_t* place) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
 }
 
-// Which of the 16 codes at `in` are at least `limit`: a bit for each.
-uint32_t CodesFrom(const uint8_t* in, uint8_t limit) {
-#if defined(__SSE2__)
-  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in));
-  const __m128i limits = _mm_set1_epi8(static_cast<char>(limit));
-  return static_cast<uint32_t>(
-      _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limits), codes)));
-#else
-  uint32_t bits = 0;
-  for (size_t i = 0; i < kBlockCodes; ++i) {
-    bits |= static_cast<uint32_t>(in[i] >= limit) << i;
+// What every machine can do.
+struct PortableWords {
+  // A symbol on its way from the table to the text.
+  using Symbol = uint64_t;
+
+  static Symbol LoadSymbol(const uint64_t& symbol) { return symbol; }
+
+  static void StoreSymbol(Symbol symbol, uint8_t* out) {
+    StoreLittleEndian(symbol, out);
   }
-  return bits;
-#endif
-}
 
-// A symbol on its way from the table to the text. There are not enough integer
-// registers for eight of them.
+  // Which of the 16 codes at `in` are at least `limit`: a bit for each.
+  static uint32_t CodesFrom(const uint8_t* in, uint8_t limit) {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < kBlockCodes; ++i) {
+      bits |= static_cast<uint32_t>(in[i] >= limit) << i;
+    }
+    return bits;
+  }
+
+  // How many codes of `word` come before the first that is `symbol_count` or
+  // more: an escape or a code without symbol. 8 if there is none.
+  static size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
+    constexpr uint64_t kOnes = 0x0101010101010101;
+    constexpr uint64_t kHighs = 0x8080808080808080;
+    // Carries into the high bit where the low seven bits reach the limit's.
+    const uint64_t low =
+        (word & ~kHighs) + kOnes * (0x80U - (symbol_count & 0x7fU));
+    const uint64_t special =
+        (symbol_count < 0x80 ? low | word : low & word) & kHighs;
+    return special == 0 ? 8
+                        : static_cast<size_t>(std::countr_zero(special)) / 8;
+  }
+};
+
 #if defined(__SSE2__)
-using Symbol = __m128i;
+// The same where there is SSE2.
+struct Sse2Words {
+  // There are not enough integer registers for eight of them.
+  using Symbol = __m128i;
 
-inline Symbol LoadSymbol(const uint64_t& symbol) {
-  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(&symbol));
-}
+  static Symbol LoadSymbol(const uint64_t& symbol) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(&symbol));
+  }
 
-inline void StoreSymbol(Symbol symbol, uint8_t* out) {
-  _mm_storel_epi64(reinterpret_cast<__m128i*>(out), symbol);
-}
+  static void StoreSymbol(Symbol symbol, uint8_t* out) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out), symbol);
+  }
+
+  static uint32_t CodesFrom(__m128i codes, uint8_t limit) {
+    const __m128i limits = _mm_set1_epi8(static_cast<char>(limit));
+    return static_cast<uint32_t>(
+        _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(codes, limits), codes)));
+  }
+
+  static uint32_t CodesFrom(const uint8_t* in, uint8_t limit) {
+    return CodesFrom(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in)),
+                     limit);
+  }
+
+  static size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
+    const uint32_t special =
+        CodesFrom(_mm_cvtsi64_si128(static_cast<int64_t>(word)), symbol_count);
+    return static_cast<size_t>(std::countr_zero(special | 0x100U));
+  }
+};
+
+using NativeWords = Sse2Words;
 #else
-using Symbol = uint64_t;
-
-inline Symbol LoadSymbol(uint64_t symbol) {
-  return symbol;
-}
-
-inline void StoreSymbol(Symbol symbol, uint8_t* out) {
-  StoreLittleEndian(symbol, out);
-}
+using NativeWords = PortableWords;
 #endif
 
 // Writes the symbols of eight codes; codes without symbol are nothing. Returns
 // the end of the text. If kIsTraced, `trace` gets where they begin.
 // REQUIRES: room for 64 bytes at `out`, for eight in `trace`.
-template <bool kIsTraced>
+template <class Words, bool kIsTraced>
 inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
                            uint8_t* out, [[maybe_unused]] uint32_t* trace) {
   // All loads before all stores, of which those to the same line are together.
-  Symbol symbols[kFsstWordCodes];
+  typename Words::Symbol symbols[kFsstWordCodes];
   std::array<uint8_t*, kFsstWordCodes> places;
   for (size_t i = 0; i < kFsstWordCodes; ++i) {
     const size_t code = word >> (8 * i) & 0xff;
-    symbols[i] = LoadSymbol(tables.symbols[code]);
+    symbols[i] = Words::LoadSymbol(tables.symbols[code]);
     places[i] = out;
     out += tables.steps[code];
   }
   for (size_t i = 0; i < kFsstWordCodes; ++i) {
-    StoreSymbol(symbols[i], places[i]);
+    Words::StoreSymbol(symbols[i], places[i]);
   }
   if constexpr (kIsTraced) {
     for (size_t i = 0; i < kFsstWordCodes; ++i) {
@@ -108,11 +145,12 @@ inline uint8_t* DecodeEscapes(const FsstDecodeTables& tables, const uint8_t* in,
 
 // As DecodeWord where less than 64 bytes of room are left. False if it was not
 // enough: then all room is used.
+template <class Words>
 bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
                     FsstCursor& cursor) {
   uint8_t text[kWordSizeMax];
   const auto size = static_cast<size_t>(
-      DecodeWord<false>(tables, word, text, nullptr) - text);
+      DecodeWord<Words, false>(tables, word, text, nullptr) - text);
   const size_t fitting = std::min(size, cursor.RoomLeft());
   std::copy_n(text, fitting, cursor.out);
   cursor.out += fitting;
@@ -122,7 +160,7 @@ bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
 // Decodes while there are 16 codes and room for all that they may be, and all
 // goes well; if kIsTraced, kTracedCodes at most. In variables of its own: `out`
 // may point to anything, for all the compiler knows.
-template <bool kIsTraced>
+template <class Words, bool kIsTraced>
 void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
                   [[maybe_unused]] uint32_t* trace) {
   const uint8_t symbol_count = tables.symbol_count;
@@ -135,15 +173,16 @@ void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
   uint8_t* const out_end = cursor.out_end;
   while (in_end - in >= ptrdiff_t{kBlockCodes} &&
          out_end - out >= ptrdiff_t{kBlockSizeMax}) {
-    const uint32_t special = CodesFrom(in, symbol_count);
+    const uint32_t special = Words::CodesFrom(in, symbol_count);
     size_t count = kBlockCodes;
     if (special == 0) [[likely]] {
       for (size_t i = 0; i < kBlockCodes; i += kFsstWordCodes) {
-        out = DecodeWord<kIsTraced>(tables, LoadLittleEndian<uint64_t>(in + i),
-                                    out, kIsTraced ? trace + i : nullptr);
+        out = DecodeWord<Words, kIsTraced>(
+            tables, LoadLittleEndian<uint64_t>(in + i), out,
+            kIsTraced ? trace + i : nullptr);
       }
     } else {
-      const uint32_t ones = CodesFrom(in, kFsstEscape);
+      const uint32_t ones = Words::CodesFrom(in, kFsstEscape);
       const auto escapes = static_cast<uint32_t>(FindFsstEscapes(ones));
       if ((special & ~ones & ~(escapes << 1)) != 0) {
         break;
@@ -164,19 +203,18 @@ void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
   cursor.out = out;
 }
 
-}  // namespace
-
-FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
-  DecodeBlocks<false>(tables, cursor, nullptr);
+template <class Words>
+FsstStop DecodeWordsWith(const FsstDecodeTables& tables, FsstCursor& cursor) {
+  DecodeBlocks<Words, false>(tables, cursor, nullptr);
   while (cursor.in != cursor.in_end) {
     uint64_t word = LoadCodes(cursor.in, cursor.in_end, cursor.readable_end);
-    const size_t plain_count = PlainCodes(word, tables.symbol_count);
+    const size_t plain_count = Words::PlainCodes(word, tables.symbol_count);
     if (plain_count < kFsstWordCodes) {
       word |= OnesFromByte(plain_count);
     }
     if (cursor.RoomLeft() >= kWordSizeMax) [[likely]] {
-      cursor.out = DecodeWord<false>(tables, word, cursor.out, nullptr);
-    } else if (!DecodeLastWord(tables, word, cursor)) {
+      cursor.out = DecodeWord<Words, false>(tables, word, cursor.out, nullptr);
+    } else if (!DecodeLastWord<Words>(tables, word, cursor)) {
       return FsstStop::kFull;
     }
     cursor.in += plain_count;
@@ -199,11 +237,11 @@ FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
   return FsstStop::kEnd;
 }
 
-size_t DecodeStringsWords(const FsstDecodeTables& tables,
-                          std::span<const uint8_t> codes,
-                          std::span<const uint32_t> code_ends,
-                          std::span<uint8_t> out,
-                          std::span<uint32_t> out_ends) {
+template <class Words>
+size_t DecodeStringsWith(const FsstDecodeTables& tables,
+                         std::span<const uint8_t> codes,
+                         std::span<const uint32_t> code_ends,
+                         std::span<uint8_t> out, std::span<uint32_t> out_ends) {
   Trace trace;
   // Codes behind the last string are not looked at.
   const size_t codes_end =
@@ -218,7 +256,7 @@ size_t DecodeStringsWords(const FsstDecodeTables& tables,
   size_t last_end = 0;
   while (done < code_ends.size()) {
     const auto begin = static_cast<size_t>(cursor.in - codes.data());
-    DecodeBlocks<true>(tables, cursor, trace.data());
+    DecodeBlocks<Words, true>(tables, cursor, trace.data());
     const auto end = static_cast<size_t>(cursor.in - codes.data());
     for (; done < code_ends.size() && code_ends[done] <= end; ++done) {
       const size_t place = code_ends[done];
@@ -240,9 +278,10 @@ size_t DecodeStringsWords(const FsstDecodeTables& tables,
   return done;
 }
 
-FsstStop WalkCodes(const FsstDecodeTables& tables,
-                   std::span<const uint8_t> codes, size_t target,
-                   FsstWalk& walk) {
+template <class Words>
+FsstStop WalkWith(const FsstDecodeTables& tables,
+                  std::span<const uint8_t> codes, size_t target,
+                  FsstWalk& walk) {
   while (walk.code_offset < codes.size()) {
     const size_t wanted = target - walk.decoded_offset;
     if (wanted == 0) {
@@ -252,7 +291,7 @@ FsstStop WalkCodes(const FsstDecodeTables& tables,
     const size_t left = codes.size() - walk.code_offset;
     if (wanted >= kWordSizeMax && left >= kFsstWordCodes) {
       const auto word = LoadLittleEndian<uint64_t>(in);
-      if (PlainCodes(word, tables.symbol_count) == kFsstWordCodes) {
+      if (Words::PlainCodes(word, tables.symbol_count) == kFsstWordCodes) {
         size_t size = 0;
         for (size_t i = 0; i < kFsstWordCodes; ++i) {
           size += tables.sizes[word >> (8 * i) & 0xff];
@@ -277,6 +316,32 @@ FsstStop WalkCodes(const FsstDecodeTables& tables,
     walk.decoded_offset += size;
   }
   return FsstStop::kEnd;
+}
+
+}  // namespace
+
+FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor) {
+  return tables.is_portable ? DecodeWordsWith<PortableWords>(tables, cursor)
+                            : DecodeWordsWith<NativeWords>(tables, cursor);
+}
+
+size_t DecodeStringsWords(const FsstDecodeTables& tables,
+                          std::span<const uint8_t> codes,
+                          std::span<const uint32_t> code_ends,
+                          std::span<uint8_t> out,
+                          std::span<uint32_t> out_ends) {
+  return tables.is_portable ? DecodeStringsWith<PortableWords>(
+                                  tables, codes, code_ends, out, out_ends)
+                            : DecodeStringsWith<NativeWords>(
+                                  tables, codes, code_ends, out, out_ends);
+}
+
+FsstStop WalkCodes(const FsstDecodeTables& tables,
+                   std::span<const uint8_t> codes, size_t target,
+                   FsstWalk& walk) {
+  return tables.is_portable
+             ? WalkWith<PortableWords>(tables, codes, target, walk)
+             : WalkWith<NativeWords>(tables, codes, target, walk);
 }
 
 }  // namespace quire

@@ -59,6 +59,7 @@ FsstDecoder::FsstDecoder(const SymbolTable& table,
     tables_.sizes[kFsstLiterals + byte] = 1;
   }
   tables_.symbol_count = static_cast<uint8_t>(table.symbol_count());
+  tables_.is_portable = instructions == FsstInstructions::kPortable;
 #if defined(QUIRE_FSST_HAS_AVX512)
   has_avx512_ = instructions == FsstInstructions::kBest && HasFsstAvx512();
 #endif

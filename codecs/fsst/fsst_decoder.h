@@ -28,8 +28,11 @@ enum class FsstInstructions {
   // AVX-512 with VBMI2 and BITALG where there is that: half as fast again on
   // long texts.
   kBest,
-  // What every machine has. For tests and measurements.
+  // Those that every machine of its kind has: SSE2, if anything. For tests and
+  // measurements.
   kPlain,
+  // None but C++'s, as on machines without SSE2. For tests.
+  kPortable,
 };
 
 // Decodes what was encoded with one table. 7 KB, borrows nothing, allocates

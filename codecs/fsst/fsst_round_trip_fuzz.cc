@@ -44,7 +44,8 @@ Bytes RoundTrip(const SymbolTable& table, FsstLevel level, ByteView text,
     begin = ends[i];
   }
   for (const FsstInstructions instructions :
-       {FsstInstructions::kBest, FsstInstructions::kPlain}) {
+       {FsstInstructions::kBest, FsstInstructions::kPlain,
+        FsstInstructions::kPortable}) {
     const FsstDecoder decoder(table, instructions);
     Bytes out(text.size());
     Require(decoder.DecodeExactly(codes, out).ok());
