@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Prints what the scheduler makes of modelled hard disks, as a table for
-// loadtest/RESULTS.md; in virtual time, so the same on every machine.
+// loadtest/RESULTS.md; in virtual time, so the same on every machine. With an
+// extent in bytes, live traffic on that much of one disk alone: what
+// loadtest/live_disk.py holds a server against.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,6 +21,7 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kSmallExtent = uint64_t{13} << 29;  // 6.5 GiB
+constexpr uint64_t kExtentMin = 1 << 20;
 
 struct Disk {
   std::string name;
@@ -71,15 +76,17 @@ void PrintBatches(const Disk& disk, double random) {
       large.clients[0], random);
 }
 
-void PrintLive(const Disk& disk, double random) {
-  for (const uint64_t outstanding : {16, 64, 256, 1'024, 4'096}) {
+void PrintLive(const Disk& disk, double random,
+               const std::vector<int>& open_percents) {
+  for (const uint64_t outstanding :
+       std::initializer_list<uint64_t>{16, 64, 256, 1'024, 4'096}) {
     const uint64_t count = std::max<uint64_t>(20'000, 8 * outstanding);
     Print("live, " + std::to_string(outstanding) + " outstanding",
           Run(disk, {Live(disk, count, outstanding)}).clients[0], random);
   }
   const double capacity =
       Run(disk, {Live(disk, 20'000, 256)}).clients[0].per_second;
-  for (const int percent : {50, 80, 90, 100, 120}) {
+  for (const int percent : open_percents) {
     SimulatedClients open = Live(disk, 30'000, 0);
     open.per_second = percent / 100.0 * capacity;
     Print("open loop, " + std::to_string(percent) + " % of 256 outstanding",
@@ -129,32 +136,48 @@ void PrintBesideABatchWithPriorities(const Disk& disk, double random) {
                     SchedulerTime(0));
 }
 
-void PrintDisk(const Disk& disk) {
+// RANDOM's requests a second.
+double PrintHead(const Disk& disk) {
   std::printf(
       "\n%s\n\n| load | requests/s | over RANDOM | p50 ms | p99 ms | "
       "longest ms | longest/mean |\n|---|---|---|---|---|---|---|\n",
       disk.name.c_str());
   const SimulatedTimes random = Run(disk, {Live(disk, 5'000, 1)}).clients[0];
   Print("RANDOM", random, random.per_second);
-  PrintBatches(disk, random.per_second);
-  PrintLive(disk, random.per_second);
+  return random.per_second;
+}
+
+void PrintDisk(const Disk& disk) {
+  const double random_per_second = PrintHead(disk);
+  PrintBatches(disk, random_per_second);
+  PrintLive(disk, random_per_second, {50, 80, 90, 100, 120});
   for (const int think_ms : {0, 100, 1000}) {
     PrintBesideABatch(
-        disk, random.per_second,
+        disk, random_per_second,
         "a reader, " + std::to_string(think_ms) + " ms between reads", 1,
         std::chrono::milliseconds(think_ms));
   }
-  PrintBesideABatch(disk, random.per_second, "1,000 readers", 1'000,
+  PrintBesideABatch(disk, random_per_second, "1,000 readers", 1'000,
                     SchedulerTime(0));
-  PrintBesideABatchWithPriorities(disk, random.per_second);
-  PrintInPieces(disk, random.per_second);
+  PrintBesideABatchWithPriorities(disk, random_per_second);
+  PrintInPieces(disk, random_per_second);
 }
 
 }  // namespace
 }  // namespace quire
 
-int main() {
+int main(int argc, char** argv) {
   quire::HardDiskOptions good;
+  if (argc > 1) {
+    const quire::Disk disk{std::string(argv[1]) + " bytes, good firmware", good,
+                           std::strtoull(argv[1], nullptr, 10)};
+    if (disk.extent_size_bytes < quire::kExtentMin) {
+      std::fprintf(stderr, "usage: disk_figures [EXTENT_BYTES]\n");
+      return 1;
+    }
+    quire::PrintLive(disk, quire::PrintHead(disk), {50, 80, 95, 120});
+    return 0;
+  }
   quire::HardDiskOptions weak;
   weak.guard_ms = 1.0;
   const uint64_t whole = quire::HardDiskModel(good).capacity_size_bytes();
