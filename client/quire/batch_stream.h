@@ -37,7 +37,12 @@ inline size_t BatchItemSizeBytes(const ReadTarget& target) {
   return kOverheadSizeBytes + (id == nullptr ? 0 : id->size());
 }
 
-// A thread that writes, and the reader's own that reads.
+// From start to end: a thread that writes items and is made here, and the
+// BatchReader's own, which runs this, reads answers and checks them. Both take
+// from and add to the BatchReader under its mutex, which neither holds while it
+// waits for gRPC. What was sent and not answered stays in sent_ for the next
+// stream.
+// Must not outlive the BatchReader. Thread-compatible, but for Cancel().
 class BatchReader::Stream {
  public:
   Stream(BatchReader& batch, const v1::Limits& limits)
@@ -48,9 +53,10 @@ class BatchReader::Stream {
         watchdog_(context_, batch.connection_->options().stream_idle_max),
         stream_(batch.connection_->stub().BatchRead(&context_)) {}
 
-  // Thread-safe.
+  // Ends reading and writing soon; Run() then returns Cancelled. Thread-safe.
   void Cancel() { context_.TryCancel(); }
 
+  // What answers are decoded with; for the thread of Run().
   WireCall& call() { return call_; }
 
   // Whether it ended only to go on in another encoding. To be asked after
@@ -60,7 +66,10 @@ class BatchReader::Stream {
   // Whether any item was answered. To be asked after Run().
   bool answered() const { return answered_; }
 
-  // The outcome of the stream, OK also if it ended before all was answered.
+  // Blocks until the stream has ended. Once only.
+  // Errors: of the server or the network, also DeadlineExceeded, if the server
+  // owes an answer and is silent; Internal, if it answers what was not asked.
+  // OK also if it ended before all was answered.
   absl::Status Run() {
     std::thread writer([this] { Write(); });
     const absl::Status fault = Read();

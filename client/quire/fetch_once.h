@@ -31,10 +31,15 @@ class FetchOnce {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
+  // In whatever unit `cost` of Get() counts; bytes of memory, mostly.
   explicit FetchOnce(size_t cost_max) : cost_max_(cost_max) {}
 
-  // Blocks while somebody fetches it; `fetch` runs on this thread, under no
-  // lock. `cost` of what it gave is asked once.
+  // What is kept under the key, or else what `fetch` gives, which from then on
+  // is kept. Blocks while another thread fetches it. `fetch` and `cost` are
+  // called at most once, on this thread, under no lock, and not kept; `fetch`
+  // may ask for other keys here, but not for this one, which would wait for
+  // itself.
+  // Errors: those of `fetch`, of this call or of the one waited for.
   absl::StatusOr<Pointer> Get(
       const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
       absl::FunctionRef<size_t(const Value&)> cost)
@@ -72,11 +77,14 @@ class FetchOnce {
     return result;
   }
 
+  // Whether Get() would give it at once; true no longer than nobody asks for
+  // others. Does not count as use.
   bool Has(const Key& key) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.find(key) != kept_.end();
   }
 
+  // Of values kept.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.size();
@@ -89,6 +97,7 @@ class FetchOnce {
   }
 
  private:
+  // A fetch that is under way; held by all who wait for it.
   struct Flight {
     bool landed = false;
     absl::StatusOr<Pointer> result = absl::UnknownError("");

@@ -22,15 +22,22 @@
 
 namespace quire {
 
+// How a stream ended.
 struct StreamOutcome {
+  // OK: the server sent all it had to. DeadlineExceeded: it was silent for
+  // ClientOptions::stream_idle_max. Else the server's status, or, with
+  // ended_by_receiver, the receiver's.
   absl::Status status;
   // The receiver of the messages ended the stream, not the server: taking it up
   // again would be against its will.
   bool ended_by_receiver = false;
 };
 
-// A stream that is read message by message, each read watched.
-// Thread-compatible.
+// A stream that is read message by message, each read watched: one that takes
+// longer than ClientOptions::stream_idle_max cancels the stream. Time between
+// reads does not count. gRPC wants each stream finished: call Finish() or
+// GiveUp(), once, as the last.
+// Thread-compatible, but for Cancel().
 template <typename Message>
 class WatchedStream {
  public:
@@ -41,7 +48,7 @@ class WatchedStream {
       : watchdog_(context_, options.stream_idle_max),
         reader_(start(&context_)) {}
 
-  // False at the end.
+  // Blocks. False at the end, whatever the reason; Finish() tells.
   bool Read(Message& message) {
     watchdog_.Arm();
     const bool received = reader_->Read(&message);
@@ -49,7 +56,7 @@ class WatchedStream {
     return received;
   }
 
-  // After the end.
+  // REQUIRES: Read() has returned false.
   StreamOutcome Finish() {
     return {watchdog_.Explain(StatusFromGrpc(reader_->Finish())), false};
   }
@@ -57,6 +64,7 @@ class WatchedStream {
   // Makes a Read() of another thread return. Thread-safe.
   void Cancel() { context_.TryCancel(); }
 
+  // Ends a stream before its end, for the reason that `status` says.
   StreamOutcome GiveUp(absl::Status status) {
     Cancel();
     static_cast<void>(reader_->Finish());
