@@ -88,6 +88,8 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(const std::string& address,
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < count; ++i) {
     grpc::ChannelArguments options;
+    // As the client library does.
+    options.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 256 << 10);
     // A connection of its own.
     options.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     options.SetMaxReceiveMessageSize(-1);

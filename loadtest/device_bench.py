@@ -17,7 +17,11 @@ RANDOM, ranges of 16 KiB a second:
               compares every byte; --in-flight calls under way
   batch       the same ranges by BatchRead
 FULL, MB of text a second: fio reads sequentially, the others all blocks in
-order; `full` is a scan by a client.
+order. The server's rows are scans by a client with as many streams as there are
+cores, in two wire encodings: `identity`, where the server decodes, and `stored`,
+where it sends the blocks as they lie on the disk and the client decodes. The
+client checks every checksum, over and over for --seconds; that the bytes are the
+source's, a scan of each encoding shows in the first repetition, untimed.
 
 What is aimed at is storage of at least 85 % of the slower of disk and decode.
 The best of --repetitions counts. Needs fio (deploy/bootstrap.sh bench).
@@ -31,10 +35,12 @@ import subprocess
 import sys
 
 from codec_table import markdown
-from disk_runs import (MODES, Loader, build_archive, cold_server, drop_cache, find_programs,
+from disk_runs import (Loader, build_archive, cold_server, drop_cache, find_programs,
                        folder_bytes, metric_sums, segment_files)
 
 SCAN_DEPTH = 8
+SCAN_ENCODINGS = ("identity", "stored")
+CACHE_FIGURES = (*(f"full_{encoding}" for encoding in SCAN_ENCODINGS), "batch", "random")
 
 
 def parse_arguments():
@@ -134,27 +140,44 @@ class DeviceBench:
             _, speed, _ = self.disk("read", size, SCAN_DEPTH)
             self.keep("scan_disk", speed * self.expansion / 1e6)
 
+    def server(self):
+        arguments = self.arguments
+        return cold_server(self.quired, "bench", self.archive, "--drive", "solid-state",
+                           "--device-depth", arguments.depth, "--direct-io",
+                           "off" if arguments.page_cache else "on")
+
+    def note_hits(self, name, server):
+        sums = metric_sums(server.metrics())
+        hits = sums["quire_cache_hits_total"]
+        self.figures[f"{name}_cache_hits_percent"] = round(
+            100 * hits / max(1, hits + sums["quire_cache_misses_total"]), 1)
+
+    def measure_scans(self, compares):
+        for encoding in SCAN_ENCODINGS:
+            name = f"full_{encoding}"
+            with self.server() as server:
+                self.keep(name, self.loader.scan(server, "bench", encoding,
+                                                 self.arguments.seconds, os.cpu_count()))
+                self.note_hits(name, server)
+                if compares:
+                    self.loader.scan(server, "bench", encoding, None, 1, self.arguments.corpus)
+
     def measure_server(self):
         arguments = self.arguments
-        for mode in MODES:
-            with cold_server(self.quired, "bench", self.archive, "--drive", "solid-state",
-                             "--device-depth", arguments.depth, "--direct-io",
-                             "off" if arguments.page_cache else "on") as server:
+        for mode in ("batch", "random"):
+            with self.server() as server:
                 run = self.loader.run(server, "bench", arguments.corpus, mode, arguments.seconds,
                                       arguments.in_flight, arguments.batch_size)
-                sums = metric_sums(server.metrics())
-            hits = sums["quire_cache_hits_total"]
-            self.figures[f"{mode}_cache_hits_percent"] = round(
-                100 * hits / max(1, hits + sums["quire_cache_misses_total"]), 1)
-            self.keep(mode, run["text_bytes"] / 1e6 / run["seconds"] if mode == "full"
-                      else run["requests"] / run["seconds"])
+                self.note_hits(mode, server)
+            self.keep(mode, run["requests"] / run["seconds"])
 
     def run(self):
         say(f"{self.archive}: {folder_bytes(self.archive):,} bytes; about "
-            f"{self.arguments.repetitions * (9 * self.arguments.seconds + 6):.0f} s"
+            f"{self.arguments.repetitions * (10 * self.arguments.seconds + 8):.0f} s"
             + ("" if self.fio else "; no fio: deploy/bootstrap.sh bench installs it"))
         for repetition in range(self.arguments.repetitions):
             self.measure_storage()
+            self.measure_scans(compares=repetition == 0)
             self.measure_server()
             say(f"repetition {repetition + 1}: {json.dumps(self.figures)}")
 
@@ -179,11 +202,13 @@ def tables(figures):
         ["FULL", "MB/s of text", "of the slower of disk and decode"],
         [[label, rate(name), share(name, "scan_disk", "scan_decode")]
          for label, name in (("disk (fio)", "scan_disk"), ("decode", "scan_decode"),
-                             ("storage", "scan_storage"), ("server", "full"))])]
+                             ("storage", "scan_storage"),
+                             *((f"server, {encoding}", f"full_{encoding}")
+                               for encoding in SCAN_ENCODINGS))])]
     lines += ["", f"{figures['read_bytes']:,} bytes a read, {figures['reads_a_range']} reads a "
               "range; blocks that the server found in its cache: "
-              + ", ".join(f"{mode} {figures[f'{mode}_cache_hits_percent']} %"
-                          for mode in MODES) + "."]
+              + ", ".join(f"{name} {figures[f'{name}_cache_hits_percent']} %"
+                          for name in CACHE_FIGURES) + "."]
     return lines
 
 

@@ -88,7 +88,8 @@ def metric_sums(text):
 
 
 class Loader:
-    """Runs quire-loadtest, every answer compared with the source."""
+    """Runs quire-loadtest, every answer compared with the source but where it is
+    said otherwise."""
 
     def __init__(self, build):
         self.loadtest, = find_programs(build, "quire-loadtest")
@@ -116,3 +117,13 @@ class Loader:
         return {"requests": report["right"], "seconds": report["seconds"],
                 "text_bytes": report["text_bytes"], "p50_ms": report["latency_ms"]["p50"],
                 "p99_ms": report["latency_ms"]["p99"]}
+
+    def scan(self, server, name, encoding, seconds, streams, source=None):
+        """MB of text a second of scans in a wire encoding, over and over for
+        `seconds`, in equal parts by so many streams at once. Checksums are checked,
+        contents only if there is a `source`; then all is read once."""
+        until = ["--duration", seconds] if source is None else ["--source", source]
+        report = self.report([
+            self.loadtest, name, "--server", server.address, "--mode", "full", "--encoding",
+            encoding, "--streams", streams, *until, "--json", "-"])
+        return report["text_bytes"] / 1e6 / report["seconds"]

@@ -23,6 +23,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
+#include "client/quire/process_settings.h"
 #include "codecs/base/status_macros.h"
 #include "loadtest/drawn_requests.h"
 #include "loadtest/http_get.h"
@@ -81,6 +82,8 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const LoadCommand& command) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
+  // As the client library does.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 256 << 10);
   // Without it channels to one address share one connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
@@ -185,6 +188,7 @@ absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
 }
 
 int Main(int argc, char** argv) {
+  PrepareReadingProcess();
   // Sleeps of an open loop end when they should, not 50 us later; threads that
   // are made from here on inherit it.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);

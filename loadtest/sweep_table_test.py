@@ -150,14 +150,17 @@ class MetricsTest(unittest.TestCase):
 
 class DeviceTableTest(unittest.TestCase):
     FIGURES = {"storage": 900, "decode": 1000, "disk": 2000, "both": 950, "random": 300,
-               "batch": 500, "scan_storage": 80, "scan_decode": 100, "scan_disk": 90, "full": 70,
-               "read_bytes": 8192, "reads_a_range": 1.2, "full_cache_hits_percent": 0,
+               "batch": 500, "scan_storage": 80, "scan_decode": 100, "scan_disk": 90,
+               "full_identity": 45, "full_stored": 72,
+               "read_bytes": 8192, "reads_a_range": 1.2,
+               "full_identity_cache_hits_percent": 0, "full_stored_cache_hits_percent": 3,
                "batch_cache_hits_percent": 1, "random_cache_hits_percent": 2}
 
     def test_shares_are_of_the_slower_one(self):
         text = "\n".join(device_bench.tables(self.FIGURES))
         self.assertIn("| storage | 900 | 90 % | 95 % |", text)
         self.assertIn("| storage | 80 | 89 % |", text)
+        self.assertIn("| server, stored | 72 | 80 % |", text)
 
     def test_without_fio_there_is_no_share(self):
         figures = {name: value for name, value in self.FIGURES.items()

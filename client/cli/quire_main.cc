@@ -17,6 +17,7 @@
 #include "client/cli/output_file.h"
 #include "client/cli/verbs.h"
 #include "client/quire/client.h"
+#include "client/quire/process_settings.h"
 #include "deploy/manual/manual.h"
 
 namespace quire {
@@ -81,6 +82,7 @@ int RunVerb(const CLI::App& app, const CliSettings& settings) {
 }
 
 int Main(int argc, char** argv) {
+  PrepareReadingProcess();
   // A reader that goes away is seen as EPIPE where it matters.
   std::signal(SIGPIPE, SIG_IGN);
   CliSettings settings;

@@ -98,8 +98,9 @@ struct ClientOptions {
 
   // Threads that decode messages of one stream while the next ones come; a
   // stream of encoded answers has one more to receive, and holds at most
-  // decode_threads + 2 messages. 1 to 64.
-  int decode_threads = 1;
+  // decode_threads + 2 messages. 0 to 64; 0: as many as the machine runs at
+  // once, at most 16.
+  int decode_threads = 0;
 
   // Largest message taken from the server. Must hold an answer of
   // Limits.read_size_bytes_max; a message over it fails with ResourceExhausted.

@@ -92,7 +92,8 @@ class DecodePipeline {
         MutexLock lock(&mutex_);
         stop_ = true;
       }
-      changed_.NotifyAll();
+      may_receive_.NotifyAll();
+      may_decode_.NotifyAll();
       cancel_();
     }
     for (std::thread& thread : threads) {
@@ -120,7 +121,7 @@ class DecodePipeline {
       {
         MutexLock lock(&mutex_);
         while (!stop_ && index - taken_count_ >= slots_.size()) {
-          changed_.Wait(&mutex_);
+          may_receive_.Wait(&mutex_);
         }
         if (stop_) {
           return;
@@ -137,10 +138,13 @@ class DecodePipeline {
         received_count_ += received ? 1 : 0;
         ended_ = !goes_on;
       }
-      changed_.NotifyAll();
-      if (!goes_on) {
-        return;
+      if (goes_on) {
+        may_decode_.NotifyOne();
+        continue;
       }
+      may_decode_.NotifyAll();
+      may_take_.NotifyOne();
+      return;
     }
   }
 
@@ -150,7 +154,7 @@ class DecodePipeline {
       {
         MutexLock lock(&mutex_);
         while (!stop_ && !ended_ && claimed_count_ == received_count_) {
-          changed_.Wait(&mutex_);
+          may_decode_.Wait(&mutex_);
         }
         if (stop_ || claimed_count_ == received_count_) {
           return;
@@ -164,11 +168,15 @@ class DecodePipeline {
         slot.status = text.status();
         slot.text = text.ok() ? *text : absl::string_view();
       }
+      bool is_next = false;
       {
         MutexLock lock(&mutex_);
         slot.is_decoded = true;
+        is_next = index == taken_count_;
       }
-      changed_.NotifyAll();
+      if (is_next) {
+        may_take_.NotifyOne();
+      }
     }
   }
 
@@ -178,7 +186,7 @@ class DecodePipeline {
       {
         MutexLock lock(&mutex_);
         while (!slot.is_decoded && !(ended_ && index == received_count_)) {
-          changed_.Wait(&mutex_);
+          may_take_.Wait(&mutex_);
         }
         if (!slot.is_decoded) {
           return absl::OkStatus();
@@ -196,7 +204,7 @@ class DecodePipeline {
         slot.is_decoded = false;
         ++taken_count_;
       }
-      changed_.NotifyAll();
+      may_receive_.NotifyOne();
     }
   }
 
@@ -206,7 +214,11 @@ class DecodePipeline {
   const size_t thread_count_;
   std::vector<Slot> slots_;
   Mutex mutex_;
-  CondVar changed_;
+  // Apart, so that nobody wakes for what is not theirs: the receiver waits for
+  // a free slot, decoders for a message, the taker for the next text.
+  CondVar may_receive_;
+  CondVar may_decode_;
+  CondVar may_take_;
   // Messages of the stream so far; message i lies in slot i modulo their
   // number.
   uint64_t received_count_ ABSL_GUARDED_BY(mutex_) = 0;

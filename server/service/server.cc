@@ -47,7 +47,10 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
   // An answer pins up to two blocks more than its own length.
   limits.set_read_size_bytes_max(std::min(8 * kMiB, plan.in_flight_bytes / 4) -
                                  2 * kBlockSizeBytesMax);
-  limits.set_chunk_size_bytes_max(256 * kKiB);
+  // Few messages, as each has its own cost on both sides, and yet small enough
+  // for a processor's own cache and for the 4 MiB that gRPC's clients take by
+  // default.
+  limits.set_chunk_size_bytes_max(1 * kMiB);
   limits.set_batch_message_items_max(4096);
   limits.set_batch_pending_items_max(131072);
   limits.set_page_size_max(1000);
