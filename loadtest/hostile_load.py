@@ -7,15 +7,20 @@ one that opens 1,000 streams; and what memory the server takes meanwhile.
     loadtest/hostile_load.py --build build/release
 
 Every client is a process of its own, and all share the machine's cores with the
-server: beside a process that only burns CPU time, the `control`, one sees what is
-not the server's doing; the client that cancels bursts of calls is to be held against
-one that makes the same calls and reads the answers. Each case has an honest run
-without company right before it, which its figures are compared with. Ends within four minutes.
+server. What of its cost is not the server's doing is seen beside controls in the
+same run: a process that only burns CPU time; the same calls, cancelled or read, made
+to another server, whose handler is empty; and the hostile client at the kernel's
+lowest priority (SCHED_IDLE), which takes what time the others leave, as if it ran
+elsewhere. Each case has an honest run without company right before it, which its
+figures are compared with. Ends within four minutes on an idle machine.
 """
 import argparse
+import contextlib
+import dataclasses
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -28,6 +33,8 @@ from live_server import (MESSAGE_SIZE_OPTIONS, LiveServer, make_documents, make_
                          raise_file_limit, write_corpus)
 
 ARCHIVE = "bench"
+BURST = 100
+READ_SIZE = 200_000
 CANCELLED_CALLS = 10_000
 OPEN_STREAMS = 1_000
 # The server's limit for one connection.
@@ -64,33 +71,43 @@ def play_stalled(stubs, address):
 
 
 def play_bursts(stubs, address, end_call):
-    """10,000 calls and more, 100 at a time; `end_call` ends each."""
+    """10,000 calls and more, 100 at a time; `end_call` ends each, true if refused."""
     pb = stubs.pb
-    request = pb.ReadRequest(archive=ARCHIVE, range=pb.ByteRange(offset=0, size_bytes=200_000))
+    request = pb.ReadRequest(archive=ARCHIVE, range=pb.ByteRange(offset=0, size_bytes=READ_SIZE))
     os.set_blocking(sys.stdin.fileno(), False)
     with connect(address) as channel:
         archive = stubs.rpc.ArchiveStub(channel)
         archive.Read(request)
         tell_ready()
-        count = 0
+        count = refused = 0
         while sys.stdin.buffer.raw.read(1) is None or count < CANCELLED_CALLS:
-            calls = [archive.Read.future(request) for _ in range(100)]
-            for call in calls:
-                end_call(call)
+            calls = [archive.Read.future(request) for _ in range(BURST)]
+            refused += sum(map(end_call, calls))
             count += len(calls)
             # In bursts, so that what it costs itself is not all that is seen.
             time.sleep(0.02)
-        print(f"{count:,} calls", flush=True)
+        print(f"{count:,} calls" + (f", {refused:,} refused" if refused else ""), flush=True)
+
+
+def was_refused(call):
+    error = call.exception()
+    assert error is None or error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, error
+    return error is not None
+
+
+def cancel(call):
+    call.cancel()
+    return False
 
 
 def play_asking(stubs, address):
-    """The control of play_cancelling(): the same calls, but all are answered."""
-    play_bursts(stubs, address, lambda call: call.result())
+    """The control of play_cancelling(): the same calls, but all answers are read."""
+    play_bursts(stubs, address, was_refused)
 
 
 def play_cancelling(stubs, address):
     """Each call is cancelled at once."""
-    play_bursts(stubs, address, lambda call: call.cancel())
+    play_bursts(stubs, address, cancel)
 
 
 def play_opening(stubs, address):
@@ -135,11 +152,40 @@ def play_control(_stubs, _address):
 
 PLAYS = {"control": play_control, "stalled": play_stalled, "asking": play_asking,
          "cancelling": play_cancelling, "opening": play_opening}
-TITLES = {"control": "a process that burns CPU time",
-          "stalled": "a client that stops reading",
-          "asking": "a client that makes bursts of 100 calls, 200 kB each, and reads all",
-          "cancelling": f"a client that cancels {CANCELLED_CALLS:,} calls and more",
-          "opening": f"a client with {OPEN_STREAMS:,} open streams"}
+
+
+@dataclasses.dataclass
+class Case:
+    """A hostile client beside an honest one."""
+    title: str
+    play: str
+    # Whom it plays with: the `usual` server, the one with much memory (`roomy`), or the
+    # `empty` service; the honest client reads from the usual one in that last case.
+    target: str = "usual"
+    is_idle: bool = False
+    # Runs without and beside it: (p50, p99) each.
+    alone: list = dataclasses.field(default_factory=list)
+    beside: list = dataclasses.field(default_factory=list)
+    said: str = ""
+    resident: int = 0
+    peak: int = 0
+
+
+def make_cases():
+    bursts = f"bursts of {BURST} calls, {READ_SIZE // 1000} kB each"
+    asking, cancelling = f"a client that reads {bursts}", f"a client that cancels {bursts}"
+    opening = f"a client that opens {OPEN_STREAMS:,} streams"
+    return [Case("a process that burns CPU time", "control"),
+            Case("a client that stops reading", "stalled"),
+            Case(asking, "asking"),
+            Case(f"{asking}, of an empty service", "asking", "empty"),
+            Case(cancelling, "cancelling"),
+            Case(f"{cancelling}, of an empty service", "cancelling", "empty"),
+            Case(f"{cancelling}, at the lowest priority", "cancelling", is_idle=True),
+            Case(f"{cancelling}, of an empty service, at the lowest priority", "cancelling",
+                 "empty", is_idle=True),
+            Case(opening, "opening"),
+            Case(f"{opening}, of a server that has memory for them", "opening", "roomy")]
 
 
 def read_honestly(build, server, stem, arguments):
@@ -153,44 +199,62 @@ def read_honestly(build, server, stem, arguments):
     return latency["p50"], latency["p99"]
 
 
+def run_case(case, address, server, arguments, build, stem):
+    case.alone.append(read_honestly(build, server, stem, arguments))
+    command = [sys.executable, __file__, "--play", case.play, address]
+    with subprocess.Popen([*(["chrt", "--idle", "0"] if case.is_idle else []), *command],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hostile:
+        assert hostile.stdout.readline() == "ready\n", case.title
+        case.beside.append(read_honestly(build, server, stem, arguments))
+        case.resident = server.resident_bytes()
+        case.said = hostile.communicate("\n", timeout=120)[0].strip()
+    assert hostile.returncode == 0, case.title
+    case.peak = server.resident_peak_bytes()
+
+
 def measure(arguments, build, folder):
     stem = f"{folder}/text"
     write_corpus(make_documents(arguments.documents, seed=11), stem)
     subprocess.run([build / "bin" / "quired", "build", "-o", f"{stem}.quire", "--codec", "zstd",
                     f"{stem}.tar"], check=True, stdout=subprocess.DEVNULL)
-    rows = []
-    with LiveServer(str(build / "bin" / "quired"), [f"{ARCHIVE}={stem}.quire"],
-                    "--memory", arguments.memory, "--stall-timeout", "600") as server:
-        read_honestly(build, server, stem, arguments)
-        for name in PLAYS:
-            alone, beside, said = [], [], ""
-            for _ in range(arguments.rounds):
-                alone.append(read_honestly(build, server, stem, arguments))
-                with subprocess.Popen(
-                        [sys.executable, __file__, "--play", name, server.address],
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hostile:
-                    assert hostile.stdout.readline() == "ready\n", name
-                    beside.append(read_honestly(build, server, stem, arguments))
-                    said = hostile.communicate("\n", timeout=60)[0].strip()
-            rows.append((name, alone, beside, said, server.resident_bytes(),
-                         server.resident_peak_bytes()))
-    return rows
+    cases = [case for case in make_cases() if re.search(arguments.only, case.title)]
+    with contextlib.ExitStack() as stack:
+        servers = {}
+        for name, memory in (("usual", arguments.memory), ("roomy", arguments.much_memory)):
+            servers[name] = stack.enter_context(
+                LiveServer(str(build / "bin" / "quired"), [f"{ARCHIVE}={stem}.quire"],
+                           "--memory", memory, "--stall-timeout", "600"))
+            read_honestly(build, servers[name], stem, arguments)
+        empty = stack.enter_context(subprocess.Popen(
+            [build / "bin" / "api_limit", "empty", "--range-size", str(READ_SIZE)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        empty_address = empty.stdout.readline().strip()
+        for _ in range(arguments.rounds):
+            for case in cases:
+                server = servers.get(case.target, servers["usual"])
+                address = empty_address if case.target == "empty" else server.address
+                run_case(case, address, server, arguments, build, stem)
+        empty.stdin.close()
+    return cases
 
 
-def print_report(arguments, rows):
+def print_report(arguments, cases):
     print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {arguments.requests:,} "
           f"honest reads of 16 KiB, {arguments.in_flight} at a time; medians of "
-          f"{arguments.rounds} rounds; --memory {arguments.memory}\n")
+          f"{arguments.rounds} rounds; --memory {arguments.memory}, {arguments.much_memory} where "
+          "it is to have memory for all\n")
     print("| beside | p50 alone, ms | p50 beside | p99 alone, ms | p99 beside | ratio of p99 "
           "| RSS, MiB | RSS at most |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, alone, beside, said, resident, peak in rows:
-        p50, p99 = (statistics.median(run[i] for run in alone) for i in (0, 1))
-        p50_beside, p99_beside = (statistics.median(run[i] for run in beside) for i in (0, 1))
-        title = TITLES[name] + (f" ({said})" if said else "")
+    for case in cases:
+        p50, p99 = (statistics.median(run[i] for run in case.alone) for i in (0, 1))
+        p50_beside, p99_beside = (statistics.median(run[i] for run in case.beside)
+                                  for i in (0, 1))
+        title = case.title + (f" ({case.said})" if case.said else "")
         print(f"| {title} | {p50:.2f} | {p50_beside:.2f} | {p99:.2f} | {p99_beside:.2f} "
-              f"| {p99_beside / p99:.2f} | {resident >> 20} | {peak >> 20} |")
-    print(f"\nAim: p99 within {AIM} times, memory within --memory.")
+              f"| {p99_beside / p99:.2f} | {case.resident >> 20} | {case.peak >> 20} |")
+    print(f"\nAim: p99 within {AIM} times, memory within --memory. What happens beside an empty "
+          "service\nis not the server's doing.")
 
 
 def main():
@@ -203,6 +267,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--documents", type=int, default=1_000)
     parser.add_argument("--memory", default="256MiB", help="of the server")
+    parser.add_argument("--much-memory", default="1GiB", help="of the server with room for all")
+    parser.add_argument("--only", default="", help="cases whose title this expression matches")
     parser.add_argument("--play", nargs=2, metavar=("WHICH", "ADDRESS"),
                         help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -214,8 +280,8 @@ def main():
             PLAYS[name](make_stubs(folder), address)
         return
     with tempfile.TemporaryDirectory() as folder:
-        rows = measure(arguments, arguments.build.resolve(), folder)
-    print_report(arguments, rows)
+        cases = measure(arguments, arguments.build.resolve(), folder)
+    print_report(arguments, cases)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     std::shared_ptr<RangeRead> read;
     {
       MutexLock lock(&mutex_);
+      cancelled_ = true;
       read = read_;
     }
     if (read != nullptr) {
@@ -76,8 +77,16 @@ class ReadCall : public grpc::ServerUnaryReactor {
         core_.store, archive_, std::move(slices), encoding,
         {FetchClass::kInteractive, ClientIdOf(client)},
         [this](absl::StatusOr<Answer> answer) { OnAnswer(std::move(answer)); });
-    MutexLock lock(&mutex_);
-    read_ = std::move(read);
+    bool was_cancelled = false;
+    {
+      MutexLock lock(&mutex_);
+      was_cancelled = cancelled_;
+      read_ = read;
+    }
+    // Before it was known what to cancel.
+    if (was_cancelled && read != nullptr) {
+      read->Cancel();
+    }
     return absl::OkStatus();
   }
 
@@ -118,6 +127,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
   Admission::Ticket ticket_;
 
   Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<RangeRead> read_ ABSL_GUARDED_BY(mutex_);
 };
 
