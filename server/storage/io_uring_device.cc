@@ -48,29 +48,6 @@ bool MayBeUrgent() {
   return true;
 }
 
-// This thread works for microseconds and then waits, while decoders that keep
-// all cores busy wait for what it brings and takes: it is not to wait until
-// their time slices end. Before Linux 6.12 the kernel disregards this.
-void AskForShortTimeSlices() {
-  // sched_setattr(2); neither glibc nor a header that goes with it has this.
-  struct {
-    uint32_t size;
-    uint32_t policy;
-    uint64_t flags;
-    int32_t nice;
-    uint32_t priority;
-    uint64_t slice_ns;
-    uint64_t deadline_ns;
-    uint64_t period_ns;
-  } attributes = {};
-
-  static_assert(sizeof(attributes) == 48);
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) == 0) {
-    attributes.slice_ns = 100'000;
-    syscall(SYS_sched_setattr, 0, &attributes, 0);
-  }
-}
-
 absl::Status Unusable(absl::string_view step, int error) {
   absl::string_view reason = "";
   switch (error) {
@@ -219,7 +196,6 @@ bool IoUringDevice::TakeInbox() {
 
 void IoUringDevice::Run() {
   pthread_setname_np(pthread_self(), "quire-io_uring");
-  AskForShortTimeSlices();
   while (TakeInbox()) {
     StartBacklog();
     if (!wakeup_armed_) {
