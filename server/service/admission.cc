@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/admission.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -28,12 +29,13 @@ Admission::Ticket& Admission::Ticket::operator=(Ticket&& other) noexcept {
     admission_ = std::exchange(other.admission_, nullptr);
     client_ = std::move(other.client_);
     size_bytes_ = std::exchange(other.size_bytes_, 0);
+    use_ = other.use_;
   }
   return *this;
 }
 
 absl::Status Admission::Ticket::Grow(uint64_t size_bytes) {
-  absl::Status claimed = admission_->Claim(client_, size_bytes);
+  absl::Status claimed = admission_->Claim(client_, size_bytes, use_);
   if (claimed.ok()) {
     size_bytes_ += size_bytes;
   }
@@ -49,15 +51,17 @@ void Admission::Ticket::Release() {
 }
 
 absl::StatusOr<Admission::Ticket> Admission::Admit(absl::string_view client,
-                                                   uint64_t size_bytes) {
-  absl::Status claimed = Claim(client, size_bytes);
+                                                   uint64_t size_bytes,
+                                                   Use use) {
+  absl::Status claimed = Claim(client, size_bytes, use);
   if (!claimed.ok()) {
     return claimed;
   }
-  return Ticket(this, std::string(client), size_bytes);
+  return Ticket(this, std::string(client), size_bytes, use);
 }
 
-absl::Status Admission::Claim(absl::string_view client, uint64_t size_bytes) {
+absl::Status Admission::Claim(absl::string_view client, uint64_t size_bytes,
+                              Use use) {
   if (size_bytes == 0) {
     // An empty answer: it must not leave an entry of nothing behind.
     return absl::OkStatus();
@@ -70,11 +74,14 @@ absl::Status Admission::Claim(absl::string_view client, uint64_t size_bytes) {
                      client_max_bytes_, "; ask for less at a time"),
         {{"limit", "client_in_flight_size_bytes_max"}});
   }
+  const uint64_t room_bytes = use == Use::kStream
+                                  ? total_max_bytes_ - total_max_bytes_ / 4
+                                  : total_max_bytes_;
   bool client_is_full = false;
   {
     MutexLock lock(&mutex_);
     uint64_t& held_bytes = client_bytes_[client];
-    if (total_max_bytes_ - total_bytes_ >= size_bytes &&
+    if (room_bytes - std::min(room_bytes, total_bytes_) >= size_bytes &&
         client_max_bytes_ - held_bytes >= size_bytes) {
       total_bytes_ += size_bytes;
       held_bytes += size_bytes;

@@ -25,10 +25,19 @@ uint64_t ClientIdOf(absl::string_view client);
 // Counts the bytes that answers hold from before they are read until gRPC has
 // sent them, over all calls and for each client (a connection: what
 // ServerContext::peer() says). A client that does not read its answers uses up
-// its own share and no more.
+// its own share and no more. Several such clients may hold all that streams may
+// have; a quarter is left to single answers, so that readers of those are
+// served whoever has opened streams and stopped reading them.
 // Thread-safe; never blocks.
 class Admission {
  public:
+  enum class Use {
+    // Held until it is sent.
+    kSingleAnswer,
+    // A window, held for as long as its client likes.
+    kStream,
+  };
+
   // REQUIRES: 0 < client_max_bytes <= total_max_bytes.
   Admission(uint64_t total_max_bytes, uint64_t client_max_bytes)
       : total_max_bytes_(total_max_bytes),
@@ -56,27 +65,30 @@ class Admission {
    private:
     friend class Admission;
 
-    Ticket(Admission* admission, std::string client, uint64_t size_bytes)
+    Ticket(Admission* admission, std::string client, uint64_t size_bytes,
+           Use use)
         : admission_(admission),
           client_(std::move(client)),
-          size_bytes_(size_bytes) {}
+          size_bytes_(size_bytes),
+          use_(use) {}
 
     Admission* admission_ = nullptr;
     std::string client_;
     uint64_t size_bytes_ = 0;
+    Use use_ = Use::kSingleAnswer;
   };
 
   // Errors: ResourceExhausted  SERVER_BUSY: the bytes are in use; come back.
   //                            LIMIT_EXCEEDED: more than one client may ever
   //                            hold.
-  absl::StatusOr<Ticket> Admit(absl::string_view client, uint64_t size_bytes)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Ticket> Admit(absl::string_view client, uint64_t size_bytes,
+                               Use use) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t in_flight_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t rejected_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status Claim(absl::string_view client, uint64_t size_bytes)
+  absl::Status Claim(absl::string_view client, uint64_t size_bytes, Use use)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Return(absl::string_view client, uint64_t size_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -11,16 +11,24 @@
 namespace quire {
 namespace {
 
+constexpr auto kSingleAnswer = Admission::Use::kSingleAnswer;
+constexpr auto kStream = Admission::Use::kStream;
+
 TEST(AdmissionTest, BoundsAllClientsAndEachOne) {
   Admission admission(100, 60);
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a, admission.Admit("a", 50));
-  EXPECT_EQ(ReasonOf(admission.Admit("a", 11).status()), v1::SERVER_BUSY);
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b, admission.Admit("b", 50));
-  EXPECT_EQ(ReasonOf(admission.Admit("c", 1).status()), v1::SERVER_BUSY);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 50, kSingleAnswer));
+  EXPECT_EQ(ReasonOf(admission.Admit("a", 11, kSingleAnswer).status()),
+            v1::SERVER_BUSY);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("b", 50, kSingleAnswer));
+  EXPECT_EQ(ReasonOf(admission.Admit("c", 1, kSingleAnswer).status()),
+            v1::SERVER_BUSY);
   EXPECT_EQ(admission.in_flight_bytes(), 100u);
   EXPECT_EQ(admission.rejected_count(), 2u);
   a.Release();
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c, admission.Admit("c", 50));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("c", 50, kSingleAnswer));
 }
 
 TEST(AdmissionTest, ClientsAreToldApartByTheirNames) {
@@ -30,7 +38,7 @@ TEST(AdmissionTest, ClientsAreToldApartByTheirNames) {
 
 TEST(AdmissionTest, SaysWhatCanNeverBe) {
   Admission admission(100, 60);
-  const absl::Status status = admission.Admit("a", 61).status();
+  const absl::Status status = admission.Admit("a", 61, kSingleAnswer).status();
   EXPECT_THAT(status, HasCode(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(ReasonOf(status), v1::LIMIT_EXCEEDED);
 }
@@ -39,24 +47,50 @@ TEST(AdmissionTest, TicketsGrowMoveAndGiveBackOnce) {
   Admission admission(100, 100);
   {
     QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket ticket,
-                               admission.Admit("a", 40));
+                               admission.Admit("a", 40, kSingleAnswer));
     QUIRE_EXPECT_OK(ticket.Grow(40));
     EXPECT_FALSE(ticket.Grow(40).ok());
     EXPECT_EQ(ticket.size_bytes(), 80u);
     Admission::Ticket moved = std::move(ticket);
     EXPECT_EQ(admission.in_flight_bytes(), 80u);
-    QUIRE_ASSERT_OK_AND_ASSIGN(moved, admission.Admit("a", 20));
+    QUIRE_ASSERT_OK_AND_ASSIGN(moved, admission.Admit("a", 20, kSingleAnswer));
     EXPECT_EQ(admission.in_flight_bytes(), 20u);
   }
   EXPECT_EQ(admission.in_flight_bytes(), 0u);
 }
 
+TEST(AdmissionTest, StreamsLeaveAQuarterToSingleAnswers) {
+  Admission admission(100, 50);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 40, kStream));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("b", 30, kStream));
+  EXPECT_EQ(ReasonOf(admission.Admit("c", 6, kStream).status()),
+            v1::SERVER_BUSY);
+  EXPECT_EQ(ReasonOf(b.Grow(6)), v1::SERVER_BUSY);
+  QUIRE_EXPECT_OK(b.Grow(5));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("c", 25, kSingleAnswer));
+  // What single answers hold counts, too: all is all.
+  EXPECT_EQ(ReasonOf(admission.Admit("d", 1, kSingleAnswer).status()),
+            v1::SERVER_BUSY);
+  a.Release();
+  EXPECT_EQ(ReasonOf(admission.Admit("d", 16, kStream).status()),
+            v1::SERVER_BUSY);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket d,
+                             admission.Admit("d", 15, kStream));
+}
+
 TEST(AdmissionTest, AdmitsEmptyAnswersAlways) {
   Admission admission(100, 100);
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a, admission.Admit("a", 0));
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b, admission.Admit("a", 0));
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all, admission.Admit("b", 100));
-  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c, admission.Admit("a", 0));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 0, kSingleAnswer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("a", 0, kSingleAnswer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all,
+                             admission.Admit("b", 100, kSingleAnswer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("a", 0, kSingleAnswer));
   a.Release();
   b.Release();
   EXPECT_EQ(admission.in_flight_bytes(), 100u);
@@ -71,7 +105,7 @@ TEST(AdmissionTest, HoldsUnderManyThreads) {
       const std::string client = t % 2 == 0 ? "even" : "odd";
       for (uint64_t i = 0; i < 2000; ++i) {
         absl::StatusOr<Admission::Ticket> ticket =
-            admission.Admit(client, 1 + i % 200);
+            admission.Admit(client, 1 + i % 200, kSingleAnswer);
         EXPECT_LE(admission.in_flight_bytes(), 800u);
       }
     });

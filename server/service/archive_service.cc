@@ -126,7 +126,8 @@ class ArchiveService : public AllMethods {
     if (status.ok()) {
       // The message and its serialised form.
       absl::StatusOr<Admission::Ticket> ticket =
-          core_.admission.Admit(context->peer(), 2 * response->ByteSizeLong());
+          core_.admission.Admit(context->peer(), 2 * response->ByteSizeLong(),
+                                Admission::Use::kSingleAnswer);
       if (ticket.ok()) {
         call->Hold(*std::move(ticket));
       } else {

@@ -117,7 +117,8 @@ class BatchCall
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(context_.peer(),
                                        core_.stream_window_size_bytes +
-                                           charged_count * kWaitingItemBytes));
+                                           charged_count * kWaitingItemBytes,
+                                       Admission::Use::kStream));
     charged_count_ = charged_count;
     return absl::OkStatus();
   }

@@ -100,7 +100,8 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
         core_.stream_window_size_bytes,
         AnswerMemoryBytesMax(*task_.archive, range.size_bytes, task_.encoding));
     QUIRE_ASSIGN_OR_RETURN(
-        ticket_, core_.admission.Admit(context_.peer(), window_size_bytes_));
+        ticket_, core_.admission.Admit(context_.peer(), window_size_bytes_,
+                                       Admission::Use::kStream));
     MutexLock lock(&mutex_);
     next_offset_ = range.offset.value;
     end_offset_ = range.offset.value + range.size_bytes;

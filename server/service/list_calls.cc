@@ -176,7 +176,8 @@ class GetDictionaryCall
     }
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(context_.peer(),
-                                       core_.limits.chunk_size_bytes_max()));
+                                       core_.limits.chunk_size_bytes_max(),
+                                       Admission::Use::kStream));
     WriteNext();
     return absl::OkStatus();
   }

@@ -72,7 +72,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
     const std::string client = context_.peer();
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(
-                     client, AnswerMemoryBytes(*archive_, slices, encoding)));
+                     client, AnswerMemoryBytes(*archive_, slices, encoding),
+                     Admission::Use::kSingleAnswer));
     std::shared_ptr<RangeRead> read = StartAnswer(
         core_.store, archive_, std::move(slices), encoding,
         {FetchClass::kInteractive, ClientIdOf(client)},
