@@ -185,7 +185,7 @@ def make_cases():
             Case(f"{cancelling}, of an empty service, at the lowest priority", "cancelling",
                  "empty", is_idle=True),
             Case(opening, "opening"),
-            Case(f"{opening}, of a server that has memory for them", "opening", "roomy")]
+            Case(f"{opening}, of a server with much memory", "opening", "roomy")]
 
 
 def read_honestly(build, server, stem, arguments):
