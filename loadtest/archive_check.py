@@ -10,7 +10,6 @@ Fails if: the scan's SHA-256 is not that of STEM.raw; any of the random document
 or ranges differs from the source; the server's resident memory ever passes
 --memory; `quired verify` finds damage; or the server does not drain on SIGTERM.
 """
-import argparse
 import hashlib
 import json
 import pathlib
@@ -19,17 +18,16 @@ import sys
 import tempfile
 import time
 
+from bench_setup import find_programs, make_parser
 from live_server import LiveServer, make_documents, parse_size, run_measured, write_corpus
 
 # Passed on to `quired build`.
+PROGRAMS = ("quired", "quire", "quire-loadtest")
 BUILD_OPTIONS = ("codec", "block-size", "dictionary-size", "dictionary-method")
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with quired, quire and quire-loadtest")
+    parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--corpus", metavar="STEM", help="path without .tar, .raw, .tsv")
     parser.add_argument("--folder", type=pathlib.Path,
                         help="keep the archive here (default: a temporary folder)")
@@ -64,18 +62,11 @@ def sha256_of_command(command):
     return time.monotonic() - started, digest.hexdigest()
 
 
-def find_binary(build, name):
-    if not (build / "bin" / name).is_file():
-        sys.exit(f"no {name} in {build}/bin; build it first: cmake --build {build}")
-    return build / "bin" / name
-
-
 class Check:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.folder = folder
-        self.quired, self.quire, self.loadtest = (
-            find_binary(arguments.build, name) for name in ("quired", "quire", "quire-loadtest"))
+        self.quired, self.quire, self.loadtest = find_programs(arguments.build, *PROGRAMS)
         self.stem = arguments.corpus or f"{folder}/generated"
         self.archive = folder / "check.quire"
         self.figures = {}

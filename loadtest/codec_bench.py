@@ -20,7 +20,6 @@ thread's CPU time, in memory: building while other threads build, too (see
 out indexing the dictionary, which results.csv has (prepare_cpu_seconds). Peak
 memory is that of the run: dictionary, its index, and the text as stored.
 """
-import argparse
 import concurrent.futures
 import datetime
 import os
@@ -29,6 +28,7 @@ import subprocess
 import sys
 
 import codec_peers
+from bench_setup import make_parser
 from codec_plot import render
 from codec_runs import (Codecs, Dictionaries, archive_sizes, measure_archive, measure_blocks,
                         measure_store, middle, write_documents)
@@ -48,10 +48,7 @@ def parse_sizes(text):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with codec_bench and quired")
+    parser = make_parser(__doc__, "codec_bench", "quired")
     parser.add_argument("--corpus", metavar="STEM", required=True, help="path without .raw")
     parser.add_argument("--slice", type=int, metavar="N", help="STEMN.raw, of N MiB")
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR", required=True)

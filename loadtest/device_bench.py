@@ -26,7 +26,6 @@ source's, a scan of each encoding shows in the first repetition, untimed.
 What is aimed at is storage of at least 85 % of the slower of disk and decode.
 The best of --repetitions counts. Needs fio (deploy/bootstrap.sh bench).
 """
-import argparse
 import json
 import os
 import pathlib
@@ -34,9 +33,10 @@ import shutil
 import subprocess
 import sys
 
+from bench_setup import find_programs, make_parser
 from codec_table import markdown
-from disk_runs import (Loader, build_archive, cold_server, drop_cache, find_programs,
-                       folder_bytes, metric_sums, segment_files)
+from disk_runs import (Loader, cold_server, drop_cache, folder_bytes, keep_archive, metric_sums,
+                       segment_files)
 
 SCAN_DEPTH = 8
 SCAN_ENCODINGS = ("identity", "stored")
@@ -44,10 +44,7 @@ CACHE_FIGURES = (*(f"full_{encoding}" for encoding in SCAN_ENCODINGS), "batch", 
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with archive_bench, quired, quire-loadtest")
+    parser = make_parser(__doc__, "archive_bench", "quired", "quire-loadtest")
     parser.add_argument("--corpus", metavar="FILE", type=pathlib.Path, required=True)
     parser.add_argument("--out", metavar="DIR", type=pathlib.Path, required=True,
                         help="on the disk to be measured; the archive is kept there")
@@ -78,7 +75,7 @@ class DeviceBench:
         arguments.out.mkdir(parents=True, exist_ok=True)
         name = "-".join((arguments.corpus.stem, arguments.codec.replace(":", "-"),
                          arguments.block_size, arguments.dictionary_size))
-        self.archive, _ = build_archive(
+        self.archive, _ = keep_archive(
             self.quired, arguments.corpus, arguments.out, name,
             ["--codec", arguments.codec, "--block-size", arguments.block_size,
              "--dictionary-size", arguments.dictionary_size])

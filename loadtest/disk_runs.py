@@ -9,21 +9,12 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 
+from bench_setup import find_programs
 from live_server import LiveServer, run_measured
 
 MODES = ("full", "batch", "random")
 RANGE_BYTES = 16 << 10
-
-
-def find_programs(build, *names):
-    """Paths in the build folder's bin; ends the script if one is missing."""
-    paths = [pathlib.Path(build).resolve() / "bin" / name for name in names]
-    for path in paths:
-        if not path.is_file():
-            sys.exit(f"no {path}; build it first: cmake --build {build} --target {path.name}")
-    return paths
 
 
 def folder_bytes(folder):
@@ -44,7 +35,7 @@ def drop_cache(archive):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def build_archive(quired, source, folder, name, options):
+def keep_archive(quired, source, folder, name, options):
     """(path of FOLDER/NAME.quire, CPU seconds): built unless it is there, then 0."""
     archive = pathlib.Path(folder) / f"{name}.quire"
     if archive.exists():

@@ -19,7 +19,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import pathlib
 import re
 import statistics
 import subprocess
@@ -29,9 +28,12 @@ import time
 
 import grpc
 
+from bench_setup import (build_text_archive, empty_service, find_programs, machine_load,
+                         make_parser)
 from live_server import (MESSAGE_SIZE_OPTIONS, LiveServer, make_documents, make_stubs,
-                         raise_file_limit, write_corpus)
+                         raise_file_limit)
 
+PROGRAMS = ("quired", "quire-loadtest", "api_limit")
 ARCHIVE = "bench"
 BURST = 100
 READ_SIZE = 200_000
@@ -188,10 +190,10 @@ def make_cases():
             Case(f"{opening}, of a server with much memory", "opening", "roomy")]
 
 
-def read_honestly(build, server, stem, arguments):
+def read_honestly(loadtest, server, stem, arguments):
     """(p50, p99) in milliseconds of 16 KiB ranges, each compared with the source."""
     result = subprocess.run(
-        [build / "bin" / "quire-loadtest", ARCHIVE, "--server", server.address, "--source",
+        [loadtest, ARCHIVE, "--server", server.address, "--source",
          f"{stem}.raw", "--requests", str(arguments.requests), "--in-flight",
          str(arguments.in_flight), "--json", "-"],
         stdout=subprocess.PIPE, text=True, check=True, timeout=120)
@@ -199,47 +201,44 @@ def read_honestly(build, server, stem, arguments):
     return latency["p50"], latency["p99"]
 
 
-def run_case(case, address, server, arguments, build, stem):
-    case.alone.append(read_honestly(build, server, stem, arguments))
+def run_case(case, address, server, arguments, loadtest, stem):
+    case.alone.append(read_honestly(loadtest, server, stem, arguments))
     command = [sys.executable, __file__, "--play", case.play, address]
     with subprocess.Popen([*(["chrt", "--idle", "0"] if case.is_idle else []), *command],
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hostile:
         assert hostile.stdout.readline() == "ready\n", case.title
-        case.beside.append(read_honestly(build, server, stem, arguments))
+        case.beside.append(read_honestly(loadtest, server, stem, arguments))
         case.resident = server.resident_bytes()
         case.said = hostile.communicate("\n", timeout=120)[0].strip()
     assert hostile.returncode == 0, case.title
     case.peak = server.resident_peak_bytes()
 
 
-def measure(arguments, build, folder):
+def measure(arguments, folder):
+    quired, loadtest, api_limit = find_programs(arguments.build, *PROGRAMS)
     stem = f"{folder}/text"
-    write_corpus(make_documents(arguments.documents, seed=11), stem)
-    subprocess.run([build / "bin" / "quired", "build", "-o", f"{stem}.quire", "--codec", "zstd",
-                    f"{stem}.tar"], check=True, stdout=subprocess.DEVNULL)
+    archive = build_text_archive(quired, stem, make_documents(arguments.documents, seed=11),
+                                 ["--codec", "zstd"])
     cases = [case for case in make_cases() if re.search(arguments.only, case.title)]
     with contextlib.ExitStack() as stack:
         servers = {}
         for name, memory in (("usual", arguments.memory), ("roomy", arguments.much_memory)):
             servers[name] = stack.enter_context(
-                LiveServer(str(build / "bin" / "quired"), [f"{ARCHIVE}={stem}.quire"],
+                LiveServer(str(quired), [f"{ARCHIVE}={archive}"],
                            "--memory", memory, "--stall-timeout", "600"))
-            read_honestly(build, servers[name], stem, arguments)
-        empty = stack.enter_context(subprocess.Popen(
-            [build / "bin" / "api_limit", "empty", "--range-size", str(READ_SIZE)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        empty_address = empty.stdout.readline().strip()
+            read_honestly(loadtest, servers[name], stem, arguments)
+        empty_address, _ = stack.enter_context(
+            empty_service(api_limit, "--range-size", str(READ_SIZE)))
         for _ in range(arguments.rounds):
             for case in cases:
                 server = servers.get(case.target, servers["usual"])
                 address = empty_address if case.target == "empty" else server.address
-                run_case(case, address, server, arguments, build, stem)
-        empty.stdin.close()
+                run_case(case, address, server, arguments, loadtest, stem)
     return cases
 
 
 def print_report(arguments, cases):
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {arguments.requests:,} "
+    print(f"{machine_load()}; {arguments.requests:,} "
           f"honest reads of 16 KiB, {arguments.in_flight} at a time; medians of "
           f"{arguments.rounds} rounds; --memory {arguments.memory}, {arguments.much_memory} where "
           "it is to have memory for all\n")
@@ -258,10 +257,7 @@ def print_report(arguments, cases):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with quired and quire-loadtest")
+    parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--requests", type=int, default=30_000, help="of each honest run")
     parser.add_argument("--in-flight", type=int, default=4, help="honest calls at a time")
     parser.add_argument("--rounds", type=int, default=3)
@@ -280,7 +276,7 @@ def main():
             PLAYS[name](make_stubs(folder), address)
         return
     with tempfile.TemporaryDirectory() as folder:
-        cases = measure(arguments, arguments.build.resolve(), folder)
+        cases = measure(arguments, folder)
     print_report(arguments, cases)
 
 

@@ -18,7 +18,6 @@ quire-loadtest comes back when it is told to, and gives up after 30 s. `admitted
 long the server had calls that it served, to the next bound of its histogram; the other
 times are the client's, from when a call was due. Ends within four minutes.
 """
-import argparse
 import json
 import os
 import pathlib
@@ -29,12 +28,12 @@ import sys
 import tempfile
 import threading
 
-import grpc
-
+from bench_setup import build_archive, find_programs, make_parser
 from codec_table import markdown
-from disk_runs import RANGE_BYTES, cold_server, find_programs, metric_sums, segment_files
+from disk_runs import RANGE_BYTES, cold_server, metric_sums, segment_files
 from live_server import error_of, make_stubs, parse_size
 
+PROGRAMS = ("quired", "quire-loadtest", "disk_figures")
 ARCHIVE = "bench"
 BLOCK_SIZE = "64KiB"
 # One text, read under many names.
@@ -50,10 +49,7 @@ PROBES = 20
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with quired, quire-loadtest, disk_figures")
+    parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--text", type=parse_size, default=4 << 30, help="size of the text")
     parser.add_argument("--device-model", default="wd-red",
                         help="of quired serve; disk_figures knows wd-red alone")
@@ -82,8 +78,7 @@ def build_text(quired, folder, size_bytes):
     for name in names:
         os.link(text, name)
     archive = folder / "bench.quire"
-    subprocess.run([quired, "build", "--quiet", "--codec", "zstd:1", "--block-size", BLOCK_SIZE,
-                    "-o", archive, *names], check=True)
+    build_archive(quired, archive, names, ["--codec", "zstd:1", "--block-size", BLOCK_SIZE])
     return archive
 
 
@@ -147,7 +142,7 @@ class LiveDisk:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.quired, self.loadtest, self.disk_figures = find_programs(
-            arguments.build, "quired", "quire-loadtest", "disk_figures")
+            arguments.build, *PROGRAMS)
         self.stubs = make_stubs(folder)
         self.archive = build_text(self.quired, folder, arguments.text)
         self.extent_bytes = sum(file.stat().st_size for file in segment_files(self.archive))

@@ -13,19 +13,17 @@ text four times as long, of which the cache holds next to nothing, read past the
 page cache and decoded; there decoding is most of the work, so that its limit is
 not the empty handler alone. Ends within three minutes.
 """
-import argparse
-import json
 import os
-import pathlib
 import statistics
-import subprocess
-import sys
 import tempfile
 
-from api_limit import warm_up
+from bench_setup import (add_limit_options, build_text_archive, empty_service, find_programs,
+                         limit_documents, machine_load, make_parser, run_rounds, settle_rounds,
+                         warm_up)
 from disk_runs import cold_server
-from live_server import LiveServer, make_documents, write_corpus
+from live_server import LiveServer
 
+PROGRAMS = ("quired", "quire", "api_limit")
 EMPTY = "empty, messages of {} KiB"
 EMPTY_SIZES = (256, 1024, 2048)
 QUIRE = ("quire Scan, cached", "quire ReadStream, cached", "quire Scan, not cached")
@@ -35,72 +33,44 @@ AIM = 0.85
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with quired, quire and api_limit")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--milliseconds", type=int, default=1500, help="of each measurement")
-    parser.add_argument("--channels", type=int, default=1, help="connections, a stream on each")
-    parser.add_argument("--build-options", default="--codec rlz --dictionary-size 1MiB",
-                        help="to quired build")
-    parser.add_argument("--serve-options", default="--memory 512MiB",
-                        help="to quired serve, for what is cached")
+    parser = make_parser(__doc__, *PROGRAMS)
+    # A stream on each connection.
+    add_limit_options(parser, channels=1, build_options="--codec rlz --dictionary-size 1MiB")
     parser.add_argument("--page-cache", action="store_true",
                         help="through the page cache, for where O_DIRECT does not work")
-    parser.add_argument("--smoke", action="store_true",
-                        help="a moment of each: does it all work?")
     return parser.parse_args()
-
-
-def build_archive(arguments, folder, name, documents):
-    """(path of the archive, stem of its text)"""
-    stem = f"{folder}/{name}"
-    write_corpus(documents, stem)
-    subprocess.run([arguments.build / "bin" / "quired", "build", "-o", f"{stem}.quire",
-                    *arguments.build_options.split(), f"{stem}.tar"],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return f"{stem}.quire", stem
 
 
 def measure(arguments, folder):
     """Lists of what api_limit printed, by kind."""
-    arguments.build = arguments.build.resolve()
-    bin_folder = arguments.build / "bin"
-    documents = make_documents(60 if arguments.smoke else 1000, seed=11)
-    archive, stem = build_archive(arguments, folder, "text", documents)
-    cold, cold_stem = build_archive(
-        arguments, folder, "long",
-        [(f"{name}.{i}", text[i:] + text[:i]) for i in range(4) for name, text in documents])
-    with LiveServer(str(bin_folder / "quired"), [f"bench={archive}"],
+    quired, quire, program = find_programs(arguments.build, *PROGRAMS)
+    documents = limit_documents(arguments)
+    stem, cold_stem = f"{folder}/text", f"{folder}/long"
+    options = arguments.build_options.split()
+    archive = build_text_archive(quired, stem, documents, options)
+    cold_archive = build_text_archive(
+        quired, cold_stem,
+        [(f"{name}.{i}", text[i:] + text[:i]) for i in range(4) for name, text in documents],
+        options)
+    with LiveServer(str(quired), [f"bench={archive}"],
                     *arguments.serve_options.split()) as server, \
-            cold_server(str(bin_folder / "quired"), "bench", cold, "--direct-io",
-                        "off" if arguments.page_cache else "auto") as cold_one, \
-            subprocess.Popen([bin_folder / "api_limit", "empty"], stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, text=True) as empty:
-        warm_up(server, arguments.build, stem)
-        result = subprocess.run(
-            [str(word) for word in (
-                bin_folder / "api_limit", "streams", "--quire", server.address, "--quire-pid",
-                server.process.pid, "--cold", cold_one.address, "--cold-pid",
-                cold_one.process.pid, "--empty", empty.stdout.readline().strip(), "--empty-pid",
-                empty.pid, "--text-size", os.path.getsize(f"{stem}.raw"), "--cold-text-size",
-                os.path.getsize(f"{cold_stem}.raw"), "--rounds", arguments.rounds,
-                "--milliseconds", arguments.milliseconds, "--channels", arguments.channels)],
-            stdout=subprocess.PIPE, text=True, check=True, timeout=SECONDS_MAX)
-        empty.stdin.close()
-    found = {kind: [] for kind in KINDS}
-    for line in result.stdout.splitlines():
-        report = json.loads(line)
-        found[report["what"]].append(report)
-    return found
+            cold_server(quired, "bench", cold_archive, "--direct-io",
+                        "off" if arguments.page_cache else "auto") as cold, \
+            empty_service(program) as (empty, empty_pid):
+        warm_up(quire, server, "bench", stem)
+        return run_rounds(
+            [program, "streams", "--quire", server.address, "--quire-pid", server.process.pid,
+             "--cold", cold.address, "--cold-pid", cold.process.pid, "--empty", empty,
+             "--empty-pid", empty_pid, "--text-size", os.path.getsize(f"{stem}.raw"),
+             "--cold-text-size", os.path.getsize(f"{cold_stem}.raw")],
+            arguments, KINDS, SECONDS_MAX)
 
 
 def print_report(arguments, found):
     def values(kind, name="megabytes_per_second"):
         return [report[name] for report in found[kind]]
 
-    print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; "
+    print(f"{machine_load()}; "
           f"{arguments.rounds} rounds of {arguments.milliseconds} ms, {arguments.channels} "
           f"connections with a stream each\n")
     print("| what | MB/s, median | least | most | bytes a message "
@@ -126,13 +96,9 @@ def print_report(arguments, found):
 
 def main():
     arguments = parse_arguments()
-    if arguments.smoke:
-        arguments.rounds, arguments.milliseconds = 1, 20
-    if arguments.rounds * len(KINDS) * (arguments.milliseconds + 400) > SECONDS_MAX * 1000:
-        sys.exit("stream_limit: that would take more than three minutes")
+    settle_rounds(arguments, KINDS, 400, SECONDS_MAX)
     with tempfile.TemporaryDirectory() as folder:
         found = measure(arguments, folder)
-    assert all(len(found[kind]) == arguments.rounds for kind in KINDS), found
     print_report(arguments, found)
 
 

@@ -30,10 +30,11 @@ import subprocess
 import sys
 
 import sweep_plot
+from bench_setup import find_programs, make_parser
 from codec_runs import Codecs
 from codec_table import format_size, read_csv, write_csv
-from disk_runs import (MODES, RANGE_BYTES, Loader, build_archive, cold_server, find_programs,
-                       folder_bytes, metric_sums)
+from disk_runs import (MODES, RANGE_BYTES, Loader, cold_server, folder_bytes, keep_archive,
+                       metric_sums)
 from live_server import parse_size
 from sweep_report import html_page, markdown_page
 from sweep_table import (COLUMNS, TEXT_COLUMNS, archives_of, estimate_seconds, key_of)
@@ -65,10 +66,7 @@ def parse_devices(text):
 
 
 def parse_arguments(words=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with codec_bench, quired, quire-loadtest")
+    parser = make_parser(__doc__, "codec_bench", "quired", "quire-loadtest")
     parser.add_argument("--corpus", metavar="FILE", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, metavar="DIR", required=True)
     parser.add_argument("--codecs", type=parse_list, help="NAME[:LEVEL],...",
@@ -134,7 +132,7 @@ class Sweep:
         if dictionary_size:
             options += ["--dictionary-size", f"{dictionary_size}B", "--dictionary-method",
                         self.arguments.dictionary_method]
-        archive, _ = build_archive(self.quired, self.arguments.corpus, self.out / "archives",
+        archive, _ = keep_archive(self.quired, self.arguments.corpus, self.out / "archives",
                                    self.archive_name(spec, block_size, dictionary_size), options)
         return archive
 

@@ -20,7 +20,6 @@ import argparse
 import contextlib
 import io
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -28,8 +27,10 @@ import tarfile
 import tempfile
 
 import wire_links
+from bench_setup import build_archive, find_programs, machine_load, make_parser
 from live_server import LiveServer, make_documents, write_corpus
 
+PROGRAMS = ("quired", "quire-loadtest")
 ENCODINGS = ("identity", "fsst", "stored", "auto")
 COLUMNS = ("corpus", "link", "encoding", "answers/s", "text MB/s", "data bytes an answer",
            "message bytes an answer", "bytes at the interface an answer", "p50 ms", "p99 ms",
@@ -55,10 +56,7 @@ def parse_list(allowed):
 
 
 def parse_arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default="build/release",
-                        help="build folder with quired and quire-loadtest")
+    parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--corpus", type=parse_pair, action="append", default=[],
                         metavar="NAME=STEM")
     parser.add_argument("--lines", type=parse_pair, action="append", default=[],
@@ -112,11 +110,7 @@ class Bench:
     def __init__(self, arguments, folder):
         self.arguments = arguments
         self.folder = folder
-        self.quired, self.loadtest = (arguments.build.resolve() / "bin" / name
-                                      for name in ("quired", "quire-loadtest"))
-        for binary in (self.quired, self.loadtest):
-            if not binary.is_file():
-                sys.exit(f"no {binary}; build it first: cmake --build {arguments.build}")
+        self.quired, self.loadtest = find_programs(arguments.build, *PROGRAMS)
         # Name, archive, stem.
         self.corpora = []
         self.rows = []
@@ -136,9 +130,8 @@ class Bench:
             archive = self.folder / f"{name}.quire"
             if not archive.exists():
                 say(f"building {archive} of {stem}.tar")
-                subprocess.run([self.quired, "build", "-o", archive,
-                                *arguments.build_options.split(), f"{stem}.tar"],
-                               check=True, stdout=subprocess.DEVNULL)
+                build_archive(self.quired, archive, [f"{stem}.tar"],
+                              arguments.build_options.split())
             self.corpora.append((name, archive, stem))
 
     def load(self, server, link, stem, encoding):
@@ -227,7 +220,7 @@ def main():
     if arguments.json:
         print(json.dumps(bench.rows, indent=2))
     else:
-        print(f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores\n")
+        print(f"{machine_load()}\n")
         print_table(bench.rows)
 
 
