@@ -16,7 +16,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_format.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -30,9 +32,12 @@ namespace quire {
 namespace {
 
 constexpr size_t kRequestsMade = 8192;
+// Enough for all calls in flight to be answered a few times over.
+constexpr absl::Duration kTurnWarmUp = absl::Milliseconds(50);
 
 struct Arguments {
   EmptyAnswers answers;
+  bool plain = false;
   std::string quire_address;
   int quire_pid = 0;
   std::string empty_address;
@@ -44,6 +49,8 @@ struct Arguments {
   int channels = 4;
   int in_flight = 64;
   int batch_in_flight = 1024;
+  bool unary = true;
+  bool batch = true;
   // Of streams.
   std::string cold_address;
   int cold_pid = 0;
@@ -57,6 +64,23 @@ void KeepMemory() {
   mallopt(M_ARENA_MAX, 2);
 }
 
+// What quired sets (server/service/server.cc). Some of these add to each call,
+// so the two servers must not differ in them; that the limits are never reached
+// here does not matter.
+void ServeAsQuired(grpc::ServerBuilder& builder) {
+  grpc::EnableDefaultHealthCheckService(true);
+  builder.SetMaxReceiveMessageSize(2 << 20);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 10 * 60 * 1000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 256);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60 * 1000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
+}
+
 // Serves until standard input ends, so that it does not outlive its parent.
 int ServeEmpty(const Arguments& arguments) {
   // As quired does.
@@ -68,7 +92,9 @@ int ServeEmpty(const Arguments& arguments) {
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
                            &port);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  if (!arguments.plain) {
+    ServeAsQuired(builder);
+  }
   builder.RegisterService(service.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) {
@@ -172,7 +198,30 @@ int MeasureStreams(const Arguments& arguments) {
   return is_good ? 0 : 1;
 }
 
-// Each round measures all, so that what disturbs one disturbs its neighbours.
+// One thing to measure: a kind of call at one of the servers.
+struct Turn {
+  const char* what;
+  bool is_batch;
+  bool is_empty;
+};
+
+// Unary calls and batches, each at both servers one right after the other.
+std::vector<Turn> TurnsOfRound(const Arguments& arguments) {
+  std::vector<Turn> turns;
+  if (arguments.unary) {
+    turns.push_back({"empty unary", /*is_batch=*/false, /*is_empty=*/true});
+    turns.push_back({"quire unary", /*is_batch=*/false, /*is_empty=*/false});
+  }
+  if (arguments.batch) {
+    turns.push_back({"quire batch", /*is_batch=*/true, /*is_empty=*/false});
+    turns.push_back({"empty batch", /*is_batch=*/true, /*is_empty=*/true});
+  }
+  return turns;
+}
+
+// The speed of a machine that is not alone drifts within seconds, so turns are
+// short, and every other round has them the other way round: over two rounds a
+// steady drift falls on both servers alike.
 int Measure(const Arguments& arguments) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const auto quire = Connect(arguments.quire_address, arguments.channels);
@@ -181,20 +230,24 @@ int Measure(const Arguments& arguments) {
       MakeRawRequests(arguments.archive, arguments.text_size_bytes,
                       arguments.answers.size_bytes, kRequestsMade,
                       arguments.answers.batch_items);
-  RawLoadOptions reads{.duration = absl::Milliseconds(arguments.milliseconds),
-                       .in_flight = static_cast<size_t>(arguments.in_flight),
-                       .range_size_bytes = arguments.answers.size_bytes};
-  RawLoadOptions batches = reads;
-  batches.in_flight = static_cast<size_t>(arguments.batch_in_flight);
+  std::vector<Turn> turns = TurnsOfRound(arguments);
   bool is_good = true;
   for (int round = 0; round < arguments.rounds && is_good; ++round) {
-    reads.server_pid = batches.server_pid = arguments.empty_pid;
-    is_good &= Print("empty unary", RunRawReads(empty, requests, reads));
-    reads.server_pid = batches.server_pid = arguments.quire_pid;
-    is_good &= Print("quire unary", RunRawReads(quire, requests, reads));
-    is_good &= Print("quire batch", RunRawBatches(quire, requests, batches));
-    batches.server_pid = arguments.empty_pid;
-    is_good &= Print("empty batch", RunRawBatches(empty, requests, batches));
+    for (const Turn& turn : turns) {
+      const auto& channels = turn.is_empty ? empty : quire;
+      const RawLoadOptions options{
+          .warm_up = kTurnWarmUp,
+          .duration = absl::Milliseconds(arguments.milliseconds),
+          .in_flight = static_cast<size_t>(
+              turn.is_batch ? arguments.batch_in_flight : arguments.in_flight),
+          .range_size_bytes = arguments.answers.size_bytes,
+          .server_pid =
+              turn.is_empty ? arguments.empty_pid : arguments.quire_pid};
+      is_good &= Print(
+          turn.what, turn.is_batch ? RunRawBatches(channels, requests, options)
+                                   : RunRawReads(channels, requests, options));
+    }
+    std::reverse(turns.begin(), turns.end());
   }
   return is_good ? 0 : 1;
 }
@@ -236,7 +289,9 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   app.add_subcommand("empty",
-                     "Serve nothing: prints its address, ends with its input");
+                     "Serve nothing: prints its address, ends with its input")
+      ->add_flag("--plain", arguments.plain,
+                 "with gRPC's own settings, not with quired's");
   CLI::App* const measure = app.add_subcommand(
       "measure", "Read from both servers in turn; a line of JSON for each");
   DeclareServers(*measure, arguments);
@@ -246,6 +301,8 @@ void Declare(CLI::App& app, Arguments& arguments) {
   measure->add_option("--batch-in-flight", arguments.batch_in_flight, "items")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
+  measure->add_flag("!--no-unary", arguments.unary, "leave out unary calls");
+  measure->add_flag("!--no-batch", arguments.batch, "leave out batches");
   CLI::App* const streams = app.add_subcommand(
       "streams",
       "Stream from all servers in turn, one stream a connection; a line of "

@@ -2,15 +2,9 @@
 #include "loadtest/raw_tally.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include <fstream>
-#include <iterator>
-#include <vector>
+#include <ctime>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
 namespace quire {
@@ -18,23 +12,13 @@ namespace {
 
 // User and system time of a process; 0 if it is not there.
 double CpuSeconds(int pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  const size_t name_end = text.rfind(')');
-  if (pid == 0 || name_end == std::string::npos) {
+  clockid_t clock = 0;
+  timespec time = {};
+  if (pid == 0 || clock_getcpuclockid(pid, &clock) != 0 ||
+      clock_gettime(clock, &time) != 0) {
     return 0;
   }
-  // From the third field of proc(5) on; utime and stime are 14 and 15.
-  const std::vector<std::string> fields =
-      absl::StrSplit(text.substr(name_end + 2), ' ');
-  uint64_t user = 0;
-  uint64_t system = 0;
-  if (fields.size() < 13 || !absl::SimpleAtoi(fields[11], &user) ||
-      !absl::SimpleAtoi(fields[12], &system)) {
-    return 0;
-  }
-  return static_cast<double>(user + system) /
-         static_cast<double>(sysconf(_SC_CLK_TCK));
+  return absl::ToDoubleSeconds(absl::DurationFromTimespec(time));
 }
 
 double OwnCpuSeconds() {
