@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <exception>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -24,6 +23,7 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 
+#include "deploy/manual/program_main.h"
 #include "loadtest/empty_service.h"
 #include "loadtest/raw_load.h"
 #include "loadtest/raw_stream.h"
@@ -316,29 +316,20 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->required();
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app("What gRPC's API alone can do, and what quired makes of it.",
-               "api_limit");
-  Arguments arguments;
-  Declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-    if (arguments.answers.batch_items % arguments.answers.batch_results != 0) {
-      throw CLI::ValidationError(
-          "--batch-results does not divide "
-          "--batch-items");
-    }
-    if (app.got_subcommand("measure") &&
-        (arguments.text_size_bytes < arguments.answers.size_bytes ||
-         static_cast<uint32_t>(arguments.batch_in_flight / arguments.channels) <
-             arguments.answers.batch_items)) {
-      throw CLI::ValidationError(
-          "the text is shorter than a range, or the "
-          "items in flight than one message for each "
-          "connection");
-    }
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+int Run(const CLI::App& app, const Arguments& arguments) {
+  if (arguments.answers.batch_items % arguments.answers.batch_results != 0) {
+    throw CLI::ValidationError(
+        "--batch-results does not divide "
+        "--batch-items");
+  }
+  if (app.got_subcommand("measure") &&
+      (arguments.text_size_bytes < arguments.answers.size_bytes ||
+       static_cast<uint32_t>(arguments.batch_in_flight / arguments.channels) <
+           arguments.answers.batch_items)) {
+    throw CLI::ValidationError(
+        "the text is shorter than a range, or the "
+        "items in flight than one message for each "
+        "connection");
   }
   if (app.got_subcommand("empty")) {
     return ServeEmpty(arguments);
@@ -351,10 +342,12 @@ int Main(int argc, char** argv) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  try {
-    return quire::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "api_limit: " << error.what() << "\n";
-    return 1;
-  }
+  CLI::App app("What gRPC's API alone can do, and what quired makes of it.",
+               "api_limit");
+  quire::Arguments arguments;
+  quire::Declare(app, arguments);
+  return quire::RunProgram(app, 1, [&] {
+    app.parse(argc, argv);
+    return quire::Run(app, arguments);
+  });
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -25,6 +24,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/symbol_trainer.h"
+#include "deploy/manual/program_main.h"
 #include "loadtest/chosen_dictionary.h"
 #include "loadtest/reading_times.h"
 #include "loadtest/source_text.h"
@@ -285,15 +285,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->check(CLI::Range(1, 100));
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app("Sizes and speeds of codecs over a text.", "codec_bench");
-  Arguments arguments;
-  Declare(app, arguments);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+int Run(const CLI::App& app, const Arguments& arguments) {
   const absl::Status status = app.got_subcommand("codecs") ? List()
                               : app.got_subcommand("dictionary")
                                   ? WriteDictionary(arguments)
@@ -309,10 +301,11 @@ int Main(int argc, char** argv) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  try {
-    return quire::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "codec_bench: " << error.what() << "\n";
-    return 1;
-  }
+  CLI::App app("Sizes and speeds of codecs over a text.", "codec_bench");
+  quire::Arguments arguments;
+  quire::Declare(app, arguments);
+  return quire::RunProgram(app, 1, [&] {
+    app.parse(argc, argv);
+    return quire::Run(app, arguments);
+  });
 }

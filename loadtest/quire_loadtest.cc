@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <exception>
 #include <fstream>
 #include <future>
 #include <iostream>
@@ -25,6 +24,7 @@
 
 #include "client/quire/process_settings.h"
 #include "codecs/base/status_macros.h"
+#include "deploy/manual/program_main.h"
 #include "loadtest/drawn_requests.h"
 #include "loadtest/http_get.h"
 #include "loadtest/load_command.h"
@@ -40,7 +40,6 @@ namespace quire {
 namespace {
 
 constexpr int kExitWrong = 1;
-constexpr int kExitUsage = 2;
 constexpr int kExitNoRun = 3;
 constexpr int kExitInterrupted = 4;
 
@@ -187,36 +186,24 @@ absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
                                                     : 0;
 }
 
-int Main(int argc, char** argv) {
-  PrepareReadingProcess();
-  // Sleeps of an open loop end when they should, not 50 us later; threads that
-  // are made from here on inherit it.
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-  CLI::App app("Puts load on a Quire server and checks every answer.",
-               "quire-loadtest");
-  LoadCommandLine line(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitUsage;
-  }
+int Run(const LoadCommandLine& line) {
   absl::StatusOr<LoadCommand> command = line.Complete();
   if (!command.ok()) {
     Complain(command.status().message());
-    return kExitUsage;
+    return kProgramExitUsage;
   }
   std::optional<RequestLog> log;
   if (!command->replay.empty()) {
     absl::StatusOr<RequestLog> read = RequestLog::Open(command->replay);
     if (!read.ok()) {
       Complain(read.status().message());
-      return kExitUsage;
+      return kProgramExitUsage;
     }
     log = *std::move(read);
     if (command->load.arrivals == LoadArrivals::kLog && !log->has_times()) {
       Complain(absl::StrCat(command->replay,
                             ": --arrivals log, and its lines have no times"));
-      return kExitUsage;
+      return kProgramExitUsage;
     }
     if (!command->has_request_count &&
         command->load.request_count.has_value()) {
@@ -236,10 +223,15 @@ int Main(int argc, char** argv) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  try {
-    return quire::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "quire-loadtest: " << error.what() << "\n";
-    return 3;
-  }
+  quire::PrepareReadingProcess();
+  // Sleeps of an open loop end when they should, not 50 us later; threads that
+  // are made from here on inherit it.
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+  CLI::App app("Puts load on a Quire server and checks every answer.",
+               "quire-loadtest");
+  quire::LoadCommandLine line(app);
+  return quire::RunProgram(app, quire::kExitNoRun, [&] {
+    app.parse(argc, argv);
+    return quire::Run(line);
+  });
 }

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 
 #include "deploy/manual/manual.h"
+#include "deploy/manual/program_main.h"
 #include "server/verbs/build_verb.h"
 #include "server/verbs/inspect_verb.h"
 #include "server/verbs/serve_verb.h"
@@ -57,15 +58,12 @@ int main(int argc, char** argv) {
   quire::AddInspectVerb(app, exit_code);
   quire::AddServeVerb(app, exit_code);
   quire::AttachManual(app, quire::QuiredManual());
-  try {
+  return quire::RunProgram(app, quire::kExitFailed, [&] {
     app.parse(quire::ArgumentsForParse(argc, argv));
-  } catch (const CLI::ParseError& error) {
-    // 0 for --help.
-    return app.exit(error) == 0 ? quire::kExitGood : quire::kExitUsage;
-  }
-  if (app.get_subcommands().empty()) {
-    std::cerr << app.help();
-    return quire::kExitUsage;
-  }
-  return exit_code;
+    if (app.get_subcommands().empty()) {
+      std::cerr << app.help();
+      return quire::kExitUsage;
+    }
+    return exit_code;
+  });
 }

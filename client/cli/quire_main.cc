@@ -3,7 +3,6 @@
 // quire: the command line of a Quire server's readers.
 #include <csignal>
 #include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +18,7 @@
 #include "client/quire/client.h"
 #include "client/quire/process_settings.h"
 #include "deploy/manual/manual.h"
+#include "deploy/manual/program_main.h"
 
 namespace quire {
 namespace {
@@ -81,30 +81,20 @@ int RunVerb(const CLI::App& app, const CliSettings& settings) {
   return kExitUsage;
 }
 
-int Main(int argc, char** argv) {
-  PrepareReadingProcess();
-  // A reader that goes away is seen as EPIPE where it matters.
-  std::signal(SIGPIPE, SIG_IGN);
-  CliSettings settings;
-  CLI::App app;
-  DefineCommandLine(app, settings);
-  try {
-    ParseCommandLine(app, settings, argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? kExitGood : kExitUsage;
-  }
-  return app.got_subcommand("completion") ? PrintCompletion(app, settings)
-                                          : RunVerb(app, settings);
-}
-
 }  // namespace
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  try {
-    return quire::Main(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "quire: %s\n", e.what());
-    return quire::kExitNotFoundOrDamaged;
-  }
+  quire::PrepareReadingProcess();
+  // A reader that goes away is seen as EPIPE where it matters.
+  std::signal(SIGPIPE, SIG_IGN);
+  quire::CliSettings settings;
+  CLI::App app;
+  quire::DefineCommandLine(app, settings);
+  return quire::RunProgram(app, quire::kExitNotFoundOrDamaged, [&] {
+    quire::ParseCommandLine(app, settings, argc, argv);
+    return app.got_subcommand("completion")
+               ? quire::PrintCompletion(app, settings)
+               : quire::RunVerb(app, settings);
+  });
 }

@@ -37,6 +37,18 @@ void AppendHelpExamples(const std::vector<ManualEntry>& examples,
   }
 }
 
+// Where to read on: at the verb, if one was called.
+std::string HelpHint(const CLI::App& app) {
+  const std::vector<CLI::App*> called = app.get_subcommands();
+  if (!called.empty()) {
+    return "Try '" + app.get_name() + " " + called.front()->get_name() +
+           " --help'.";
+  }
+  const bool has_verbs = !app.get_subcommands(nullptr).empty();
+  return "Try '" + app.get_name() + " --help'" +
+         (has_verbs ? ", or --help after a verb." : ".");
+}
+
 }  // namespace
 
 void AttachManual(CLI::App& app, const Manual& manual) {
@@ -50,8 +62,7 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   app.footer(footer);
   app.failure_message([](const CLI::App* program, const CLI::Error& error) {
     const std::string name = program->get_name();
-    return name + ": " + error.what() + "\n" + "Try '" + name +
-           " --help', or --help after a verb.\n";
+    return name + ": " + error.what() + "\n" + HelpHint(*program) + "\n";
   });
   app.set_version_flag("--version", app.get_name() + " " + manual.version,
                        "Print the version and exit");

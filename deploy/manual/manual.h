@@ -6,7 +6,7 @@
 //   CLI::App app("reads documents out of archives", "quire");
 //   ... options and subcommands ...
 //   AttachManual(app, {.version = "0.1.0", .exit_codes = {...}});
-//   ... app.parse(argc, argv) in a try block, app.exit(e) on CLI::ParseError.
+//   return RunProgram(app, 1, [&] { app.parse(argc, argv); ... });
 //
 // Options and subcommands of the empty group are hidden from all of it.
 #ifndef QUIRE_DEPLOY_MANUAL_MANUAL_H_

@@ -180,6 +180,27 @@ TEST_F(ManualTest, HelpEndsWithExitCodesAndExamples) {
   EXPECT_THAT(help, Not(HasSubstr("--man")));
 }
 
+TEST_F(ManualTest, AMistakeSaysWhereToReadOn) {
+  const auto message_of = [](CLI::App& app, const std::string& arguments) {
+    std::ostringstream out;
+    std::ostringstream err;
+    try {
+      app.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+      app.exit(error, out, err);
+    }
+    return err.str();
+  };
+  EXPECT_THAT(message_of(app_, "--bad"),
+              HasSubstr("\nTry 'thing --help', or --help after a verb.\n"));
+  EXPECT_THAT(message_of(app_, "get --bad web a"),
+              HasSubstr("\nTry 'thing get --help'.\n"));
+  CLI::App verbless("Has no verbs", "plain");
+  AttachManual(verbless, manual_);
+  EXPECT_THAT(message_of(verbless, "--bad"),
+              HasSubstr("\nTry 'plain --help'.\n"));
+}
+
 TEST_F(ManualTest, HiddenOptionsPrintIt) {
   int exit_code = -1;
   EXPECT_EQ(Output({"--man"}, exit_code), RenderManPage(app_, manual_));

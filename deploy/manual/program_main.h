@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What main() of every program does around its work: exit codes and messages of
+// what is thrown. Only CLI11 throws by design, and memory or threads that the
+// system does not give.
+#ifndef QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
+#define QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+
+namespace quire {
+
+// Of a command line that makes no sense, in every program.
+inline constexpr int kProgramExitUsage = 2;
+
+// Gives main()'s exit code: that of `run`, which parses with `app` and then
+// does the work. If it throws instead:
+//   CLI::ParseError   0 after --help and the like, whose text goes to standard
+//                     output; else kProgramExitUsage, and the message to
+//                     standard error
+//   std::exception    `failure_code`, and "NAME: what" to standard error
+// To be called by main() alone, at the end of it. Does not throw.
+int RunProgram(const CLI::App& app, int failure_code,
+               const std::function<int()>& run);
+
+}  // namespace quire
+
+#endif  // QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
