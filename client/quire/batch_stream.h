@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One BatchRead call of a BatchReader; part of batch_reader.cc.
+// One BatchRead call of a BatchReader, from its start to its end. A private
+// part of batch_reader.cc, in a file of its own for its length: start at
+// batch_reader.h, which says what callers see.
+//
+// Items and answers live in the BatchReader; a stream only moves them. An item
+// is in one place at any time, all under the BatchReader's mutex:
+//   queue_   not yet sent; TakeItems() moves as many as a message holds to
+//   sent_    sent, and owed an answer by the server; TakeResult() moves it to
+//   ready_   answered; Next() gives it to the caller.
+// If the call ends before its time, what is in sent_ stays there: the
+// BatchReader puts it back into queue_ for the next stream, or answers it with
+// the fault. So no item is lost, and none is answered twice.
 #ifndef QUIRE_CLIENT_QUIRE_BATCH_STREAM_H_
 #define QUIRE_CLIENT_QUIRE_BATCH_STREAM_H_
 
@@ -24,11 +35,13 @@
 
 namespace quire {
 
-// Of one message of items: well below what servers accept by default (4 MiB),
-// and more than is worth waiting for.
+// Of one message of items, in bytes: well below what servers accept by default
+// (4 MiB), and more than is worth waiting for. One item larger than this
+// travels alone.
 inline constexpr size_t kBatchMessageSizeBytesMax = size_t{1} << 20;
 
-// What an item takes on the wire, at most.
+// What an item takes on the wire, in bytes, at most: 64 are enough for tag,
+// range, field numbers and lengths, and an id of any length is added as it is.
 inline size_t BatchItemSizeBytes(const ReadTarget& target) {
   constexpr size_t kOverheadSizeBytes = 64;
   const auto* key = std::get_if<DocumentKey>(&target);
@@ -37,14 +50,24 @@ inline size_t BatchItemSizeBytes(const ReadTarget& target) {
   return kOverheadSizeBytes + (id == nullptr ? 0 : id->size());
 }
 
-// From start to end: a thread that writes items and is made here, and the
-// BatchReader's own, which runs this, reads answers and checks them. Both take
-// from and add to the BatchReader under its mutex, which neither holds while it
-// waits for gRPC. What was sent and not answered stays in sent_ for the next
-// stream.
+// Two threads are at work: one that writes items, made and joined by Run(), and
+// the caller of Run(), the BatchReader's own thread, which reads answers and
+// checks them. Neither holds the BatchReader's mutex while it waits for gRPC or
+// computes a checksum. The writer sleeps while nothing is queued; the reader
+// stops reading while BatchOptions::ready_size_bytes_max of answers wait for
+// Next(), which holds the server back by HTTP/2's flow control.
+//
+// The watchdog counts only while the reader waits for a message and the server
+// owes one: a batch that nobody adds to may be silent for ever.
+//
 // Must not outlive the BatchReader. Thread-compatible, but for Cancel().
 class BatchReader::Stream {
  public:
+  // Starts the call, and does not wait for it. `batch` is not owned. With an
+  // encoding of `auto` this may ask the server what the archive is, and blocks
+  // for that long.
+  // REQUIRES: limits.batch_message_items_max() > 0, which
+  // Connection::StoreLimits() sees to.
   Stream(BatchReader& batch, const v1::Limits& limits)
       : batch_(batch),
         message_items_max_(limits.batch_message_items_max()),
@@ -53,23 +76,31 @@ class BatchReader::Stream {
         watchdog_(context_, batch.connection_->options().stream_idle_max),
         stream_(batch.connection_->stub().BatchRead(&context_)) {}
 
-  // Ends reading and writing soon; Run() then returns Cancelled. Thread-safe.
+  // Ends reading and writing soon, also before Run(), which then returns
+  // Cancelled. Does not block; thread-safe; BatchReader's mutex may be held.
   void Cancel() { context_.TryCancel(); }
 
   // What answers are decoded with; for the thread of Run().
   WireCall& call() { return call_; }
 
-  // Whether it ended only to go on in another encoding. To be asked after
-  // Run().
+  // Whether items were left in the queue since `auto` prefers another encoding
+  // for them, so that a new stream is due without any fault. REQUIRES: Run()
+  // has returned.
   bool changes_encoding() const { return changes_encoding_; }
 
-  // Whether any item was answered. To be asked after Run().
+  // Whether any item was answered, well or not: then the server lives, and
+  // attempts are counted from the first again. REQUIRES: Run() has returned.
   bool answered() const { return answered_; }
 
-  // Blocks until the stream has ended. Once only.
-  // Errors: of the server or the network, also DeadlineExceeded, if the server
-  // owes an answer and is silent; Internal, if it answers what was not asked.
-  // OK also if it ended before all was answered.
+  // Blocks until the stream has ended: when all is answered and CloseAdds() was
+  // called, when the encoding is to change, or by a fault. Once only. A fault
+  // of a single item is that item's answer and ends nothing. OK does not mean
+  // that all was answered: what is left in sent_ tells. Errors: those of the
+  // server and the network, and
+  //   Cancelled         Cancel() was called
+  //   DeadlineExceeded  the server owes an answer and was silent for
+  //                     ClientOptions::stream_idle_max
+  //   Internal          it answered what was not asked, or twice
   absl::Status Run() {
     std::thread writer([this] { Write(); });
     const absl::Status fault = Read();
@@ -88,6 +119,9 @@ class BatchReader::Stream {
   }
 
  private:
+  // The writing thread: sends what is queued until the batch is closed and all
+  // is sent, the server's side has ended, or a write fails, whose reason
+  // Finish() tells.
   void Write() {
     v1::BatchReadRequest request;
     request.set_archive(batch_.archive_);
@@ -143,7 +177,8 @@ class BatchReader::Stream {
     }
   }
 
-  // Reads to the end. A server that sends what was not asked is at fault.
+  // Reads to the end of the server's side, whatever the reason, which Finish()
+  // tells. Errors: Internal, if the server sends what was not asked.
   absl::Status Read() {
     v1::BatchReadResponse response;
     for (;;) {
@@ -179,11 +214,15 @@ class BatchReader::Stream {
     }
   }
 
-  // Time counts for the encoding while the server owes an answer.
+  // What `auto` compares is the time in which the server owed an answer; its
+  // clock runs only then.
   void NoteWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(batch_.mutex_) {
     batch_.sent_.empty() ? call_.Pause() : call_.Resume();
   }
 
+  // Checks and decodes the answer of one item and hands it to the BatchReader.
+  // A bad answer is handed over as well, as that item's status.
+  // Errors: Internal  no such item waits: the stream cannot go on.
   absl::Status TakeResult(v1::BatchResult& result) {
     Pending pending;
     {

@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decodes the messages of a stream while the next ones are received. Internal
-// to the client library.
+// Decodes the messages of a stream while the next ones are received: what makes
+// one scan in FSST or in stored blocks use all of a client's cores. Internal to
+// the client library; stream_call.h uses it, and only from the second encoded
+// message of a stream on, so that short answers start no threads.
+//
+// Messages go through in order at both ends and in any order between them:
+//
+//   receive, accept     one thread, in order of the stream
+//   decode              `thread_count` threads, each the next undecoded message
+//   take                the caller of Run(), in order of the stream
+//
+// Memory is bounded by the number of slots, thread_count + 2 messages with a
+// buffer each: while the taker is slow, nothing is received, and HTTP/2's flow
+// control holds the server back.
 #ifndef QUIRE_CLIENT_QUIRE_DECODE_PIPELINE_H_
 #define QUIRE_CLIENT_QUIRE_DECODE_PIPELINE_H_
 
@@ -23,22 +35,29 @@
 namespace quire {
 
 // What happens to each message of a stream. What a step returns, if not OK, is
-// the end: no later message gets to `take`.
+// the end of it: messages before that one are taken, none from there on. So a
+// fault looks as it would without threads.
+// Does not own the functions, which must outlive whatever runs the steps.
 template <typename Message>
 struct DecodeSteps {
-  // In the order of the stream, by whichever thread receives: whether this
-  // message is one that may come here.
+  // In the order of the stream, by whichever thread receives, one call at a
+  // time: whether this message is one that may come here. For checks that need
+  // the message before it, such as that offsets follow each other.
   absl::FunctionRef<absl::Status(const Message&)> accept;
-  // In any order, by any thread, of accepted messages. The text lies in the
-  // message or in the buffer, which is kept for the next message.
+  // In any order, by several threads at once, of accepted messages: must be
+  // thread-safe. The text that it returns lies in the message or in the buffer,
+  // and is valid until `take` of this message has returned; the buffer keeps
+  // its memory for a later message.
   absl::FunctionRef<absl::StatusOr<absl::string_view>(const Message&,
                                                       std::string&)>
       decode;
-  // In the order of the stream, on the thread that runs the stream.
+  // In the order of the stream, on the thread that runs the stream: what the
+  // library's caller is given, who so sees one thread, their own. May block.
   absl::FunctionRef<absl::Status(const Message&, absl::string_view)> take;
 };
 
-// All steps, on this thread.
+// All steps for one message, on this thread; the text is in `buffer` or in the
+// message. Errors: those of the steps.
 template <typename Message>
 absl::Status DecodeOne(const DecodeSteps<Message>& steps,
                        const Message& message, std::string& buffer) {
@@ -50,15 +69,18 @@ absl::Status DecodeOne(const DecodeSteps<Message>& steps,
   return text.ok() ? steps.take(message, *text) : text.status();
 }
 
-// One thread receives, `thread_count` decode, and the caller of Run() takes.
-// Messages and buffers are reused: thread_count + 2 of each are all there are,
-// and with none free nothing is received.
-// Thread-compatible.
+// One thread receives, `thread_count` decode, and the caller of Run() takes;
+// all of them end within Run(). Messages and buffers are reused: no allocations
+// per message once they have grown. Thread-compatible: for one stream, run
+// once.
 template <typename Message>
 class DecodePipeline {
  public:
-  // `receive` fills in the next message, or returns false at the end; `cancel`,
-  // from another thread, makes it return soon. All must outlive Run().
+  // `receive` fills in the next message, blocking, or returns false at the end,
+  // whatever its reason: the caller finds that out. `cancel`, which Run() calls
+  // from its own thread if a step failed, makes it return soon. None is owned;
+  // all must outlive Run().
+  // REQUIRES: thread_count > 0.
   DecodePipeline(const DecodeSteps<Message>& steps, int thread_count,
                  absl::FunctionRef<bool(Message&)> receive,
                  absl::FunctionRef<void()> cancel)
@@ -68,7 +90,10 @@ class DecodePipeline {
         thread_count_(static_cast<size_t>(thread_count)),
         slots_(thread_count_ + 2) {}
 
-  // `first` was received already. Blocks until all is taken, or a step failed.
+  // `first` was received already. Blocks until all is taken, or a step failed
+  // and `receive` has returned. Once only.
+  // Errors: that of the first message, in order of the stream, whose step
+  // failed.
   absl::Status Run(Message first) {
     slots_[0].message = std::move(first);
     slots_[0].status = steps_.accept(slots_[0].message);
@@ -116,6 +141,7 @@ class DecodePipeline {
 
   Slot& SlotOf(uint64_t index) { return slots_[index % slots_.size()]; }
 
+  // The receiving thread, until the end, a refused message, or stop_.
   void ReceiveAll() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (uint64_t index = 1;; ++index) {
       {
@@ -148,6 +174,8 @@ class DecodePipeline {
     }
   }
 
+  // A decoding thread: claims messages in order until none will come. What was
+  // refused is passed on as it is, for the taker to meet at its turn.
   void DecodeAll() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (;;) {
       uint64_t index = 0;
@@ -180,6 +208,7 @@ class DecodePipeline {
     }
   }
 
+  // The caller of Run(): waits for each message in order.
   absl::Status TakeAll() ABSL_LOCKS_EXCLUDED(mutex_) {
     for (uint64_t index = 0;; ++index) {
       Slot& slot = SlotOf(index);

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Things that are slow to get, are asked for by many threads, and never change.
-// Internal to the client library.
+// Things that are slow to get, are asked for by many threads, and never change:
+// decoders made of symbol tables and dictionaries, which are named by a hash of
+// what they are, so that what was fetched once is right for ever. Internal to
+// the client library; table_store.h uses it.
+//
+// Not a cache for what is cheap: each Get() takes the one lock, and the order
+// of use is kept exactly, which is right for a few values of many megabytes.
 #ifndef QUIRE_CLIENT_QUIRE_FETCH_ONCE_H_
 #define QUIRE_CLIENT_QUIRE_FETCH_ONCE_H_
 
@@ -23,9 +28,15 @@ namespace quire {
 // Keeps values under keys, those used last, as long as their costs together are
 // at most `cost_max`; one that is dearer than that alone is kept while nothing
 // else is asked for. However many threads ask for a key at once, it is fetched
-// once; a failure is given to all of them, and the next one to ask tries again.
-// Values in use outlive their being dropped here.
-// Thread-safe.
+// once; a failure is given to all of them, and the next one to ask tries again:
+// failures are not kept.
+//
+// Values are shared, not copied: the caller's pointer keeps one alive after it
+// was dropped here, and after the FetchOnce itself. So memory may exceed
+// `cost_max` by what callers hold.
+//
+// Key: ordered by <, copied. Value: of any type, never changed once fetched.
+// Thread-safe. The mutex is not held while something is fetched.
 template <typename Key, typename Value>
 class FetchOnce {
  public:
@@ -35,11 +46,13 @@ class FetchOnce {
   explicit FetchOnce(size_t cost_max) : cost_max_(cost_max) {}
 
   // What is kept under the key, or else what `fetch` gives, which from then on
-  // is kept. Blocks while another thread fetches it. `fetch` and `cost` are
+  // is kept. Blocks while it fetches, or while another thread does, for which
+  // there is no time limit here: `fetch` must end. `fetch` and `cost` are
   // called at most once, on this thread, under no lock, and not kept; `fetch`
   // may ask for other keys here, but not for this one, which would wait for
-  // itself.
-  // Errors: those of `fetch`, of this call or of the one waited for.
+  // itself, nor may two threads ask for each other's. Never null if OK, unless
+  // `fetch` gives null, which it must not. Errors: those of `fetch`, of this
+  // call or of the one waited for.
   absl::StatusOr<Pointer> Get(
       const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
       absl::FunctionRef<size_t(const Value&)> cost)
@@ -77,20 +90,20 @@ class FetchOnce {
     return result;
   }
 
-  // Whether Get() would give it at once; true no longer than nobody asks for
-  // others. Does not count as use.
+  // Whether Get() would give it at once; stays true only as long as nobody asks
+  // for others. Does not count as use. Does not block on fetches.
   bool Has(const Key& key) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.find(key) != kept_.end();
   }
 
-  // Of values kept.
+  // Of values kept; those under way do not count.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.size();
   }
 
-  // Of all that is kept.
+  // Of all that is kept, in the unit of Get()'s `cost`.
   size_t cost() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return cost_;
