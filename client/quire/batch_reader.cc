@@ -7,6 +7,7 @@
 
 #include "client/quire/batch_stream.h"
 #include "client/quire/connection.h"
+#include "client/quire/started_thread.h"
 
 namespace quire {
 namespace {
@@ -22,8 +23,14 @@ BatchReader::BatchReader(std::shared_ptr<Connection> connection,
                          std::string archive, const BatchOptions& options)
     : connection_(std::move(connection)),
       archive_(std::move(archive)),
-      options_(options),
-      thread_([this] { Run(); }) {}
+      options_(options) {
+  absl::StatusOr<std::thread> thread = StartThread([this] { Run(); });
+  if (thread.ok()) {
+    thread_ = *std::move(thread);
+  } else {
+    start_fault_ = thread.status();
+  }
+}
 
 BatchReader::~BatchReader() {
   {
@@ -35,7 +42,9 @@ BatchReader::~BatchReader() {
     }
   }
   changed_.NotifyAll();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 void BatchReader::Add(uint64_t tag, ReadTarget target) {
@@ -51,6 +60,9 @@ void BatchReader::AddAll(std::vector<Item> items) {
       queue_.push_back({.number = next_number_++, .item = std::move(item)});
     }
     unready_count_ += items.size();
+    if (!start_fault_.ok()) {
+      FailAll(start_fault_);
+    }
   }
   changed_.NotifyAll();
 }

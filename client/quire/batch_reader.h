@@ -60,7 +60,8 @@ struct BatchAnswer {
 // breaks with Unavailable, the items without answer are asked again on a new
 // one (ClientOptions::attempts_max times in a row without an answer in
 // between); if it ends in any other way before its answers are complete, they
-// are answered with a status that says so.
+// are answered with a status that says so. Where the system starts no more
+// threads, they are answered with ResourceExhausted.
 //
 // Items wait for their turn in the caller's memory: Add() never blocks, so one
 // thread may add any number and only then call Next(), without a deadlock. To
@@ -133,6 +134,9 @@ class BatchReader {
   const std::shared_ptr<Connection> connection_;
   const std::string archive_;
   const BatchOptions options_;
+  // Not OK: thread_ could not be started, and this is the answer to all. Not
+  // changed after construction.
+  absl::Status start_fault_;
 
   mutable Mutex mutex_;
   // Any of: items to send, answers to take, room for answers, the end.

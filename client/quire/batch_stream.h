@@ -30,6 +30,7 @@
 #include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "client/quire/connection.h"
+#include "client/quire/started_thread.h"
 #include "client/quire/wire_call.h"
 #include "codecs/base/status_macros.h"
 
@@ -101,9 +102,10 @@ class BatchReader::Stream {
   //   DeadlineExceeded  the server owes an answer and was silent for
   //                     ClientOptions::stream_idle_max
   //   Internal          it answered what was not asked, or twice
+  //   ResourceExhausted the system starts no more threads
   absl::Status Run() {
-    std::thread writer([this] { Write(); });
-    const absl::Status fault = Read();
+    absl::StatusOr<std::thread> writer = StartThread([this] { Write(); });
+    const absl::Status fault = writer.ok() ? Read() : writer.status();
     {
       MutexLock lock(&batch_.mutex_);
       ended_ = true;
@@ -113,7 +115,9 @@ class BatchReader::Stream {
       Cancel();
     }
     // Once the server's side has ended, no write blocks any more.
-    writer.join();
+    if (writer.ok()) {
+      writer->join();
+    }
     const absl::Status status = StatusFromGrpc(stream_->Finish());
     return fault.ok() ? watchdog_.Explain(status) : fault;
   }

@@ -16,6 +16,7 @@
 #include "grpcpp/support/channel_arguments.h"
 
 #include "client/quire/client_status.h"
+#include "client/quire/started_thread.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -263,7 +264,13 @@ StreamWatchdog::StreamWatchdog(grpc::ClientContext& context,
                                absl::Duration idle_max)
     : context_(context), idle_max_(idle_max) {
   if (idle_max_ != absl::InfiniteDuration()) {
-    thread_ = std::thread([this] { Run(); });
+    absl::StatusOr<std::thread> thread = StartThread([this] { Run(); });
+    if (thread.ok()) {
+      thread_ = *std::move(thread);
+    } else {
+      start_fault_ = thread.status();
+      context_.TryCancel();
+    }
   }
 }
 
@@ -294,6 +301,9 @@ void StreamWatchdog::Disarm() {
 }
 
 absl::Status StreamWatchdog::Explain(const absl::Status& status) const {
+  if (!start_fault_.ok() && absl::IsCancelled(status)) {
+    return start_fault_;
+  }
   MutexLock lock(&mutex_);
   if (expired_ && absl::IsCancelled(status)) {
     return absl::DeadlineExceededError(absl::StrCat(

@@ -105,7 +105,8 @@ class ResumeGovernor {
 // Thread-safe. The context must outlive the watchdog.
 class StreamWatchdog {
  public:
-  // Nothing is watched if `idle_max` is infinite.
+  // Nothing is watched if `idle_max` is infinite. A call that cannot be
+  // watched, since no thread starts, is cancelled at once.
   StreamWatchdog(grpc::ClientContext& context, absl::Duration idle_max);
   ~StreamWatchdog();
   StreamWatchdog(const StreamWatchdog&) = delete;
@@ -116,7 +117,8 @@ class StreamWatchdog {
   void Disarm();
 
   // What the stream's status means: DeadlineExceeded if it was this watchdog
-  // that cancelled it, else `status`.
+  // that cancelled it, ResourceExhausted if it could not be watched, else
+  // `status`.
   absl::Status Explain(const absl::Status& status) const;
 
  private:
@@ -126,6 +128,8 @@ class StreamWatchdog {
 
   grpc::ClientContext& context_;
   const absl::Duration idle_max_;
+  // Not OK: the thread could not be started. Not changed after construction.
+  absl::Status start_fault_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::optional<Clock::time_point> expiry_ ABSL_GUARDED_BY(mutex_);

@@ -30,6 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include "client/quire/started_thread.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
@@ -93,7 +94,7 @@ class DecodePipeline {
   // `first` was received already. Blocks until all is taken, or a step failed
   // and `receive` has returned. Once only.
   // Errors: that of the first message, in order of the stream, whose step
-  // failed.
+  // failed; ResourceExhausted, if the system starts no more threads.
   absl::Status Run(Message first) {
     slots_[0].message = std::move(first);
     slots_[0].status = steps_.accept(slots_[0].message);
@@ -104,14 +105,10 @@ class DecodePipeline {
       ended_ = !goes_on;
     }
     std::vector<std::thread> threads;
-    threads.reserve(thread_count_ + 1);
-    if (goes_on) {
-      threads.emplace_back([this] { ReceiveAll(); });
+    absl::Status status = Start(goes_on, threads);
+    if (status.ok()) {
+      status = TakeAll();
     }
-    for (size_t i = 0; i < thread_count_; ++i) {
-      threads.emplace_back([this] { DecodeAll(); });
-    }
-    const absl::Status status = TakeAll();
     if (!status.ok()) {
       {
         MutexLock lock(&mutex_);
@@ -138,6 +135,23 @@ class DecodePipeline {
     // Guarded by mutex_.
     bool is_decoded = false;
   };
+
+  absl::Status Start(bool receives, std::vector<std::thread>& threads) {
+    threads.reserve(thread_count_ + 1);
+    for (size_t i = 0; i <= thread_count_; ++i) {
+      const bool is_receiver = i == 0;
+      if (is_receiver && !receives) {
+        continue;
+      }
+      absl::StatusOr<std::thread> thread = StartThread(
+          [this, is_receiver] { is_receiver ? ReceiveAll() : DecodeAll(); });
+      if (!thread.ok()) {
+        return thread.status();
+      }
+      threads.push_back(*std::move(thread));
+    }
+    return absl::OkStatus();
+  }
 
   Slot& SlotOf(uint64_t index) { return slots_[index % slots_.size()]; }
 
