@@ -3,19 +3,39 @@
 
 #include <utility>
 
-#include "codecs/base/varint.h"
+#include "google/protobuf/io/coded_stream.h"
 
 namespace quire {
 namespace {
+
+using google::protobuf::io::CodedOutputStream;
 
 // Up to here a copy costs no more than a slice with its reference count does;
 // the system copies once more in any case.
 constexpr uint32_t kCopySizeBytesMax = 4 << 10;
 
-// Wire type 2: length-delimited.
-uint64_t LengthDelimitedTag(int field_number) {
-  return (static_cast<uint64_t>(field_number) << 3) | 2;
-}
+// What precedes the contents of a field of wire type 2, length-delimited.
+class BytesFieldHead {
+ public:
+  BytesFieldHead(int field_number, uint64_t size_bytes)
+      : tag_((static_cast<uint64_t>(field_number) << 3) | 2),
+        contents_size_bytes_(size_bytes) {}
+
+  size_t size_bytes() const {
+    return CodedOutputStream::VarintSize64(tag_) +
+           CodedOutputStream::VarintSize64(contents_size_bytes_);
+  }
+
+  // The end of what was written.
+  uint8_t* Write(uint8_t* to) const {
+    to = CodedOutputStream::WriteVarint64ToArray(tag_, to);
+    return CodedOutputStream::WriteVarint64ToArray(contents_size_bytes_, to);
+  }
+
+ private:
+  const uint64_t tag_;
+  const uint64_t contents_size_bytes_;
+};
 
 uint64_t SizeOf(const std::vector<BlockPiece>& pieces) {
   uint64_t size_bytes = 0;
@@ -39,18 +59,21 @@ grpc::Slice Refer(const BlockPiece& piece) {
 
 }  // namespace
 
-void AnswerBytes::AppendFields(const google::protobuf::MessageLite& message) {
+uint8_t* AnswerBytes::Extend(size_t size_bytes) {
   const size_t before = copied_.size();
-  message.AppendToString(&copied_);
-  size_bytes_ += copied_.size() - before;
+  copied_.resize(before + size_bytes);
+  size_bytes_ += size_bytes;
+  return copied_.data() + before;
+}
+
+void AnswerBytes::AppendFields(const google::protobuf::MessageLite& message) {
+  message.SerializeWithCachedSizesToArray(Extend(message.ByteSizeLong()));
 }
 
 void AnswerBytes::AppendBytesField(int field_number,
                                    const std::vector<BlockPiece>& pieces) {
-  const size_t before = copied_.size();
-  AppendVarint(LengthDelimitedTag(field_number), copied_);
-  AppendVarint(SizeOf(pieces), copied_);
-  size_bytes_ += copied_.size() - before;
+  const BytesFieldHead head(field_number, SizeOf(pieces));
+  head.Write(Extend(head.size_bytes()));
   AppendPieces(pieces);
 }
 
@@ -59,24 +82,24 @@ void AnswerBytes::AppendNested(int field_number,
                                int bytes_field_number,
                                const std::vector<BlockPiece>& pieces) {
   const uint64_t text_size = SizeOf(pieces);
-  std::string inner = head.SerializeAsString();
+  const BytesFieldHead text_head(bytes_field_number, text_size);
+  const size_t text_head_size = text_size > 0 ? text_head.size_bytes() : 0;
+  const size_t fields_size = head.ByteSizeLong();
+  const BytesFieldHead outer(field_number,
+                             fields_size + text_head_size + text_size);
+  uint8_t* to = Extend(outer.size_bytes() + fields_size + text_head_size);
+  to = head.SerializeWithCachedSizesToArray(outer.Write(to));
   if (text_size > 0) {
-    AppendVarint(LengthDelimitedTag(bytes_field_number), inner);
-    AppendVarint(text_size, inner);
+    text_head.Write(to);
   }
-  const size_t before = copied_.size();
-  AppendVarint(LengthDelimitedTag(field_number), copied_);
-  AppendVarint(inner.size() + text_size, copied_);
-  copied_ += inner;
-  size_bytes_ += copied_.size() - before;
   AppendPieces(pieces);
 }
 
 void AnswerBytes::AppendPieces(const std::vector<BlockPiece>& pieces) {
   for (const BlockPiece& piece : pieces) {
     if (piece.size_bytes <= kCopySizeBytesMax) {
-      const absl::string_view text = AsText(piece.bytes());
-      copied_.append(text.data(), text.size());
+      const ByteView bytes = piece.bytes();
+      copied_.insert(copied_.end(), bytes.begin(), bytes.end());
     } else {
       FlushCopied();
       slices_.push_back(Refer(piece));
@@ -87,7 +110,7 @@ void AnswerBytes::AppendPieces(const std::vector<BlockPiece>& pieces) {
 
 void AnswerBytes::FlushCopied() {
   if (!copied_.empty()) {
-    slices_.emplace_back(std::move(copied_));
+    slices_.emplace_back(copied_.data(), copied_.size());
     copied_.clear();
   }
 }

@@ -5,9 +5,9 @@
 #define QUIRE_SERVER_SERVICE_ANSWER_BYTES_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
@@ -42,12 +42,14 @@ class AnswerBytes {
   grpc::ByteBuffer Take();
 
  private:
+  // Room for more copied bytes, to be written at once.
+  uint8_t* Extend(size_t size_bytes);
   void AppendPieces(const std::vector<BlockPiece>& pieces);
   void FlushCopied();
 
   // Bytes that are copied anyway gather here, to become one slice.
-  std::string copied_;
-  std::vector<grpc::Slice> slices_;
+  absl::InlinedVector<uint8_t, 128> copied_;
+  absl::InlinedVector<grpc::Slice, 4> slices_;
   uint64_t size_bytes_ = 0;
 };
 

@@ -77,6 +77,12 @@ bool IsLongWork(const Making& making, const std::vector<BlockPiece>& pieces) {
   return work_bytes > kInlineWorkBytesMax;
 }
 
+Answer TextAnswer(std::vector<BlockPiece> pieces) {
+  return {.encoding = v1::WIRE_ENCODING_IDENTITY,
+          .pieces = std::move(pieces),
+          .details = std::nullopt};
+}
+
 void Finish(const std::shared_ptr<Making>& making,
             absl::StatusOr<std::vector<BlockPiece>> pieces) {
   if (!pieces.ok()) {
@@ -145,17 +151,24 @@ std::shared_ptr<RangeRead> StartAnswer(
     std::vector<BlockSlice> slices, v1::WireEncoding encoding, Asker asker,
     AnswerDone done) {
   if (encoding == v1::WIRE_ENCODING_IDENTITY && !archive->decoder->packs()) {
-    return RangeRead::Start(
+    // Without a function around `done` where all is cached: of a short answer
+    // each allocation is a part that counts.
+    std::vector<BlockPiece> found;
+    if (RangeRead::FindCached(store, *archive, slices, BlockForm::kText,
+                              asker.fetch_class, found)) {
+      done(TextAnswer(std::move(found)));
+      return nullptr;
+    }
+    return RangeRead::StartMissing(
         store, archive, std::move(slices), BlockForm::kText, asker,
+        std::move(found),
         [done =
              std::move(done)](absl::StatusOr<std::vector<BlockPiece>> pieces) {
           if (!pieces.ok()) {
             done(pieces.status());
             return;
           }
-          done(Answer{.encoding = v1::WIRE_ENCODING_IDENTITY,
-                      .pieces = *std::move(pieces),
-                      .details = std::nullopt});
+          done(TextAnswer(*std::move(pieces)));
         });
   }
   auto making = std::make_shared<Making>(

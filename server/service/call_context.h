@@ -51,7 +51,7 @@ class CallBooking {
       : core_(core),
         method_(method),
         started_(absl::Now()),
-        stall_entry_(core.stall_guard.Register(context)) {
+        stall_entry_(core.stall_guard, context) {
     core_.metrics.CallStarted(method);
   }
 

@@ -180,17 +180,21 @@ void Catalog::Publish(ByName archives) {
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
     absl::string_view name) const {
-  const std::shared_ptr<const ByName> archives = Get();
-  const auto found = archives->find(std::string(name));
-  if (found == archives->end()) {
-    return ServiceError(
-        absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
-        name.empty() ? "the request names no archive"
-                     : absl::StrCat("no archive \"", name.substr(0, 128),
-                                    "\" here; ListArchives says which are"),
-        {{"archive", std::string(name.substr(0, 128))}});
+  const std::string key(name);
+  {
+    // Looked up under the lock: to hold the snapshot meanwhile would cost each
+    // call two more changes to a count that all of them share.
+    MutexLock lock(&mutex_);
+    if (const auto found = archives_->find(key); found != archives_->end()) {
+      return found->second;
+    }
   }
-  return found->second;
+  return ServiceError(
+      absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
+      name.empty() ? "the request names no archive"
+                   : absl::StrCat("no archive \"", name.substr(0, 128),
+                                  "\" here; ListArchives says which are"),
+      {{"archive", std::string(name.substr(0, 128))}});
 }
 
 }  // namespace quire

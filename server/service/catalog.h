@@ -90,7 +90,7 @@ class Catalog {
 
   // Errors: NotFound (ARCHIVE_NOT_FOUND).
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
-      absl::string_view name) const;
+      absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable Mutex mutex_;

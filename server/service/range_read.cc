@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/range_read.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -62,27 +63,33 @@ RangeRead::RangeRead(BlockStore& store,
       form_(form),
       done_(std::move(done)) {}
 
-std::shared_ptr<RangeRead> RangeRead::Start(
-    BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-    std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done) {
-  const uint64_t source_id = form == BlockForm::kStored
-                                 ? archive->stored_source_id
-                                 : archive->source_id;
-  std::vector<BlockPiece> pieces(slices.size());
-  size_t miss_count = 0;
+bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
+                           const std::vector<BlockSlice>& slices,
+                           BlockForm form, FetchClass fetch_class,
+                           std::vector<BlockPiece>& pieces) {
+  const uint64_t source_id =
+      form == BlockForm::kStored ? archive.stored_source_id : archive.source_id;
+  pieces.resize(slices.size());
+  bool all_found = true;
   for (size_t i = 0; i < slices.size(); ++i) {
     pieces[i] = {nullptr, slices[i].offset_in_block, slices[i].size_bytes};
     // A look-up marks a block as in demand; that a scan passes by does not make
     // it so.
-    if (asker.fetch_class != FetchClass::kScan) {
+    if (fetch_class != FetchClass::kScan) {
       pieces[i].block = store.Lookup({source_id, slices[i].block});
     }
-    miss_count += pieces[i].block == nullptr ? 1 : 0;
+    all_found &= pieces[i].block != nullptr;
   }
-  if (miss_count == 0) {
-    done(std::move(pieces));
-    return nullptr;
-  }
+  return all_found;
+}
+
+std::shared_ptr<RangeRead> RangeRead::StartMissing(
+    BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+    std::vector<BlockSlice> slices, BlockForm form, Asker asker,
+    std::vector<BlockPiece> pieces, Done done) {
+  const auto miss_count = static_cast<size_t>(std::count_if(
+      pieces.begin(), pieces.end(),
+      [](const BlockPiece& piece) { return piece.block == nullptr; }));
   std::shared_ptr<RangeRead> read(new RangeRead(
       store, std::move(archive), std::move(slices), form, std::move(done)));
   {
@@ -94,6 +101,18 @@ std::shared_ptr<RangeRead> RangeRead::Start(
   }
   read->FetchMisses(asker);
   return read;
+}
+
+std::shared_ptr<RangeRead> RangeRead::Start(
+    BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+    std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done) {
+  std::vector<BlockPiece> pieces;
+  if (FindCached(store, *archive, slices, form, asker.fetch_class, pieces)) {
+    done(std::move(pieces));
+    return nullptr;
+  }
+  return StartMissing(store, std::move(archive), std::move(slices), form, asker,
+                      std::move(pieces), std::move(done));
 }
 
 BlockFetch RangeRead::FetchOf(BlockAddress block, Asker asker) const {

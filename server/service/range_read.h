@@ -62,6 +62,21 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   // DEVICE_FAILED, ResourceExhausted becomes SERVER_BUSY.
   using Done = std::function<void(absl::StatusOr<std::vector<BlockPiece>>)>;
 
+  // Looks each block up in the cache. True if all of them are there: `pieces`
+  // is then what a read would end with, in the form that the cache holds it in;
+  // otherwise pieces of blocks that are not have none.
+  static bool FindCached(BlockStore& store, const ServedArchive& archive,
+                         const std::vector<BlockSlice>& slices, BlockForm form,
+                         FetchClass fetch_class,
+                         std::vector<BlockPiece>& pieces);
+
+  // As Start(), of pieces that FindCached() has looked up, not all with
+  // success.
+  static std::shared_ptr<RangeRead> StartMissing(
+      BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+      std::vector<BlockSlice> slices, BlockForm form, Asker asker,
+      std::vector<BlockPiece> pieces, Done done);
+
   // Calls `done` exactly once: before returning where all blocks are cached
   // (the result is then null), otherwise on a thread of the store.
   // `store` must outlive the read.

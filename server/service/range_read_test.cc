@@ -100,6 +100,40 @@ TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
   }
 }
 
+TEST_F(RangeReadTest, FindsWhatIsCachedAndReadsTheRest) {
+  const LogicalRange first = {{100}, 500};
+  const LogicalRange both = {{100}, archive_->archive->info().block_size_bytes};
+  const std::vector<BlockSlice> slices = PlanBlocks(*archive_->archive, both);
+  ASSERT_EQ(slices.size(), 2U);
+  std::vector<BlockPiece> found;
+  EXPECT_FALSE(RangeRead::FindCached(*store_, *archive_, slices,
+                                     BlockForm::kText, FetchClass::kInteractive,
+                                     found));
+  EXPECT_EQ(found[0].block, nullptr);
+
+  Result result;
+  Start(first, FetchClass::kInteractive, result.Setter());
+  ASSERT_TRUE(result.Wait().ok());
+  EXPECT_FALSE(RangeRead::FindCached(*store_, *archive_, slices,
+                                     BlockForm::kText, FetchClass::kInteractive,
+                                     found));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_NE(found[0].block, nullptr);
+  EXPECT_EQ(found[1].block, nullptr);
+
+  Result rest;
+  RangeRead::StartMissing(*store_, archive_, slices, BlockForm::kText,
+                          {FetchClass::kInteractive}, found, rest.Setter());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces, rest.Wait());
+  EXPECT_EQ(pieces[0].block, found[0].block);
+  EXPECT_TRUE(TextOf(pieces) ==
+              all_.substr(both.offset.value, both.size_bytes));
+  ASSERT_TRUE(RangeRead::FindCached(*store_, *archive_, slices,
+                                    BlockForm::kText, FetchClass::kInteractive,
+                                    found));
+  EXPECT_TRUE(TextOf(found) == TextOf(pieces));
+}
+
 TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
   std::atomic<int> wrong_count{0};
   std::vector<std::thread> threads;

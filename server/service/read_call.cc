@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/read_call.h"
 
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/arena.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/service/answer_bytes.h"
@@ -16,6 +18,10 @@
 
 namespace quire {
 namespace {
+
+// A request or an answer without its text, as protobuf lays it out, unless ids
+// are long.
+constexpr size_t kMessageSizeBytes = 768;
 
 class ReadCall : public grpc::ServerUnaryReactor {
  public:
@@ -50,7 +56,11 @@ class ReadCall : public grpc::ServerUnaryReactor {
   // OK: Finish() has been or will be called by OnAnswer().
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
-    v1::ReadRequest request;
+    // On the stack as a rule: of a short answer each allocation counts.
+    alignas(8) std::array<char, kMessageSizeBytes> memory;
+    google::protobuf::Arena arena(memory.data(), memory.size());
+    auto& request =
+        *google::protobuf::Arena::CreateMessage<v1::ReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     QUIRE_ASSIGN_OR_RETURN(archive_, core_.catalog.Find(request.archive()));
     const Archive& archive = *archive_->archive;
@@ -78,6 +88,9 @@ class ReadCall : public grpc::ServerUnaryReactor {
         core_.store, archive_, std::move(slices), encoding,
         {FetchClass::kInteractive, ClientIdOf(client)},
         [this](absl::StatusOr<Answer> answer) { OnAnswer(std::move(answer)); });
+    if (read == nullptr) {
+      return absl::OkStatus();
+    }
     bool was_cancelled = false;
     {
       MutexLock lock(&mutex_);
@@ -85,7 +98,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
       read_ = read;
     }
     // Before it was known what to cancel.
-    if (was_cancelled && read != nullptr) {
+    if (was_cancelled) {
       read->Cancel();
     }
     return absl::OkStatus();
@@ -96,8 +109,12 @@ class ReadCall : public grpc::ServerUnaryReactor {
       FinishWith(answer.status());
       return;
     }
-    v1::ReadResponse head;
-    *head.mutable_range() = ToProto(target_.range);
+    alignas(8) std::array<char, kMessageSizeBytes> memory;
+    google::protobuf::Arena arena(memory.data(), memory.size());
+    auto& head =
+        *google::protobuf::Arena::CreateMessage<v1::ReadResponse>(&arena);
+    head.mutable_range()->set_offset(target_.range.offset.value);
+    head.mutable_range()->set_size_bytes(target_.range.size_bytes);
     if (target_.document.has_value()) {
       *head.mutable_document() =
           DescribeDocument(*archive_->archive, *target_.document);

@@ -16,16 +16,25 @@ StallGuard::~StallGuard() {
   sweeper_.join();
 }
 
-StallGuard::Entry StallGuard::Register(grpc::CallbackServerContext& context) {
-  MutexLock lock(&mutex_);
-  watches_.emplace_front();
-  watches_.front().context = &context;
-  return {this, watches_.begin()};
+StallGuard::Entry::Entry(StallGuard& guard,
+                         grpc::CallbackServerContext& context)
+    : guard_(guard), context_(context), shard_index_(ThreadShard()) {
+  Shard& shard = guard_.shards_[shard_index_];
+  MutexLock lock(&shard.mutex);
+  next_ = shard.first;
+  if (next_ != nullptr) {
+    next_->previous_ = this;
+  }
+  shard.first = this;
 }
 
-void StallGuard::Unregister(std::list<Watch>::iterator watch) {
-  MutexLock lock(&mutex_);
-  watches_.erase(watch);
+StallGuard::Entry::~Entry() {
+  Shard& shard = guard_.shards_[shard_index_];
+  MutexLock lock(&shard.mutex);
+  (previous_ != nullptr ? previous_->next_ : shard.first) = next_;
+  if (next_ != nullptr) {
+    next_->previous_ = previous_;
+  }
 }
 
 void StallGuard::SweepUntilStopped() {
@@ -35,15 +44,21 @@ void StallGuard::SweepUntilStopped() {
                               absl::ToChronoNanoseconds(tick_length_))) {
       continue;
     }
-    const uint64_t now = ++tick_;
-    for (Watch& watch : watches_) {
-      const uint64_t armed_at_tick = watch.armed_at_tick;
+    Sweep(++tick_);
+  }
+}
+
+void StallGuard::Sweep(uint64_t now) {
+  for (Shard& shard : shards_) {
+    MutexLock lock(&shard.mutex);
+    for (Entry* entry = shard.first; entry != nullptr; entry = entry->next_) {
+      const uint64_t armed_at_tick = entry->armed_at_tick_;
       if (armed_at_tick != 0 && now > armed_at_tick + kTicksPerLimit - 1) {
-        watch.armed_at_tick = 0;
+        entry->armed_at_tick_ = 0;
         ++stalled_count_;
         // Under the lock, which keeps the context alive; TryCancel() only
         // queues the cancellation.
-        watch.context->TryCancel();
+        entry->context_.TryCancel();
       }
     }
   }

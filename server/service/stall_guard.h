@@ -4,10 +4,10 @@
 #ifndef QUIRE_SERVER_SERVICE_STALL_GUARD_H_
 #define QUIRE_SERVER_SERVICE_STALL_GUARD_H_
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <list>
-#include <memory>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -15,6 +15,7 @@
 #include "grpcpp/server_context.h"
 
 #include "codecs/base/mutex.h"
+#include "server/service/thread_shard.h"
 
 namespace quire {
 
@@ -23,41 +24,38 @@ namespace quire {
 // answer has waited longer than a limit.
 // Thread-safe. Entries must be gone before the guard is destroyed.
 class StallGuard {
- private:
-  struct Watch {
-    grpc::CallbackServerContext* context = nullptr;
-    // Ticks of sweeping since which the answer waits; 0: none does.
-    std::atomic<uint64_t> armed_at_tick{0};
-  };
-
  public:
   // Stalled calls end between `limit` and `limit` plus an eighth of it.
   // REQUIRES: limit > 0.
   explicit StallGuard(absl::Duration limit);
   ~StallGuard();
 
-  // A call under watch; the context must outlive it. Thread-safe.
+  // A call under watch from construction to destruction; guard and context must
+  // outlive it. Thread-safe.
   class Entry {
    public:
-    Entry(StallGuard* guard, std::list<Watch>::iterator watch)
-        : guard_(guard), watch_(watch) {}
-
-    ~Entry() { guard_->Unregister(watch_); }
+    Entry(StallGuard& guard, grpc::CallbackServerContext& context);
+    ~Entry();
 
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
-    void Arm() { watch_->armed_at_tick = guard_->tick_ + 1; }
+    void Arm() { armed_at_tick_ = guard_.tick_ + 1; }
 
-    void Disarm() { watch_->armed_at_tick = 0; }
+    void Disarm() { armed_at_tick_ = 0; }
 
    private:
-    StallGuard* const guard_;
-    const std::list<Watch>::iterator watch_;
-  };
+    friend class StallGuard;
 
-  Entry Register(grpc::CallbackServerContext& context)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+    StallGuard& guard_;
+    grpc::CallbackServerContext& context_;
+    const size_t shard_index_;
+    // Ticks of sweeping since which the answer waits; 0: none does.
+    std::atomic<uint64_t> armed_at_tick_{0};
+    // Neighbours in the list of the shard, under its lock.
+    Entry* previous_ = nullptr;
+    Entry* next_ = nullptr;
+  };
 
   uint64_t stalled_count() const { return stalled_count_; }
 
@@ -65,8 +63,15 @@ class StallGuard {
   // Ticks from arming to cancelling.
   static constexpr uint64_t kTicksPerLimit = 8;
 
-  void Unregister(std::list<Watch>::iterator watch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Entries of the threads of one shard, in a list through the entries
+  // themselves: a call costs no allocation, and seldom waits for another.
+  struct alignas(64) Shard {
+    Mutex mutex;
+    Entry* first ABSL_GUARDED_BY(mutex) = nullptr;
+  };
+
   void SweepUntilStopped() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep(uint64_t now);
 
   const absl::Duration tick_length_;
   std::atomic<uint64_t> tick_{0};
@@ -74,7 +79,7 @@ class StallGuard {
   Mutex mutex_;
   CondVar stop_changed_;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::list<Watch> watches_ ABSL_GUARDED_BY(mutex_);
+  std::array<Shard, kThreadShardCount> shards_;
   std::thread sweeper_;
 };
 
