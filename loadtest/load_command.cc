@@ -6,7 +6,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 
+#include "client/quire/server_address.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
@@ -19,6 +21,7 @@ namespace {
 constexpr uint64_t kRequestCountDefault = 10'000;
 // Past it a number was negative before it was read.
 constexpr uint64_t kRequestCountMax = 1'000'000'000'000;
+constexpr double kSecondsMin = 0.001;
 constexpr double kSecondsMax = 1e7;
 constexpr double kSecondsDefault = 600;
 constexpr uint32_t kInFlightClosed = 64;
@@ -38,13 +41,26 @@ absl::Status Wrong(absl::string_view what) {
 CLI::Validator Within(double min, double max) {
   const CLI::Range range(min, max);
   CLI::Validator within = range;
-  within.operation([range](std::string& text) {
+  within.operation([min, max](std::string& text) {
     double number = 0;
-    return absl::SimpleAtod(text, &number) && std::isnan(number)
-               ? absl::StrCat("'", text, "' is not a number")
-               : range(text);
+    return absl::SimpleAtod(text, &number) && number >= min && number <= max
+               ? std::string()
+               : absl::StrCat("'", text, "' is not a number from ", min, " to ",
+                              max);
   });
   return within;
+}
+
+// Of "1.5s", "500ms", "2m"; nothing of what is none or out of range. A plain
+// number is not one: what its unit is depends on the option.
+std::optional<double> ParseSeconds(absl::string_view text) {
+  absl::Duration time;
+  if (!absl::ParseDuration(text, &time)) {
+    return std::nullopt;
+  }
+  const double seconds = absl::ToDoubleSeconds(time);
+  return seconds >= 0 && seconds <= kSecondsMax ? std::optional(seconds)
+                                                : std::nullopt;
 }
 
 absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
@@ -149,13 +165,13 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
                                     "there is a --duration)")
                          ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
   duration_option_ =
-      app.add_option("--duration", duration_seconds_,
-                     "end after so many seconds (default: 600; for full: when "
-                     "all is read)")
-          ->check(Within(0.001, kSecondsMax));
+      app.add_option("--duration", duration_,
+                     "end after so long: 30, of seconds, or 30s, 500ms, 2m "
+                     "(default: 600; for full: when all is read)")
+          ->type_name("TIME");
   app.add_option("--warmup", warmup_,
-                 "leave out the first requests: 5s, of so many seconds; 1000, "
-                 "so many");
+                 "leave out the first requests: 5s, 500ms or 2m, of so long; "
+                 "1000, so many");
   in_flight_option_ =
       app.add_option("--in-flight", in_flight_,
                      "of random: calls that wait for an answer, at most "
@@ -238,20 +254,28 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
   }
   load.duration.reset();
   if (has_duration || !is_full) {
-    load.duration = ToMs(has_duration ? duration_seconds_ : kSecondsDefault);
-  }
-  if (!warmup_.empty()) {
-    absl::string_view number = warmup_;
-    double seconds = 0;
-    if (number.back() == 's' &&
-        absl::SimpleAtod(number.substr(0, number.size() - 1), &seconds) &&
-        seconds >= 0 && seconds <= kSecondsMax) {
-      load.warmup_duration = ToMs(seconds);
-    } else if (!absl::SimpleAtoi(number, &load.warmup_request_count)) {
-      return Wrong(absl::StrCat("--warmup ", warmup_,
-                                " is neither a number of requests nor of "
-                                "seconds, such as 5s"));
+    double seconds = kSecondsDefault;
+    if (has_duration && !absl::SimpleAtod(duration_, &seconds)) {
+      seconds = ParseSeconds(duration_).value_or(0);
     }
+    if (!(seconds >= kSecondsMin && seconds <= kSecondsMax)) {
+      return Wrong(absl::StrCat("--duration: '", duration_,
+                                "' is no time from a millisecond to ",
+                                kSecondsMax,
+                                " seconds; give seconds, or 500ms, "
+                                "2m"));
+    }
+    load.duration = ToMs(seconds);
+  }
+  if (!warmup_.empty() &&
+      !absl::SimpleAtoi(warmup_, &load.warmup_request_count)) {
+    const std::optional<double> seconds = ParseSeconds(warmup_);
+    if (!seconds.has_value()) {
+      return Wrong(absl::StrCat("--warmup: '", warmup_,
+                                "' is neither a number of requests nor a time, "
+                                "such as 5s, 500ms, 2m"));
+    }
+    load.warmup_duration = ToMs(*seconds);
   }
   load.arrivals = arrivals_ == "constant" ? LoadArrivals::kConstant
                   : arrivals_ == "log"    ? LoadArrivals::kLog
@@ -312,6 +336,10 @@ absl::Status LoadCommandLine::CheckTogether(const LoadOptions& load) const {
 
 absl::StatusOr<LoadCommand> LoadCommandLine::Complete() const {
   LoadCommand command = command_;
+  const absl::Status address = CheckServerAddress(command.server);
+  if (!address.ok()) {
+    return Wrong(absl::StrCat("--server: ", address.message()));
+  }
   QUIRE_RETURN_IF_ERROR(CompleteWhat(command.load));
   QUIRE_RETURN_IF_ERROR(CompleteHow(command.load));
   QUIRE_RETURN_IF_ERROR(CheckTogether(command.load));

@@ -61,7 +61,7 @@ class LoadCommandLine {
   std::string encoding_ = "identity";
   uint64_t request_count_ = 0;
   std::string warmup_;
-  double duration_seconds_ = 0;
+  std::string duration_;
   double rate_ = 0;
   uint32_t in_flight_ = 0;
   double zipf_exponent_ = 0.99;

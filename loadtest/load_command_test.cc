@@ -108,6 +108,9 @@ TEST(LoadCommandTest, EndsWhenItIsTold) {
   } cases[] = {
       {"web --requests 7", 7, milliseconds(600'000)},
       {"web --duration 3", std::nullopt, milliseconds(3'000)},
+      {"web --duration 3s", std::nullopt, milliseconds(3'000)},
+      {"web --duration 0.25s", std::nullopt, milliseconds(250)},
+      {"web --duration 2m", std::nullopt, milliseconds(120'000)},
       {"web --duration 3 --requests 7", 7, milliseconds(3'000)},
       // All of the archive, however long it takes; or over and over.
       {"web --mode full", std::nullopt, std::nullopt},
@@ -170,7 +173,11 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
       {"web --warmup -1s", "--warmup"},
       {"web --warmup nans", "--warmup"},
       {"web --warmup 1e9s", "--warmup"},
-      {"web --warmup 5m", "--warmup"},
+      {"web --warmup 5x", "'5x' is neither a number of requests nor a time"},
+      {"web --duration 2x", "--duration: '2x' is no time from a millisecond"},
+      {"web --duration 1us", "--duration"},
+      {"web --server here", "--server: 'here' is no server address"},
+      {"web --rate fast", "--rate: 'fast' is not a number from 0.001 to 1e+06"},
       {"web --metrics localhost:9420", "http://"},
   };
 

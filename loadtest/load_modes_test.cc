@@ -342,6 +342,24 @@ TEST_F(LoadModesTest, AScanSaysWhatItsServerDidWrong) {
   EXPECT_THAT(report.errors, ElementsAre(Key("UNAVAILABLE")));
 }
 
+TEST_F(LoadModesTest, RefusesAServerOfALimitOfZero) {
+  FakeDocument document;
+  document.id = "one";
+  document.text = "text";
+  FakeArchive archive;
+  archive.documents.push_back(std::move(document));
+  const std::unique_ptr<FakeServer> zero =
+      FakeServer::Start({.batch_message_items_max = 0}, {{"a", archive}});
+  ASSERT_NE(zero, nullptr);
+  inputs_.channels = {
+      grpc::CreateChannel(zero->address(), grpc::InsecureChannelCredentials())};
+  inputs_.source = nullptr;
+  options_.mode = LoadMode::kBatch;
+  EXPECT_THAT(RunLoad(inputs_, options_),
+              FailsWith(absl::StatusCode::kInternal,
+                        HasSubstr("batch_message_items_max")));
+}
+
 TEST_F(LoadModesTest, RefusesASourceOfOtherDocuments) {
   std::ofstream(index_path_, std::ios::app) << "0\t1\tone more\n";
   QUIRE_ASSERT_OK_AND_ASSIGN(source_,

@@ -15,6 +15,7 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
+#include "client/quire/client_status.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 #include "loadtest/load_calls.h"
@@ -256,9 +257,19 @@ LoadReport Run::Execute() {
   return report;
 }
 
-absl::Status ToAbslStatus(const grpc::Status& status) {
-  return {static_cast<absl::StatusCode>(status.error_code()),
-          status.error_message()};
+// Of zero a run could make no progress.
+absl::Status CheckLimits(const v1::Limits& limits) {
+  for (const auto& [name, limit] :
+       {std::pair("read_size_bytes_max", limits.read_size_bytes_max()),
+        std::pair("batch_message_items_max",
+                  limits.batch_message_items_max())}) {
+    if (limit == 0) {
+      return absl::InternalError(absl::StrCat(
+          "the server states a limit of zero, ", name,
+          ", and no run is possible with it; is it a Quire server?"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Asks the server for the archive, and whether the run is possible with it.
@@ -272,8 +283,9 @@ absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
   const grpc::Status status = v1::Archive::NewStub(inputs.channels.front())
                                   ->GetArchive(&context, request, &response);
   if (!status.ok()) {
-    return ToAbslStatus(status);
+    return StatusFromGrpc(status);
   }
+  QUIRE_RETURN_IF_ERROR(CheckLimits(response.limits()));
   const v1::ArchiveDescription& archive = response.archive();
   if (inputs.source != nullptr &&
       archive.size_bytes() != inputs.source->size_bytes()) {

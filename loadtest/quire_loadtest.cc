@@ -22,6 +22,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
+#include "client/quire/client_status.h"
 #include "client/quire/process_settings.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/program_main.h"
@@ -213,7 +214,12 @@ int Run(const LoadCommandLine& line) {
   const absl::StatusOr<int> code =
       RunAndReport(*command, log.has_value() ? &*log : nullptr);
   if (!code.ok()) {
-    Complain(code.status().ToString());
+    Complain(absl::IsUnavailable(code.status()) &&
+                     !ErrorDetailsOf(code.status()).has_value()
+                 ? absl::StrCat("cannot reach the server at ", command->server,
+                                " (", code.status().message(),
+                                "); does it run? --server says where")
+                 : code.status().ToString());
     return kExitNoRun;
   }
   return *code;

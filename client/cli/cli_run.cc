@@ -164,6 +164,11 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
     absl::StrAppend(&message, "cannot reach the server at ",
                     TerminalText(server), " (", TerminalText(status.message()),
                     "); does it run? --server or QUIRE_SERVER say where");
+  } else if (absl::IsUnimplemented(status) && !IsFromServer(status)) {
+    absl::StrAppend(&message, "no such call at ", TerminalText(server), " (",
+                    TerminalText(status.message()),
+                    "); is it a Quire server, and not an older one? --server "
+                    "or QUIRE_SERVER say where");
   } else if (status.message().empty()) {
     absl::StrAppend(&message, absl::StatusCodeToString(status.code()));
   } else {

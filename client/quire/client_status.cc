@@ -3,6 +3,8 @@
 
 #include "absl/strings/cord.h"
 
+#include "client/quire/server_address.h"
+
 namespace quire {
 namespace {
 
@@ -23,11 +25,12 @@ absl::Status StatusFromGrpc(const grpc::Status& status) {
   if (status.ok()) {
     return absl::OkStatus();
   }
-  absl::Status result(CodeFromNumber(status.error_code()),
-                      status.error_message());
-  if (!status.error_details().empty()) {
-    result.SetPayload(UrlView(), absl::Cord(status.error_details()));
+  const absl::StatusCode code = CodeFromNumber(status.error_code());
+  if (status.error_details().empty()) {
+    return {code, PlainConnectionText(status.error_message())};
   }
+  absl::Status result(code, status.error_message());
+  result.SetPayload(UrlView(), absl::Cord(status.error_details()));
   return result;
 }
 

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/random/distributions.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "grpcpp/create_channel.h"
@@ -16,6 +14,7 @@
 #include "grpcpp/support/channel_arguments.h"
 
 #include "client/quire/client_status.h"
+#include "client/quire/server_address.h"
 #include "client/quire/started_thread.h"
 #include "codecs/base/status_macros.h"
 
@@ -26,28 +25,8 @@ constexpr int kBackoffGrowthMax = 20;
 // Unless told otherwise.
 constexpr unsigned kDecodeThreadsMax = 16;
 
-absl::Status CheckAddress(absl::string_view address) {
-  for (const absl::string_view scheme :
-       {"unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"}) {
-    if (absl::StartsWith(address, scheme) && address.size() > scheme.size()) {
-      return absl::OkStatus();
-    }
-  }
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0 ||
-      port > 65535 || address.find('/') != absl::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", address,
-                     "' is no server address; give HOST:PORT, with a port from "
-                     "1 to 65535, or unix:PATH"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckOptions(const ClientOptions& options) {
-  QUIRE_RETURN_IF_ERROR(CheckAddress(options.address));
+  QUIRE_RETURN_IF_ERROR(CheckServerAddress(options.address));
   if (options.deadline <= absl::ZeroDuration() ||
       options.stream_idle_max <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("time limits must be positive");
