@@ -4,7 +4,9 @@
 #include <sys/prctl.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <iostream>
@@ -67,15 +69,32 @@ void Complain(absl::string_view text) {
 absl::Status WriteText(const std::string& path, const std::string& text) {
   if (path == "-") {
     std::cout << text << std::flush;
-    return std::cout ? absl::OkStatus()
-                     : absl::UnavailableError("standard output is closed");
+    return std::cout
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError("standard output is closed");
   }
   std::ofstream out(path, std::ios::binary);
   out << text;
   out.close();
   return out ? absl::OkStatus()
-             : absl::UnavailableError(
+             : absl::FailedPreconditionError(
                    absl::StrCat(path, ": cannot be written"));
+}
+
+// Before the run, so that none is in vain: the files of its reports are made,
+// empty, unless they are there.
+absl::Status CheckWritable(const LoadCommand& command) {
+  for (const std::string& path : {command.json, command.html, command.record}) {
+    if (path.empty() || path == "-") {
+      continue;
+    }
+    const std::ofstream out(path, std::ios::binary | std::ios::app);
+    if (!out) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
@@ -142,7 +161,7 @@ absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
     const absl::Status status =
         WriteDrawnRequests(inputs, command.load, report, out);
     if (!status.ok()) {
-      return {status.code(),
+      return {absl::StatusCode::kFailedPrecondition,
               absl::StrCat(command.record, ": ", status.message())};
     }
   }
@@ -151,6 +170,7 @@ absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
 
 // The run and its reports; gives the exit code.
 absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
+  QUIRE_RETURN_IF_ERROR(CheckWritable(command));
   LoadInputs inputs;
   std::unique_ptr<SourceText> source;
   if (!command.source.empty()) {
@@ -219,7 +239,7 @@ int Run(const LoadCommandLine& line) {
                  ? absl::StrCat("cannot reach the server at ", command->server,
                                 " (", code.status().message(),
                                 "); does it run? --server says where")
-                 : code.status().ToString());
+                 : std::string(code.status().message()));
     return kExitNoRun;
   }
   return *code;

@@ -37,6 +37,32 @@ void AppendHelpExamples(const std::vector<ManualEntry>& examples,
   }
 }
 
+// What is wrong, the unknown first: to whom misspells an option CLI11 says what
+// is missing, and to whom misspells a verb that all words after it are too
+// many.
+std::string Complaint(const CLI::App& app, const CLI::Error& error) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  if (unknown.empty()) {
+    return error.what();
+  }
+  for (const std::string& word : unknown) {
+    if (word.size() > 1 && word.front() == '-') {
+      return "there is no option " + word;
+    }
+  }
+  const std::vector<const CLI::App*> verbs = app.get_subcommands(nullptr);
+  if (verbs.empty() || !app.get_subcommands().empty()) {
+    return "'" + unknown.front() + "' is one word too many";
+  }
+  std::string names;
+  for (const CLI::App* verb : verbs) {
+    if (!verb->get_group().empty()) {
+      names += (names.empty() ? "" : ", ") + verb->get_name();
+    }
+  }
+  return "there is no verb '" + unknown.front() + "', but " + names;
+}
+
 // Where to read on: at the verb, if one was called.
 std::string HelpHint(const CLI::App& app) {
   const std::vector<CLI::App*> called = app.get_subcommands();
@@ -62,7 +88,8 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   app.footer(footer);
   app.failure_message([](const CLI::App* program, const CLI::Error& error) {
     const std::string name = program->get_name();
-    return name + ": " + error.what() + "\n" + HelpHint(*program) + "\n";
+    return name + ": " + Complaint(*program, error) + "\n" +
+           HelpHint(*program) + "\n";
   });
   app.set_version_flag("--version", app.get_name() + " " + manual.version,
                        "Print the version and exit");

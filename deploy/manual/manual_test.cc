@@ -191,6 +191,15 @@ TEST_F(ManualTest, AMistakeSaysWhereToReadOn) {
     }
     return err.str();
   };
+  EXPECT_THAT(
+      message_of(app_, "got web a"),
+      HasSubstr("thing: there is no verb 'got', but get, completion\n"));
+  EXPECT_THAT(message_of(app_, "get --outptu x"),
+              HasSubstr("thing: there is no option --outptu\n"));
+  EXPECT_THAT(message_of(app_, "completion bash more"),
+              HasSubstr("thing: 'more' is one word too many\n"));
+  EXPECT_THAT(message_of(app_, "get web"),
+              HasSubstr("thing: ID is required\n"));
   EXPECT_THAT(message_of(app_, "--bad"),
               HasSubstr("\nTry 'thing --help', or --help after a verb.\n"));
   EXPECT_THAT(message_of(app_, "get --bad web a"),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What main() of every program does around its work: exit codes and messages of
-// what is thrown. Only CLI11 throws by design, and memory or threads that the
-// system does not give.
+// What main() of every program does around its work: exit codes, messages of
+// what is thrown, and standard streams that are closed or full. Only CLI11
+// throws by design, and memory or threads that the system does not give.
 #ifndef QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
 #define QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
 
@@ -21,7 +21,11 @@ inline constexpr int kProgramExitUsage = 2;
 //                     output; else kProgramExitUsage, and the message to
 //                     standard error
 //   std::exception    `failure_code`, and "NAME: what" to standard error
-// To be called by main() alone, at the end of it. Does not throw.
+// Standard streams that were closed before the program began are kept from
+// being taken by the first files that it opens: what reads or writes them
+// fails. What could not be written to standard output makes 0 `failure_code`,
+// with a message, unless its reader has gone away, as `head` does. To be called
+// by main() alone, at the end of it. Does not throw.
 int RunProgram(const CLI::App& app, int failure_code,
                const std::function<int()>& run);
 

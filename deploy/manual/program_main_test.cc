@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/manual/program_main.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 
@@ -64,6 +71,70 @@ TEST_F(ProgramMainTest, WhatElseIsThrownIsNamedAfterTheProgram) {
   });
   EXPECT_EQ(GetCapturedStderr(), "idler: no more threads\n");
   EXPECT_EQ(code, kFailed);
+}
+
+// The exit code of a process that runs the program, after `prepare`.
+int CodeOfChild(const CLI::App& app, const std::function<void()>& prepare,
+                const std::function<int()>& run) {
+  const pid_t child = fork();
+  if (child == 0) {
+    prepare();
+    _exit(RunProgram(app, kFailed, run));
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+TEST_F(ProgramMainTest, WhatCannotBeWrittenIsAFailure) {
+  const auto fill = [] {
+    const int full = open("/dev/full", O_WRONLY);
+    dup2(full, 1);
+    // What it complains of is not this test's.
+    dup2(full, 2);
+  };
+  const auto print = [](int code) {
+    return [code] {
+      std::cout << "much\n";
+      return code;
+    };
+  };
+  EXPECT_EQ(CodeOfChild(app_, fill, print(0)), kFailed);
+  EXPECT_EQ(CodeOfChild(app_, fill, print(3)), 3);
+  EXPECT_EQ(CodeOfChild(app_, fill, [] { return 0; }), 0);
+}
+
+TEST_F(ProgramMainTest, AReaderThatGoesAwayIsNoFailure) {
+  const auto leave = [] {
+    std::signal(SIGPIPE, SIG_IGN);
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    dup2(ends[1], 1);
+    close(ends[0]);
+  };
+  EXPECT_EQ(CodeOfChild(app_, leave,
+                        [] {
+                          std::cout << "much\n";
+                          return 0;
+                        }),
+            0);
+}
+
+TEST_F(ProgramMainTest, ClosedStreamsAreNotTakenByFiles) {
+  const auto close_all = [] {
+    close(0);
+    close(1);
+    close(2);
+  };
+  const auto try_them = [] {
+    char byte = 'x';
+    const bool is_held = open("/dev/null", O_RDWR) > 2;
+    const bool fails = read(0, &byte, 1) == -1 && write(1, &byte, 1) == -1 &&
+                       write(2, &byte, 1) == -1;
+    return is_held && fails ? 3 : 4;
+  };
+  EXPECT_EQ(CodeOfChild(app_, close_all, try_them), 3);
 }
 
 }  // namespace

@@ -26,9 +26,13 @@ absl::StatusOr<ArchiveFolder> OpenArchiveFolder(const std::string& path) {
     return ErrnoStatus(errno, path, "open");
   }
   const std::string file = absl::StrCat(path, "/", kManifestFileName);
-  QUIRE_ASSIGN_OR_RETURN(
-      const UniqueFd fd,
-      OpenForReading(folder.fd.get(), kManifestFileName, file));
+  absl::StatusOr<UniqueFd> fd_or =
+      OpenForReading(folder.fd.get(), kManifestFileName, file);
+  if (absl::IsNotFound(fd_or.status())) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": is no archive: this folder has no ", kManifestFileName));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const UniqueFd fd, std::move(fd_or));
   QUIRE_ASSIGN_OR_RETURN(folder.manifest_file_size_bytes,
                          FileSizeBytes(fd.get(), file));
   if (folder.manifest_file_size_bytes > kManifestFileSizeBytesMax) {

@@ -224,10 +224,12 @@ class ServerImpl : public Server {
     try {
       exposer_ = std::make_unique<prometheus::Exposer>(options_.metrics_address,
                                                        /*num_threads=*/2);
-    } catch (const std::exception& error) {
+    } catch (const std::exception&) {
+      // What it says names classes of the library that serves it.
       return absl::FailedPreconditionError(absl::StrCat(
-          "cannot serve metrics on ", options_.metrics_address, " (",
-          error.what(), "); choose another address with --metrics"));
+          "cannot serve metrics on ", options_.metrics_address,
+          ": the address is in use or not of this machine; choose another "
+          "with --metrics"));
     }
     exposer_->RegisterCollectable(registry_);
     exposer_->RegisterCollectable(collector_);

@@ -193,10 +193,11 @@ class OfflineVerbsTest(unittest.TestCase):
         cases = [
             # Exit code, part of the message, arguments.
             (2, "Usage: quired", []),
-            (2, "biuld", ["biuld"]),
+            (2, "no verb 'biuld', but build, verify, inspect, serve", ["biuld", "in"]),
             (2, "--output", ["build", "in"]),
             (2, "INPUT", good),
-            (2, "--blok-size", [*good, "--blok-size", "4KiB", "in"]),
+            (2, "no option --blok-size", ["build", "--blok-size", "4KiB", "in"]),
+            (2, "no option --blok-size", [*good, "--blok-size", "4KiB", "in"]),
             (2, "64KiB", [*good, "--block-size", "big", "in"]),
             (2, "power of two", [*good, "--block-size", "5000", "in"]),
             (2, "power of two", [*good, "--block-size", "2MiB", "in"]),
@@ -224,7 +225,7 @@ class OfflineVerbsTest(unittest.TestCase):
             (1, "cut.warc", [*good, "cut.warc"]),
             (2, "ARCHIVE", ["verify"]),
             (1, "missing", ["verify", "missing"]),
-            (1, "empty", ["verify", "empty"]),
+            (1, "empty: is no archive", ["verify", "empty"]),
             (1, "missing", ["inspect", "missing"]),
             (1, "cut.warc", ["inspect", "cut.warc"]),
             (2, "second", ["inspect", "x.quire", "second"]),
@@ -236,6 +237,16 @@ class OfflineVerbsTest(unittest.TestCase):
                 self.assertIn(message, result.stderr.decode())
                 self.assertEqual(result.stdout, b"")
                 self.assertEqual(self.names(), before)
+
+    def test_says_what_could_not_be_printed(self):
+        self.build("-o", "x.quire", "in")
+        for arguments in [["inspect", "x.quire"], ["verify", "x.quire"], ["--help"]]:
+            with self.subTest(arguments), open("/dev/full", "wb") as full:
+                result = subprocess.run([QUIRED, *arguments], cwd=self.folder, stdout=full,
+                                        stderr=subprocess.PIPE, check=False)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(b"quired: cannot write to standard output: No space left",
+                              result.stderr)
 
     def test_help(self):
         for arguments in [["--help"], ["build", "--help"], ["verify", "-h"],

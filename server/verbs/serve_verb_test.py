@@ -121,7 +121,7 @@ class ServeTest(unittest.TestCase):
         for arguments, code, reason in [
                 ([], 2, "no archive to serve"),
                 ([self.folder / "absent"], 1, "absent"),
-                ([self.folder / "documents"], 1, "MANIFEST"),
+                ([self.folder / "documents"], 1, "is no archive"),
                 ([self.archive, self.archive], 2, "two archives"),
                 ([f"a b={self.archive}"], 2, "cannot be an archive's name"),
                 ([self.archive, "--listen", "7420"], 2, "no address"),

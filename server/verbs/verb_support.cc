@@ -62,8 +62,8 @@ int ReportFailure(const absl::Status& status) {
 }
 
 int ReportUsage(absl::string_view verb, absl::string_view message) {
-  std::cerr << "quired " << verb << ": " << message << "\n"
-            << "Run with --help for more information.\n";
+  std::cerr << "quired: " << message << "\n"
+            << "Try 'quired " << verb << " --help'.\n";
   return kExitUsage;
 }
 
