@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -56,6 +57,11 @@ void DecodePool::Add(std::vector<Task>& tasks) {
   }
 }
 
+std::chrono::nanoseconds DecodePool::Backlog() const {
+  MutexLock lock(&mutex_);
+  return mean_task_time_ * queue_.size() / threads_.size();
+}
+
 void DecodePool::Run() {
   pthread_setname_np(pthread_self(), "quire-decode");
   mutex_.Lock();
@@ -73,10 +79,14 @@ void DecodePool::Run() {
     queue_.pop_front();
     ++busy_threads_;
     mutex_.Unlock();
+    const auto start = std::chrono::steady_clock::now();
     task();
     // What it captured goes before the lock comes back.
     task = nullptr;
+    const std::chrono::nanoseconds task_time =
+        std::chrono::steady_clock::now() - start;
     mutex_.Lock();
+    mean_task_time_ += (task_time - mean_task_time_) / 16;
     --busy_threads_;
     if (stopping_ && busy_threads_ == 0) {
       work_.NotifyAll();

@@ -2,6 +2,8 @@
 #include "server/storage/decode_pool.h"
 
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -48,6 +50,32 @@ TEST(DecodePoolTest, RunsTasksInTheirOrder) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(order[static_cast<size_t>(i)], i);
   }
+}
+
+TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
+  EXPECT_EQ(pool->Backlog().count(), 0);
+  std::promise<void> go_on;
+  std::future<void> went_on = go_on.get_future();
+  std::promise<void> begun;
+  std::vector<DecodePool::Task> tasks;
+  tasks.emplace_back([] {
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start <
+           std::chrono::milliseconds(1)) {
+    }
+  });
+  tasks.emplace_back([&] {
+    begun.set_value();
+    went_on.wait();
+  });
+  tasks.emplace_back([] {});
+  tasks.emplace_back([] {});
+  pool->Add(tasks);
+  begun.get_future().wait();
+  // A sixteenth of the millisecond for each of the two that wait.
+  EXPECT_GE(pool->Backlog(), std::chrono::microseconds(2 * 1000 / 16));
+  go_on.set_value();
 }
 
 TEST(DecodePoolTest, HasAThreadForEachCoreByDefault) {

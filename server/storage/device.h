@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_STORAGE_DEVICE_H_
 #define QUIRE_SERVER_STORAGE_DEVICE_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -53,6 +54,10 @@ class Device {
   // the device. May call Submit(). Must not block: the device stands still.
   using Done = std::function<void(std::span<DeviceResult>)>;
 
+  // For how long the caller has enough to do without new results; 0 if it waits
+  // for them.
+  using Patience = std::function<std::chrono::microseconds()>;
+
   // Delivers the results of all reads in flight, also of those that `done`
   // submits meanwhile, then joins the threads.
   // REQUIRES: no Submit() runs but from `done`; not called by `done`.
@@ -64,6 +69,12 @@ class Device {
   // its depth: bounding the number in flight is the caller's business.
   // REQUIRES: no buffer is empty.
   virtual void Submit(std::span<const DeviceRead> reads) = 0;
+
+  // Lets the device keep results back, and new reads away from the drive, for
+  // as long as `patience` says, so that one turn of its thread, one submission
+  // and one interrupt do for many reads. Asked on the device's thread, again
+  // and again; must not block nor call the device.
+  virtual void SetPatience(Patience /*patience*/) {}
 
   // Whether urgent reads reach the drive as such, if it has priorities.
   virtual bool takes_priorities() const { return false; }

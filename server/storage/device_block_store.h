@@ -169,6 +169,10 @@ class DeviceBlockStore final : public BlockStore {
                               Drive*& drive) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Half of the time for which the decoders have enough to do: so long results
+  // may wait for each other.
+  std::chrono::microseconds DevicePatience() const;
+
   // What the devices are to read now; the caller passes it to Start() after the
   // lock is gone.
   Readings Plan() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Of DeviceBlockStore, what has to do with which drive a block is read from.
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -12,6 +14,11 @@
 
 namespace quire {
 namespace {
+
+// Less is not worth a timer; more would let a device stand still that the
+// decoders could soon need.
+constexpr std::chrono::microseconds kDevicePatienceMin{50};
+constexpr std::chrono::microseconds kDevicePatienceMax{400};
 
 ElevatorScheduler::Options SchedulerOptions(
     const BlockStoreOptions& options, DriveKind kind, bool uses_priorities,
@@ -52,6 +59,7 @@ absl::Status DeviceBlockStore::AddDrive(const DriveInfo& info) {
       }));
   drive->device = std::move(opened.device);
   drive->note = std::move(opened.note);
+  drive->device->SetPatience([this] { return DevicePatience(); });
   if (info.has_priorities && info.kind == DriveKind::kRotational) {
     drive->uses_priorities = drive->device->takes_priorities();
     if (!drive->uses_priorities) {
@@ -67,6 +75,15 @@ absl::Status DeviceBlockStore::AddDrive(const DriveInfo& info) {
     drives_.push_back(std::move(drive));
   }
   return absl::OkStatus();
+}
+
+std::chrono::microseconds DeviceBlockStore::DevicePatience() const {
+  const std::chrono::nanoseconds half = decode_pool_->Backlog() / 2;
+  return half < kDevicePatienceMin
+             ? std::chrono::microseconds(0)
+             : std::chrono::duration_cast<std::chrono::microseconds>(
+                   std::min<std::chrono::nanoseconds>(half,
+                                                      kDevicePatienceMax));
 }
 
 DeviceBlockStore::Drive* DeviceBlockStore::FindDrive(

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -242,6 +243,36 @@ TEST_P(DeviceTest, TakesReadsFromManyThreads) {
   }
   results_.WaitFor(400);
   for (uint64_t id = 0; id < 400; ++id) {
+    EXPECT_TRUE(std::equal(buffers[id].begin(), buffers[id].end(),
+                           content.begin() + static_cast<ptrdiff_t>(id * 100)));
+  }
+}
+
+// Whatever the caller's patience is, each read ends, and so does the device.
+TEST_P(DeviceTest, DeliversToWhoIsPatient) {
+  const std::vector<uint8_t> content = Content(1 << 16);
+  TempFile file(content);
+  auto device = Open(4, results_.Collect());
+  std::atomic<uint64_t> asked = 0;
+  device->SetPatience([&asked] {
+    // Now and then there is none.
+    return std::chrono::microseconds(++asked % 3 * 300);
+  });
+  std::vector<std::vector<uint8_t>> buffers(100, std::vector<uint8_t>(512));
+  for (uint64_t id = 0; id < 100; ++id) {
+    const DeviceRead read{.id = id,
+                          .fd = file.fd(),
+                          .offset = FileOffset{id * 100},
+                          .buffer = buffers[id]};
+    device->Submit({&read, 1});
+    if (id % 10 == 0) {
+      results_.WaitFor(id + 1);
+    }
+  }
+  device.reset();
+  ASSERT_EQ(results_.count(), 100);
+  for (uint64_t id = 0; id < 100; ++id) {
+    QUIRE_EXPECT_OK(results_.Get(id).status);
     EXPECT_TRUE(std::equal(buffers[id].begin(), buffers[id].end(),
                            content.begin() + static_cast<ptrdiff_t>(id * 100)));
   }

@@ -22,16 +22,20 @@
 namespace quire {
 namespace {
 
-// User data of the read of the eventfd; all others are slot indexes.
-constexpr uint64_t kWakeupUserData = ~uint64_t{0};
+// User data of the read of the eventfd; all others are slot indexes. liburing
+// keeps the highest number for itself.
+constexpr uint64_t kWakeupUserData = ~uint64_t{1};
 // A read that the kernel refuses for the moment so often in a row has failed.
 constexpr uint32_t kAttemptsMax = 64;
 // One operation's length is 32 bits and the kernel caps it below 2 GiB anyway.
 constexpr size_t kOperationSizeBytesMax = size_t{1} << 30;
 
-// Reads out of the page cache interrupt no one when they complete; before
-// Linux 5.19 the flag is unknown.
-constexpr unsigned kPreferredFlags = IORING_SETUP_COOP_TASKRUN;
+// In order of preference. A completion is taken note of when the thread asks
+// for it, so that it can sleep through several (Linux 6.1); or at least
+// interrupts no one (5.19).
+constexpr unsigned kSetupFlags[] = {
+    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+    IORING_SETUP_COOP_TASKRUN, 0};
 
 // Of this thread's I/O from now on; false if we may not. The level is the
 // middle of the class; glibc has no function for it.
@@ -103,23 +107,31 @@ absl::Status IoUringDevice::Start() {
   if (wakeup_fd_ < 0) {
     return Unusable("eventfd", errno);
   }
-  // One entry more, for the read of the eventfd.
-  int result = io_uring_queue_init(depth_ + 1, &ring_, kPreferredFlags);
-  if (result == -EINVAL) {
-    result = io_uring_queue_init(depth_ + 1, &ring_, 0);
+  std::promise<absl::Status> ready;
+  std::future<absl::Status> status = ready.get_future();
+  try {
+    thread_ = std::thread([this, &ready] { Run(std::move(ready)); });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot start a thread for io_uring: ", error.what()));
+  }
+  return status.get();
+}
+
+absl::Status IoUringDevice::SetUpRing() {
+  int result = -EINVAL;
+  for (const unsigned flags : kSetupFlags) {
+    // One entry more, for the read of the eventfd.
+    result = io_uring_queue_init(depth_ + 1, &ring_, flags);
+    if (result != -EINVAL) {
+      break;
+    }
   }
   if (result < 0) {
     return Unusable("io_uring_setup", -result);
   }
   ring_ready_ = true;
-  QUIRE_RETURN_IF_ERROR(ProbeRead());
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start a thread for io_uring: ", error.what()));
-  }
-  return absl::OkStatus();
+  return ProbeRead();
 }
 
 absl::Status IoUringDevice::ProbeRead() {
@@ -175,16 +187,25 @@ void IoUringDevice::Submit(std::span<const DeviceRead> reads) {
   }
 }
 
-bool IoUringDevice::TakeInbox() {
+void IoUringDevice::SetPatience(Patience patience) {
+  MutexLock lock(&mutex_);
+  patience_ = std::move(patience);
+}
+
+bool IoUringDevice::TakeInbox(std::chrono::microseconds& patience) {
   const bool quiet = backlog_.empty() && urgent_backlog_.empty() &&
                      free_slots_.size() == depth_;
+  // Before Linux 5.11 a wait that ends by itself costs an entry of the ring.
+  const bool can_be_patient = (ring_.features & IORING_FEAT_EXT_ARG) != 0;
   {
     MutexLock lock(&mutex_);
     if (stopping_ && quiet && inbox_.empty()) {
       return false;
     }
+    patience = can_be_patient && patience_ ? patience_()
+                                           : std::chrono::microseconds(0);
     taken_.swap(inbox_);
-    waiting_ = true;
+    waiting_ = patience.count() == 0;
   }
   for (const DeviceRead& read : taken_) {
     (read.urgent && takes_priorities_ ? urgent_backlog_ : backlog_)
@@ -194,20 +215,37 @@ bool IoUringDevice::TakeInbox() {
   return true;
 }
 
-void IoUringDevice::Run() {
+void IoUringDevice::Wait(std::chrono::microseconds patience) {
+  // A failure (EINTR, or EAGAIN and EBUSY for want of kernel memory) leaves the
+  // entries where they are; the next turn submits them.
+  if (patience.count() > 0) {
+    __kernel_timespec end = {.tv_sec = patience.count() / 1'000'000,
+                             .tv_nsec = patience.count() % 1'000'000 * 1000};
+    io_uring_cqe* completion = nullptr;
+    // More than there can be: only time ends it.
+    io_uring_submit_and_wait_timeout(&ring_, &completion, depth_ + 2, &end,
+                                     nullptr);
+  } else {
+    io_uring_submit_and_wait(&ring_, 1);
+  }
+  MutexLock lock(&mutex_);
+  waiting_ = false;
+}
+
+void IoUringDevice::Run(std::promise<absl::Status> ready) {
   pthread_setname_np(pthread_self(), "quire-io_uring");
-  while (TakeInbox()) {
+  const absl::Status status = SetUpRing();
+  ready.set_value(status);
+  if (!status.ok()) {
+    return;
+  }
+  std::chrono::microseconds patience{0};
+  while (TakeInbox(patience)) {
     StartBacklog();
     if (!wakeup_armed_) {
       EnqueueWakeup();
     }
-    // A failure (EINTR, or EAGAIN and EBUSY for want of kernel memory) leaves
-    // the entries where they are; the next turn submits them.
-    io_uring_submit_and_wait(&ring_, 1);
-    {
-      MutexLock lock(&mutex_);
-      waiting_ = false;
-    }
+    Wait(patience);
     ReapCompletions();
   }
   // The kernel must not be left with a pointer to wakeup_count_.

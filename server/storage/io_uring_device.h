@@ -4,8 +4,10 @@
 
 #include <liburing.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,9 +30,11 @@ namespace quire {
 // I/O priority if the system gives it one: the kernel takes a read's priority
 // from the thread that submits it, and for reads through the page cache from
 // nowhere else (an entry's own counts for O_DIRECT only).
-// At most `depth` reads are in the ring, half of what its completion queue
-// holds, so completions cannot overflow.
-// Thread-safe.
+// While whoever gets the results has enough to do, the thread sleeps for as
+// long as its patience says: results and new reads gather. Before Linux 6.1
+// each result wakes it all the same, within the kernel. At most `depth` reads
+// are in the ring, half of what its completion queue holds, so completions
+// cannot overflow. Thread-safe.
 class IoUringDevice : public Device {
  public:
   // Sets up the ring and reads once through it, as a check that the kernel and
@@ -43,6 +47,8 @@ class IoUringDevice : public Device {
 
   void Submit(std::span<const DeviceRead> reads) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void SetPatience(Patience patience) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Takes CAP_SYS_NICE or CAP_SYS_ADMIN.
   bool takes_priorities() const override { return takes_priorities_; }
@@ -59,10 +65,17 @@ class IoUringDevice : public Device {
 
   IoUringDevice(uint32_t depth, Done done);
   absl::Status Start();
+  // The thread: sets up the ring, tells how that went, and serves it.
+  void Run(std::promise<absl::Status> ready) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SetUpRing();
   absl::Status ProbeRead();
-  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes the inbox; false if the thread is to end.
-  bool TakeInbox() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the inbox; false if the thread is to end. Sets `patience` to how long
+  // the thread may then sleep; if that is 0, a new read wakes it.
+  bool TakeInbox(std::chrono::microseconds& patience)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Submits what was entered, and waits until the patience is over, or without
+  // any for a completion.
+  void Wait(std::chrono::microseconds patience) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartBacklog();
   void StartReads(std::deque<DeviceRead>& reads);
   void ReapCompletions();
@@ -79,9 +92,10 @@ class IoUringDevice : public Device {
 
   Mutex mutex_;
   std::vector<DeviceRead> inbox_ ABSL_GUARDED_BY(mutex_);
-  // The thread waits in the kernel, or is about to: wake it.
+  // The thread waits in the kernel, or is about to, and is to be woken.
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Patience patience_ ABSL_GUARDED_BY(mutex_);
 
   // Of the thread alone, once it runs.
   io_uring ring_;
