@@ -13,6 +13,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/archive_folder.h"
 #include "server/archive/dictionary_file.h"
+#include "server/archive/huge_pages.h"
 #include "server/archive/manifest.h"
 #include "server/archive/segment_reader.h"
 #include "server/archive/symbol_table_file.h"
@@ -148,6 +149,8 @@ absl::Status ArchiveImpl::Load(const ArchiveFolder& folder,
     QUIRE_ASSIGN_OR_RETURN(
         context->dictionary,
         ReadDictionaryFile(folder.fd.get(), path_, *manifest.dictionary));
+    // Blocks copy from all over it.
+    PreferHugePages(AsMutableBytes(context->dictionary));
     memory_.dictionary_bytes = context->dictionary.capacity();
   }
   if (manifest.symbol_table.has_value()) {
