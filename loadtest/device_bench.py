@@ -6,13 +6,14 @@ same archive, cold, past the page cache (O_DIRECT), measured in turns in one run
     loadtest/device_bench.py --corpus /data/webdocs256.raw --out /var/tmp/device
 
 RANDOM, ranges of 16 KiB a second:
-  disk        fio: random reads of the segment file, of the size that the next
-              row's reads had on average, rounded up to 4 KiB, at the same depth,
-              by io_uring; divided by the reads that a range took
+  disk        fio: random reads of the segment file, of the size that storage's
+              reads had on average, rounded up to 4 KiB, at the same depth, by
+              io_uring; divided by the reads that a range took
   decode      the same blocks out of memory, on all cores, without any reading
+  beside      the same decoding while fio makes as many reads a second as storage
+              made: what reading leaves of the cores, be it in this machine's
+              kernel or in the host's, where that has no cores of its own
   storage     reading and decoding as the server does it, without gRPC
-  both        what the cores could do if they did nothing but fio's work and
-              decoding: each takes CPU time that the other has not
   random      `quired serve` and quire-loadtest, which shares the cores with it and
               compares every byte; --in-flight calls under way
   batch       the same ranges by BatchRead
@@ -24,14 +25,19 @@ client checks every checksum, over and over for --seconds; that the bytes are th
 source's, a scan of each encoding shows in the first repetition, untimed.
 
 What is aimed at is storage of at least 85 % of the slower of disk and decode.
-The best of --repetitions counts. Needs fio (deploy/bootstrap.sh bench).
+Decoding and storage take short turns, and so do decoding alone and beside fio, since
+a machine's speed moves within a minute: shares of decoding are medians of those in
+each pair of turns, rates and all other shares are of medians. Needs fio
+(deploy/bootstrap.sh bench).
 """
 import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
+import time
 
 from bench_setup import find_programs, make_parser
 from codec_table import markdown
@@ -39,6 +45,10 @@ from disk_runs import (Loader, cold_server, drop_cache, folder_bytes, keep_archi
                        segment_files)
 
 SCAN_DEPTH = 8
+# Turns of decoding and storage in a repetition, and of decoding alone and beside fio.
+ROUNDS = 6
+# Until fio reads.
+FIO_START_SECONDS = 0.4
 SCAN_ENCODINGS = ("identity", "stored")
 CACHE_FIGURES = (*(f"full_{encoding}" for encoding in SCAN_ENCODINGS), "batch", "random")
 
@@ -71,7 +81,7 @@ class DeviceBench:
         self.arguments = arguments
         self.bench, self.quired = find_programs(arguments.build, "archive_bench", "quired")
         self.loader = Loader(arguments.build)
-        self.fio = shutil.which("fio")
+        self.fio_path = shutil.which("fio")
         arguments.out.mkdir(parents=True, exist_ok=True)
         name = "-".join((arguments.corpus.stem, arguments.codec.replace(":", "-"),
                          arguments.block_size, arguments.dictionary_size))
@@ -83,59 +93,82 @@ class DeviceBench:
         self.segment, = segment_files(self.archive)
         # Of text a stored byte, for scans.
         self.expansion = self.text_bytes / self.segment.stat().st_size
+        # What was measured, in order, and what is the same in each repetition.
+        self.rates = {}
+        # (storage, beside) of decode, in the pairs of turns.
+        self.shares = {}
         self.figures = {}
 
     def keep(self, name, value):
-        """The best counts."""
-        if value is not None and value > self.figures.get(name, 0):
-            self.figures[name] = value
+        self.rates.setdefault(name, []).append(value)
 
-    def storage(self, mode, *options):
+    def turns(self, mode, what, rounds):
+        """Of each turn of archive_bench, what it prints."""
         arguments = self.arguments
         drop_cache(self.archive)
         output = subprocess.run(
             [str(word) for word in (
-                self.bench, self.archive, "--mode", mode, "--seconds", arguments.seconds,
-                "--device-depth", arguments.depth, "--in-flight",
-                arguments.in_flight if mode == "random" else SCAN_DEPTH,
-                *([] if arguments.page_cache else ["--direct-io"]), *options)],
-            stdout=subprocess.PIPE, check=True).stdout
-        return json.loads(output)
+                self.bench, self.archive, "--mode", mode, "--what", what, "--rounds", rounds,
+                "--seconds", arguments.seconds / ROUNDS, "--device-depth", arguments.depth,
+                "--in-flight", arguments.in_flight if mode == "random" else SCAN_DEPTH,
+                *([] if arguments.page_cache else ["--direct-io"]))],
+            stdout=subprocess.PIPE, check=True, text=True).stdout
+        return [json.loads(line) for line in output.splitlines()]
+
+    def fio(self, pattern, size, depth, seconds, *options):
+        return [self.fio_path, "--name=disk", f"--filename={self.segment}", "--readonly",
+                f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", "--ioengine=io_uring",
+                f"--direct={0 if self.arguments.page_cache else 1}", "--time_based",
+                f"--runtime={max(1, round(1000 * seconds))}ms", "--output-format=json", *options]
 
     def disk(self, pattern, size, depth):
-        """fio's reads and bytes a second, and CPU seconds of a read."""
+        """fio's reads and bytes a second."""
         drop_cache(self.archive)
-        output = subprocess.run(
-            [self.fio, "--name=disk", f"--filename={self.segment}", "--readonly", f"--rw={pattern}",
-             f"--bs={size}", f"--iodepth={depth}", "--ioengine=io_uring",
-             f"--direct={0 if self.arguments.page_cache else 1}", "--time_based",
-             f"--runtime={max(1, round(1000 * self.arguments.seconds))}ms", "--output-format=json"],
-            stdout=subprocess.PIPE, check=True).stdout
+        output = subprocess.run(self.fio(pattern, size, depth, self.arguments.seconds),
+                                stdout=subprocess.PIPE, check=True).stdout
         # Notes may come before it.
         job = json.loads(output[output.index(b"{"):])["jobs"][0]
-        reads = job["read"]["iops"]
-        busy = (job["usr_cpu"] + job["sys_cpu"]) / 100
-        return reads, job["read"]["bw_bytes"], busy / max(reads, 1)
+        return job["read"]["iops"], job["read"]["bw_bytes"]
 
-    def measure_storage(self):
-        random = self.storage("random")
-        decode = self.storage("random", "--what", "decode")
-        reads = random["device_reads"] / random["requests"]
-        size = -(-random["device_read_bytes"] // random["device_reads"] // 4096) * 4096
-        self.figures["read_bytes"], self.figures["reads_a_range"] = size, round(reads, 3)
-        self.keep("storage", random["requests"] / random["seconds"])
-        self.keep("decode", decode["requests"] / decode["seconds"])
-        scan, all_decoded = self.storage("scan"), self.storage("scan", "--what", "decode")
-        self.keep("scan_storage", scan["text_bytes"] / 1e6 / scan["seconds"])
-        self.keep("scan_decode", all_decoded["text_bytes"] / 1e6 / all_decoded["seconds"])
-        if self.fio:
-            rate, _, cpu_seconds = self.disk("randread", size, self.arguments.depth)
-            self.keep("disk", rate / reads)
-            cpu_of_range = os.cpu_count() / (decode["requests"] / decode["seconds"])
-            self.keep("both", os.cpu_count() / (cpu_of_range + cpu_seconds * reads))
-            size = min(1 << 20, self.segment.stat().st_size // 4096 * 4096)
-            _, speed, _ = self.disk("read", size, SCAN_DEPTH)
-            self.keep("scan_disk", speed * self.expansion / 1e6)
+    def measure_beside(self, mode, size, reads_a_second):
+        """Decoding alone, and while fio reads as much as storage does."""
+        seconds = self.arguments.seconds / ROUNDS
+        command = self.fio("randread" if mode == "random" else "read", size,
+                           self.arguments.depth, 2 * FIO_START_SECONDS + 2 * seconds,
+                           f"--rate_iops={max(1, round(reads_a_second))}")
+        for _ in range(ROUNDS):
+            alone, = self.turns(mode, "decode", 1)
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as fio:
+                time.sleep(FIO_START_SECONDS)
+                beside, = self.turns(mode, "decode", 1)
+                fio.wait()
+            self.keep(f"{mode}_beside", speed(beside, mode))
+            self.shares.setdefault(f"{mode}_beside", []).append(
+                speed(beside, mode) / speed(alone, mode))
+
+    def measure_storage(self, mode):
+        rows = self.turns(mode, "both", ROUNDS)
+        turns = {what: [row for row in rows if row["what"] == what]
+                 for what in ("decode", "storage")}
+        for decode, storage in zip(turns["decode"], turns["storage"]):
+            self.keep(f"{mode}_decode", speed(decode, mode))
+            self.keep(f"{mode}_storage", speed(storage, mode))
+            self.shares.setdefault(f"{mode}_storage", []).append(
+                speed(storage, mode) / speed(decode, mode))
+        sums = {name: sum(row[name] for row in turns["storage"])
+                for name in ("requests", "device_reads", "device_read_bytes", "seconds")}
+        reads = sums["device_reads"] / sums["requests"]
+        size = -(-sums["device_read_bytes"] // sums["device_reads"] // 4096) * 4096
+        self.figures[f"{mode}_read_bytes"] = size
+        self.figures[f"{mode}_reads_a_request"] = round(reads, 3)
+        if self.fio_path:
+            self.measure_beside(mode, size, sums["device_reads"] / sums["seconds"])
+            if mode == "random":
+                self.keep("random_disk", self.disk("randread", size, self.arguments.depth)[0] / reads)
+            else:
+                size = min(1 << 20, self.segment.stat().st_size // 4096 * 4096)
+                self.keep("scan_disk", self.disk("read", size, SCAN_DEPTH)[1]
+                          * self.expansion / 1e6)
 
     def server(self):
         arguments = self.arguments
@@ -170,42 +203,65 @@ class DeviceBench:
 
     def run(self):
         say(f"{self.archive}: {folder_bytes(self.archive):,} bytes; about "
-            f"{self.arguments.repetitions * (10 * self.arguments.seconds + 8):.0f} s"
-            + ("" if self.fio else "; no fio: deploy/bootstrap.sh bench installs it"))
+            f"{self.arguments.repetitions * (16 * self.arguments.seconds + 25):.0f} s"
+            + ("" if self.fio_path else "; no fio: deploy/bootstrap.sh bench installs it"))
         for repetition in range(self.arguments.repetitions):
-            self.measure_storage()
+            self.measure_storage("random")
+            self.measure_storage("scan")
             self.measure_scans(compares=repetition == 0)
             self.measure_server()
-            say(f"repetition {repetition + 1}: {json.dumps(self.figures)}")
+            say(f"repetition {repetition + 1}: {json.dumps(self.result())}")
+
+    def result(self):
+        """All figures: rates are medians, and so are the shares of decode."""
+        return {**self.figures,
+                **{name: round(statistics.median(rates), 1) for name, rates in self.rates.items()},
+                **{f"{name}_of_decode": round(statistics.median(shares), 3)
+                   for name, shares in self.shares.items()}}
+
+
+def speed(turn, mode):
+    """Ranges, or MB of text, a second."""
+    done = turn["requests"] if mode == "random" else turn["text_bytes"] / 1e6
+    return done / turn["seconds"]
 
 
 def tables(figures):
     """Markdown lines."""
-    def rate(name, digits=0):
-        return f"{figures[name]:,.{digits}f}" if name in figures else "-"
+    def rate(name):
+        return f"{figures[name]:,.0f}" if name in figures else "-"
 
-    def share(name, *limits):
-        known = [figures[limit] for limit in limits if limit in figures]
-        return (f"{100 * figures[name] / min(known):.0f} %"
-                if name in figures and len(known) == len(limits) else "-")
+    def percent(share):
+        return "-" if share is None else f"{100 * share:.0f} %"
 
-    lines = markdown(
-        ["RANDOM, 16 KiB", "ranges/s", "of the slower of disk and decode", "of both"],
-        [[label, rate(name), share(name, "disk", "decode"), share(name, "both")]
-         for label, name in (("disk (fio)", "disk"), ("decode", "decode"), ("both", "both"),
-                             ("storage", "storage"), ("server, RANDOM", "random"),
-                             ("server, BATCH", "batch"))])
+    def share(name, mode, limit):
+        """Of decode beside the disk's reads, or alone; where the disk is slower, of that."""
+        if name not in figures or limit not in figures:
+            return None
+        of_decode = figures.get(f"{name}_of_decode", figures[name] / figures[f"{mode}_decode"])
+        of_limit = of_decode / figures.get(f"{limit}_of_decode", 1)
+        disk = figures.get(f"{mode}_disk")
+        return max(of_limit, figures[name] / disk) if disk else of_limit
+
+    def rows(mode, *labels):
+        return [[label, rate(name), percent(share(name, mode, f"{mode}_decode")),
+                 percent(share(name, mode, f"{mode}_beside"))]
+                for label, name in (("disk (fio)", f"{mode}_disk"), ("decode", f"{mode}_decode"),
+                                    ("decode beside fio's reads", f"{mode}_beside"),
+                                    ("storage", f"{mode}_storage"), *labels)]
+
+    shares = ["of the slower of disk and decode", "of that beside reads"]
+    lines = markdown(["RANDOM, 16 KiB", "ranges/s", *shares],
+                     rows("random", ("server, RANDOM", "random"), ("server, BATCH", "batch")))
     lines += ["", *markdown(
-        ["FULL", "MB/s of text", "of the slower of disk and decode"],
-        [[label, rate(name), share(name, "scan_disk", "scan_decode")]
-         for label, name in (("disk (fio)", "scan_disk"), ("decode", "scan_decode"),
-                             ("storage", "scan_storage"),
-                             *((f"server, {encoding}", f"full_{encoding}")
-                               for encoding in SCAN_ENCODINGS))])]
-    lines += ["", f"{figures['read_bytes']:,} bytes a read, {figures['reads_a_range']} reads a "
-              "range; blocks that the server found in its cache: "
-              + ", ".join(f"{name} {figures[f'{name}_cache_hits_percent']} %"
-                          for name in CACHE_FIGURES) + "."]
+        ["FULL", "MB/s of text", *shares],
+        rows("scan", *((f"server, {encoding}", f"full_{encoding}")
+                       for encoding in SCAN_ENCODINGS)))]
+    lines += ["", f"RANDOM: {figures['random_read_bytes']:,} bytes a read, "
+              f"{figures['random_reads_a_request']} reads a range; FULL: "
+              f"{figures['scan_read_bytes']:,} bytes a read. Blocks that the server found in its "
+              "cache: " + ", ".join(f"{name} {figures[f'{name}_cache_hits_percent']} %"
+                                    for name in CACHE_FIGURES) + "."]
     return lines
 
 
@@ -215,12 +271,12 @@ def main():
     load_before = os.getloadavg()[0]
     bench.run()
     if arguments.json:
-        print(json.dumps(bench.figures, indent=2))
+        print(json.dumps(bench.result(), indent=2))
     else:
         print(f"{bench.archive.name}: {bench.text_bytes:,} bytes of text, "
               f"{folder_bytes(bench.archive):,} stored; {os.cpu_count()} cores, load average "
               f"before {load_before:.1f}\n")
-        print("\n".join(tables(bench.figures)))
+        print("\n".join(tables(bench.result())))
 
 
 if __name__ == "__main__":
