@@ -5,16 +5,21 @@
 #define QUIRE_SERVER_SERVICE_ADMISSION_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/mutex.h"
+#include "server/service/retry_pacer.h"
 
 namespace quire {
 
@@ -25,23 +30,39 @@ uint64_t ClientIdOf(absl::string_view client);
 // Counts the bytes that answers hold from before they are read until gRPC has
 // sent them, over all calls and for each client (a connection: what
 // ServerContext::peer() says). A client that does not read its answers uses up
-// its own share and no more. Several such clients may hold all that streams may
-// have; a quarter is left to single answers, so that readers of those are
-// served whoever has opened streams and stopped reading them.
+// its own share and no more. What may be taken for what:
+//
+//   all of it       single answers
+//   three quarters  what streams cannot do without, so that readers of single
+//                   answers are served whoever has opened streams and stopped
+//                   reading them
+//   half            what streams do better with: a wider window, items ahead;
+//                   so that another stream can always be opened
+//   an eighth       wider windows of streams that have yet to show that their
+//                   client reads
+//
+// Of the last two a client has as much as it leaves to others, so that who
+// comes second finds something, and who has more than that gives it back as it
+// goes on (Choudhury and Hahne, "Dynamic queue length thresholds for
+// shared-memory packet switches", 1998).
 // Thread-safe; never blocks.
 class Admission {
  public:
   enum class Use {
     // Held until it is sent.
     kSingleAnswer,
-    // A window, held for as long as its client likes.
+    // Held for as long as its client likes.
     kStream,
   };
 
+  // `clock` only serves to say when to come back.
   // REQUIRES: 0 < client_max_bytes <= total_max_bytes.
-  Admission(uint64_t total_max_bytes, uint64_t client_max_bytes)
+  Admission(uint64_t total_max_bytes, uint64_t client_max_bytes,
+            std::function<absl::Time()> clock = absl::Now)
       : total_max_bytes_(total_max_bytes),
-        client_max_bytes_(client_max_bytes) {}
+        client_max_bytes_(client_max_bytes),
+        clock_(std::move(clock)),
+        pacer_(total_max_bytes) {}
 
   // A claim on some bytes; given back when destroyed. Must not outlive the
   // Admission. Thread-compatible.
@@ -56,7 +77,19 @@ class Admission {
     ~Ticket() { Release(); }
 
     // Claims more. Errors: as Admit(); the ticket is then as before.
+    // REQUIRES: it came from Admit() and was not released.
     absl::Status Grow(uint64_t size_bytes);
+    // Claims more of what its holder can do without: of half of all memory.
+    // False if that is in use; the ticket is then as before, and nobody counts
+    // as refused.
+    // REQUIRES: as Grow().
+    bool TryGrow(uint64_t size_bytes);
+    // Claims up to `size_bytes`, or gives some back, but not below
+    // `least_bytes`: whichever fairness asks for.
+    // REQUIRES: as Grow().
+    void Fit(uint64_t least_bytes, uint64_t size_bytes);
+    // Gives some back. REQUIRES: it is there.
+    void Shrink(uint64_t size_bytes);
     // Gives all back.
     void Release();
 
@@ -83,6 +116,12 @@ class Admission {
   //                            hold.
   absl::StatusOr<Ticket> Admit(absl::string_view client, uint64_t size_bytes,
                                Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a stream that needs `least_bytes` and would begin with `start_bytes`
+  // better: a ticket of something from the one to the other.
+  // Errors: as Admit().
+  absl::StatusOr<Ticket> AdmitWindow(absl::string_view client,
+                                     uint64_t least_bytes, uint64_t start_bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t in_flight_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t rejected_count() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -90,12 +129,24 @@ class Admission {
  private:
   absl::Status Claim(absl::string_view client, uint64_t size_bytes, Use use)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  bool TryClaim(absl::string_view client, uint64_t size_bytes,
+                uint64_t room_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Return(absl::string_view client, uint64_t size_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReturnLocked(absl::string_view client, uint64_t size_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t HeldBy(absl::string_view client) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t LeewayOf(absl::string_view client, uint64_t room_bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const uint64_t total_max_bytes_;
   const uint64_t client_max_bytes_;
+  const std::function<absl::Time()> clock_;
   mutable Mutex mutex_;
+  RetryPacer pacer_ ABSL_GUARDED_BY(mutex_);
+  // Of all times.
+  uint64_t returned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t rejected_count_ ABSL_GUARDED_BY(mutex_) = 0;
   // Only clients that hold something.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "proto/error_details.h"
+
 #include "codecs/base/status_matchers.h"
 #include "server/service/service_error.h"
 
@@ -79,6 +81,101 @@ TEST(AdmissionTest, StreamsLeaveAQuarterToSingleAnswers) {
             v1::SERVER_BUSY);
   QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket d,
                              admission.Admit("d", 15, kStream));
+}
+
+TEST(AdmissionTest, WhatStreamsCanDoWithoutIsOfHalf) {
+  Admission admission(100, 60);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 30, kStream));
+  EXPECT_TRUE(a.TryGrow(20));
+  EXPECT_FALSE(a.TryGrow(1));
+  EXPECT_EQ(a.size_bytes(), 50u);
+  QUIRE_EXPECT_OK(a.Grow(10));
+  a.Shrink(40);
+  EXPECT_EQ(a.size_bytes(), 20u);
+  EXPECT_EQ(admission.in_flight_bytes(), 20u);
+  EXPECT_EQ(admission.rejected_count(), 0u);
+  a.Shrink(20);
+  EXPECT_TRUE(a.TryGrow(1));
+  EXPECT_EQ(admission.in_flight_bytes(), 1u);
+}
+
+TEST(AdmissionTest, ClientsHaveAsMuchOfHalfAsTheyLeaveToOthers) {
+  Admission admission(1'000, 500);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.AdmitWindow("a", 10, 10));
+  for (int i = 0; i < 20; ++i) {
+    a.Fit(10, 400);
+  }
+  EXPECT_NEAR(static_cast<double>(a.size_bytes()), 250, 1);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.AdmitWindow("b", 10, 10));
+  for (int i = 0; i < 20; ++i) {
+    a.Fit(10, 400);
+    b.Fit(10, 400);
+  }
+  EXPECT_NEAR(static_cast<double>(a.size_bytes()), 166, 3);
+  EXPECT_NEAR(static_cast<double>(b.size_bytes()), 166, 3);
+  // What is in use stays.
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("c", 500, kSingleAnswer));
+  a.Fit(100, 400);
+  EXPECT_EQ(a.size_bytes(), 100u);
+  // Nothing is left free, so that half of what is held is too much.
+  const uint64_t before_bytes = b.size_bytes();
+  b.Fit(10, 400);
+  EXPECT_EQ(b.size_bytes(), before_bytes - before_bytes / 2);
+  c.Release();
+  b.Fit(10, 10);
+  EXPECT_EQ(b.size_bytes(), before_bytes - before_bytes / 2);
+}
+
+TEST(AdmissionTest, WindowsBeginWithinAnEighth) {
+  Admission admission(800, 400);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.AdmitWindow("a", 10, 40));
+  EXPECT_EQ(a.size_bytes(), 40u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.AdmitWindow("a", 10, 40));
+  EXPECT_EQ(b.size_bytes(), 10u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.AdmitWindow("c", 10, 40));
+  EXPECT_EQ(c.size_bytes(), 25u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket d,
+                             admission.AdmitWindow("d", 300, 340));
+  EXPECT_EQ(d.size_bytes(), 300u);
+  EXPECT_EQ(ReasonOf(admission.AdmitWindow("e", 300, 340).status()),
+            v1::SERVER_BUSY);
+  EXPECT_EQ(admission.in_flight_bytes(), 375u);
+}
+
+absl::Duration RetryDelayIn(const absl::Status& status) {
+  const auto details = ParseErrorDetails(ToGrpcStatus(status).error_details());
+  return details.has_value()
+             ? details->retry_delay.value_or(absl::InfiniteDuration())
+             : absl::InfiniteDuration();
+}
+
+TEST(AdmissionTest, SaysWhenToComeBackByWhatIsSetFree) {
+  absl::Time now = absl::UnixEpoch();
+  Admission admission(1'024, 1'024, [&now] { return now; });
+  const auto refuse = [&admission](uint64_t size_bytes) {
+    return RetryDelayIn(
+        admission.Admit("b", size_bytes, kSingleAnswer).status());
+  };
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all,
+                             admission.Admit("a", 1'024, kSingleAnswer));
+  refuse(1);
+  all.Shrink(256);
+  now += absl::Milliseconds(500);
+  // 512 a second were set free.
+  EXPECT_EQ(refuse(512), RetryPacer::kWaitMin + absl::Seconds(1));
+  EXPECT_EQ(refuse(512), RetryPacer::kWaitMin + absl::Seconds(2));
+  now += absl::Milliseconds(500);
+  // Next to nothing was.
+  EXPECT_GE(refuse(512), RetryPacer::kWaitMax / 2);
+  EXPECT_EQ(RetryDelayIn(admission.Admit("b", 1'025, kSingleAnswer).status()),
+            absl::InfiniteDuration());
 }
 
 TEST(AdmissionTest, AdmitsEmptyAnswersAlways) {

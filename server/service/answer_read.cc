@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/block_frame.h"
 #include "server/service/wire_encoder.h"
 
 namespace quire {
@@ -144,6 +145,13 @@ uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
   // either end.
   return size_bytes + 2 * uint64_t{archive.archive->info().block_size_bytes} +
          OutputBytesMax(archive, size_bytes, encoding);
+}
+
+uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
+                                v1::WireEncoding encoding) {
+  const uint64_t block_bytes = archive.archive->info().block_size_bytes;
+  return block_bytes + kFrameOverheadSizeBytes +
+         OutputBytesMax(archive, block_bytes, encoding);
 }
 
 std::shared_ptr<RangeRead> StartAnswer(

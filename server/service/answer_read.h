@@ -49,6 +49,11 @@ uint64_t AnswerMemoryBytes(const ServedArchive& archive,
 uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
                               v1::WireEncoding encoding);
 
+// The same for any one block, whole or in part. What is stored may be larger
+// than its text, though no builder makes such a block.
+uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
+                                v1::WireEncoding encoding);
+
 // Reads `slices` and makes the answer of them. Short work is done on the thread
 // that the last block came on, which is the calling one where all are cached;
 // from there long work goes to the decode pool.

@@ -16,6 +16,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/service/answer_bytes.h"
 #include "server/service/answer_read.h"
+#include "server/service/batch_memory.h"
 #include "server/service/read_planner.h"
 #include "server/service/serial_call.h"
 #include "server/service/service_error.h"
@@ -27,8 +28,6 @@ namespace {
 // answers: enough that the cost of a message no longer shows.
 constexpr uint64_t kMessageTextSizeBytes = 512 << 10;
 constexpr size_t kMessageResultsMax = 1024;
-// What a waiting item is charged for: its place in the queue, or its error.
-constexpr uint64_t kWaitingItemBytes = 512;
 
 struct WaitingItem {
   uint64_t tag = 0;
@@ -48,15 +47,24 @@ struct ActiveItem {
 // Of one message of answers.
 using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
 
+absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
+                          uint64_t size_bytes_max) {
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+      absl::StrCat("the item takes ", size_bytes, " bytes, over ", limit, ", ",
+                   size_bytes_max, "; use ReadStream for it"),
+      {{"limit", limit}});
+}
+
 class BatchCall
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       private SerialCall {
  public:
   BatchCall(ServiceCore& core, grpc::CallbackServerContext& context)
       : core_(core),
-        context_(context),
         asker_{FetchClass::kBatch, ClientIdOf(context.peer())},
-        booking_(core, Method::kBatchRead, context) {}
+        booking_(core, Method::kBatchRead, context),
+        memory_(core.admission, context.peer()) {}
 
   void Start() {
     absl::Status status = RefuseIfDraining(core_);
@@ -73,8 +81,8 @@ class BatchCall
       reading_ = false;
       all_received_ |= !ok;
       End(std::move(status));
-      unanswered_count_ += waiting.size() + refused.size();
-      End(ClaimWindow());
+      End(memory_.Arrive(ArrivalOf(waiting, refused.size()),
+                         core_.stream_window_size_bytes));
       for (const WaitingItem& item : waiting) {
         waiting_.emplace(item.target.range.offset.value, item);
       }
@@ -84,14 +92,12 @@ class BatchCall
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
+    // Or the blocks would stay until the next message.
+    response_.Clear();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
-      window_used_bytes_ -= std::exchange(writing_pinned_bytes_, 0);
-      unanswered_count_ -= std::exchange(writing_count_, 0);
-      if (unanswered_count_ == 0) {
-        ticket_.Release();
-        charged_count_ = 0;
-      }
+      memory_.Sent(std::exchange(writing_count_, 0),
+                   std::exchange(writing_pinned_bytes_, 0));
       if (!ok) {
         End(absl::CancelledError());
       }
@@ -107,20 +113,23 @@ class BatchCall
   void OnDone() override { delete this; }
 
  private:
-  // A stream has a window from the arrival of its items until all of them are
-  // answered: one that is open and silent holds nothing that others could use.
-  absl::Status ClaimWindow() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (unanswered_count_ == 0 || charged_count_ > 0) {
-      return absl::OkStatus();
+  // What the items of a message that has been read will take.
+  BatchMemory::Arrival ArrivalOf(const std::vector<WaitingItem>& waiting,
+                                 size_t refused_count) const {
+    BatchMemory::Arrival arrival{.count = waiting.size() + refused_count};
+    if (arrival.count > 0) {
+      arrival.largest_bytes = BlockAnswerMemoryBytes(*archive_, encoding_);
     }
-    const uint64_t charged_count = core_.limits.batch_message_items_max();
-    QUIRE_ASSIGN_OR_RETURN(
-        ticket_, core_.admission.Admit(context_.peer(),
-                                       core_.stream_window_size_bytes +
-                                           charged_count * kWaitingItemBytes,
-                                       Admission::Use::kStream));
-    charged_count_ = charged_count;
-    return absl::OkStatus();
+    for (const WaitingItem& item : waiting) {
+      const uint64_t size_bytes = MemoryBytesMax(item.target);
+      arrival.all_bytes += size_bytes;
+      arrival.largest_bytes = std::max(arrival.largest_bytes, size_bytes);
+    }
+    return arrival;
+  }
+
+  uint64_t MemoryBytesMax(const ResolvedTarget& target) const {
+    return AnswerMemoryBytesMax(*archive_, target.range.size_bytes, encoding_);
   }
 
   // The first error counts.
@@ -174,13 +183,16 @@ class BatchCall
         ResolveTarget(*archive_->archive, item,
                       core_.limits.document_id_size_bytes_max()));
     if (target.range.size_bytes > core_.limits.read_size_bytes_max()) {
-      return ServiceError(absl::StatusCode::kResourceExhausted,
-                          v1::LIMIT_EXCEEDED,
-                          absl::StrCat("the item has ", target.range.size_bytes,
-                                       " bytes, over read_size_bytes_max, ",
-                                       core_.limits.read_size_bytes_max(),
-                                       "; use ReadStream for it"),
-                          {{"limit", "read_size_bytes_max"}});
+      return ItemTooLarge("read_size_bytes_max", target.range.size_bytes,
+                          core_.limits.read_size_bytes_max());
+    }
+    // Beside a message of items.
+    const uint64_t memory_bytes =
+        MemoryBytesMax(target) +
+        core_.limits.batch_message_items_max() * BatchMemory::kWaitingItemBytes;
+    if (memory_bytes > core_.limits.client_in_flight_size_bytes_max()) {
+      return ItemTooLarge("client_in_flight_size_bytes_max", memory_bytes,
+                          core_.limits.client_in_flight_size_bytes_max());
     }
     return target;
   }
@@ -209,11 +221,13 @@ class BatchCall
       slices = PlanBlocks(*archive_->archive, next->second.target.range);
       const uint64_t pinned_bytes =
           AnswerMemoryBytes(*archive_, slices, encoding_);
-      if (window_used_bytes_ > 0 &&
-          window_used_bytes_ + pinned_bytes > core_.stream_window_size_bytes) {
+      StreamWindow& window = memory_.window();
+      if (!window.is_in_use()) {
+        End(window.Raise(pinned_bytes));
+      }
+      if (!ended_with_.ok() || !window.TryTake(pinned_bytes)) {
         return false;
       }
-      window_used_bytes_ += pinned_bytes;
       sweep_offset_ = next->first;
       fetching_.push_back({.tag = next->second.tag,
                            .target = next->second.target,
@@ -302,18 +316,10 @@ class BatchCall
       MutexLock lock(&mutex_);
       const uint64_t message_items_max = core_.limits.batch_message_items_max();
       if (reading_ || all_received_ || !ended_with_.ok() ||
-          unanswered_count_ + message_items_max >
-              core_.limits.batch_pending_items_max()) {
+          memory_.unanswered_count() + message_items_max >
+              core_.limits.batch_pending_items_max() ||
+          !memory_.TryReserve(message_items_max)) {
         return;
-      }
-      if (unanswered_count_ > 0 &&
-          unanswered_count_ + message_items_max > charged_count_) {
-        // The client's other calls may hold the memory; this stream goes on
-        // with what it has.
-        if (!ticket_.Grow(message_items_max * kWaitingItemBytes).ok()) {
-          return;
-        }
-        charged_count_ += message_items_max;
       }
       reading_ = true;
     }
@@ -326,7 +332,7 @@ class BatchCall
     {
       MutexLock lock(&mutex_);
       if (ended_with_.ok()) {
-        return all_received_ && unanswered_count_ == 0;
+        return all_received_ && memory_.unanswered_count() == 0;
       }
       if (fetching_.empty()) {
         return !writing_;
@@ -356,7 +362,6 @@ class BatchCall
   }
 
   ServiceCore& core_;
-  grpc::CallbackServerContext& context_;
   const Asker asker_;
   CallBooking booking_;
   // Messages being read and written; touched by gRPC while `reading_` or
@@ -366,8 +371,9 @@ class BatchCall
   // Set by the first message; read by whoever acts afterwards.
   std::shared_ptr<const ServedArchive> archive_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
-  // Held until gRPC has let go of the last answer.
-  Admission::Ticket ticket_ ABSL_GUARDED_BY(mutex_);
+  // Held until gRPC has let go of the last answer. Its items without an answer
+  // are waiting, fetching, ready, or in the message being written.
+  BatchMemory memory_ ABSL_GUARDED_BY(mutex_);
   // Not OK: nothing more is begun.
   absl::Status ended_with_ ABSL_GUARDED_BY(mutex_);
   // By logical offset.
@@ -375,12 +381,6 @@ class BatchCall
   uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   std::list<ActiveItem> fetching_ ABSL_GUARDED_BY(mutex_);
   std::list<ActiveItem> ready_ ABSL_GUARDED_BY(mutex_);
-  // Items that the client has no answer for: waiting, fetching, ready, or in
-  // the message being written.
-  uint64_t unanswered_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  // How many of them the ticket pays for; 0: there is no ticket.
-  uint64_t charged_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t window_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_received_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -38,7 +38,7 @@ struct ServiceCore {
   // Set once, when the server begins to drain.
   const std::atomic<bool>& draining;
   const v1::Limits limits;
-  // Decoded bytes that one stream or batch reads ahead of its client.
+  // Decoded bytes that one stream or batch reads ahead of its client at most.
   const uint64_t stream_window_size_bytes;
 };
 

@@ -18,6 +18,7 @@
 #include "server/service/resume_token.h"
 #include "server/service/serial_call.h"
 #include "server/service/service_error.h"
+#include "server/service/stream_window.h"
 
 namespace quire {
 namespace {
@@ -53,9 +54,11 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
+    // Or the blocks would stay until the next message.
+    message_.Clear();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
-      window_used_bytes_ -= std::exchange(writing_pinned_bytes_, 0);
+      window_.GiveBack(std::exchange(writing_pinned_bytes_, 0));
       if (!ok && ended_with_.ok()) {
         ended_with_ = absl::CancelledError();
       }
@@ -96,13 +99,21 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     QUIRE_ASSIGN_OR_RETURN(task_, ResolveRequest(buffer));
     const LogicalRange range = task_.target.range;
-    window_size_bytes_ = std::min(
-        core_.stream_window_size_bytes,
-        AnswerMemoryBytesMax(*task_.archive, range.size_bytes, task_.encoding));
-    QUIRE_ASSIGN_OR_RETURN(
-        ticket_, core_.admission.Admit(context_.peer(), window_size_bytes_,
-                                       Admission::Use::kStream));
+    const auto memory_bytes = [this, range](uint64_t size_bytes_max) {
+      return AnswerMemoryBytesMax(*task_.archive,
+                                  std::min(range.size_bytes, size_bytes_max),
+                                  task_.encoding);
+    };
     MutexLock lock(&mutex_);
+    QUIRE_ASSIGN_OR_RETURN(
+        window_,
+        StreamWindow::Open(
+            core_.admission, context_.peer(),
+            {.least_bytes =
+                 BlockAnswerMemoryBytes(*task_.archive, task_.encoding),
+             .start_bytes = memory_bytes(core_.limits.chunk_size_bytes_max()),
+             .most_bytes = std::min(core_.stream_window_size_bytes,
+                                    memory_bytes(range.size_bytes))}));
     next_offset_ = range.offset.value;
     end_offset_ = range.offset.value + range.size_bytes;
     return absl::OkStatus();
@@ -124,17 +135,17 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
           return;
         }
         slices = NextSlices();
-        const uint64_t pinned_bytes =
-            AnswerMemoryBytes(*task_.archive, slices, task_.encoding);
-        if (window_used_bytes_ > 0 &&
-            window_used_bytes_ + pinned_bytes > window_size_bytes_) {
+        const uint64_t pinned_bytes = MemoryBytes(slices);
+        if (!window_.is_in_use()) {
+          ended_with_ = window_.Raise(pinned_bytes);
+        }
+        if (!ended_with_.ok() || !window_.TryTake(pinned_bytes)) {
           return;
         }
         uint64_t size_bytes = 0;
         for (const BlockSlice& slice : slices) {
           size_bytes += slice.size_bytes;
         }
-        window_used_bytes_ += pinned_bytes;
         chunks_.push_back({.range = {{next_offset_}, size_bytes},
                            .pinned_bytes = pinned_bytes,
                            .read = nullptr,
@@ -158,19 +169,28 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
   }
 
-  // The blocks of the next chunk. A chunk ends where a block does, so that no
+  uint64_t MemoryBytes(const std::vector<BlockSlice>& slices) const {
+    return AnswerMemoryBytes(*task_.archive, slices, task_.encoding);
+  }
+
+  // The blocks of the next chunk: no more than the window would have in a
+  // message, but one in any case. A chunk ends where a block does, so that no
   // block is needed twice, unless a block is larger than a chunk.
   std::vector<BlockSlice> NextSlices() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Archive& archive = *task_.archive->archive;
-    const uint64_t size_bytes =
-        std::min(core_.limits.chunk_size_bytes_max(),
-                 std::min(window_size_bytes_, end_offset_ - next_offset_));
+    const uint64_t size_bytes = std::min(
+        core_.limits.chunk_size_bytes_max(),
+        std::min(window_.message_size_bytes(), end_offset_ - next_offset_));
     std::vector<BlockSlice> slices =
         PlanBlocks(archive, {{next_offset_}, size_bytes});
     if (slices.size() > 1 && next_offset_ + size_bytes < end_offset_ &&
         slices.back().size_bytes <
             archive.BlockSizeBytes(slices.back().block)) {
+      slices.pop_back();
+    }
+    while (slices.size() > 1 &&
+           MemoryBytes(slices) > window_.message_size_bytes()) {
       slices.pop_back();
     }
     return slices;
@@ -255,9 +275,6 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   const Asker asker_;
   CallBooking booking_;
   Task task_;
-  uint64_t window_size_bytes_ = 0;
-  // Held until gRPC has let go of the last message.
-  Admission::Ticket ticket_;
   // The message being written.
   grpc::ByteBuffer message_;
 
@@ -268,7 +285,8 @@ class ChunkStream : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t window_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Held until gRPC has let go of the last message.
+  StreamWindow window_ ABSL_GUARDED_BY(mutex_);
   uint64_t reads_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t writing_pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -12,8 +12,9 @@
 
 namespace quire {
 
-// Both read ahead of the client by at most ServiceCore's stream window, fetch
-// and decode the chunks of the window in parallel, and send them in order.
+// Both read ahead of the client by at most their StreamWindow, fetch and decode
+// the chunks of the window in parallel, and send them in order. A window needs
+// room for one block; the wider it is the longer are the messages, too.
 // A client that reads slowly holds one window of memory, no more.
 // They delete themselves when the call is over.
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartReadStreamCall(

@@ -11,6 +11,12 @@
 #include "server/service/service_error.h"
 
 namespace quire {
+namespace {
+
+// A full queue is more than a hundred thousand reads.
+constexpr absl::Duration kReadQueueRetryAfter = absl::Seconds(1);
+
+}  // namespace
 
 uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces) {
   if (pieces.size() == 1) {
@@ -45,7 +51,7 @@ absl::Status ExplainBlockError(const ServedArchive& archive,
     case absl::StatusCode::kResourceExhausted:
       return ServiceError(status.code(), v1::SERVER_BUSY,
                           "the server's read queue is full; retry later", {},
-                          absl::Milliseconds(100));
+                          kReadQueueRetryAfter);
     case absl::StatusCode::kCancelled:
       return ServiceError(status.code(), v1::CALL_CANCELLED,
                           "the call was cancelled");

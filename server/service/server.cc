@@ -58,9 +58,9 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
   return limits;
 }
 
-// Per stream or batch: an eighth of what one client may hold, and room for one
-// whole chunk, its blocks and what is made of them, in any case. A batch item
-// that is larger is read alone.
+// A stream or batch has at most an eighth of what one client may hold, or room
+// for one whole chunk, its blocks and what is made of them, if that is more. A
+// batch item that is larger is read alone.
 uint64_t StreamWindowBytes(const v1::Limits& limits) {
   return std::max(limits.client_in_flight_size_bytes_max() / 8,
                   2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
