@@ -15,7 +15,9 @@
 //     this takes are fetched once per client.
 //   - A call that fails with Unavailable before its first answer is tried again
 //     (ClientOptions::attempts_max), by gRPC's retry policy. Scan and batches
-//     go on from where they were, too.
+//     go on from where they were, too, and also where the server is busy
+//     (SERVER_BUSY), when it has said they should; other calls return that,
+//     with RetryDelayOf() of client_status.h.
 //   - Failures are absl::Status with the server's code (see archive.proto for
 //     what each means and whether to retry) and message; ErrorReasonOf() of
 //     client_status.h gives the machine-readable reason. Besides:

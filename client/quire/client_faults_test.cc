@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the client does when server or network do not do what they should.
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "client/quire/batch_reader.h"
 #include "client/quire/client.h"
 #include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
@@ -83,6 +86,32 @@ TEST_F(ClientFaultsTest, PassesOnHowLongToWait) {
   EXPECT_THAT(result, HasCode(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(ErrorReasonOf(result.status()), "SERVER_BUSY");
   EXPECT_EQ(RetryDelayOf(result.status()), absl::Seconds(2));
+}
+
+TEST_F(ClientFaultsTest, ComesBackToABusyServerWhenToldTo) {
+  FakeFaults faults;
+  faults.busy_calls = 2;
+  faults.busy_retry_delay = absl::Milliseconds(1);
+  server_->SetFaults(faults);
+  std::string text;
+  QUIRE_EXPECT_OK(Scan(text));
+  EXPECT_EQ(text, web_text_);
+  EXPECT_EQ(server_->CallCount("Scan"), 3);
+
+  server_->SetFaults(faults);
+  const std::unique_ptr<BatchReader> batch = client_->StartBatch("web", {});
+  batch->Add(1, ByteSpan{0, 10});
+  batch->CloseAdds();
+  const std::optional<BatchAnswer> answer = batch->Next();
+  ASSERT_TRUE(answer.has_value());
+  QUIRE_ASSERT_OK(answer->result.status());
+  EXPECT_EQ(answer->result->data, web_text_.substr(0, 10));
+  EXPECT_EQ(server_->CallCount("BatchRead"), 3);
+
+  faults.busy_calls = -1;
+  server_->SetFaults(faults);
+  EXPECT_THAT(Scan(text), HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(server_->CallCount("Scan"), 7);
 }
 
 TEST_F(ClientFaultsTest, KeepsItsDeadline) {

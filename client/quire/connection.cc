@@ -22,6 +22,8 @@ namespace quire {
 namespace {
 
 constexpr int kBackoffGrowthMax = 20;
+// Whatever a server says.
+constexpr absl::Duration kToldDelayMax = absl::Seconds(30);
 // Unless told otherwise.
 constexpr unsigned kDecodeThreadsMax = 16;
 
@@ -232,8 +234,14 @@ ResumeGovernor::ResumeGovernor(const ClientOptions& options)
 
 std::optional<absl::Duration> ResumeGovernor::DelayAfter(
     const absl::Status& status) {
-  if (!absl::IsUnavailable(status) || ++failures_in_row_ >= attempts_max_) {
+  const std::optional<absl::Duration> told =
+      absl::IsResourceExhausted(status) ? RetryDelayOf(status) : std::nullopt;
+  if ((!absl::IsUnavailable(status) && !told.has_value()) ||
+      ++failures_in_row_ >= attempts_max_) {
     return std::nullopt;
+  }
+  if (told.has_value()) {
+    return std::min(*told, kToldDelayMax);
   }
   const int growth = std::min(1 << (failures_in_row_ - 1), kBackoffGrowthMax);
   return backoff_first_ * growth * absl::Uniform(random_, 0.5, 1.0);

@@ -89,9 +89,10 @@ class ResumeGovernor {
   // A message came: the patience is whole again.
   void Progress() { failures_in_row_ = 0; }
 
-  // How long to wait before the stream is taken up again, varied at random;
-  // nothing if it should not be, since `status` is not Unavailable or there
-  // were too many attempts.
+  // How long to wait before the stream is taken up again: after Unavailable a
+  // time varied at random, and as long as the server says where it is busy.
+  // Nothing if it should not be, since `status` is another or there were too
+  // many attempts.
   std::optional<absl::Duration> DelayAfter(const absl::Status& status);
 
  private:

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "grpcpp/server.h"
 
 #include "proto/quire/v1/archive.pb.h"
@@ -61,8 +62,10 @@ struct FakeFaults {
   int repeated_results = 0;
   // Calls that do nothing until Release().
   int stalled_calls = 0;
-  // Calls that fail with ResourceExhausted, SERVER_BUSY, retry in 2 seconds.
+  // Calls for text that fail with ResourceExhausted, SERVER_BUSY, and when to
+  // retry.
   int busy_calls = 0;
+  absl::Duration busy_retry_delay = absl::Seconds(2);
   // Symbol tables and dictionaries that are sent with another last byte.
   int wrong_tables = 0;
   // Calls for those that fail with NotFound.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -106,8 +107,10 @@ int FakeServer::Service::LargestBatchMessage() const {
 }
 
 grpc::Status FakeServer::Service::Enter(const char* method) {
+  absl::Duration busy_retry_delay;
   {
     MutexLock lock(&mutex_);
+    busy_retry_delay = faults_.busy_retry_delay;
     ++call_counts_[method];
     if (absl::string_view(method) == "ListArchives" && !faults_.with_listing) {
       return grpc::Status::OK;
@@ -116,9 +119,11 @@ grpc::Status FakeServer::Service::Enter(const char* method) {
   if (Due(&FakeFaults::unavailable_calls)) {
     return FakeFailure(grpc::UNAVAILABLE, v1::DRAINING, "the server drains");
   }
-  if (Due(&FakeFaults::busy_calls)) {
+  const bool asks_for_text =
+      absl::StrContains(method, "Read") || absl::string_view(method) == "Scan";
+  if (asks_for_text && Due(&FakeFaults::busy_calls)) {
     return FakeFailure(grpc::RESOURCE_EXHAUSTED, v1::SERVER_BUSY, "busy",
-                       absl::Seconds(2));
+                       busy_retry_delay);
   }
   if (Due(&FakeFaults::stalled_calls)) {
     MutexLock lock(&mutex_);
