@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one hostile client costs the others: p50 and p99 of an honest reader alone,
 then beside a client that stops reading its streams, one that cancels 10,000 calls,
-one that opens 1,000 streams; and what memory the server takes meanwhile.
+one that opens 1,000 streams, while they begin and once they are only kept open; and
+what memory the server takes meanwhile.
 
     loadtest/hostile_load.py --build build/release
 
@@ -12,7 +13,7 @@ same run: a process that only burns CPU time; the same calls, cancelled or read,
 to another server, whose handler is empty; and the hostile client at the kernel's
 lowest priority (SCHED_IDLE), which takes what time the others leave, as if it ran
 elsewhere. Each case has an honest run without company right before it, which its
-figures are compared with. Ends within four minutes on an idle machine.
+figures are compared with. Ends within five minutes on an idle machine.
 """
 import argparse
 import contextlib
@@ -112,8 +113,9 @@ def play_cancelling(stubs, address):
     play_bursts(stubs, address, cancel)
 
 
-def play_opening(stubs, address):
-    """1,000 streams that stay open, half of them scans that are not read on."""
+def play_opening(stubs, address, is_quiet=False):
+    """1,000 streams that stay open, half of them scans that are not read on. Ready
+    with the first answer of each, or once no more of what was sent comes in."""
     pb = stubs.pb
     channels = [connect(address) for _ in range(OPEN_STREAMS // STREAMS_PER_CONNECTION)]
     streams, refused = [], 0
@@ -130,10 +132,18 @@ def play_opening(stubs, address):
             next(stream)
         except grpc.RpcError:
             refused += 1
+    while is_quiet:
+        before = time.process_time()
+        time.sleep(0.2)
+        is_quiet = time.process_time() - before > 0.02
     tell_ready()
     wait_for_the_end()
     print(f"{refused} of {OPEN_STREAMS} streams refused", flush=True)
     os._exit(0)  # 500 threads wait in iter_then_wait().
+
+
+def play_holding(stubs, address):
+    play_opening(stubs, address, is_quiet=True)
 
 
 def iter_then_wait(first):
@@ -153,7 +163,7 @@ def play_control(_stubs, _address):
 
 
 PLAYS = {"control": play_control, "stalled": play_stalled, "asking": play_asking,
-         "cancelling": play_cancelling, "opening": play_opening}
+         "cancelling": play_cancelling, "opening": play_opening, "holding": play_holding}
 
 
 @dataclasses.dataclass
@@ -177,6 +187,8 @@ def make_cases():
     bursts = f"bursts of {BURST} calls, {READ_SIZE // 1000} kB each"
     asking, cancelling = f"a client that reads {bursts}", f"a client that cancels {bursts}"
     opening = f"a client that opens {OPEN_STREAMS:,} streams"
+    holding = f"a client that keeps {OPEN_STREAMS:,} open streams"
+    roomy = "of a server with much memory"
     return [Case("a process that burns CPU time", "control"),
             Case("a client that stops reading", "stalled"),
             Case(asking, "asking"),
@@ -187,7 +199,11 @@ def make_cases():
             Case(f"{cancelling}, of an empty service, at the lowest priority", "cancelling",
                  "empty", is_idle=True),
             Case(opening, "opening"),
-            Case(f"{opening}, of a server with much memory", "opening", "roomy")]
+            Case(f"{opening}, {roomy}", "opening", "roomy"),
+            Case(f"{opening}, {roomy}, at the lowest priority", "opening", "roomy",
+                 is_idle=True),
+            Case(holding, "holding"),
+            Case(f"{holding}, {roomy}", "holding", "roomy")]
 
 
 def read_honestly(loadtest, server, stem, arguments):
