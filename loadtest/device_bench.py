@@ -236,12 +236,12 @@ def tables(figures):
 
     def share(name, mode, limit):
         """Of decode beside the disk's reads, or alone; where the disk is slower, of that."""
-        if name not in figures or limit not in figures:
+        disk = figures.get(f"{mode}_disk")
+        if name not in figures or limit not in figures or disk is None:
             return None
         of_decode = figures.get(f"{name}_of_decode", figures[name] / figures[f"{mode}_decode"])
         of_limit = of_decode / figures.get(f"{limit}_of_decode", 1)
-        disk = figures.get(f"{mode}_disk")
-        return max(of_limit, figures[name] / disk) if disk else of_limit
+        return max(of_limit, figures[name] / disk)
 
     def rows(mode, *labels):
         return [[label, rate(name), percent(share(name, mode, f"{mode}_decode")),

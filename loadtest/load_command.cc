@@ -267,8 +267,10 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
     }
     load.duration = ToMs(seconds);
   }
-  if (!warmup_.empty() &&
-      !absl::SimpleAtoi(warmup_, &load.warmup_request_count)) {
+  uint64_t warmup_request_count = 0;
+  if (absl::SimpleAtoi(warmup_, &warmup_request_count)) {
+    load.warmup_request_count = warmup_request_count;
+  } else if (!warmup_.empty()) {
     const std::optional<double> seconds = ParseSeconds(warmup_);
     if (!seconds.has_value()) {
       return Wrong(absl::StrCat("--warmup: '", warmup_,

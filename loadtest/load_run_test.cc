@@ -71,6 +71,7 @@ class FakeServer final : public v1::Archive::Service {
     response->mutable_archive()->set_size_bytes(text_.size());
     response->mutable_archive()->set_document_count(rows_.size());
     response->mutable_limits()->set_read_size_bytes_max(kReadSizeMax);
+    response->mutable_limits()->set_batch_message_items_max(100);
     return grpc::Status::OK;
   }
 

@@ -64,10 +64,11 @@ def check_device_bench(build, corpus, out):
     figures = json.loads(run(
         "device_bench.py", build, "--corpus", corpus, "--out", out, "--dictionary-size", "64KiB",
         "--seconds", "0.2", "--repetitions", "1", "--batch-size", "20", "--page-cache", "--json"))
-    for name in ("storage", "decode", "scan_storage", "scan_decode", "random", "batch",
-                 "full_identity", "full_stored"):
+    for name in ("random_storage", "random_decode", "scan_storage", "scan_decode", "random", "batch",
+                 "full_identity", "full_stored", "random_storage_of_decode"):
         assert figures[name] > 0, figures
-    assert figures["read_bytes"] % 4096 == 0 and figures["reads_a_range"] > 0, figures
+    assert (figures["random_read_bytes"] % 4096 == 0
+            and figures["random_reads_a_request"] > 0), figures
 
 
 def main():
