@@ -261,7 +261,7 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
     if (!(seconds >= kSecondsMin && seconds <= kSecondsMax)) {
       return Wrong(absl::StrCat("--duration: '", duration_,
                                 "' is no time from a millisecond to ",
-                                kSecondsMax,
+                                static_cast<uint64_t>(kSecondsMax),
                                 " seconds; give seconds, or 500ms, "
                                 "2m"));
     }
