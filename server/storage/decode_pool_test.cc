@@ -53,11 +53,12 @@ TEST(DecodePoolTest, RunsTasksInTheirOrder) {
 }
 
 TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
-  EXPECT_EQ(pool->Backlog().count(), 0);
+  // The tasks refer to them until the pool is gone.
   std::promise<void> go_on;
   std::future<void> went_on = go_on.get_future();
   std::promise<void> begun;
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
+  EXPECT_EQ(pool->Backlog().count(), 0);
   std::vector<DecodePool::Task> tasks;
   tasks.emplace_back([] {
     const auto start = std::chrono::steady_clock::now();
