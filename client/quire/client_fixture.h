@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the client's tests share: archives with known contents, and a client
-// that does not wait long.
+// What the client's tests share: archives with known contents, a fake server
+// that holds them, and a client that does not wait long. The same contents in
+// every run and on every machine: all texts come from fixed seeds.
 #ifndef QUIRE_CLIENT_QUIRE_CLIENT_FIXTURE_H_
 #define QUIRE_CLIENT_QUIRE_CLIENT_FIXTURE_H_
 
@@ -23,15 +24,17 @@
 
 namespace quire {
 
+// Borrowed from `text`.
 inline absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-// Names a symbol table or dictionary on the wire.
+// Names a symbol table or dictionary of these bytes on the wire.
 inline uint64_t HashOf(const std::string& text) {
   return Checksum64(AsBytes(View(text)));
 }
 
+// Any bytes, which nothing makes smaller. Equal seeds, equal texts.
 inline std::string RandomText(uint64_t seed, size_t size_bytes) {
   std::mt19937_64 random(seed);
   std::string text(size_bytes, '\0');
@@ -62,7 +65,8 @@ inline std::map<std::string, FakeArchive> TestArchives() {
   return {{"web", std::move(web)}, {"tiny", std::move(tiny)}, {"empty", {}}};
 }
 
-// Words, so that encodings make it smaller.
+// Words and numbers, so that encodings make it smaller; bytes that are not
+// UTF-8 among them. Equal seeds, equal texts.
 inline std::string WordyText(uint64_t seed, size_t size_bytes) {
   std::mt19937_64 random(seed);
   const char* const words[] = {"the ", "words of ", "document ", "a\xE9 ",
@@ -76,6 +80,7 @@ inline std::string WordyText(uint64_t seed, size_t size_bytes) {
   return text;
 }
 
+// All documents in a row: what offsets of ranges and scans count in.
 inline std::string WholeText(const FakeArchive& archive) {
   std::string text;
   for (const FakeDocument& document : archive.documents) {
@@ -84,8 +89,13 @@ inline std::string WholeText(const FakeArchive& archive) {
   return text;
 }
 
+// A server of TestArchives() and a client of it, both new for each test. Where
+// other settings are wanted, call StartServer() or Connect() once more: the old
+// server or client is gone then. Thread-compatible; failures to start are fatal
+// for the test.
 class ClientFixture : public ::testing::Test {
  protected:
+  // Serves `archives_` at a port of its own and connects to it.
   void StartServer(const FakeSettings& settings = {}) {
     server_ = FakeServer::Start(settings, archives_);
     ASSERT_NE(server_, nullptr);
@@ -94,6 +104,7 @@ class ClientFixture : public ::testing::Test {
     Connect();
   }
 
+  // Makes the client anew, as `options_` say.
   void Connect() {
     absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options_);
     ASSERT_TRUE(client.ok()) << client.status();
@@ -102,7 +113,8 @@ class ClientFixture : public ::testing::Test {
 
   void SetUp() override { StartServer(); }
 
-  // Appends what a ReadStream of "web" gives.
+  // Appends what a ReadStream of "web" gives to `text`, what came before an
+  // error included, and returns how it ended.
   absl::Status Stream(const ReadTarget& target, std::string& text) {
     return client_->ReadStream(
         "web", target, [](const v1::Document&) { return absl::OkStatus(); },
@@ -112,6 +124,7 @@ class ClientFixture : public ::testing::Test {
         });
   }
 
+  // Destroyed from the last to the first: the client before its server.
   const std::map<std::string, FakeArchive> archives_ = TestArchives();
   const std::string web_text_ = WholeText(archives_.at("web"));
   ClientOptions options_;

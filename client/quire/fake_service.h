@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The service of FakeServer; internal to it.
+// The service of FakeServer, which is what to include; internal to it.
+//
+// Written from the proto alone, by way of the synchronous API and with all of
+// an archive's text in memory, so that it has nothing in common with the server
+// but what the API says.
 #ifndef QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_
 #define QUIRE_CLIENT_QUIRE_FAKE_SERVICE_H_
 
@@ -23,16 +27,22 @@
 
 namespace quire {
 
-// A status as the server's are.
+// A status as the server's are: with the reason, and how long to wait where
+// `retry_delay` is set, among its details. Thread-safe.
 grpc::Status FakeFailure(grpc::StatusCode code, v1::ErrorReason reason,
                          const std::string& message,
                          std::optional<absl::Duration> retry_delay = {});
 
+// Thread-safe: gRPC calls it on threads of its own, a test sets faults and asks
+// for counts meanwhile. Calls that are held (FakeFaults::stalled_calls) block
+// their thread until Release().
 class FakeServer::Service final : public v1::Archive::Service {
  public:
   Service(FakeSettings settings,
           const std::map<std::string, FakeArchive>& archives);
 
+  // As FakeServer's methods of these names. Archives are copied; what was
+  // served before is kept, as calls may still be at it.
   void Reload(const std::map<std::string, FakeArchive>& archives);
 
   void SetFaults(const FakeFaults& faults);
@@ -40,6 +50,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   int CallCount(const std::string& method) const;
   int LargestBatchMessage() const;
 
+  // The calls, with the errors that the proto lists for each.
   grpc::Status ListArchives(grpc::ServerContext* context,
                             const v1::ListArchivesRequest* request,
                             v1::ListArchivesResponse* response) override;

@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the fuzz targets of FSST: inputs that begin with a symbol table.
+// For the fuzz targets of FSST: inputs that begin with a symbol table, in a
+// form that every input has. A serialised table has a checksum and rules of its
+// own, which a fuzzer would hardly ever get past; here any bytes are some
+// table, and a small change to them is a small change to it.
+//
+// The form, of fuzzing alone and stored nowhere: a byte with the number of
+// symbols; for each a byte whose low three bits are its size less one, and its
+// bytes; then the text or the codes, as the target has it. What is missing at
+// the end counts as zeros.
 #ifndef QUIRE_CODECS_FSST_FSST_FUZZ_INPUTS_H_
 #define QUIRE_CODECS_FSST_FSST_FUZZ_INPUTS_H_
 
@@ -13,6 +21,8 @@
 
 namespace quire {
 
+// Ends the process where `condition` is false, which a fuzzer counts as a find.
+// In all builds, unlike assert().
 inline void Require(bool condition) {
   if (!condition) {
     std::abort();
@@ -26,9 +36,10 @@ inline uint8_t TakeByte(ByteView& input) {
   return byte;
 }
 
-// Takes a table from the front of `input`: its number of symbols, and each as
-// its size, in the low three bits, and its bytes. Symbols that are there
-// already are left out. An odd number makes it zero-terminated.
+// Takes a table from the front of `input` and moves it on to what follows.
+// Symbols that no table can have beside those before them (the same once more)
+// are left out, so that there always is a table, of 0 to 255 symbols. An odd
+// number of symbols, as given, makes it zero-terminated.
 inline SymbolTable TakeTable(ByteView& input) {
   const uint8_t count = TakeByte(input);
   const bool zero_terminated = count % 2 == 1;

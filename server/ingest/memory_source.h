@@ -17,10 +17,14 @@
 
 namespace quire {
 
-// Documents in memory, which may be others in each pass.
+// Documents in memory, which may be others in each pass: how a builder is told
+// of inputs that change under it. Readers give at most 3,000 bytes a call, so
+// that documents come in pieces. Thread-compatible; readers own their documents
+// and may outlive the source.
 class MemorySource final : public Source {
  public:
   using Documents = IdsAndContents;
+  // What pass number `pass` finds, from 0.
   using PassContents = std::function<Documents(int pass)>;
 
   explicit MemorySource(PassContents contents)
@@ -68,10 +72,12 @@ class MemorySource final : public Source {
   mutable int pass_count_ = 0;
 };
 
+// The same documents in every pass.
 inline std::unique_ptr<Source> FixedSource(const IdsAndContents& documents) {
   return std::make_unique<MemorySource>([documents](int) { return documents; });
 }
 
+// A list of one, as BuildArchive() takes it.
 inline std::vector<std::unique_ptr<Source>> Sources(
     std::unique_ptr<Source> source) {
   std::vector<std::unique_ptr<Source>> sources;

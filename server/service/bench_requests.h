@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What archive_bench reads, the same whether through storage (storage_loop) or
+// only decoded (decode_loop), so that their times can be compared.
 #ifndef QUIRE_SERVER_SERVICE_BENCH_REQUESTS_H_
 #define QUIRE_SERVER_SERVICE_BENCH_REQUESTS_H_
 
@@ -16,16 +19,22 @@ namespace quire {
 
 using BenchClock = std::chrono::steady_clock;
 
-// What was read by one thread, or in one run.
+// What was read by one thread, or in one run; decoded bytes of what was asked
+// for, not of whole blocks.
 struct BenchCounts {
   uint64_t requests = 0;
   uint64_t blocks = 0;
   uint64_t text_size_bytes = 0;
 };
 
-// What to read: the n-th request for each n. Thread-safe.
+// What to read: the n-th request for each n, whichever thread asks for it; a
+// function of the seed alone, so that every run reads the same. Ranges of
+// `size_bytes`, one after the other (`in_order`) or at offsets drawn uniformly.
+// Thread-safe.
 class BenchRequests {
  public:
+  // An archive of less text is read whole each time. REQUIRES: size_bytes > 0,
+  // and the archive has text.
   BenchRequests(std::shared_ptr<const Archive> archive, bool in_order,
                 uint64_t size_bytes, uint64_t seed)
       : archive_(std::move(archive)),
@@ -33,7 +42,8 @@ class BenchRequests {
         size_bytes_(std::min(size_bytes, archive_->info().size_bytes)),
         seed_(seed) {}
 
-  // A scan begins again at its end.
+  // The parts of blocks that the next request takes. In order, it begins again
+  // at the end, where the last one may be shorter.
   std::vector<BlockSlice> Next() {
     const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
     const uint64_t total_size_bytes = archive_->info().size_bytes;
@@ -66,6 +76,7 @@ class BenchRequests {
   std::atomic<uint64_t> next_ = 0;
 };
 
+// Decoded bytes of these parts.
 inline uint64_t TextSizeBytes(const std::vector<BlockSlice>& slices) {
   uint64_t size_bytes = 0;
   for (const BlockSlice& slice : slices) {

@@ -12,7 +12,15 @@
 namespace quire {
 
 // For each position of a piece of text the cheapest way known to it: what it
-// costs, and its last step, a copy or a literal. Costs are less than 2^31.
+// costs, and its last step, a copy or a literal. The table of a shortest-path
+// parse: positions are taken in ascending order, and from each the steps that
+// begin there are offered; what is known of a position is final once all before
+// it were taken. The way is read from the end, by Length() back and back.
+//
+// Positions and lengths are in bytes, distances as the parse counts them, costs
+// in whatever unit the prices have, in all less than 2^31: nothing here checks
+// that. Of two steps that cost the same the one offered first stays, so that a
+// parse is the same on every machine.
 //
 // Most of what a parse does is to offer copies of many lengths at once, of
 // which few are cheaper than what is known: four are compared at a time,
@@ -34,18 +42,25 @@ class CheapestSteps {
     std::fill_n(costs_.begin(), size + 1, kUnreached);
   }
 
+  // Of the way to `position`, from 0 to the piece's size; kUnreached if none
+  // was offered.
   int32_t Cost(uint32_t position) const { return costs_[position]; }
 
-  // Of the last step: 0 for a literal.
+  // Of the last step: 0 for a literal. REQUIRES: the position was reached.
   uint32_t Length(uint32_t position) const { return lengths_[position]; }
 
+  // Of the last step. REQUIRES: it is a copy.
   uint32_t Distance(uint32_t position) const { return distances_[position]; }
 
+  // The way to position 0, where the piece begins, costs so much already.
   void SetStart(int32_t cost) {
     costs_[0] = cost;
     lengths_[0] = 0;
   }
 
+  // Each is a step from `from`, after which the whole way costs `cost`; kept if
+  // that is less than what is known of where it leads.
+  // REQUIRES: that is a position of the piece.
   void OfferLiteral(uint32_t from, int32_t cost) {
     if (cost < costs_[from + 1]) {
       costs_[from + 1] = cost;
