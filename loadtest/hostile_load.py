@@ -11,13 +11,18 @@ Every client is a process of its own, and all share the machine's cores with the
 server. What of its cost is not the server's doing is seen beside controls in the
 same run: a process that only burns CPU time; the same calls, cancelled or read, made
 to another server, whose handler is empty; and the hostile client at the kernel's
-lowest priority (SCHED_IDLE), which takes what time the others leave, as if it ran
-elsewhere. Each case has an honest run without company right before it, which its
-figures are compared with. Ends within five minutes on an idle machine.
+lowest priority (SCHED_IDLE), which takes what time the others leave.
+What a client on another machine would cost is seen where it has a core of its own:
+the servers and the honest reader have all cores but one, without company too, and
+the hostile client has that one. What the kernel's turns alone do is seen beside a
+process that takes what it gets of the core that server and reader share.
+Each case has an honest run without company right before it, which its figures are
+compared with. Ends within ten minutes on an idle machine.
 """
 import argparse
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -151,6 +156,14 @@ def iter_then_wait(first):
     time.sleep(600)
 
 
+def play_burning(_stubs, _address):
+    """Takes all the CPU time there is for one thread."""
+    os.set_blocking(sys.stdin.fileno(), False)
+    tell_ready()
+    while sys.stdin.buffer.raw.read(1) is None:
+        pass
+
+
 def play_control(_stubs, _address):
     """Burns a fifth of a core, as a client of many small calls does."""
     os.set_blocking(sys.stdin.fileno(), False)
@@ -162,8 +175,9 @@ def play_control(_stubs, _address):
         time.sleep(0.02)
 
 
-PLAYS = {"control": play_control, "stalled": play_stalled, "asking": play_asking,
-         "cancelling": play_cancelling, "opening": play_opening, "holding": play_holding}
+PLAYS = {"control": play_control, "burning": play_burning, "stalled": play_stalled,
+         "asking": play_asking, "cancelling": play_cancelling,
+         "opening": play_opening, "holding": play_holding}
 
 
 @dataclasses.dataclass
@@ -175,6 +189,9 @@ class Case:
     # `empty` service; the honest client reads from the usual one in that last case.
     target: str = "usual"
     is_idle: bool = False
+    # Servers and honest client have all cores but one; it has the other, or theirs.
+    is_apart: bool = False
+    is_in_the_way: bool = False
     # Runs without and beside it: (p50, p99) each.
     alone: list = dataclasses.field(default_factory=list)
     beside: list = dataclasses.field(default_factory=list)
@@ -203,13 +220,45 @@ def make_cases():
             Case(f"{opening}, {roomy}, at the lowest priority", "opening", "roomy",
                  is_idle=True),
             Case(holding, "holding"),
-            Case(f"{holding}, {roomy}", "holding", "roomy")]
+            Case(f"{holding}, {roomy}", "holding", "roomy"),
+            Case("a process that never sleeps, on the core of server and reader", "burning",
+                 is_apart=True, is_in_the_way=True),
+            *(Case(f"{title}, on a core of its own", play, target, is_apart=True)
+              for title, play, target in (
+                  (asking, "asking", "usual"),
+                  (f"{asking}, of an empty service", "asking", "empty"),
+                  (cancelling, "cancelling", "usual"),
+                  (f"{cancelling}, of an empty service", "cancelling", "empty"),
+                  (f"{opening}, {roomy}", "opening", "roomy")))]
 
 
-def read_honestly(loadtest, server, stem, arguments):
+def divide_cores(case):
+    """The cores of servers and honest reader, and those of the hostile client."""
+    cores = sorted(os.sched_getaffinity(0))
+    if not case.is_apart:
+        return cores, cores
+    # Of one core both have the same.
+    others = cores[:-1] or cores
+    return others, others if case.is_in_the_way else cores[-1:]
+
+
+def keep_to(cores):
+    """What goes before a command that may only use these cores."""
+    return ["taskset", "--cpu-list", ",".join(map(str, cores))]
+
+
+def move_to(cores, process_ids):
+    for process_id in process_ids:
+        for thread_id in os.listdir(f"/proc/{process_id}/task"):
+            # Threads end, too.
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread_id), cores)
+
+
+def read_honestly(server, cores, loadtest, stem, arguments):
     """(p50, p99) in milliseconds of 16 KiB ranges, each compared with the source."""
     result = subprocess.run(
-        [loadtest, ARCHIVE, "--server", server.address, "--source",
+        [*keep_to(cores), loadtest, ARCHIVE, "--server", server.address, "--source",
          f"{stem}.raw", "--requests", str(arguments.requests), "--in-flight",
          str(arguments.in_flight), "--json", "-"],
         stdout=subprocess.PIPE, text=True, check=True, timeout=120)
@@ -217,13 +266,16 @@ def read_honestly(loadtest, server, stem, arguments):
     return latency["p50"], latency["p99"]
 
 
-def run_case(case, address, server, arguments, loadtest, stem):
-    case.alone.append(read_honestly(loadtest, server, stem, arguments))
-    command = [sys.executable, __file__, "--play", case.play, address]
-    with subprocess.Popen([*(["chrt", "--idle", "0"] if case.is_idle else []), *command],
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hostile:
+def run_case(case, address, server, read):
+    """`read` is read_honestly() but for the first two of what it takes."""
+    cores, hostile_cores = divide_cores(case)
+    case.alone.append(read(server, cores))
+    command = [*keep_to(hostile_cores), *(["chrt", "--idle", "0"] if case.is_idle else []),
+               sys.executable, __file__, "--play", case.play, address]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as hostile:
         assert hostile.stdout.readline() == "ready\n", case.title
-        case.beside.append(read_honestly(loadtest, server, stem, arguments))
+        case.beside.append(read(server, cores))
         case.resident = server.resident_bytes()
         case.said = hostile.communicate("\n", timeout=120)[0].strip()
     assert hostile.returncode == 0, case.title
@@ -236,20 +288,23 @@ def measure(arguments, folder):
     archive = build_text_archive(quired, stem, make_documents(arguments.documents, seed=11),
                                  ["--codec", "zstd"])
     cases = [case for case in make_cases() if re.search(arguments.only, case.title)]
+    read = functools.partial(read_honestly, loadtest=loadtest, stem=stem, arguments=arguments)
     with contextlib.ExitStack() as stack:
         servers = {}
         for name, memory in (("usual", arguments.memory), ("roomy", arguments.much_memory)):
             servers[name] = stack.enter_context(
                 LiveServer(str(quired), [f"{ARCHIVE}={archive}"],
                            "--memory", memory, "--stall-timeout", "600"))
-            read_honestly(loadtest, servers[name], stem, arguments)
-        empty_address, _ = stack.enter_context(
+            read(servers[name], os.sched_getaffinity(0))
+        empty_address, empty_id = stack.enter_context(
             empty_service(api_limit, "--range-size", str(READ_SIZE)))
         for _ in range(arguments.rounds):
             for case in cases:
                 server = servers.get(case.target, servers["usual"])
                 address = empty_address if case.target == "empty" else server.address
-                run_case(case, address, server, arguments, loadtest, stem)
+                move_to(divide_cores(case)[0],
+                        [empty_id, *(each.process.pid for each in servers.values())])
+                run_case(case, address, server, read)
     return cases
 
 
