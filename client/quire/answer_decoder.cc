@@ -54,7 +54,9 @@ absl::Status CheckStoredDetails(const SentBytes& sent) {
   }
   const uint64_t front = details.front_cut_size_bytes();
   const uint64_t back = details.back_cut_size_bytes();
-  if (size_bytes != front + sent.size_bytes + back) {
+  // The first, so that the sum cannot wrap.
+  if (sent.size_bytes > size_bytes ||
+      size_bytes != front + sent.size_bytes + back) {
     return BadDetails(
         "stored",
         absl::StrCat("whose blocks have ", size_bytes, " bytes, not cuts of ",
@@ -134,10 +136,12 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeFsst(
         "fsst", absl::StrCat("that cuts off ", front, " and ", back, " bytes"));
   }
   const uint64_t size_bytes = front + sent.size_bytes + back;
-  if (size_bytes > sent.data.size() * kFsstSymbolSizeBytesMax) {
-    return BadDetails(
-        "fsst", absl::StrCat("of ", sent.data.size(), " bytes for ", size_bytes,
-                             ", more than it can hold"));
+  const uint64_t size_bytes_max = sent.data.size() * kFsstSymbolSizeBytesMax;
+  // The first, as the sum may have wrapped.
+  if (sent.size_bytes > size_bytes_max || size_bytes > size_bytes_max) {
+    return BadDetails("fsst",
+                      absl::StrCat("of ", sent.data.size(), " bytes for ",
+                                   sent.size_bytes, ", more than it can hold"));
   }
   if (!details.has_table_hash()) {
     return BadDetails("fsst", "without the hash of its symbol table");

@@ -164,6 +164,14 @@ TEST_F(AnswerDecoderTest, FindsLiesAboutFsst) {
        [](Sent& s) { s.details.set_back_cut_size_bytes(~uint32_t{0}); }},
       {"more than it can hold", [](Sent& s) { s.size_bytes = 1u << 30; }},
       {"more than it can hold ", [](Sent& s) { s.size_bytes = ~0ull - 800; }},
+      // With the cut that is nothing.
+      {"more than it can hold  ",
+       [](Sent& s) {
+         s.data.clear();
+         s.details.set_front_cut_size_bytes(1);
+         s.details.set_back_cut_size_bytes(0);
+         s.size_bytes = ~0ull;
+       }},
       {"without the hash", [](Sent& s) { s.details.clear_table_hash(); }},
       {"does not decode",
        [](Sent& s) {
@@ -204,6 +212,14 @@ TEST_F(AnswerDecoderTest, FindsLiesAboutStoredBlocks) {
       {"an uncoded block", [&](Sent& s) { first(s)->set_is_uncoded(true); }},
       {"not cuts of", [](Sent& s) { s.size_bytes = ~0ull; }},
       {"not cuts of", [](Sent& s) { s.size_bytes -= 1; }},
+      {"not cuts of",
+       [](Sent& s) {
+         s.data.clear();
+         s.details.clear_blocks();
+         s.details.set_front_cut_size_bytes(1);
+         s.details.set_back_cut_size_bytes(0);
+         s.size_bytes = ~0ull;
+       }},
       {"not cuts of",
        [](Sent& s) { s.details.set_front_cut_size_bytes(~uint32_t{0}); }},
       {"a block or more",
