@@ -26,6 +26,8 @@ constexpr int kBackoffGrowthMax = 20;
 constexpr absl::Duration kToldDelayMax = absl::Seconds(30);
 // Unless told otherwise.
 constexpr unsigned kDecodeThreadsMax = 16;
+// Three of these, and the clock that they are added to has no room for them.
+constexpr absl::Duration kIdleWatchedMax = absl::Hours(24 * 365 * 100);
 
 absl::Status CheckOptions(const ClientOptions& options) {
   QUIRE_RETURN_IF_ERROR(CheckServerAddress(options.address));
@@ -250,7 +252,7 @@ std::optional<absl::Duration> ResumeGovernor::DelayAfter(
 StreamWatchdog::StreamWatchdog(grpc::ClientContext& context,
                                absl::Duration idle_max)
     : context_(context), idle_max_(idle_max) {
-  if (idle_max_ != absl::InfiniteDuration()) {
+  if (idle_max_ < kIdleWatchedMax) {
     absl::StatusOr<std::thread> thread = StartThread([this] { Run(); });
     if (thread.ok()) {
       thread_ = *std::move(thread);

@@ -106,8 +106,8 @@ class ResumeGovernor {
 // Thread-safe. The context must outlive the watchdog.
 class StreamWatchdog {
  public:
-  // Nothing is watched if `idle_max` is infinite. A call that cannot be
-  // watched, since no thread starts, is cancelled at once.
+  // Nothing is watched if `idle_max` is infinite, or a century and more. A call
+  // that cannot be watched, since no thread starts, is cancelled at once.
   StreamWatchdog(grpc::ClientContext& context, absl::Duration idle_max);
   ~StreamWatchdog();
   StreamWatchdog(const StreamWatchdog&) = delete;

@@ -3,8 +3,6 @@
 // What becomes of a client that cannot start threads.
 #include "client/quire/started_thread.h"
 
-#include <pthread.h>
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,37 +15,13 @@
 #include "client/quire/batch_reader.h"
 #include "client/quire/connection.h"
 #include "client/quire/decode_pipeline.h"
+#include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
-
-// While it lives no thread starts that does not bring its own stack size: by
-// default stacks are larger than any address space.
-class NoMoreThreads {
- public:
-  NoMoreThreads() {
-    EXPECT_EQ(pthread_getattr_default_np(&before_), 0);
-    pthread_attr_t without;
-    EXPECT_EQ(pthread_getattr_default_np(&without), 0);
-    EXPECT_EQ(pthread_attr_setstacksize(&without, size_t{1} << 60), 0);
-    EXPECT_EQ(pthread_setattr_default_np(&without), 0);
-    pthread_attr_destroy(&without);
-  }
-
-  ~NoMoreThreads() {
-    EXPECT_EQ(pthread_setattr_default_np(&before_), 0);
-    pthread_attr_destroy(&before_);
-  }
-
-  NoMoreThreads(const NoMoreThreads&) = delete;
-  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
-
- private:
-  pthread_attr_t before_;
-};
 
 TEST(StartedThreadTest, RunsItsBody) {
   bool ran = false;
@@ -98,6 +72,16 @@ TEST(StartedThreadTest, AStreamThatCannotBeWatchedIsCancelledAndSaysWhy) {
   // What the server said before counts all the same.
   EXPECT_EQ(watchdog.Explain(absl::NotFoundError("")).code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(StartedThreadTest, AStreamThatMayBeSilentForAgesIsNotCancelled) {
+  grpc::ClientContext context;
+  const NoMoreThreads none;
+  // More nanoseconds than clocks have room for.
+  StreamWatchdog watchdog(context, absl::Hours(3'000'000));
+  watchdog.Arm();
+  EXPECT_EQ(watchdog.Explain(absl::CancelledError("")).code(),
+            absl::StatusCode::kCancelled);
 }
 
 TEST(StartedThreadTest, EachItemOfABatchGetsThatStatus) {
