@@ -14,6 +14,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -52,7 +53,7 @@ class FetchOnce {
   // may ask for other keys here, but not for this one, which would wait for
   // itself, nor may two threads ask for each other's. Never null if OK, unless
   // `fetch` gives null, which it must not. Errors: those of `fetch`, of this
-  // call or of the one waited for.
+  // call or of the one waited for; ResourceExhausted  it found no memory.
   absl::StatusOr<Pointer> Get(
       const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
       absl::FunctionRef<size_t(const Value&)> cost)
@@ -75,8 +76,15 @@ class FetchOnce {
       found->second = std::make_shared<Flight>();
       flight = found->second;
     }
-    absl::StatusOr<Pointer> result = fetch();
-    const size_t result_cost = result.ok() ? cost(**result) : 0;
+    absl::StatusOr<Pointer> result = absl::UnknownError("");
+    size_t result_cost = 0;
+    // What is thrown would leave those who wait for this key waiting for ever.
+    try {
+      result = fetch();
+      result_cost = result.ok() ? cost(**result) : 0;
+    } catch (const std::bad_alloc&) {
+      result = absl::ResourceExhaustedError("no memory to fetch a table");
+    }
     {
       MutexLock lock(&mutex_);
       flights_.erase(key);
