@@ -13,9 +13,12 @@ namespace quire {
 
 absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
     const BlockStoreOptions& options) {
-  const DeviceFactory open_engine = [&options](Device::Done done) {
-    return OpenDevice(options.engine, options.device_depth, std::move(done));
-  };
+  // The store keeps it, for drives that are added when `options` are gone.
+  const DeviceFactory open_engine =
+      [engine = options.engine,
+       depth = options.device_depth](Device::Done done) {
+        return OpenDevice(engine, depth, std::move(done));
+      };
   if (options.device_model.empty()) {
     return DeviceBlockStore::Create(options, open_engine);
   }

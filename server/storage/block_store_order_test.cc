@@ -287,6 +287,19 @@ TEST_F(DrivesTest, EachDriveHasAQueueAndADepthOfItsOwn) {
   ExpectTexts(of_c, 10);
 }
 
+TEST(BlockStoreDrivesTest, AddsDrivesAsTheOptionsWereAtFirst) {
+  BlockStoreOptions options{.engine = BlockStoreOptions::Engine::kPread,
+                            .device_depth = 2};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto store, BlockStore::Create(options));
+  // They are the caller's, and may be gone by now.
+  options.device_depth = 0;
+  QUIRE_ASSERT_OK(store->AddDrive({.name = "later"}));
+  const std::vector<DriveDescription> drives = store->Drives();
+  ASSERT_EQ(drives.size(), 2);
+  EXPECT_EQ(drives[1].drive.name, "later");
+  EXPECT_EQ(drives[1].engine, "pread");
+}
+
 TEST_F(DrivesTest, WhatLiesElsewhereGoesToTheFirstInOrderOfOffsets) {
   TestBlocks blocks(2, 4'088);
   Open({.device_depth = 1, .drives = {{.name = "a"}, {.name = "b"}}});
