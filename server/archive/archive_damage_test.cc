@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
@@ -188,7 +189,7 @@ struct Verified {
   std::vector<ArchiveDamage> damages;
 };
 
-Verified Verify(const std::string& path, int thread_count = 3) {
+Verified Verify(const std::string& path, uint32_t thread_count = 3) {
   Verified verified;
   VerifyOptions options;
   options.thread_count = thread_count;
@@ -216,6 +217,18 @@ TEST_F(ArchiveDamageTest, VerifyFindsNothingInAGoodArchive) {
   EXPECT_EQ(report.good_size_bytes, report.info.size_bytes);
   EXPECT_EQ(last.blocks_done, report.info.block_count);
   EXPECT_EQ(last.blocks_total, report.info.block_count);
+}
+
+TEST_F(ArchiveDamageTest, VerifyDoesWithTheThreadsItGets) {
+  VerifyOptions options;
+  options.thread_count = 4;
+  const NoMoreThreads none;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const VerifyReport report,
+      VerifyArchive(path_, options, [](const ArchiveDamage& damage) {
+        ADD_FAILURE() << damage.status;
+      }));
+  EXPECT_EQ(report.good_block_count, report.info.block_count);
 }
 
 TEST_F(ArchiveDamageTest, VerifyNamesBlocksAndTheirDocuments) {

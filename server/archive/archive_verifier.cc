@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <new>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -203,22 +204,36 @@ std::vector<Verifier::BlockResult> Verifier::ReadBatch(
     uint64_t block_count) const {
   std::vector<BlockResult> results(block_count);
   std::atomic<uint64_t> next = 0;
+  std::atomic<bool> lacks_memory = false;
   const auto work = [&] {
-    const auto scratch = codec_ == nullptr ? nullptr : codec_->NewScratch();
-    std::vector<uint8_t> frame;
-    std::vector<uint8_t> raw;
-    for (uint64_t i = next++; i < block_count; i = next++) {
-      results[i] =
-          ReadOne(segment, first_block_index + i, frame, raw, scratch.get());
+    // Past the end of a thread it would end the process.
+    try {
+      const auto scratch = codec_ == nullptr ? nullptr : codec_->NewScratch();
+      std::vector<uint8_t> frame;
+      std::vector<uint8_t> raw;
+      for (uint64_t i = next++; i < block_count; i = next++) {
+        results[i] =
+            ReadOne(segment, first_block_index + i, frame, raw, scratch.get());
+      }
+    } catch (const std::bad_alloc&) {
+      lacks_memory = true;
     }
   };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < options_.thread_count; ++i) {
-    threads.emplace_back(work);
+  std::vector<std::thread> threads(
+      std::min<uint64_t>(block_count, options_.thread_count) - 1);
+  try {
+    std::ranges::generate(threads, [&work] { return std::thread(work); });
+  } catch (const std::system_error&) {
+    // The system gives no more: those there are do all of it.
   }
   work();
   for (std::thread& thread : threads) {
-    thread.join();
+    if (thread.joinable()) {
+      thread.join();
+    }
+  }
+  if (lacks_memory) {
+    throw std::bad_alloc();
   }
   return results;
 }
@@ -268,10 +283,9 @@ void Verifier::SalvageSegment(uint32_t segment_index, const absl::Status& why) {
     damage.status = SalvageBlock(fd->get(), block, *end, position);
     AddProgress(1);
     if (damage.status.ok()) {
-      if (codec_ != nullptr) {
-        ++report_.good_block_count;
-        report_.good_size_bytes += BlockRange(block).size_bytes;
-      }
+      report_.good_block_count += codec_ != nullptr ? 1 : 0;
+      report_.good_size_bytes +=
+          codec_ != nullptr ? BlockRange(block).size_bytes : 0;
       continue;
     }
     damage.block = block;

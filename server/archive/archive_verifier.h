@@ -42,8 +42,8 @@ struct VerifyProgress {
 };
 
 struct VerifyOptions {
-  // At least 1.
-  int thread_count = 1;
+  // At least 1; fewer where the system gives no more.
+  uint32_t thread_count = 1;
   // ArchiveDamage::documents is cut off here.
   size_t documents_max = 100;
   // Called on the calling thread, now and then and at the end.

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_testing.h"
@@ -92,6 +93,18 @@ TEST(ArchiveWriterTest, TakesATrailingSlash) {
   const TemporaryFolder folder;
   QUIRE_ASSERT_OK(
       WriteTestArchive(folder.File("a") + "//", Options(), Segments('x')));
+  ExpectWhole(folder.File("a"), 'x');
+}
+
+TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
+  const TemporaryFolder folder;
+  ArchiveWriterOptions options = Options();
+  options.codec = ParseCodecSpec("rlz").value();
+  const auto context =
+      std::make_shared<CodecContext>(CodecContext{std::string(5000, 'x'), ""});
+  const NoMoreThreads none;
+  QUIRE_ASSERT_OK(
+      WriteTestArchive(folder.File("a"), options, Segments('x'), context));
   ExpectWhole(folder.File("a"), 'x');
 }
 

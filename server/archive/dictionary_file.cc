@@ -2,6 +2,8 @@
 #include "server/archive/dictionary_file.h"
 
 #include <array>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -65,8 +67,14 @@ DictionaryFileWriter::DictionaryFileWriter(
     : folder_fd_(folder_fd),
       folder_(std::move(folder)),
       context_(std::move(context)),
-      result_(absl::UnknownError("not finished")),
-      thread_([this] { result_ = Write(); }) {}
+      result_(absl::UnknownError("not finished")) {
+  try {
+    thread_ = std::thread([this] { result_ = Write(); });
+    is_started_ = true;
+  } catch (const std::system_error&) {
+    // The system gives no more threads: Finish() does it.
+  }
+}
 
 DictionaryFileWriter::~DictionaryFileWriter() {
   cancel_ = true;
@@ -78,11 +86,23 @@ DictionaryFileWriter::~DictionaryFileWriter() {
 absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Finish() {
   if (thread_.joinable()) {
     thread_.join();
+  } else if (!std::exchange(is_started_, true)) {
+    result_ = Write();
   }
   return result_;
 }
 
 absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Write() const {
+  // Past the end of a thread it would end the process.
+  try {
+    return WriteFile();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        folder_, ": not enough memory to compress the dictionary"));
+  }
+}
+
+absl::StatusOr<ManifestDictionary> DictionaryFileWriter::WriteFile() const {
   const std::string& text = context_->dictionary;
   DictionaryHeader header;
   header.size_bytes = text.size();

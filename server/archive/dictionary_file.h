@@ -22,7 +22,8 @@ namespace quire {
 // Thread-compatible.
 class DictionaryFileWriter {
  public:
-  // Starts a thread. `folder_fd` stays open until Finish() has returned or the
+  // Starts a thread; if there is none to be had, Finish() does the work.
+  // `folder_fd` stays open until Finish() has returned or the
   // writer is gone; `folder` is its path for messages.
   DictionaryFileWriter(int folder_fd, std::string folder,
                        std::shared_ptr<const CodecContext> context);
@@ -30,10 +31,12 @@ class DictionaryFileWriter {
   ~DictionaryFileWriter();
 
   // Waits until the file is written and synced.
+  // Errors: as FileWriter; ResourceExhausted  not enough memory to compress it.
   absl::StatusOr<ManifestDictionary> Finish();
 
  private:
   absl::StatusOr<ManifestDictionary> Write() const;
+  absl::StatusOr<ManifestDictionary> WriteFile() const;
 
   const int folder_fd_;
   const std::string folder_;
@@ -41,6 +44,8 @@ class DictionaryFileWriter {
   std::atomic<bool> cancel_ = false;
   // Written by the thread, read once it is joined.
   absl::StatusOr<ManifestDictionary> result_;
+  // Or done by Finish().
+  bool is_started_ = false;
   std::thread thread_;
 };
 

@@ -90,9 +90,8 @@ absl::StatusOr<IdRuns> AddUpSizes(ByteView section, uint64_t count,
 }
 
 // Turns `id` into the one after it.
-// Errors: DataLoss  it is below, or shares more than it says: as sharing must
-// be
-//                   as long as possible, one byte decides.
+// Errors: DataLoss  it is below, or shares more than it says: one byte decides,
+//                   as what is shared must be as long as possible.
 absl::Status MoveOn(uint64_t rank, const FrontCodedId& next, std::string& id) {
   const absl::string_view suffix = AsText(next.suffix);
   if (next.shared < id.size() &&

@@ -133,7 +133,7 @@ int RunVerify(const VerifyVerbOptions& options) {
     json.emplace(options.archive);
   }
   VerifyOptions verify;
-  verify.thread_count = static_cast<int>(options.threads);
+  verify.thread_count = options.threads;
   verify.on_progress = [&meter](const VerifyProgress& progress) {
     if (meter.has_value()) {
       meter->Update({.phase = "verifying",
