@@ -120,6 +120,8 @@ std::vector<std::string> DriveModelNames() {
 void PrepareProcess() {
   const sigset_t signals = ServeSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Whoever reads the log may go away; that is no reason to stop serving.
+  signal(SIGPIPE, SIG_IGN);
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
     files.rlim_cur = files.rlim_max;

@@ -58,6 +58,13 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(server.wait(PATIENCE_S), 0)
         self.assertIn("stopped", server.stderr.read())
 
+    def test_goes_on_when_nobody_reads_what_it_says(self):
+        server, _ = self.start(self.archive, "--listen", "127.0.0.1:0")
+        server.stderr.close()
+        server.send_signal(signal.SIGHUP)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
     def test_serves_metrics_and_reloads(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics",
                                   "127.0.0.1:0")
