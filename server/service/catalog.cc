@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -189,12 +190,14 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
       return found->second;
     }
   }
+  // It may be cut within a character, which no message could carry.
+  const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
   return ServiceError(
       absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
       name.empty() ? "the request names no archive"
-                   : absl::StrCat("no archive \"", name.substr(0, 128),
+                   : absl::StrCat("no archive \"", quoted,
                                   "\" here; ListArchives says which are"),
-      {{"archive", std::string(name.substr(0, 128))}});
+      {{"archive", quoted}});
 }
 
 }  // namespace quire

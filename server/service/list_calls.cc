@@ -19,7 +19,7 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kPageSizeDefault = 100;
-// Ids are of any length: a page ends early where they are long.
+// Ids and media types are of any length: a page ends early where they are long.
 constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
 
 absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
@@ -114,8 +114,9 @@ absl::Status ListDocuments(const ServiceCore& core,
               MakePageToken(archive, request.prefix(), *last));
           return false;
         }
-        *response.add_documents() = ToProto(document);
-        page_bytes += document.id.size();
+        v1::Document& added = *response.add_documents();
+        added = ToProto(document);
+        page_bytes += added.ByteSizeLong();
         last = {document.id, document.ordinal.value};
         return true;
       });

@@ -27,8 +27,8 @@ struct MemoryPlan {
   uint64_t base_bytes = 0;
   uint64_t archives_bytes = 0;
   // Kept free so that the largest archive can be opened anew beside its old
-  // self, grown by up to a quarter; 0
-  // where the memory does not suffice, and then reloading needs a restart.
+  // self, grown by up to a quarter; 0 where the memory does not suffice, and
+  // then reloading needs a restart.
   uint64_t reload_bytes = 0;
   // Answers from admission to the wire.
   uint64_t in_flight_bytes = 0;

@@ -240,14 +240,16 @@ class ServerImpl : public Server {
   }
 
   // What happened, as the end of a sentence.
-  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument) {
+  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_) {
     Catalog::ByName archives = *catalog_.Get();
     std::shared_ptr<const ServedArchive>& served = archives[argument.name];
     QUIRE_ASSIGN_OR_RETURN(const uint64_t needed_bytes,
                            Archive::EstimateMemoryBytes(argument.path));
     // The old one goes only when the last call that reads it has ended, so
-    // there must be room for both.
-    uint64_t held_bytes = 0;
+    // there must be room for both, and for those replaced before that are read
+    // still.
+    uint64_t held_bytes = ReplacedBytes();
     for (const auto& [name, other] : archives) {
       held_bytes += other->archive->memory().total_bytes();
     }
@@ -256,7 +258,10 @@ class ServerImpl : public Server {
       return absl::FailedPreconditionError(absl::StrCat(
           "it needs ", FormatByteSize(needed_bytes), " beside the old one, ",
           FormatByteSize(room_bytes - std::min(room_bytes, held_bytes)),
-          " are free for that; restart with more --memory"));
+          " are free for that; ",
+          replaced_.empty() ? "restart with more --memory"
+                            : "try again when the calls have ended that read "
+                              "what was replaced before"));
     }
     QUIRE_ASSIGN_OR_RETURN(
         std::shared_ptr<const ServedArchive> fresh,
@@ -275,9 +280,21 @@ class ServerImpl : public Server {
     const std::string line = absl::StrCat(
         is_same_text ? "same contents in new files, " : "replaced, ",
         FormatCount(fresh->archive->info().document_count), " documents");
+    replaced_.push_back(served->archive);
     served = std::move(fresh);
     catalog_.Publish(std::move(archives));
     return line;
+  }
+
+  // What calls keep of archives that have been replaced.
+  uint64_t ReplacedBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_) {
+    uint64_t size_bytes = 0;
+    std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
+      const std::shared_ptr<const Archive> archive = replaced.lock();
+      size_bytes += archive == nullptr ? 0 : archive->memory().total_bytes();
+      return archive == nullptr;
+    });
+    return size_bytes;
   }
 
   const ServerOptions options_;
@@ -297,6 +314,9 @@ class ServerImpl : public Server {
   std::string metrics_address_;
   // Serialises Reload() and Shutdown().
   Mutex reload_mutex_;
+  // In the order of their replacement; gone when the last call has ended.
+  std::vector<std::weak_ptr<const Archive>> replaced_
+      ABSL_GUARDED_BY(reload_mutex_);
   std::unique_ptr<grpc::Server> grpc_server_;
   std::unique_ptr<prometheus::Exposer> exposer_;
 };

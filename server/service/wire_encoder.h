@@ -19,10 +19,9 @@ uint64_t FsstBufferSizeMax(uint64_t size_bytes);
 //
 //   identity  text is referred to where it is, what is packed is decoded
 //   FSST      what is packed, in the cache or as stored, is referred to from
-//   the
-//             first symbol of the range to its last; text is encoded once, into
-//             the memory that gRPC sends from. If that is no smaller than the
-//             text, the answer is in identity instead
+//             the first symbol of the range to its last; text is encoded once,
+//             into the memory that gRPC sends from. If that is no smaller than
+//             the text, the answer is in identity instead
 //   stored    the payloads of the blocks, not looked into
 //
 // `pieces` are those of `slices`, from RangeRead with `form`.
