@@ -105,7 +105,7 @@ class ItemSource {
         return std::optional<ReadTarget>();
       }
       struct pollfd ready = {.fd = fd_, .events = POLLIN, .revents = 0};
-      if (!may_wait && poll(&ready, 1, 0) == 0) {
+      if (poll(&ready, 1, may_wait ? -1 : 0) == 0) {
         return std::optional<ReadTarget>();
       }
       QUIRE_RETURN_IF_ERROR(ReadSome());
@@ -126,7 +126,8 @@ class ItemSource {
   absl::Status ReadSome() {
     std::string input(kReadSizeBytes, '\0');
     const ssize_t size = read(fd_, input.data(), input.size());
-    if (size < 0 && errno != EINTR) {
+    // EAGAIN: whoever has the same pipe or terminal made it so.
+    if (size < 0 && errno != EINTR && errno != EAGAIN) {
       return SystemError("cannot read", View(name_));
     }
     if (size == 0) {

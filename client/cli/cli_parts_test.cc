@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of the command line that need no server.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -241,6 +243,49 @@ TEST_F(OutputFileTest, LeavesNothingIfGivenUp) {
   }
   EXPECT_EQ(FileText(path), "old");
   EXPECT_EQ(FileCount(), 1u);
+}
+
+TEST_F(OutputFileTest, PassesByWhatKilledProgramsLeft) {
+  for (int i = 0; i < 1000; ++i) {
+    std::ofstream(absl::StrCat(folder_, "/.quire-", getpid(), "-", i)) << "";
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto file,
+                             OutputFile::Open(folder_ + "/file"));
+  QUIRE_ASSERT_OK(file->Write("new"));
+  QUIRE_ASSERT_OK(file->Commit());
+  EXPECT_EQ(FileText(folder_ + "/file"), "new");
+}
+
+TEST_F(OutputFileTest, WaitsForAPipeThatDoesNot) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(fcntl(ends[1], F_SETFL, O_NONBLOCK), 0);
+  const int before = dup(STDOUT_FILENO);
+  ASSERT_EQ(dup2(ends[1], STDOUT_FILENO), STDOUT_FILENO);
+  close(ends[1]);
+  std::string written;
+  for (int i = 0; i < 200'000; ++i) {
+    absl::StrAppend(&written, i, " ");
+  }
+  std::string read_back;
+  std::thread reader([&] {
+    char piece[4096];
+    for (ssize_t size = 0; (size = read(ends[0], piece, sizeof(piece))) > 0;) {
+      read_back.append(piece, static_cast<size_t>(size));
+    }
+  });
+  absl::Status status;
+  {
+    const auto file = OutputFile::Open("-").value();
+    status = file->Write({written.data(), written.size()});
+    status.Update(file->Flush());
+  }
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  reader.join();
+  close(ends[0]);
+  QUIRE_EXPECT_OK(status);
+  EXPECT_TRUE(read_back == written);
 }
 
 TEST_F(OutputFileTest, FollowsLinks) {

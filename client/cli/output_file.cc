@@ -2,6 +2,7 @@
 #include "client/cli/output_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -126,19 +127,23 @@ absl::Status OutputFile::Write(ByteView bytes) {
 
 absl::Status OutputFile::Flush() {
   size_t done = 0;
-  while (done < buffer_.size()) {
+  absl::Status status;
+  while (done < buffer_.size() && status.ok()) {
     const ssize_t written =
         write(fd_, buffer_.data() + done, buffer_.size() - done);
-    if (written < 0 && errno == EINTR) {
-      continue;
+    if (written >= 0) {
+      done += static_cast<size_t>(written);
+    } else if (errno == EAGAIN) {
+      // Another program that has the same pipe or terminal made it so.
+      struct pollfd writable = {.fd = fd_, .events = POLLOUT, .revents = 0};
+      poll(&writable, 1, -1);
+    } else if (errno != EINTR) {
+      status = SystemError("cannot write to", path_);
     }
-    if (written < 0) {
-      return SystemError("cannot write to", path_);
-    }
-    done += static_cast<size_t>(written);
   }
-  buffer_.clear();
-  return absl::OkStatus();
+  // What is out is not written again, also after an error.
+  buffer_.erase(0, done);
+  return status;
 }
 
 absl::Status OutputFile::Commit(bool sync) {
@@ -161,11 +166,18 @@ absl::Status OutputFile::PutInPlace(bool sync) {
   if (aside_path_.empty()) {
     // A nameless file can only take a name that is free: one aside first.
     static std::atomic<uint64_t> name_count{0};
-    std::string aside_path =
-        absl::StrCat(folder, "/.quire-", getpid(), "-", name_count++);
     const std::string self = absl::StrCat("/proc/self/fd/", fd_);
-    if (linkat(AT_FDCWD, self.c_str(), AT_FDCWD, aside_path.c_str(),
-               AT_SYMLINK_FOLLOW) != 0) {
+    std::string aside_path;
+    int linked = -1;
+    do {
+      // One may be there, of a program that was killed: numbers of processes
+      // come again.
+      aside_path =
+          absl::StrCat(folder, "/.quire-", getpid(), "-", name_count++);
+      linked = linkat(AT_FDCWD, self.c_str(), AT_FDCWD, aside_path.c_str(),
+                      AT_SYMLINK_FOLLOW);
+    } while (linked != 0 && errno == EEXIST);
+    if (linked != 0) {
       return SystemError("cannot create", path_);
     }
     aside_path_ = std::move(aside_path);
