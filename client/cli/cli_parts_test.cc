@@ -246,7 +246,7 @@ TEST_F(OutputFileTest, LeavesNothingIfGivenUp) {
 }
 
 TEST_F(OutputFileTest, PassesByWhatKilledProgramsLeft) {
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 100; ++i) {
     std::ofstream(absl::StrCat(folder_, "/.quire-", getpid(), "-", i)) << "";
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto file,
