@@ -126,15 +126,24 @@ v1::WireEncoding ChooseEncoding(
   return v1::WIRE_ENCODING_IDENTITY;
 }
 
+bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
+  return encoding == v1::WIRE_ENCODING_STORED ||
+         (encoding == v1::WIRE_ENCODING_IDENTITY && !archive.decoder->packs());
+}
+
+uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
+                          v1::WireEncoding encoding) {
+  return FormFor(archive, encoding) == BlockForm::kStored
+             ? StoredBlockSizeBytes(*archive.archive, block)
+             : archive.archive->BlockSizeBytes(block);
+}
+
 uint64_t AnswerMemoryBytes(const ServedArchive& archive,
                            const std::vector<BlockSlice>& slices,
                            v1::WireEncoding encoding) {
-  const BlockForm form = FormFor(archive, encoding);
   uint64_t size_bytes = OutputBytesMax(archive, SizeOf(slices), encoding);
   for (const BlockSlice& slice : slices) {
-    size_bytes += form == BlockForm::kStored
-                      ? StoredBlockSizeBytes(*archive.archive, slice.block)
-                      : archive.archive->BlockSizeBytes(slice.block);
+    size_bytes += BlockMemoryBytes(archive, slice.block, encoding);
   }
   return size_bytes;
 }
@@ -157,7 +166,7 @@ uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
     std::vector<BlockSlice> slices, v1::WireEncoding encoding, Asker asker,
-    AnswerDone done) {
+    AnswerDone done, FetchBundle* bundle) {
   if (encoding == v1::WIRE_ENCODING_IDENTITY && !archive->decoder->packs()) {
     // Without a function around `done` where all is cached: of a short answer
     // each allocation is a part that counts.
@@ -177,7 +186,8 @@ std::shared_ptr<RangeRead> StartAnswer(
             return;
           }
           done(TextAnswer(*std::move(pieces)));
-        });
+        },
+        bundle);
   }
   auto making = std::make_shared<Making>(
       Making{&store, archive, slices, encoding, FormFor(*archive, encoding),
@@ -186,7 +196,8 @@ std::shared_ptr<RangeRead> StartAnswer(
       store, archive, std::move(slices), making->form, asker,
       [making](absl::StatusOr<std::vector<BlockPiece>> pieces) {
         Finish(making, std::move(pieces));
-      });
+      },
+      bundle);
 }
 
 }  // namespace quire

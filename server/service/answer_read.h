@@ -54,17 +54,26 @@ uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
 uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
                                 v1::WireEncoding encoding);
 
+// Whether answers are made of nothing but the blocks themselves, which then may
+// belong to several answers: pieces of them, one for each slice.
+bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding);
+
+// What one of those blocks takes, in bytes.
+uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
+                          v1::WireEncoding encoding);
+
 // Reads `slices` and makes the answer of them. Short work is done on the thread
 // that the last block came on, which is the calling one where all are cached;
 // from there long work goes to the decode pool.
 // `done` is called exactly once, perhaps before this returns; its errors are
 // those of RangeRead. What is returned may be null, and is for
-// RangeRead::Cancel(). `store` must outlive the read.
+// RangeRead::Cancel(). With a `bundle`, fetches begin with its Start().
+// `store` must outlive the read.
 using AnswerDone = std::function<void(absl::StatusOr<Answer>)>;
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
     std::vector<BlockSlice> slices, v1::WireEncoding encoding, Asker asker,
-    AnswerDone done);
+    AnswerDone done, FetchBundle* bundle = nullptr);
 
 // Fills in the fields that tell how `data` came to be, in any of the messages
 // that have them.

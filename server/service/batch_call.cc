@@ -2,7 +2,7 @@
 #include "server/service/batch_call.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -11,12 +11,15 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/service/answer_bytes.h"
 #include "server/service/answer_read.h"
+#include "server/service/batch_item.h"
 #include "server/service/batch_memory.h"
+#include "server/service/pinned_blocks.h"
 #include "server/service/read_planner.h"
 #include "server/service/serial_call.h"
 #include "server/service/service_error.h"
@@ -29,32 +32,17 @@ namespace {
 constexpr uint64_t kMessageTextSizeBytes = 512 << 10;
 constexpr size_t kMessageResultsMax = 1024;
 
+// Ranges whose blocks are asked for at once: some hundred blocks at most.
+constexpr size_t kFetchesAtOnceMax = 256;
+
+// Items that are fetched or ready. Where hundreds of them lie in one block,
+// what is kept about them takes more memory than the block.
+constexpr size_t kActiveItemsMax = 4096;
+
 struct WaitingItem {
   uint64_t tag = 0;
   ResolvedTarget target;
 };
-
-// An item from its fetch to its answer.
-struct ActiveItem {
-  uint64_t tag = 0;
-  ResolvedTarget target = {};
-  uint64_t pinned_bytes = 0;
-  std::shared_ptr<RangeRead> read = nullptr;
-  // Set when the item is ready.
-  absl::StatusOr<Answer> outcome;
-};
-
-// Of one message of answers.
-using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
-
-absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
-                          uint64_t size_bytes_max) {
-  return ServiceError(
-      absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
-      absl::StrCat("the item takes ", size_bytes, " bytes, over ", limit, ", ",
-                   size_bytes_max, "; use ReadStream for it"),
-      {{"limit", limit}});
-}
 
 class BatchCall
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
@@ -75,7 +63,7 @@ class BatchCall
 
   void OnReadDone(bool ok) override {
     std::vector<WaitingItem> waiting;
-    std::list<ActiveItem> refused;
+    std::list<BatchAnswer> refused;
     absl::Status status = ok ? TakeMessage(waiting, refused) : absl::OkStatus();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       reading_ = false;
@@ -94,10 +82,10 @@ class BatchCall
     booking_.ClientTookIt();
     // Or the blocks would stay until the next message.
     response_.Clear();
+    const uint64_t freed_bytes = LetGoOfSent();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
-      memory_.Sent(std::exchange(writing_count_, 0),
-                   std::exchange(writing_pinned_bytes_, 0));
+      memory_.Sent(std::exchange(writing_count_, 0), freed_bytes);
       if (!ok) {
         End(absl::CancelledError());
       }
@@ -121,15 +109,23 @@ class BatchCall
       arrival.largest_bytes = BlockAnswerMemoryBytes(*archive_, encoding_);
     }
     for (const WaitingItem& item : waiting) {
-      const uint64_t size_bytes = MemoryBytesMax(item.target);
+      const uint64_t size_bytes = AnswerMemoryBytesMax(
+          *archive_, item.target.range.size_bytes, encoding_);
       arrival.all_bytes += size_bytes;
       arrival.largest_bytes = std::max(arrival.largest_bytes, size_bytes);
     }
     return arrival;
   }
 
-  uint64_t MemoryBytesMax(const ResolvedTarget& target) const {
-    return AnswerMemoryBytesMax(*archive_, target.range.size_bytes, encoding_);
+  // Returns what the message that was written took of the window; what it held
+  // is gone before it counts as free.
+  uint64_t LetGoOfSent() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<BlockStore::BlockPtr> freed;
+    MutexLock lock(&mutex_);
+    const uint64_t size_bytes = std::exchange(writing_own_bytes_, 0) +
+                                pinned_.Unpin(writing_blocks_, freed);
+    writing_blocks_.clear();
+    return size_bytes;
   }
 
   // The first error counts.
@@ -143,13 +139,14 @@ class BatchCall
   // their answer already, an error.
   // Errors: those of the whole stream.
   absl::Status TakeMessage(std::vector<WaitingItem>& waiting,
-                           std::list<ActiveItem>& refused) {
+                           std::list<BatchAnswer>& refused) {
     v1::BatchReadRequest request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(request_, request));
     request_.Clear();
     if (archive_ == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(archive_, core_.catalog.Find(request.archive()));
       encoding_ = ChooseEncoding(request.accepted_encodings(), *archive_);
+      shares_blocks_ = AnswersAreBlocks(*archive_, encoding_);
     } else if (request.has_archive() && request.archive() != archive_->name) {
       return ServiceError(
           absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
@@ -167,7 +164,8 @@ class BatchCall
     }
     core_.metrics.BatchMessage(item_count);
     for (const v1::BatchItem& item : request.items()) {
-      absl::StatusOr<ResolvedTarget> target = ResolveItem(item);
+      absl::StatusOr<ResolvedTarget> target =
+          ResolveBatchItem(core_, *archive_, encoding_, item);
       if (target.ok()) {
         waiting.push_back({item.tag(), *std::move(target)});
       } else {
@@ -177,41 +175,34 @@ class BatchCall
     return absl::OkStatus();
   }
 
-  absl::StatusOr<ResolvedTarget> ResolveItem(const v1::BatchItem& item) const {
-    QUIRE_ASSIGN_OR_RETURN(
-        ResolvedTarget target,
-        ResolveTarget(*archive_->archive, item,
-                      core_.limits.document_id_size_bytes_max()));
-    if (target.range.size_bytes > core_.limits.read_size_bytes_max()) {
-      return ItemTooLarge("read_size_bytes_max", target.range.size_bytes,
-                          core_.limits.read_size_bytes_max());
-    }
-    // Beside a message of items.
-    const uint64_t memory_bytes =
-        MemoryBytesMax(target) +
-        core_.limits.batch_message_items_max() * BatchMemory::kWaitingItemBytes;
-    if (memory_bytes > core_.limits.client_in_flight_size_bytes_max()) {
-      return ItemTooLarge("client_in_flight_size_bytes_max", memory_bytes,
-                          core_.limits.client_in_flight_size_bytes_max());
-    }
-    return target;
-  }
-
   bool Act() override {
-    while (StartNextFetch()) {
+    while (StartNextFetches()) {
     }
     StartWriteIfReady();
     StartReadIfWanted();
     return CancelFetchesIfEnded();
   }
 
+  // As many as there is room for in the window, so that neighbouring blocks are
+  // read together; False if all that can be is under way.
+  bool StartNextFetches() ABSL_LOCKS_EXCLUDED(mutex_) {
+    FetchBundle bundle;
+    size_t count = 0;
+    while (count < kFetchesAtOnceMax && StartNextFetch(bundle)) {
+      ++count;
+    }
+    bundle.Start(core_.store);
+    return count == kFetchesAtOnceMax;
+  }
+
   // False if there is nothing to fetch or no room in the window.
-  bool StartNextFetch() ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::list<ActiveItem>::iterator active;
+  bool StartNextFetch(FetchBundle& bundle) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::list<BatchAnswer>::iterator active;
     std::vector<BlockSlice> slices;
     {
       MutexLock lock(&mutex_);
-      if (!ended_with_.ok() || waiting_.empty()) {
+      if (!ended_with_.ok() || waiting_.empty() ||
+          fetching_.size() + ready_.size() >= kActiveItemsMax) {
         return false;
       }
       auto next = waiting_.lower_bound(sweep_offset_);
@@ -219,32 +210,39 @@ class BatchCall
         next = waiting_.begin();
       }
       slices = PlanBlocks(*archive_->archive, next->second.target.range);
-      const uint64_t pinned_bytes =
-          AnswerMemoryBytes(*archive_, slices, encoding_);
+      const uint64_t own_bytes =
+          shares_blocks_ ? 0 : AnswerMemoryBytes(*archive_, slices, encoding_);
+      const uint64_t taken_bytes =
+          shares_blocks_ ? pinned_.NewBytes(slices, block_size_) : own_bytes;
       StreamWindow& window = memory_.window();
       if (!window.is_in_use()) {
-        End(window.Raise(pinned_bytes));
+        End(window.Raise(taken_bytes));
       }
-      if (!ended_with_.ok() || !window.TryTake(pinned_bytes)) {
+      if (!ended_with_.ok() || !window.TryTake(taken_bytes)) {
         return false;
       }
       sweep_offset_ = next->first;
       fetching_.push_back({.tag = next->second.tag,
                            .target = next->second.target,
-                           .pinned_bytes = pinned_bytes,
+                           .own_bytes = own_bytes,
+                           .blocks = PinBlocks(slices),
                            .read = nullptr,
                            .outcome = Answer()});
       active = std::prev(fetching_.end());
       waiting_.erase(next);
     }
-    std::shared_ptr<RangeRead> read =
-        StartAnswer(core_.store, archive_, std::move(slices), encoding_, asker_,
-                    [this, active](absl::StatusOr<Answer> outcome) {
-                      Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                        active->outcome = std::move(outcome);
-                        ready_.splice(ready_.end(), fetching_, active);
-                      });
-                    });
+    std::shared_ptr<RangeRead> read = StartAnswer(
+        core_.store, archive_, std::move(slices), encoding_, asker_,
+        [this, active](absl::StatusOr<Answer> outcome) {
+          Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            if (outcome.ok()) {
+              pinned_.Share(active->blocks, outcome->pieces);
+            }
+            active->outcome = std::move(outcome);
+            ready_.splice(ready_.end(), fetching_, active);
+          });
+        },
+        &bundle);
     if (read != nullptr) {
       MutexLock lock(&mutex_);
       // It may be in ready_ by now, but only this thread takes it from there.
@@ -253,8 +251,22 @@ class BatchCall
     return true;
   }
 
+  // None if they are no part of the answer.
+  absl::InlinedVector<BlockAddress, 2> PinBlocks(
+      const std::vector<BlockSlice>& slices)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    absl::InlinedVector<BlockAddress, 2> blocks;
+    if (shares_blocks_) {
+      pinned_.Pin(slices, block_size_);
+      for (const BlockSlice& slice : slices) {
+        blocks.push_back(slice.block);
+      }
+    }
+    return blocks;
+  }
+
   void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::list<ActiveItem> items;
+    std::list<BatchAnswer> items;
     {
       MutexLock lock(&mutex_);
       if (writing_ || !ended_with_.ok() || ready_.empty()) {
@@ -263,8 +275,11 @@ class BatchCall
       uint64_t text_size_bytes = 0;
       while (!ready_.empty() && items.size() < kMessageResultsMax &&
              text_size_bytes < kMessageTextSizeBytes) {
-        text_size_bytes += ready_.front().target.range.size_bytes;
-        writing_pinned_bytes_ += ready_.front().pinned_bytes;
+        const BatchAnswer& item = ready_.front();
+        text_size_bytes += item.target.range.size_bytes;
+        writing_own_bytes_ += item.own_bytes;
+        writing_blocks_.insert(writing_blocks_.end(), item.blocks.begin(),
+                               item.blocks.end());
         items.splice(items.end(), ready_, ready_.begin());
       }
       writing_count_ = items.size();
@@ -272,8 +287,8 @@ class BatchCall
     }
     AnswerBytes answer;
     TallyByEncoding tallies;
-    for (const ActiveItem& item : items) {
-      AppendResult(item, answer, tallies);
+    for (const BatchAnswer& item : items) {
+      AppendResult(*archive_, item, answer, tallies);
     }
     for (size_t i = 0; i < tallies.size(); ++i) {
       if (tallies[i].answer_count > 0) {
@@ -283,31 +298,6 @@ class BatchCall
     response_ = answer.Take();
     booking_.WaitForClient();
     StartWrite(&response_);
-  }
-
-  void AppendResult(const ActiveItem& item, AnswerBytes& answer,
-                    TallyByEncoding& tallies) {
-    v1::BatchResult head;
-    head.set_tag(item.tag);
-    if (!item.outcome.ok()) {
-      *head.mutable_status() = ToItemStatus(item.outcome.status());
-      answer.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
-                          v1::BatchResult::kDataFieldNumber, {});
-      return;
-    }
-    *head.mutable_range() = ToProto(item.target.range);
-    if (item.target.document.has_value()) {
-      *head.mutable_document() =
-          DescribeDocument(*archive_->archive, *item.target.document);
-    }
-    DescribeData(*item.outcome, head);
-    answer.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
-                        v1::BatchResult::kDataFieldNumber,
-                        item.outcome->pieces);
-    AnswerTally& tally = tallies[static_cast<size_t>(item.outcome->encoding)];
-    ++tally.answer_count;
-    tally.size_bytes += item.target.range.size_bytes;
-    tally.data_size_bytes += item.outcome->data_size_bytes();
   }
 
   // Reads the next message if all of its items would find room.
@@ -337,7 +327,7 @@ class BatchCall
       if (fetching_.empty()) {
         return !writing_;
       }
-      for (const ActiveItem& item : fetching_) {
+      for (const BatchAnswer& item : fetching_) {
         if (item.read != nullptr) {
           reads.push_back(item.read);
         }
@@ -371,20 +361,27 @@ class BatchCall
   // Set by the first message; read by whoever acts afterwards.
   std::shared_ptr<const ServedArchive> archive_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
+  bool shares_blocks_ = false;
+  const std::function<uint64_t(BlockAddress)> block_size_ =
+      [this](BlockAddress block) {
+        return BlockMemoryBytes(*archive_, block, encoding_);
+      };
   // Held until gRPC has let go of the last answer. Its items without an answer
   // are waiting, fetching, ready, or in the message being written.
   BatchMemory memory_ ABSL_GUARDED_BY(mutex_);
+  PinnedBlocks pinned_ ABSL_GUARDED_BY(mutex_);
   // Not OK: nothing more is begun.
   absl::Status ended_with_ ABSL_GUARDED_BY(mutex_);
   // By logical offset.
   absl::btree_multimap<uint64_t, WaitingItem> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::list<ActiveItem> fetching_ ABSL_GUARDED_BY(mutex_);
-  std::list<ActiveItem> ready_ ABSL_GUARDED_BY(mutex_);
+  std::list<BatchAnswer> fetching_ ABSL_GUARDED_BY(mutex_);
+  std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool all_received_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t writing_pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t writing_own_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<BlockAddress> writing_blocks_ ABSL_GUARDED_BY(mutex_);
   uint64_t writing_count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

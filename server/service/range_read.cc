@@ -2,6 +2,7 @@
 #include "server/service/range_read.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,17 @@ absl::Status ExplainBlockError(const ServedArchive& archive,
   }
 }
 
+void FetchBundle::Start(BlockStore& store) {
+  const std::vector<BlockStore::FetchId> ids =
+      store.FetchAll(std::exchange(fetches_, {}));
+  auto next = ids.begin();
+  for (const Part& part : std::exchange(parts_, {})) {
+    const auto end = next + static_cast<ptrdiff_t>(part.fetch_count);
+    part.read->Started({next, end});
+    next = end;
+  }
+}
+
 RangeRead::RangeRead(BlockStore& store,
                      std::shared_ptr<const ServedArchive> archive,
                      std::vector<BlockSlice> slices, BlockForm form, Done done)
@@ -92,7 +104,7 @@ bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
 std::shared_ptr<RangeRead> RangeRead::StartMissing(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive,
     std::vector<BlockSlice> slices, BlockForm form, Asker asker,
-    std::vector<BlockPiece> pieces, Done done) {
+    std::vector<BlockPiece> pieces, Done done, FetchBundle* bundle) {
   const auto miss_count = static_cast<size_t>(std::count_if(
       pieces.begin(), pieces.end(),
       [](const BlockPiece& piece) { return piece.block == nullptr; }));
@@ -105,20 +117,28 @@ std::shared_ptr<RangeRead> RangeRead::StartMissing(
     // do not end the whole before its time.
     read->pending_count_ = miss_count + 1;
   }
-  read->FetchMisses(asker);
+  std::vector<BlockStore::FetchItem> misses = read->Misses(asker);
+  if (bundle == nullptr) {
+    read->Started(store.FetchAll(std::move(misses)));
+  } else {
+    bundle->parts_.push_back({read, misses.size()});
+    std::move(misses.begin(), misses.end(),
+              std::back_inserter(bundle->fetches_));
+  }
   return read;
 }
 
 std::shared_ptr<RangeRead> RangeRead::Start(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-    std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done) {
+    std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done,
+    FetchBundle* bundle) {
   std::vector<BlockPiece> pieces;
   if (FindCached(store, *archive, slices, form, asker.fetch_class, pieces)) {
     done(std::move(pieces));
     return nullptr;
   }
   return StartMissing(store, std::move(archive), std::move(slices), form, asker,
-                      std::move(pieces), std::move(done));
+                      std::move(pieces), std::move(done), bundle);
 }
 
 BlockFetch RangeRead::FetchOf(BlockAddress block, Asker asker) const {
@@ -141,23 +161,23 @@ BlockFetch RangeRead::FetchOf(BlockAddress block, Asker asker) const {
   return fetch;
 }
 
-void RangeRead::FetchMisses(Asker asker) {
+std::vector<BlockStore::FetchItem> RangeRead::Misses(Asker asker) {
   std::vector<BlockStore::FetchItem> items;
-  {
-    MutexLock lock(&mutex_);
-    for (size_t i = 0; i < slices_.size(); ++i) {
-      if (pieces_[i].block != nullptr) {
-        continue;
-      }
-      items.push_back(
-          {.fetch = FetchOf(slices_[i].block, asker),
-           .done = [self = shared_from_this(),
-                    i](absl::StatusOr<BlockStore::BlockPtr> result) {
-             self->OnBlock(i, std::move(result));
-           }});
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    if (pieces_[i].block != nullptr) {
+      continue;
     }
+    items.push_back({.fetch = FetchOf(slices_[i].block, asker),
+                     .done = [self = shared_from_this(),
+                              i](absl::StatusOr<BlockStore::BlockPtr> result) {
+                       self->OnBlock(i, std::move(result));
+                     }});
   }
-  std::vector<BlockStore::FetchId> fetches = store_.FetchAll(std::move(items));
+  return items;
+}
+
+void RangeRead::Started(std::vector<BlockStore::FetchId> fetches) {
   bool was_cancelled = false;
   {
     MutexLock lock(&mutex_);

@@ -54,6 +54,30 @@ uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces);
 absl::Status ExplainBlockError(const ServedArchive& archive,
                                const absl::Status& status, BlockAddress block);
 
+class RangeRead;
+
+// The fetches of several ranges, for the store to see at once: blocks that lie
+// side by side are then read together, where each alone would go to an idle
+// device as soon as it came. Thread-compatible.
+class FetchBundle {
+ public:
+  // Starts what was added since the last call; the callbacks of fetches that
+  // end at once are called from here.
+  // REQUIRES: as the last, for reads that were added: they wait for it.
+  void Start(BlockStore& store);
+
+ private:
+  friend class RangeRead;
+
+  struct Part {
+    std::shared_ptr<RangeRead> read;
+    size_t fetch_count = 0;
+  };
+
+  std::vector<BlockStore::FetchItem> fetches_;
+  std::vector<Part> parts_;
+};
+
 // Fetches all blocks of one range at once.
 class RangeRead : public std::enable_shared_from_this<RangeRead> {
  public:
@@ -75,25 +99,33 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   static std::shared_ptr<RangeRead> StartMissing(
       BlockStore& store, std::shared_ptr<const ServedArchive> archive,
       std::vector<BlockSlice> slices, BlockForm form, Asker asker,
-      std::vector<BlockPiece> pieces, Done done);
+      std::vector<BlockPiece> pieces, Done done, FetchBundle* bundle = nullptr);
 
   // Calls `done` exactly once: before returning where all blocks are cached
   // (the result is then null), otherwise on a thread of the store.
+  // With a `bundle`, fetches begin with its Start().
   // `store` must outlive the read.
   static std::shared_ptr<RangeRead> Start(
       BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-      std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done);
+      std::vector<BlockSlice> slices, BlockForm form, Asker asker, Done done,
+      FetchBundle* bundle = nullptr);
 
   // Withdraws what has not reached the device; `done` gets Cancelled, perhaps
   // before this returns, unless it has had its call already.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  friend class FetchBundle;
+
   RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
             std::vector<BlockSlice> slices, BlockForm form, Done done);
 
   BlockFetch FetchOf(BlockAddress block, Asker asker) const;
-  void FetchMisses(Asker asker) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<BlockStore::FetchItem> Misses(Asker asker)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the store made of Misses().
+  void Started(std::vector<BlockStore::FetchId> fetches)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, absl::StatusOr<BlockStore::BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelFetches(const std::vector<BlockStore::FetchId>& fetches);

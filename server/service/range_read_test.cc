@@ -134,6 +134,61 @@ TEST_F(RangeReadTest, FindsWhatIsCachedAndReadsTheRest) {
   EXPECT_TRUE(TextOf(found) == TextOf(pieces));
 }
 
+TEST_F(RangeReadTest, ABundleBeginsTogether) {
+  const uint64_t block_size = archive_->archive->info().block_size_bytes;
+  constexpr size_t kRanges = 8;
+  FetchBundle bundle;
+  std::vector<Result> results(2 * kRanges);
+  // Two ranges in each of some blocks that lie side by side.
+  for (size_t i = 0; i < results.size(); ++i) {
+    RangeRead::Start(
+        *store_, archive_,
+        PlanBlocks(*archive_->archive, {{i / 2 * block_size + i}, 100}),
+        BlockForm::kText, {FetchClass::kBatch}, results[i].Setter(), &bundle);
+  }
+  EXPECT_EQ(store_->Stats().device_reads, 0U);
+  bundle.Start(*store_);
+  for (size_t i = 0; i < results.size(); ++i) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces,
+                               results[i].Wait());
+    EXPECT_TRUE(TextOf(pieces) == all_.substr(i / 2 * block_size + i, 100));
+  }
+  EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
+  EXPECT_LT(store_->Stats().device_reads, kRanges);
+  // Nothing is begun twice.
+  bundle.Start(*store_);
+  EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
+}
+
+TEST_F(RangeReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
+  FetchBundle bundle;
+  Result cancelled;
+  Result kept;
+  std::atomic<int> call_count{0};
+  const std::shared_ptr<RangeRead> read = RangeRead::Start(
+      *store_, archive_, PlanBlocks(*archive_->archive, {{0}, 100000}),
+      BlockForm::kText, {FetchClass::kBatch},
+      [&, set = cancelled.Setter()](
+          absl::StatusOr<std::vector<BlockPiece>> pieces) {
+        ++call_count;
+        set(std::move(pieces));
+      },
+      &bundle);
+  RangeRead::Start(
+      *store_, archive_, PlanBlocks(*archive_->archive, {{200000}, 1000}),
+      BlockForm::kText, {FetchClass::kBatch}, kept.Setter(), &bundle);
+  read->Cancel();
+  EXPECT_EQ(call_count, 0);
+  bundle.Start(*store_);
+  const absl::StatusOr<std::vector<BlockPiece>> pieces = cancelled.Wait();
+  // Unless it was at the device already.
+  EXPECT_TRUE(pieces.ok() || absl::IsCancelled(pieces.status()))
+      << pieces.status();
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> rest, kept.Wait());
+  EXPECT_TRUE(TextOf(rest) == all_.substr(200000, 1000));
+  EXPECT_EQ(call_count, 1);
+}
+
 TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
   std::atomic<int> wrong_count{0};
   std::vector<std::thread> threads;
