@@ -65,7 +65,8 @@ struct LoadOptions {
   LoadDistribution distribution = LoadDistribution::kUniform;
   double zipf_exponent = 0.99;
   uint64_t seed = 1;
-  // Of ranges: uniform between these; cut to what the archive has.
+  // Of ranges: uniform between these. An archive of less text than the larger
+  // one is refused: what is measured would not be what was asked for.
   // REQUIRES: range_size_bytes_min <= range_size_bytes_max, and not 0.
   uint64_t range_size_bytes_min = 16 << 10;
   uint64_t range_size_bytes_max = 16 << 10;

@@ -16,6 +16,7 @@
 #include "proto/quire/v1/archive.grpc.pb.h"
 
 #include "client/quire/client_status.h"
+#include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
 #include "loadtest/load_calls.h"
@@ -302,6 +303,15 @@ absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
   if (archive.size_bytes() == 0 ||
       (options.what == LoadKind::kDocuments && archive.document_count() == 0)) {
     return absl::FailedPreconditionError("the archive has nothing to read");
+  }
+  if (options.mode != LoadMode::kFull && !options.is_replay &&
+      options.what == LoadKind::kRanges &&
+      options.range_size_bytes_max > archive.size_bytes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes_max),
+                     " do not fit into archive '", options.archive,
+                     "', which has ", FormatByteSize(archive.size_bytes()),
+                     " of text; give a smaller --range-size"));
   }
   return response;
 }

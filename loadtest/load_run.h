@@ -43,8 +43,8 @@ struct LoadInputs {
 };
 
 // Blocks until all requests are answered, or the run has ended otherwise.
-// Errors: FailedPrecondition  the archive is not of the source's size, or there
-//                             is nothing to read in it.
+// Errors: FailedPrecondition  the archive is not of the source's size, has
+//                             nothing to read, or less than the largest range.
 //         else                why GetArchive failed, or a table could not be
 //                             had.
 absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,

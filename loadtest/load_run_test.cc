@@ -320,6 +320,16 @@ TEST_F(LoadRunTest, RefusesAnotherSource) {
                         HasSubstr("bytes, its source")));
 }
 
+TEST_F(LoadRunTest, RefusesRangesThatDoNotFit) {
+  options_.range_size_bytes_max = text_.size();
+  QUIRE_EXPECT_OK(Load(LoadKind::kRanges, Misdeed::kNone).status());
+  options_.range_size_bytes_max = text_.size() + 1;
+  EXPECT_THAT(Load(LoadKind::kRanges, Misdeed::kNone),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("do not fit into archive 'a', which has ")));
+  QUIRE_EXPECT_OK(Load(LoadKind::kDocuments, Misdeed::kNone).status());
+}
+
 TEST_F(LoadRunTest, SourceTextNamesTheBadLine) {
   std::ofstream(index_path_) << "0\t1\tfine\n0\tx\tbad\n";
   EXPECT_THAT(SourceText::Open(text_path_, index_path_),

@@ -78,8 +78,7 @@ LoadTarget LoadTargets::RangeOfItem(uint64_t item) const {
       options_.range_size_bytes_max - options_.range_size_bytes_min + 1;
   const uint64_t stream = RandomAt(options_.seed, kItemStream);
   const uint64_t size =
-      std::min(size_bytes_, options_.range_size_bytes_min +
-                                RandomAt(stream, 2 * item + 1) % spread);
+      options_.range_size_bytes_min + RandomAt(stream, 2 * item + 1) % spread;
   const uint64_t offset =
       item * options_.range_size_bytes_max +
       RandomAt(stream, 2 * item) % options_.range_size_bytes_max;
@@ -111,9 +110,8 @@ LoadTarget LoadTargets::At(uint64_t index) const {
   }
   const uint64_t spread =
       options_.range_size_bytes_max - options_.range_size_bytes_min + 1;
-  const uint64_t size = std::min(
-      size_bytes_, options_.range_size_bytes_min +
-                       RandomAt(options_.seed, 2 * index + 1) % spread);
+  const uint64_t size = options_.range_size_bytes_min +
+                        RandomAt(options_.seed, 2 * index + 1) % spread;
   return {.place = TextSpan{DrawItem(index, size_bytes_ - size + 1), size}};
 }
 

@@ -65,7 +65,7 @@ class LoadTargets {
   // `source` null: documents are asked for by ordinal. `log` null: targets are
   // drawn. Both must outlive the targets and what they give.
   // REQUIRES: size_bytes > 0, of the archive; and document_count > 0 for
-  // documents.
+  // documents, or the largest range within size_bytes for ranges.
   LoadTargets(const LoadOptions& options, const SourceText* source,
               const RequestLog* log, uint64_t size_bytes,
               uint64_t document_count);
