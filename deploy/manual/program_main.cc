@@ -12,8 +12,10 @@
 namespace quire {
 namespace {
 
-// Each is opened the wrong way round, so that using it fails as before.
-void HoldStandardStreams() {
+// Each is opened the wrong way round, so that using it fails as before. Runs
+// before anything else in the process, where instrumented code could not.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void
+HoldStandardStreams() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
       // The lowest number that is free is this one.
@@ -21,6 +23,11 @@ void HoldStandardStreams() {
     }
   }
 }
+
+// Shared libraries open files when they are loaded (gRPC an eventfd), before
+// main(); this is called before that. Only an executable can have it.
+__attribute__((section(".preinit_array"),
+               used)) void (*const hold_early)() = &HoldStandardStreams;
 
 // The exit code, once all is written.
 int Flush(const CLI::App& app, int exit_code, int failure_code) {
@@ -53,7 +60,6 @@ int RunToTheEnd(const CLI::App& app, int failure_code,
 
 int RunProgram(const CLI::App& app, int failure_code,
                const std::function<int()>& run) {
-  HoldStandardStreams();
   return Flush(app, RunToTheEnd(app, failure_code, run), failure_code);
 }
 

@@ -21,11 +21,13 @@ inline constexpr int kProgramExitUsage = 2;
 //                     output; else kProgramExitUsage, and the message to
 //                     standard error
 //   std::exception    `failure_code`, and "NAME: what" to standard error
-// Standard streams that were closed before the program began are kept from
-// being taken by the first files that it opens: what reads or writes them
-// fails. What could not be written to standard output makes 0 `failure_code`,
-// with a message, unless its reader has gone away, as `head` does. To be called
-// by main() alone, at the end of it. Does not throw.
+// What could not be written to standard output makes 0 `failure_code`, with a
+// message, unless its reader has gone away, as `head` does. To be called by
+// main() alone, at the end of it. Does not throw.
+//
+// In each program that is linked with this, standard streams that were closed
+// when it was started are kept from being taken by the first files that it or
+// its libraries open: what reads or writes them fails.
 int RunProgram(const CLI::App& app, int failure_code,
                const std::function<int()>& run);
 

@@ -121,21 +121,5 @@ TEST_F(ProgramMainTest, AReaderThatGoesAwayIsNoFailure) {
             0);
 }
 
-TEST_F(ProgramMainTest, ClosedStreamsAreNotTakenByFiles) {
-  const auto close_all = [] {
-    close(0);
-    close(1);
-    close(2);
-  };
-  const auto try_them = [] {
-    char byte = 'x';
-    const bool is_held = open("/dev/null", O_RDWR) > 2;
-    const bool fails = read(0, &byte, 1) == -1 && write(1, &byte, 1) == -1 &&
-                       write(2, &byte, 1) == -1;
-    return is_held && fails ? 3 : 4;
-  };
-  EXPECT_EQ(CodeOfChild(app_, close_all, try_them), 3);
-}
-
 }  // namespace
 }  // namespace quire

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/source.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -120,6 +121,14 @@ absl::StatusOr<std::unique_ptr<Source>> OpenStandardInput(
   if (isatty(STDIN_FILENO) != 0) {
     return absl::InvalidArgumentError(
         "standard input is a terminal; give - only with a tar piped in, as in: "
+        "tar -c FOLDER | quired build -o OUT.quire -");
+  }
+  // Closed when the program began: then RunProgram() has put something there
+  // that cannot be read.
+  const int flags = fcntl(STDIN_FILENO, F_GETFL);
+  if (flags == -1 || (flags & O_ACCMODE) == O_WRONLY) {
+    return absl::InvalidArgumentError(
+        "standard input is closed; give - only with a tar piped in, as in: "
         "tar -c FOLDER | quired build -o OUT.quire -");
   }
   QUIRE_ASSIGN_OR_RETURN(const FilePtr file,
