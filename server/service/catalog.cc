@@ -22,6 +22,8 @@ namespace quire {
 namespace {
 
 constexpr size_t kNameSizeMax = 128;
+// Of an error message.
+constexpr size_t kListedNamesMax = 5;
 
 uint64_t NextSourceId() {
   static std::atomic<uint64_t> next{1};
@@ -95,6 +97,19 @@ bool IsArchiveName(absl::string_view name) {
     }
   }
   return true;
+}
+
+// "docs, web and 3 more".
+std::string ListNames(const Catalog::ByName& archives) {
+  std::string names;
+  size_t count = 0;
+  for (const auto& [name, archive] : archives) {
+    if (count == kListedNamesMax) {
+      return absl::StrCat(names, " and ", archives.size() - count, " more");
+    }
+    absl::StrAppend(&names, count++ == 0 ? "" : ", ", name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -195,8 +210,8 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   return ServiceError(
       absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
       name.empty() ? "the request names no archive"
-                   : absl::StrCat("no archive \"", quoted,
-                                  "\" here; ListArchives says which are"),
+                   : absl::StrCat("no archive \"", quoted, "\" here, but ",
+                                  ListNames(*Get())),
       {{"archive", quoted}});
 }
 

@@ -88,7 +88,7 @@ class Catalog {
   std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Publish(ByName archives) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Errors: NotFound (ARCHIVE_NOT_FOUND).
+  // Errors: NotFound (ARCHIVE_NOT_FOUND); names some of those that there are.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 

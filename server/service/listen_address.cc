@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/listen_address.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -39,6 +44,62 @@ absl::Status CheckUnixSocket(absl::string_view path) {
   return absl::OkStatus();
 }
 
+// errno of listening there, 0 if that works.
+int TryToListen(const addrinfo& place) {
+  const int fd = socket(place.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return errno;
+  }
+  // As servers do: a port whose connections have only just ended is free.
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  const bool listens =
+      bind(fd, place.ai_addr, place.ai_addrlen) == 0 && listen(fd, 1) == 0;
+  const int error = listens ? 0 : errno;
+  close(fd);
+  return error;
+}
+
+std::string WhyNotAtPort(absl::string_view host, absl::string_view port) {
+  if (absl::ConsumePrefix(&host, "[")) {
+    absl::ConsumeSuffix(&host, "]");
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(std::string(host).c_str(),
+                                std::string(port).c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::StrCat("the host is not known (", gai_strerror(error), ")");
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> places(
+      found, &freeaddrinfo);
+  for (const addrinfo* place = found; place != nullptr;
+       place = place->ai_next) {
+    if (const int refusal = TryToListen(*place); refusal != 0) {
+      return DescribeListenError(refusal);
+    }
+  }
+  return "it could be done a moment later; try again";
+}
+
+// Nothing is bound here: that would leave a socket's file behind.
+std::string WhyNotAtPath(const std::string& path) {
+  struct stat info {};
+
+  if (lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
+    return "there is a file that is no socket";
+  }
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return access(folder.c_str(), W_OK | X_OK) != 0
+             ? absl::StrCat(folder, ": ",
+                            std::generic_category().message(errno))
+             : "a socket cannot be made there";
+}
+
 }  // namespace
 
 absl::Status CheckListenAddress(const std::string& address) {
@@ -56,6 +117,33 @@ absl::Status CheckListenAddress(const std::string& address) {
         "127.0.0.1:7420 or [::]:7420, or unix:PATH"));
   }
   return absl::OkStatus();
+}
+
+std::string DescribeListenError(int error_number) {
+  switch (error_number) {
+    case EADDRINUSE:
+      return "another program listens there";
+    case EADDRNOTAVAIL:
+      return "this machine has no such address";
+    case EACCES:
+    case EPERM:
+      return "this user may not listen on that port; those from 1024 on are "
+             "for all";
+    default:
+      return std::generic_category().message(error_number);
+  }
+}
+
+std::string WhyNotListening(const std::string& address) {
+  absl::string_view rest = address;
+  if (absl::ConsumePrefix(&rest, "unix:")) {
+    absl::ConsumePrefix(&rest, "//");
+    return WhyNotAtPath(std::string(rest));
+  }
+  const size_t colon = rest.rfind(':');
+  return colon == absl::string_view::npos
+             ? "it is not HOST:PORT"
+             : WhyNotAtPort(rest.substr(0, colon), rest.substr(colon + 1));
 }
 
 std::string WithPort(const std::string& address, int port) {

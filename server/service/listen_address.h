@@ -13,6 +13,16 @@ namespace quire {
 //                             take it over silently.
 absl::Status CheckListenAddress(const std::string& address);
 
+// Why a server cannot listen on `address`, HOST:PORT or unix:PATH, as the end
+// of a sentence: "another program listens there". For the message after it was
+// tried in vain by a library that does not say: it is tried once more, with a
+// socket that is closed at once, so that the reason may have changed meanwhile.
+// Blocks while a name of a host is looked up.
+std::string WhyNotListening(const std::string& address);
+
+// The same of the value of errno that bind() or listen() left.
+std::string DescribeListenError(int error_number);
+
 // `address` with its port replaced by the one it got; unix addresses as they
 // are.
 std::string WithPort(const std::string& address, int port);

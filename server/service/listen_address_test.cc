@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/listen_address.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
 #include "codecs/base/status_matchers.h"
-#include "server/service/catalog.h"
 
 namespace quire {
 namespace {
@@ -22,34 +31,41 @@ TEST(ListenAddressTest, TellsGoodFromBad) {
               HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(ListenAddressTest, TellsWhyNotListening) {
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(place);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  auto* const address = reinterpret_cast<sockaddr*>(&place);
+  ASSERT_EQ(bind(fd, address, size), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  ASSERT_EQ(getsockname(fd, address, &size), 0);
+  const std::string taken = absl::StrCat("127.0.0.1:", ntohs(place.sin_port));
+  EXPECT_EQ(WhyNotListening(taken), "another program listens there");
+  close(fd);
+
+  EXPECT_EQ(WhyNotListening("203.0.113.1:7420"),
+            "this machine has no such address");
+  // Too long to be asked for.
+  EXPECT_THAT(WhyNotListening(std::string(300, 'x') + ":7420"),
+              testing::StartsWith("the host is not known ("));
+  EXPECT_THAT(WhyNotListening("127.0.0.1:0"), testing::HasSubstr("try again"));
+  EXPECT_THAT(WhyNotListening("unix:/no-such-folder/socket"),
+              testing::StartsWith("/no-such-folder/: No such file"));
+  EXPECT_EQ(WhyNotListening("unix:/proc/version"),
+            "there is a file that is no socket");
+}
+
+TEST(ListenAddressTest, TellsRefusalsApart) {
+  EXPECT_THAT(DescribeListenError(EACCES), testing::HasSubstr("1024"));
+  EXPECT_EQ(DescribeListenError(ENFILE), "Too many open files in system");
+}
+
 TEST(ListenAddressTest, PutsThePortInPlace) {
   EXPECT_EQ(WithPort("127.0.0.1:0", 1234), "127.0.0.1:1234");
   EXPECT_EQ(WithPort("[::1]:0", 1234), "[::1]:1234");
   EXPECT_EQ(WithPort("unix:/x:0", 1234), "unix:/x:0");
-}
-
-TEST(ArchiveArgumentTest, TakesNameAndPath) {
-  const struct {
-    const char* text;
-    const char* name;
-    const char* path;
-  } cases[] = {{"docs.quire", "docs", "docs.quire"},
-               {"/srv/a.b.quire/", "a.b", "/srv/a.b.quire/"},
-               {"web=/srv/x.quire", "web", "/srv/x.quire"},
-               {"./odd=name/docs", "docs", "./odd=name/docs"},
-               {"a=b=c", "a", "b=c"}};
-
-  for (const auto& c : cases) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveArgument argument,
-                               ParseArchiveArgument(c.text));
-    EXPECT_EQ(argument.name, c.name) << c.text;
-    EXPECT_EQ(argument.path, c.path) << c.text;
-  }
-  for (const char* bad : {"", "=x", "name=", "a b=x", "dir/a b.quire", "/"}) {
-    EXPECT_THAT(ParseArchiveArgument(bad),
-                HasCode(absl::StatusCode::kInvalidArgument))
-        << bad;
-  }
 }
 
 }  // namespace

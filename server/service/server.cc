@@ -194,10 +194,10 @@ class ServerImpl : public Server {
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
     grpc_server_ = builder.BuildAndStart();
     if (grpc_server_ == nullptr) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cannot listen on ", options_.listen_address,
-          ": the address is in use or not of this machine; choose another ",
-          "with --listen"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot listen on ", options_.listen_address, ": ",
+                       WhyNotListening(options_.listen_address),
+                       "; choose another address with --listen"));
     }
     address_ = WithPort(options_.listen_address, port);
     grpc::HealthCheckServiceInterface* health =
@@ -226,10 +226,10 @@ class ServerImpl : public Server {
                                                        /*num_threads=*/2);
     } catch (const std::exception&) {
       // What it says names classes of the library that serves it.
-      return absl::FailedPreconditionError(absl::StrCat(
-          "cannot serve metrics on ", options_.metrics_address,
-          ": the address is in use or not of this machine; choose another "
-          "with --metrics"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot serve metrics on ", options_.metrics_address,
+                       ": ", WhyNotListening(options_.metrics_address),
+                       "; choose another address with --metrics"));
     }
     exposer_->RegisterCollectable(registry_);
     exposer_->RegisterCollectable(collector_);
@@ -279,7 +279,8 @@ class ServerImpl : public Server {
     // The same text in other files: a copy put in place of damaged ones.
     const std::string line = absl::StrCat(
         is_same_text ? "same contents in new files, " : "replaced, ",
-        FormatCount(fresh->archive->info().document_count), " documents");
+        FormatCounted(fresh->archive->info().document_count, "document",
+                      "documents"));
     replaced_.push_back(served->archive);
     served = std::move(fresh);
     catalog_.Publish(std::move(archives));

@@ -52,7 +52,7 @@ class ServeTest(unittest.TestCase):
 
     def test_says_what_it_holds_and_drains(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--memory", "300MiB")
-        for part in ("memory: 300 MiB", "archive docs", "block cache", "reads through", " of 1 files"):
+        for part in ("memory: 300 MiB", "archive docs", "block cache", "reads through", " of 1 file\n"):
             self.assertIn(part, said)
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
@@ -82,6 +82,18 @@ class ServeTest(unittest.TestCase):
                        "quire_queued_fetches 0", 'quire_drive_queued_requests{device="',
                        "quire_call_duration_seconds_bucket"):
             self.assertIn(sample, metrics)
+
+    def test_says_which_port_is_taken(self):
+        _, said = self.start(self.archive, "--listen", "127.0.0.1:0")
+        taken = said.split()[-1]
+        for arguments, message in [
+                (["--listen", taken], f"cannot listen on {taken}: another program listens there"),
+                (["--listen", "127.0.0.1:0", "--metrics", taken],
+                 f"cannot serve metrics on {taken}: another program listens there")]:
+            with self.subTest(arguments=arguments):
+                refused = run("serve", self.archive, *arguments)
+                self.assertIn(message, refused.stderr)
+                self.assertEqual(refused.returncode, 1)
 
     def test_takes_its_options_from_a_file(self):
         config = self.folder / "serve.toml"
@@ -132,8 +144,10 @@ class ServeTest(unittest.TestCase):
                 ([self.archive, self.archive], 2, "two archives"),
                 ([f"a b={self.archive}"], 2, "cannot be an archive's name"),
                 ([self.archive, "--listen", "7420"], 2, "no address"),
-                ([self.archive, "--listen", "203.0.113.1:7420"], 1, "cannot listen"),
-                ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1, "cannot serve metrics"),
+                ([self.archive, "--listen", "203.0.113.1:7420"], 1,
+                 "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),
+                ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1,
+                 "cannot serve metrics on 203.0.113.1:1: this machine has no such address; choose"),
                 ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
                 ([self.archive, *here, "--memory", "lots"], 2, "is not a size"),
                 ([self.archive, *here, "--engine", "magic"], 2, "magic"),
