@@ -142,7 +142,8 @@ std::string DescribeLoad(const LoadOptions& options) {
   if (options.mode == LoadMode::kRandom) {
     absl::StrAppend(&text, options.in_flight, " in flight");
   } else {
-    absl::StrAppend(&text, options.stream_count, " streams");
+    absl::StrAppend(&text,
+                    FormatCounted(options.stream_count, "stream", "streams"));
   }
   if (options.mode == LoadMode::kBatch) {
     absl::StrAppend(&text, " of ", FormatCount(options.batch_size));
@@ -161,18 +162,21 @@ std::vector<std::string> CaveatsOf(const LoadOptions& options,
   if (report.could_not_keep_up()) {
     caveats.push_back(absl::StrCat(
         "This program could not keep up: it started ",
-        FormatCount(report.late_count),
-        " arrivals more than a millisecond late. Part of the latency is its "
+        FormatCounted(report.late_count, "arrival", "arrivals"),
+        " more than a millisecond late. Part of the latency is its "
         "own."));
   }
   if (report.unstarted_count > 0 && report.held_count > 0) {
     caveats.push_back(absl::StrCat(
         "The server did not keep up: when the run ended, ",
-        FormatCount(report.unstarted_count),
-        " arrivals that were due had not been started, as only ",
-        options.mode == LoadMode::kRandom ? options.in_flight
-                                          : options.stream_count,
-        " calls may be out. Their latency is not in the figures."));
+        FormatCounted(report.unstarted_count,
+                      "arrival that was due had not been started",
+                      "arrivals that were due had not been started"),
+        ", as only ",
+        FormatCounted(options.mode == LoadMode::kRandom ? options.in_flight
+                                                        : options.stream_count,
+                      "call", "calls"),
+        " may be out. Their latency is not in the figures."));
   }
   if (report.end == LoadEnd::kInterrupt) {
     caveats.push_back("The run was interrupted; this is what it had done.");
@@ -185,8 +189,9 @@ std::vector<std::string> CaveatsOf(const LoadOptions& options,
 
 std::string RenderReportText(const LoadOptions& options,
                              const LoadReport& report) {
-  std::string out = absl::StrCat(FormatCount(report.request_count),
-                                 " requests: ", DescribeLoad(options), "\n");
+  std::string out =
+      absl::StrCat(FormatCounted(report.request_count, "request", "requests"),
+                   ": ", DescribeLoad(options), "\n");
   AppendCounts(report, out);
   if (options.is_open_loop()) {
     AppendOpenLoop(report, out);

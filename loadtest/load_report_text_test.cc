@@ -23,7 +23,7 @@ TEST(LoadReportTextTest, DescribesTheLoad) {
   options.requests_per_second = 500;
   EXPECT_EQ(DescribeLoad(options),
             "batch, documents, zipf 0.99, open loop of 500/s, poisson, at most "
-            "1 streams of 10,000, seed 1");
+            "1 stream of 10,000, seed 1");
   options = {};
   options.is_replay = true;
   options.arrivals = LoadArrivals::kLog;
@@ -33,7 +33,7 @@ TEST(LoadReportTextTest, DescribesTheLoad) {
   options = {};
   options.mode = LoadMode::kFull;
   EXPECT_EQ(DescribeLoad(options),
-            "full, the whole text, closed loop of 1 streams, seed 1");
+            "full, the whole text, closed loop of 1 stream, seed 1");
 }
 
 TEST(LoadReportTextTest, WarnsOfWhatMakesFiguresDoubtful) {

@@ -180,7 +180,7 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
 std::string DescribeTraffic(const WireStats& stats) {
   const WireTraffic total = stats.Total();
   std::string text =
-      absl::StrCat(FormatCount(total.answer_count), " answers, ",
+      absl::StrCat(FormatCounted(total.answer_count, "answer", "answers"), ", ",
                    FormatByteSize(total.decoded_size_bytes), " from ",
                    FormatByteSize(total.wire_size_bytes), " on the wire");
   absl::string_view mark = ": ";

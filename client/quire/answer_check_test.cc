@@ -46,6 +46,7 @@ TEST(AnswerCheckTest, FollowsPieces) {
 
 TEST(AnswerCheckTest, DescribesTargetsForPeople) {
   EXPECT_EQ(DescribeTarget(ByteSpan{5, 3}), "3 bytes at offset 5");
+  EXPECT_EQ(DescribeTarget(ByteSpan{5, 1}), "1 byte at offset 5");
   EXPECT_EQ(DescribeTarget(DocumentKey::Ordinal(5)), "document number 5");
   DocumentKey key = DocumentKey::Id("a\x1B");
   key.occurrence = 1;

@@ -10,7 +10,9 @@ namespace {
 constexpr size_t kShownIdSizeBytesMax = 200;
 
 std::string DescribeSpan(const ByteSpan& span) {
-  return absl::StrCat(span.size_bytes, " bytes at offset ", span.offset);
+  return absl::StrCat(span.size_bytes,
+                      span.size_bytes == 1 ? " byte" : " bytes", " at offset ",
+                      span.offset);
 }
 
 }  // namespace

@@ -63,6 +63,9 @@ TEST(ByteSizeTest, Prints) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(1234567), "1,234,567");
+  EXPECT_EQ(FormatCounted(0, "block", "blocks"), "0 blocks");
+  EXPECT_EQ(FormatCounted(1, "entry", "entries"), "1 entry");
+  EXPECT_EQ(FormatCounted(1001, "entry", "entries"), "1,001 entries");
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{1500}, 64 * kKiB, 3 * kGiB}) {
     EXPECT_EQ(ParseByteSize(FormatByteSizeExact(size)).value_or(1), size);

@@ -132,4 +132,9 @@ std::string FormatCount(uint64_t count) {
   return digits;
 }
 
+std::string FormatCounted(uint64_t count, absl::string_view one,
+                          absl::string_view many) {
+  return absl::StrCat(FormatCount(count), " ", count == 1 ? one : many);
+}
+
 }  // namespace quire

@@ -35,6 +35,10 @@ std::string FormatByteSizeExact(uint64_t size_bytes);
 // 1234567 as "1,234,567".
 std::string FormatCount(uint64_t count);
 
+// "1 block", "1,234 blocks", "0 blocks": the count with `one` or `many`.
+std::string FormatCounted(uint64_t count, absl::string_view one,
+                          absl::string_view many);
+
 }  // namespace quire
 
 #endif  // QUIRE_CODECS_BASE_BYTE_SIZE_H_

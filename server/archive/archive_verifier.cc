@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
@@ -299,7 +300,8 @@ void Verifier::SalvageSegment(uint32_t segment_index, const absl::Status& why) {
       damage.status = absl::Status(
           damage.status.code(),
           absl::StrCat(damage.status.message(), "; nor can the ",
-                       lost_block_count - 1, " blocks after it be found"));
+                       FormatCounted(lost_block_count - 1, "block", "blocks"),
+                       " after it be found"));
       AddProgress(lost_block_count - 1);
       i = expected.block_count;
     }

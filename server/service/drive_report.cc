@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
+
 namespace quire {
 
 std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
@@ -41,8 +43,8 @@ std::string DescribeDrives(const BlockStore& store,
         description.note.empty() ? ""
                                  : absl::StrCat(" (", description.note, ")"),
         description.uses_priorities ? ", with drive priorities" : "",
-        ", in physical order in ", mapped_count, " of ", file_count,
-        " files\n");
+        ", in physical order in ", mapped_count, " of ",
+        FormatCounted(file_count, "file", "files"), "\n");
   }
   return lines;
 }

@@ -19,10 +19,12 @@ constexpr size_t kQuotedSizeMax = 40;
 
 absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                      absl::string_view of_what) {
-  return ServiceError(absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
-                      absl::StrCat("range at ", offset, " of ", size_bytes,
-                                   " bytes ends past the end of the ", of_what,
-                                   ", which has ", end, " bytes"));
+  return ServiceError(
+      absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
+      absl::StrCat("range at ", offset, " of ", size_bytes,
+                   size_bytes == 1 ? " byte" : " bytes",
+                   " ends past the end of the ", of_what, ", which has ", end,
+                   end == 1 ? " byte" : " bytes"));
 }
 
 // False where the sum does not fit 64 bits, too.

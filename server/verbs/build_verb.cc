@@ -196,14 +196,16 @@ void PrintSkipped(const SkippedEntries& skipped) {
     return;
   }
   std::vector<std::string> parts;
-  const auto add = [&parts](uint64_t count, const char* what) {
+  const auto add = [&parts](uint64_t count, const char* one, const char* many) {
     if (count > 0) {
-      parts.push_back(absl::StrCat(FormatCount(count), " ", what));
+      parts.push_back(FormatCounted(count, one, many));
     }
   };
-  add(skipped.symbolic_links, "symbolic link(s)");
-  add(skipped.special_files, "device(s), pipe(s) or socket(s)");
-  add(skipped.dangling_links, "hard link(s) to what is not in their tar");
+  add(skipped.symbolic_links, "symbolic link", "symbolic links");
+  add(skipped.special_files, "device, pipe or socket",
+      "devices, pipes or sockets");
+  add(skipped.dangling_links, "hard link to what is not in its tar",
+      "hard links to what is not in their tar");
   std::cerr << "warning: left out: ";
   for (size_t i = 0; i < parts.size(); ++i) {
     std::cerr << (i == 0 ? "" : ", ") << parts[i];
@@ -214,9 +216,10 @@ void PrintSkipped(const SkippedEntries& skipped) {
 void PrintSummary(const std::string& output, const BuildSummary& summary,
                   const Archive& archive, double seconds) {
   const ArchiveInfo& info = archive.info();
-  std::cerr << output << ": " << FormatCount(info.document_count)
-            << " documents, " << FormatByteSize(info.size_bytes) << " in "
-            << FormatCount(info.block_count) << " blocks of "
+  std::cerr << output << ": "
+            << FormatCounted(info.document_count, "document", "documents")
+            << ", " << FormatByteSize(info.size_bytes) << " in "
+            << FormatCounted(info.block_count, "block", "blocks") << " of "
             << FormatByteSize(info.block_size_bytes) << ", codec "
             << FormatCodecSpec(info.codec) << "\n"
             << "  on disk " << FormatByteSize(info.stored_size_bytes) << ", "
@@ -232,14 +235,20 @@ void PrintSummary(const std::string& output, const BuildSummary& summary,
             << FormatByteSize(archive.memory().total_bytes())
             << " of memory besides the block cache\n";
   if (summary.raw_block_count > 0) {
-    std::cerr << "  " << FormatCount(summary.raw_block_count)
-              << " block(s) did not get smaller and are stored as they are\n";
+    std::cerr << "  "
+              << FormatCounted(
+                     summary.raw_block_count,
+                     "block did not get smaller and is stored as it is",
+                     "blocks did not get smaller and are stored as they are")
+              << "\n";
   }
   const uint64_t repeated_count = CountRepeatedIds(archive);
   if (repeated_count > 0) {
-    std::cerr << "  " << FormatCount(repeated_count)
-              << " document(s) have the id of one before them; reading by id "
-                 "gives the last\n";
+    std::cerr << "  "
+              << FormatCounted(repeated_count,
+                               "document has the id of one before it",
+                               "documents have the id of one before them")
+              << "; reading by id gives the last\n";
   }
 }
 

@@ -90,6 +90,14 @@ class OfflineVerbsTest(unittest.TestCase):
         self.assertIn(b"whole", verified.stdout)
         self.assertEqual(verified.stderr, b"")
 
+    def test_counts_one_as_one(self):
+        self.assertIn(b"x.quire: 1 document, 2.93 KiB in 1 block of ",
+                      self.build("-o", "x.quire", "in/d/000.txt").stderr)
+        self.assertIn(b"x.quire: whole: 1 good block, ",
+                      self.run_quired("verify", "x.quire").stdout)
+        self.assertIn(b"  1 document has the id of one before it; ",
+                      self.build("-o", "y.quire", "in/d/000.txt", "in/d/000.txt").stderr)
+
     def test_quiet_is_silent(self):
         result = self.build("--quiet", "-o", "x.quire", "in")
         self.assertEqual(result.stderr, b"")
@@ -101,7 +109,7 @@ class OfflineVerbsTest(unittest.TestCase):
         (self.folder / "in" / "link").symlink_to("d")
         result = self.build("--quiet", "-o", "x.quire", "in")
         self.assertEqual(result.stderr,
-                         b"warning: left out: 1 symbolic link(s)\n")
+                         b"warning: left out: 1 symbolic link\n")
 
     def test_options_and_several_inputs(self):
         (self.folder / "x.tar").write_bytes(make_tar({"t": b"in a tar"}))
@@ -143,7 +151,7 @@ class OfflineVerbsTest(unittest.TestCase):
 
     def test_repeated_ids_are_counted(self):
         result = self.build("-o", "x.quire", "in", "in")
-        self.assertIn(b"50 document(s) have the id of one before", result.stderr)
+        self.assertIn(b"50 documents have the id of one before", result.stderr)
 
     def test_progress_on_a_terminal_only(self):
         main, side = pty.openpty()
@@ -173,6 +181,7 @@ class OfflineVerbsTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"d/007.txt", result.stdout)
         self.assertIn(b"DAMAGED", result.stdout)
+        self.assertRegex(result.stdout, rb"; 1 damaged block; damage found in 1 place \(")
         report = self.run_quired("verify", "--json", "x.quire")
         self.assertEqual(report.returncode, 1)
         report = json.loads(report.stdout)
@@ -247,6 +256,22 @@ class OfflineVerbsTest(unittest.TestCase):
                 self.assertEqual(result.returncode, 1)
                 self.assertIn(b"quired: cannot write to standard output: No space left",
                               result.stderr)
+
+    def test_closed_streams_stay_closed(self):
+        """Not one of them is what gRPC opened when it was loaded."""
+        self.build("-o", "x.quire", "in")
+        before = self.names()
+        for arguments, fd, message in [
+                (["build", "-o", "y.quire", "-"], 0, b"quired: standard input is closed; "),
+                (["inspect", "x.quire"], 1, b"cannot write to standard output: Bad file desc")]:
+            with self.subTest(arguments):
+                result = subprocess.run([QUIRED, *arguments], cwd=self.folder, check=False,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        preexec_fn=lambda closed=fd: os.close(closed))
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(message, result.stderr)
+                self.assertEqual(result.stdout, b"")
+                self.assertEqual(self.names(), before)
 
     def test_help(self):
         for arguments in [["--help"], ["build", "--help"], ["verify", "-h"],

@@ -44,15 +44,17 @@ void PrintDamage(const ArchiveDamage& damage) {
     std::cout << "  lost: bytes " << damage.lost.offset.value << " to "
               << damage.lost.offset.value + damage.lost.size_bytes - 1
               << " of the text, " << FormatByteSize(damage.lost.size_bytes)
-              << ", of " << FormatCount(damage.document_count)
-              << " document(s)\n";
+              << ", of "
+              << FormatCounted(damage.document_count, "document", "documents")
+              << "\n";
   }
   for (const Document& document : damage.documents) {
     std::cout << "  document " << document.ordinal.value << ": "
               << absl::CHexEscape(document.id) << "\n";
   }
   if (damage.documents.size() < damage.document_count) {
-    std::cout << "  and " << damage.document_count - damage.documents.size()
+    std::cout << "  and "
+              << FormatCount(damage.document_count - damage.documents.size())
               << " more\n";
   }
 }
@@ -80,12 +82,16 @@ std::string DamageToJson(const ArchiveDamage& damage) {
 void PrintReport(const std::string& path, const VerifyReport& report,
                  double seconds) {
   std::cout << path << ": " << (report.damage_count == 0 ? "whole" : "DAMAGED")
-            << ": " << FormatCount(report.good_block_count) << " good blocks, "
-            << FormatByteSize(report.good_size_bytes) << " of text";
+            << ": "
+            << FormatCounted(report.good_block_count, "good block",
+                             "good blocks")
+            << ", " << FormatByteSize(report.good_size_bytes) << " of text";
   if (report.damage_count > 0) {
-    std::cout << "; " << FormatCount(report.damaged_block_count)
-              << " damaged blocks, " << FormatCount(report.damage_count)
-              << " damages in all";
+    std::cout << "; "
+              << FormatCounted(report.damaged_block_count, "damaged block",
+                               "damaged blocks")
+              << "; damage found in "
+              << FormatCounted(report.damage_count, "place", "places");
   }
   std::cout << " (" << FormatRate(report.good_size_bytes, seconds) << ")\n";
 }
