@@ -181,7 +181,7 @@ class AnswerSink {
     if (!status.ok()) {
       run_.Complain(absl::StrCat("item ", number + 1, ", ",
                                  DescribeTarget(answer.target)),
-                    status);
+                    WhyNotRead(answer.target, status));
       run_.progress().AddFailed();
     } else {
       run_.progress().Add(answer.result->data.size(), 1);

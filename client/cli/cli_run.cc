@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
@@ -152,6 +153,21 @@ int ExitCodeFor(const absl::Status& status) {
     default:
       return kExitNotFoundOrDamaged;
   }
+}
+
+absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status) {
+  const auto* key = std::get_if<DocumentKey>(&target);
+  const auto* id =
+      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
+  if (id == nullptr || key->occurrence.has_value() ||
+      ErrorReasonOf(status) != v1::ErrorReason_Name(v1::DOCUMENT_NOT_FOUND)) {
+    return status;
+  }
+  return absl::NotFoundError(
+      absl::EndsWith(View(*id), "\r")
+          ? "no such document; its last byte is a carriage return: do the "
+            "lines end with CR LF?"
+          : "no such document");
 }
 
 std::string MessageFor(absl::string_view subject, const absl::Status& status,

@@ -67,6 +67,11 @@ class CliRun {
 // The exit code that stands for `status`. Thread-safe.
 int ExitCodeFor(const absl::Status& status);
 
+// Why `target` could not be read, for a message that begins with
+// DescribeTarget(target): the server's words for a document that is not there
+// would name it once more, and shortened. Thread-safe.
+absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status);
+
 // One line for people, ending with a newline; nothing in it disturbs a
 // terminal. Thread-safe.
 std::string MessageFor(absl::string_view subject, const absl::Status& status,

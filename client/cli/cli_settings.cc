@@ -56,7 +56,12 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
       ->type_name("N")
       ->excludes(by_ordinal)
       // CLI11 lets -1 wrap around.
-      ->check(CLI::NonNegativeNumber);
+      ->check([](const std::string& text) {
+        uint64_t number = 0;
+        return absl::SimpleAtoi(text, &number)
+                   ? std::string()
+                   : absl::StrCat("'", text, "' is no number from 0");
+      });
 
   CLI::App* range = app.add_subcommand(
       "range", "Print bytes of the archive's documents put end to end");

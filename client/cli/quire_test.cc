@@ -206,6 +206,8 @@ TEST_F(QuireTest, TellsWhichItemsOfABatchFailed) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.out, Web(5).text + Web(6).text);
   EXPECT_EQ(run.err, "quire: item 2, document 'nothing': no such document\n");
+  run = Run({"batch", "web"}, "doc/05\r\n");
+  EXPECT_THAT(run.err, HasSubstr("carriage return: do the lines end with CR"));
   run = Run({"batch", "tiny", "--json"}, "only\nnothing\n");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.out, StartsWith("{\"item\":1,\"id\":\"only\""));
@@ -326,6 +328,11 @@ TEST_F(QuireTest, RefusesMistakesInTheCommandLine) {
     EXPECT_EQ(run.out, "") << ::testing::PrintToString(arguments);
     EXPECT_THAT(run.err, StartsWith("quire: "))
         << ::testing::PrintToString(arguments);
+  }
+  for (const char* number : {"-1", "1.5", "x"}) {
+    EXPECT_THAT(Run({"get", "web", "x", "--occurrence", number}).err,
+                StartsWith(absl::StrCat("quire: --occurrence: '", number,
+                                        "' is no number from 0\n")));
   }
 }
 

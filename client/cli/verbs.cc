@@ -188,7 +188,7 @@ absl::Status RunGet(CliRun& run) {
       return status;
     }
     if (!status.ok()) {
-      run.Complain(DescribeTarget(target), status);
+      run.Complain(DescribeTarget(target), WhyNotRead(target, status));
     }
     // Each further one would wait as long.
     if (run.unreachable()) {

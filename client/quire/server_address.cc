@@ -57,6 +57,9 @@ std::string PlainConnectionText(absl::string_view text) {
     return absl::StrReplaceAll(
         code_end == absl::string_view::npos ? rest : rest.substr(code_end + 2),
         {{"Failed to connect to remote host: ", ""},
+         {"Failed parsing HTTP/2",
+          "what answers there does not speak gRPC; is that the port of a "
+          "server's metrics?"},
          {"%5B", "["},
          {"%5D", "]"}});
   }

@@ -56,6 +56,11 @@ TEST(ServerAddressTest, LeavesWhatAPersonCanUse) {
       PlainConnectionText("failed to connect to all addresses; last error: "
                           "UNKNOWN: unix:/nowhere: No such file or directory"),
       "unix:/nowhere: No such file or directory");
+  EXPECT_EQ(
+      PlainConnectionText("failed to connect to all addresses; last error: "
+                          "UNKNOWN: ipv4:127.0.0.1:1: Failed parsing HTTP/2"),
+      "ipv4:127.0.0.1:1: what answers there does not speak gRPC; is that the "
+      "port of a server's metrics?");
   EXPECT_THAT(PlainConnectionText("Received http2 header with status: 404"),
               HasSubstr("no Quire server"));
 }

@@ -37,30 +37,38 @@ void AppendHelpExamples(const std::vector<ManualEntry>& examples,
   }
 }
 
+// "get, completion"
+std::string VerbNames(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
+    if (!verb->get_group().empty()) {
+      names += (names.empty() ? "" : ", ") + verb->get_name();
+    }
+  }
+  return names;
+}
+
 // What is wrong, the unknown first: to whom misspells an option CLI11 says what
 // is missing, and to whom misspells a verb that all words after it are too
 // many.
 std::string Complaint(const CLI::App& app, const CLI::Error& error) {
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty()) {
-    return error.what();
+    return app.get_subcommands().empty() &&
+                   app.get_require_subcommand_min() > 0 &&
+                   dynamic_cast<const CLI::RequiredError*>(&error) != nullptr
+               ? "a verb is missing: " + VerbNames(app)
+               : error.what();
   }
   for (const std::string& word : unknown) {
     if (word.size() > 1 && word.front() == '-') {
       return "there is no option " + word;
     }
   }
-  const std::vector<const CLI::App*> verbs = app.get_subcommands(nullptr);
-  if (verbs.empty() || !app.get_subcommands().empty()) {
+  if (app.get_subcommands(nullptr).empty() || !app.get_subcommands().empty()) {
     return "'" + unknown.front() + "' is one word too many";
   }
-  std::string names;
-  for (const CLI::App* verb : verbs) {
-    if (!verb->get_group().empty()) {
-      names += (names.empty() ? "" : ", ") + verb->get_name();
-    }
-  }
-  return "there is no verb '" + unknown.front() + "', but " + names;
+  return "there is no verb '" + unknown.front() + "', but " + VerbNames(app);
 }
 
 // Where to read on: at the verb, if one was called.

@@ -198,6 +198,8 @@ TEST_F(ManualTest, AMistakeSaysWhereToReadOn) {
               HasSubstr("thing: there is no option --outptu\n"));
   EXPECT_THAT(message_of(app_, "completion bash more"),
               HasSubstr("thing: 'more' is one word too many\n"));
+  EXPECT_THAT(message_of(app_, ""),
+              HasSubstr("thing: a verb is missing: get, completion\n"));
   EXPECT_THAT(message_of(app_, "get web"),
               HasSubstr("thing: ID is required\n"));
   EXPECT_THAT(message_of(app_, "--bad"),

@@ -19,6 +19,12 @@ constexpr size_t kQuotedSizeMax = 40;
 
 absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                      absl::string_view of_what) {
+  if (offset > end) {
+    return ServiceError(
+        absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
+        absl::StrCat("offset ", offset, " lies past the end of the ", of_what,
+                     ", which has ", end, end == 1 ? " byte" : " bytes"));
+  }
   return ServiceError(
       absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
       absl::StrCat("range at ", offset, " of ", size_bytes,
