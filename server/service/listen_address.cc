@@ -13,6 +13,7 @@
 #include <memory>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -42,6 +43,13 @@ absl::Status CheckUnixSocket(absl::string_view path) {
         absl::StrCat("unix:", path, ": a server answers there already"));
   }
   return absl::OkStatus();
+}
+
+bool IsHostAndPort(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  return colon != absl::string_view::npos && colon != 0 &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
 }
 
 // errno of listening there, 0 if that works.
@@ -108,13 +116,20 @@ absl::Status CheckListenAddress(const std::string& address) {
     absl::ConsumePrefix(&rest, "//");
     return CheckUnixSocket(rest);
   }
-  const size_t colon = rest.rfind(':');
-  uint32_t port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(rest.substr(colon + 1), &port) || port > 65535) {
+  if (!IsHostAndPort(address)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", address, "\" is no address to listen on; write HOST:PORT, as ",
         "127.0.0.1:7420 or [::]:7420, or unix:PATH"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckMetricsAddress(const std::string& address) {
+  // A comma would begin another address.
+  if (!IsHostAndPort(address) || absl::StrContains(address, ',')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", address, "\" is no address for metrics; write ",
+                     "HOST:PORT, as 127.0.0.1:7421 or [::]:7421"));
   }
   return absl::OkStatus();
 }

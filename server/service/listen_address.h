@@ -13,6 +13,11 @@ namespace quire {
 //                             take it over silently.
 absl::Status CheckListenAddress(const std::string& address);
 
+// The same for an address of metrics, which is HOST:PORT alone: of a port
+// without a host the library that serves them would take all of the machine's
+// addresses, strangers' side included.
+absl::Status CheckMetricsAddress(const std::string& address);
+
 // Why a server cannot listen on `address`, HOST:PORT or unix:PATH, as the end
 // of a sentence: "another program listens there". For the message after it was
 // tried in vain by a library that does not say: it is tried once more, with a

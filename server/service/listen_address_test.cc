@@ -31,6 +31,18 @@ TEST(ListenAddressTest, TellsGoodFromBad) {
               HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(ListenAddressTest, MetricsHaveAHostAndAPort) {
+  for (const char* good : {"127.0.0.1:7421", "[::]:0", "localhost:65535"}) {
+    QUIRE_EXPECT_OK(CheckMetricsAddress(good)) << good;
+  }
+  for (const char* bad : {"", "7421", ":7421", "host:", "host:65536",
+                          "unix:/tmp/socket", "127.0.0.1:1,0.0.0.0:2"}) {
+    EXPECT_THAT(CheckMetricsAddress(bad),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << bad;
+  }
+}
+
 TEST(ListenAddressTest, TellsWhyNotListening) {
   sockaddr_in place{};
   place.sin_family = AF_INET;

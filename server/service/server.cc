@@ -214,6 +214,7 @@ class ServerImpl : public Server {
     if (options_.metrics_address.empty()) {
       return absl::OkStatus();
     }
+    QUIRE_RETURN_IF_ERROR(CheckMetricsAddress(options_.metrics_address));
     auto& build_info = prometheus::BuildGauge()
                            .Name("quire_build_info")
                            .Help("Always 1; the labels say what is running.")
