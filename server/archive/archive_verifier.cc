@@ -131,6 +131,7 @@ void Verifier::MakeCodec() {
                    absl::StrCat(codec.status().message(),
                                 "; no block can be decoded without it"));
   damage.lost = {{0}, report_.info.size_bytes};
+  damage.document_count = report_.info.document_count;
   Report(damage);
 }
 

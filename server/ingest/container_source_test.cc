@@ -224,6 +224,9 @@ TEST(ContainerSourceTest, AZipCutOrDamagedIsAnError) {
     const std::string path = folder.Write("zip", zip.substr(0, size));
     EXPECT_THAT(ReadInput(path), HasCode(absl::StatusCode::kDataLoss)) << size;
   }
+  EXPECT_THAT(ReadInput(folder.Write("zip", zip.substr(0, 1000))),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("begins like a zip, but has no end")));
   std::string damaged = zip;
   damaged[500] = static_cast<char>(damaged[500] ^ 0x10);
   EXPECT_THAT(ReadInput(folder.Write("zip", damaged)),

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
@@ -90,11 +91,13 @@ struct LibarchiveInput::Callbacks {
   }
 };
 
-LibarchiveInput::LibarchiveInput(std::unique_ptr<ByteStream> stream,
+LibarchiveInput::LibarchiveInput(Format format,
+                                 std::unique_ptr<ByteStream> stream,
                                  FileStream* seekable, std::string name)
     : stream_(std::move(stream)),
       seekable_(seekable),
       name_(std::move(name)),
+      is_zip_(format == Format::kZip),
       archive_(archive_read_new()),
       buffer_(kBufferSizeBytes) {}
 
@@ -105,8 +108,8 @@ LibarchiveInput::~LibarchiveInput() {
 absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
     Format format, std::unique_ptr<ByteStream> stream, FileStream* seekable,
     std::string name) {
-  std::unique_ptr<LibarchiveInput> input(
-      new LibarchiveInput(std::move(stream), seekable, std::move(name)));
+  std::unique_ptr<LibarchiveInput> input(new LibarchiveInput(
+      format, std::move(stream), seekable, std::move(name)));
   archive* const reader = input->archive_;
   if (reader == nullptr) {
     return absl::ResourceExhaustedError(
@@ -173,8 +176,15 @@ absl::Status LibarchiveInput::Failure(const std::string& place) const {
     return stream_status_;
   }
   const char* const reason = archive_error_string(archive_);
+  // Only what begins like a zip is opened as one; what libarchive misses is the
+  // list of entries at its end.
+  const bool has_no_end = is_zip_ && reason != nullptr &&
+                          absl::StartsWith(reason, "Unrecognized archive");
   return absl::DataLossError(
-      absl::StrCat(name_, ": ", reason != nullptr ? reason : "damaged or cut",
+      absl::StrCat(name_, ": ",
+                   has_no_end ? "begins like a zip, but has no end (is it cut?)"
+                   : reason != nullptr ? reason
+                                       : "damaged or cut",
                    " (", place, ")"));
 }
 

@@ -57,13 +57,14 @@ class LibarchiveInput {
  private:
   struct Callbacks;
 
-  LibarchiveInput(std::unique_ptr<ByteStream> stream, FileStream* seekable,
-                  std::string name);
+  LibarchiveInput(Format format, std::unique_ptr<ByteStream> stream,
+                  FileStream* seekable, std::string name);
   absl::StatusOr<size_t> FillBuffer();
 
   const std::unique_ptr<ByteStream> stream_;
   FileStream* const seekable_;
   const std::string name_;
+  const bool is_zip_;
   archive* archive_ = nullptr;
   std::vector<uint8_t> buffer_;
   // The last bytes that the stream returned, at most one tar block.

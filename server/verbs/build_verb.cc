@@ -25,6 +25,7 @@
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/source.h"
+#include "server/verbs/build_summary.h"
 #include "server/verbs/interrupt_flag.h"
 #include "server/verbs/progress_meter.h"
 #include "server/verbs/verb_support.h"
@@ -191,67 +192,6 @@ ProgressState ToProgressState(const BuildProgress& progress) {
   return state;
 }
 
-void PrintSkipped(const SkippedEntries& skipped) {
-  if (skipped.total() == 0) {
-    return;
-  }
-  std::vector<std::string> parts;
-  const auto add = [&parts](uint64_t count, const char* one, const char* many) {
-    if (count > 0) {
-      parts.push_back(FormatCounted(count, one, many));
-    }
-  };
-  add(skipped.symbolic_links, "symbolic link", "symbolic links");
-  add(skipped.special_files, "device, pipe or socket",
-      "devices, pipes or sockets");
-  add(skipped.dangling_links, "hard link to what is not in its tar",
-      "hard links to what is not in their tar");
-  std::cerr << "warning: left out: ";
-  for (size_t i = 0; i < parts.size(); ++i) {
-    std::cerr << (i == 0 ? "" : ", ") << parts[i];
-  }
-  std::cerr << "\n";
-}
-
-void PrintSummary(const std::string& output, const BuildSummary& summary,
-                  const Archive& archive, double seconds) {
-  const ArchiveInfo& info = archive.info();
-  std::cerr << output << ": "
-            << FormatCounted(info.document_count, "document", "documents")
-            << ", " << FormatByteSize(info.size_bytes) << " in "
-            << FormatCounted(info.block_count, "block", "blocks") << " of "
-            << FormatByteSize(info.block_size_bytes) << ", codec "
-            << FormatCodecSpec(info.codec) << "\n"
-            << "  on disk " << FormatByteSize(info.stored_size_bytes) << ", "
-            << FormatPercent(info.stored_size_bytes, info.size_bytes)
-            << " of the text";
-  if (info.dictionary_size_bytes > 0) {
-    std::cerr << ", dictionary included ("
-              << FormatByteSize(info.dictionary_stored_size_bytes) << ")";
-  }
-  std::cerr << "\n  built in " << FormatDuration(seconds) << ", "
-            << FormatRate(info.size_bytes, seconds) << "\n"
-            << "  serving it takes "
-            << FormatByteSize(archive.memory().total_bytes())
-            << " of memory besides the block cache\n";
-  if (summary.raw_block_count > 0) {
-    std::cerr << "  "
-              << FormatCounted(
-                     summary.raw_block_count,
-                     "block did not get smaller and is stored as it is",
-                     "blocks did not get smaller and are stored as they are")
-              << "\n";
-  }
-  const uint64_t repeated_count = CountRepeatedIds(archive);
-  if (repeated_count > 0) {
-    std::cerr << "  "
-              << FormatCounted(repeated_count,
-                               "document has the id of one before it",
-                               "documents have the id of one before them")
-              << "; reading by id gives the last\n";
-  }
-}
-
 using Sources = std::vector<std::unique_ptr<Source>>;
 
 absl::StatusOr<Sources> OpenInputs(const BuildVerbOptions& options,
@@ -336,7 +276,7 @@ int RunBuild(BuildVerbOptions options) {
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
-  PrintSkipped(summary->skipped);
+  PrintWarnings(*summary, **archive);
   if (!options.quiet) {
     const std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;

@@ -20,8 +20,8 @@ namespace {
 
 constexpr char kFooter[] =
     R"(Opens the archive as serving does: manifest, dictionary, symbol table and
-indexes are read and checked, blocks are not (quired verify does that). "memory" is what serving
-it takes besides the block cache.
+indexes are read and checked, blocks are not (quired verify does that). "memory"
+is what serving it takes besides the block cache.
 
 Examples:
   quired inspect docs.quire

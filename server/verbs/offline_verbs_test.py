@@ -111,6 +111,11 @@ class OfflineVerbsTest(unittest.TestCase):
         self.assertEqual(result.stderr,
                          b"warning: left out: 1 symbolic link\n")
 
+    def test_warns_of_an_archive_of_nothing(self):
+        (self.folder / "empty").mkdir()
+        self.assertEqual(self.build("--quiet", "-o", "x.quire", "empty").stderr,
+                         b"warning: there were no documents in what was given\n")
+
     def test_options_and_several_inputs(self):
         (self.folder / "x.tar").write_bytes(make_tar({"t": b"in a tar"}))
         (self.folder / "[a,b]").write_bytes(b"an odd name")
@@ -191,6 +196,17 @@ class OfflineVerbsTest(unittest.TestCase):
                for document in damage["documents"]]
         self.assertIn("d/007.txt", ids)
         self.assertLess(len(ids), 5)
+
+    def test_says_how_many_documents_a_lost_file_takes_with_it(self):
+        for part in ["segment-*", "dictionary-*"]:
+            with self.subTest(part):
+                self.build("--force", "-o", "x.quire", "in")
+                path, = (self.folder / "x.quire").glob(part)
+                path.unlink()
+                result = self.run_quired("verify", "x.quire")
+                self.assertEqual(result.returncode, 1)
+                self.assertIn(b", of 50 documents\n", result.stdout)
+                self.assertNotIn(b"more\n", result.stdout)
 
     def test_mistakes(self):
         self.build("-o", "x.quire", "in")

@@ -52,7 +52,8 @@ void PrintDamage(const ArchiveDamage& damage) {
     std::cout << "  document " << document.ordinal.value << ": "
               << absl::CHexEscape(document.id) << "\n";
   }
-  if (damage.documents.size() < damage.document_count) {
+  if (!damage.documents.empty() &&
+      damage.documents.size() < damage.document_count) {
     std::cout << "  and "
               << FormatCount(damage.document_count - damage.documents.size())
               << " more\n";
