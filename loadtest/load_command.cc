@@ -105,8 +105,9 @@ Manual TheManual() {
       {"quire-loadtest web --mode batch --batch-size 10000 --requests 100000",
        "ten batches, one after the other"},
       {"quire-loadtest web --mode full --streams 4 --metrics "
-       "http://localhost:9420/metrics",
+       "http://localhost:7421/metrics",
        "the whole archive, and what the server counted meanwhile"}};
+  manual.environment = {{"QUIRE_SERVER", "default of --server"}};
   manual.see_also = {"quire(1)", "quired(1)"};
   return manual;
 }
@@ -117,6 +118,7 @@ LoadCommandLine::LoadCommandLine(CLI::App& app) {
   app.add_option("ARCHIVE", command_.load.archive, "name of the archive")
       ->required();
   app.add_option("--server", command_.server, "address of the server")
+      ->envname("QUIRE_SERVER")
       ->capture_default_str();
   DeclareWhat(app);
   DeclareHow(app);
@@ -209,7 +211,7 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
 
 void LoadCommandLine::DeclareOutput(CLI::App& app) {
   app.add_option("--metrics", command_.metrics,
-                 "of the server, such as http://localhost:9420/metrics: report "
+                 "of the server, such as http://localhost:7421/metrics: report "
                  "how much its counters rise");
   app.add_option("--json", command_.json,
                  "write the report to this file as one JSON object, too; - is "

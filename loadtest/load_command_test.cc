@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/load_command.h"
 
+#include <stdlib.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -39,7 +41,15 @@ LoadCommand MustParse(const std::string& arguments) {
   return command.ok() ? *std::move(command) : LoadCommand();
 }
 
+TEST(LoadCommandTest, TheEnvironmentNamesTheServerUnlessTheLineDoes) {
+  setenv("QUIRE_SERVER", "there:1", 1);
+  EXPECT_EQ(MustParse("web").server, "there:1");
+  EXPECT_EQ(MustParse("web --server here:2").server, "here:2");
+  unsetenv("QUIRE_SERVER");
+}
+
 TEST(LoadCommandTest, AnArchiveIsEnough) {
+  unsetenv("QUIRE_SERVER");
   const LoadCommand command = MustParse("web");
   EXPECT_EQ(command.load.archive, "web");
   EXPECT_EQ(command.server, "localhost:7420");

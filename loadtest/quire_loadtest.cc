@@ -234,12 +234,13 @@ int Run(const LoadCommandLine& line) {
   const absl::StatusOr<int> code =
       RunAndReport(*command, log.has_value() ? &*log : nullptr);
   if (!code.ok()) {
-    Complain(absl::IsUnavailable(code.status()) &&
-                     !ErrorDetailsOf(code.status()).has_value()
-                 ? absl::StrCat("cannot reach the server at ", command->server,
-                                " (", code.status().message(),
-                                "); does it run? --server says where")
-                 : std::string(code.status().message()));
+    Complain(
+        absl::IsUnavailable(code.status()) &&
+                !ErrorDetailsOf(code.status()).has_value()
+            ? absl::StrCat("cannot reach the server at ", command->server, " (",
+                           code.status().message(),
+                           "); does it run? --server or QUIRE_SERVER say where")
+            : std::string(code.status().message()));
     return kExitNoRun;
   }
   return *code;
