@@ -3,6 +3,7 @@
 """`quired serve` as a person starts it: what it says, what it refuses, signals, configuration."""
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ import unittest
 import urllib.request
 
 QUIRED = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+METRICS = pathlib.Path(__file__).parent.parent / "service" / "METRICS.md"
 # Generous: only a hang takes this long.
 PATIENCE_S = 60
 
@@ -83,6 +85,28 @@ class ServeTest(unittest.TestCase):
                        "quire_call_duration_seconds_bucket"):
             self.assertIn(sample, metrics)
 
+    def test_exports_the_metrics_that_are_documented(self):
+        _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+        url = next(word for word in said.split() if word.endswith("/metrics"))
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            lines = answer.read().decode().splitlines()
+        types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE quire_"))
+        labels = {name: set() for name in types}
+        for line in lines:
+            sample = re.match(r"(quire_\w+)(?:{(.*)})? ", line)
+            if sample:
+                name = sample[1] if sample[1] in types else sample[1].rpartition("_")[0]
+                labels[name].update(re.findall(r'(\w+)="', sample[2] or ""))
+        exported = {(name, types[name], frozenset(labels[name] - {"le"})) for name in types}
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", METRICS.read_text(), re.MULTILINE)
+        documented = {(name, kind, frozenset(re.findall(r"\w+", names)))
+                      for name, kind, names in rows}
+        self.assertEqual(documented, exported)
+        self.assertEqual(len(rows), len(documented))
+        # Alerts, too, are about what there is.
+        for name in re.findall(r"quire_\w+", METRICS.read_text()):
+            self.assertIn(name.removesuffix("_bucket"), types)
+
     def test_says_which_port_is_taken(self):
         _, said = self.start(self.archive, "--listen", "127.0.0.1:0")
         taken = said.split()[-1]
@@ -148,6 +172,7 @@ class ServeTest(unittest.TestCase):
                  "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),
                 ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1,
                  "cannot serve metrics on 203.0.113.1:1: this machine has no such address; choose"),
+                ([self.archive, *here, "--metrics", "7421"], 2, "no address for metrics"),
                 ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
                 ([self.archive, *here, "--memory", "lots"], 2, "is not a size"),
                 ([self.archive, *here, "--engine", "magic"], 2, "magic"),
