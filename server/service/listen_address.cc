@@ -137,7 +137,7 @@ absl::Status CheckMetricsAddress(const std::string& address) {
 std::string DescribeListenError(int error_number) {
   switch (error_number) {
     case EADDRINUSE:
-      return "another program listens there";
+      return "the port is in use";
     case EADDRNOTAVAIL:
       return "this machine has no such address";
     case EACCES:

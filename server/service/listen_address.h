@@ -19,7 +19,7 @@ absl::Status CheckListenAddress(const std::string& address);
 absl::Status CheckMetricsAddress(const std::string& address);
 
 // Why a server cannot listen on `address`, HOST:PORT or unix:PATH, as the end
-// of a sentence: "another program listens there". For the message after it was
+// of a sentence: "the port is in use". For the message after it was
 // tried in vain by a library that does not say: it is tried once more, with a
 // socket that is closed at once, so that the reason may have changed meanwhile.
 // Blocks while a name of a host is looked up.

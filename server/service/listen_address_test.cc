@@ -54,7 +54,7 @@ TEST(ListenAddressTest, TellsWhyNotListening) {
   ASSERT_EQ(listen(fd, 1), 0);
   ASSERT_EQ(getsockname(fd, address, &size), 0);
   const std::string taken = absl::StrCat("127.0.0.1:", ntohs(place.sin_port));
-  EXPECT_EQ(WhyNotListening(taken), "another program listens there");
+  EXPECT_EQ(WhyNotListening(taken), "the port is in use");
   close(fd);
 
   EXPECT_EQ(WhyNotListening("203.0.113.1:7420"),

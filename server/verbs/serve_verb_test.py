@@ -111,9 +111,9 @@ class ServeTest(unittest.TestCase):
         _, said = self.start(self.archive, "--listen", "127.0.0.1:0")
         taken = said.split()[-1]
         for arguments, message in [
-                (["--listen", taken], f"cannot listen on {taken}: another program listens there"),
+                (["--listen", taken], f"cannot listen on {taken}: the port is in use"),
                 (["--listen", "127.0.0.1:0", "--metrics", taken],
-                 f"cannot serve metrics on {taken}: another program listens there")]:
+                 f"cannot serve metrics on {taken}: the port is in use")]:
             with self.subTest(arguments=arguments):
                 refused = run("serve", self.archive, *arguments)
                 self.assertIn(message, refused.stderr)
