@@ -15,15 +15,20 @@
 
 namespace quire {
 
-// Not recursive.
+// Not recursive, not fair; of no use between processes. The thread that locked
+// it unlocks it, before it is destroyed. Prefer MutexLock, which cannot forget.
+// Fields that it guards carry ABSL_GUARDED_BY(it), functions that take it
+// ABSL_LOCKS_EXCLUDED(it): clang then holds all callers to it at compile time.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
+  // Blocks until no other thread holds it. REQUIRES: nor does this one.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
 
+  // REQUIRES: this thread holds it.
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
  private:
@@ -31,7 +36,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex for the length of a scope.
+// Holds a mutex, which must outlive it, for the length of a scope.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)
@@ -48,16 +53,21 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Waits may end without a notification: always wait in a loop.
+// Where threads wait for what others change under a mutex; all that wait at the
+// same moment do so with the same mutex. Waits may end without a notification:
+// always wait in a loop that looks at what is waited for. Thread-safe; to be
+// destroyed when nobody waits.
 class CondVar {
  public:
+  // Gives the mutex up while it waits, and holds it again when it returns.
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     condition_.wait(lock);
     lock.release();
   }
 
-  // False if the time passed without a notification.
+  // The same for at most so long, by a clock that nobody sets. False if the
+  // time passed without a notification.
   bool WaitFor(Mutex* mutex, std::chrono::nanoseconds timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
@@ -66,6 +76,8 @@ class CondVar {
     return status == std::cv_status::no_timeout;
   }
 
+  // Wake one or all of those that wait now, not those that come later. The
+  // mutex need not be held, but the change must have been made under it.
   void NotifyOne() { condition_.notify_one(); }
 
   void NotifyAll() { condition_.notify_all(); }

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoogleTest matchers for absl::Status and absl::StatusOr; for tests only.
+// GoogleTest matchers for absl::Status and absl::StatusOr; for tests only. All
+// print the status that they were given, message included, when they fail:
+//
+//   QUIRE_EXPECT_OK(writer.Finish());
+//   QUIRE_ASSERT_OK_AND_ASSIGN(const Manifest manifest, ParseManifest(file));
+//   EXPECT_THAT(ParseManifest(""), HasCode(absl::StatusCode::kDataLoss));
+//   EXPECT_THAT(ParseManifest(""), FailsWith(absl::StatusCode::kDataLoss,
+//                                            HasSubstr("0 bytes long")));
+//
+// Debian's abseil has none of its own.
 #ifndef QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
 #define QUIRE_CODECS_BASE_STATUS_MATCHERS_H_
 
@@ -15,6 +24,7 @@
 
 namespace quire {
 
+// The status of either, borrowed from it: what lets one matcher take both.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }
@@ -24,18 +34,22 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& value) {
   return value.status();
 }
 
+// Matches success, whatever the value.
 MATCHER(IsOk, negation ? "is not OK" : "is OK") {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).ok();
 }
 
+// Matches a status of this absl::StatusCode, whatever its message. For messages
+// that are no part of the contract.
 MATCHER_P(HasCode, code,
           std::string("has code ") + absl::StatusCodeToString(code)) {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).code() == code;
 }
 
-// Matches a status of the given code whose message satisfies `message`.
+// Matches a status of the given code whose message satisfies `message`, which
+// is a string or a matcher of strings.
 MATCHER_P2(FailsWith, code, message,
            std::string("fails with ") + absl::StatusCodeToString(code)) {
   *result_listener << StatusOf(arg).ToString();
@@ -46,7 +60,9 @@ MATCHER_P2(FailsWith, code, message,
 
 }  // namespace quire
 
-// The value of a StatusOr, or a fatal test failure.
+// Moves the value of a StatusOr into `target`, which may be a declaration, or
+// fails the test fatally: for functions that return nothing, as ASSERT_* are.
+// More than one statement, so not for an `if` without braces.
 #define QUIRE_ASSERT_OK_AND_ASSIGN(target, expression) \
   QUIRE_ASSERT_OK_AND_ASSIGN_IMPL_(                    \
       QUIRE_MATCHER_CONCAT_(quire_value_, __LINE__), target, expression)
@@ -57,6 +73,7 @@ MATCHER_P2(FailsWith, code, message,
 #define QUIRE_MATCHER_CONCAT_INNER_(a, b) a##b
 #define QUIRE_MATCHER_CONCAT_(a, b) QUIRE_MATCHER_CONCAT_INNER_(a, b)
 
+// ASSERT_THAT and EXPECT_THAT of success; the expression is evaluated once.
 #define QUIRE_ASSERT_OK(expression) ASSERT_THAT((expression), ::quire::IsOk())
 #define QUIRE_EXPECT_OK(expression) EXPECT_THAT((expression), ::quire::IsOk())
 

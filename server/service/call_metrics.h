@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What Prometheus sees of the server. All names start with quire_; README.md
+// What Prometheus sees of the server. All names start with quire_; METRICS.md
 // lists them.
 #ifndef QUIRE_SERVER_SERVICE_CALL_METRICS_H_
 #define QUIRE_SERVER_SERVICE_CALL_METRICS_H_
