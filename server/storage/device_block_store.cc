@@ -71,15 +71,17 @@ DeviceBlockStore::~DeviceBlockStore() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    for (const auto& [request_id, flight] : queued_) {
-      flight->drive->scheduler->Cancel(request_id);
-      for (const Waiter& waiter : flight->waiters) {
-        fetches_.erase(waiter.id);
+    for (const auto& [request_id, run] : queued_) {
+      run.front()->drive->scheduler->Cancel(request_id);
+      for (const Flight* flight : run) {
+        for (const Waiter& waiter : flight->waiters) {
+          fetches_.erase(waiter.id);
+        }
+        stats_.cancelled_fetches += flight->waiters.size();
+        const auto it = flights_.find(flight->fetch.key);
+        cancelled.push_back(std::move(it->second));
+        flights_.erase(it);
       }
-      stats_.cancelled_fetches += flight->waiters.size();
-      const auto it = flights_.find(flight->fetch.key);
-      cancelled.push_back(std::move(it->second));
-      flights_.erase(it);
     }
     queued_.clear();
     stats_.queued_fetches = 0;
@@ -121,7 +123,9 @@ BlockStore::FetchId DeviceBlockStore::Fetch(BlockFetch fetch, Done done) {
     Readings readings;
     {
       MutexLock lock(&mutex_);
-      id = Begin(fetch, done, result);
+      BlockRun run;
+      id = Begin(fetch, done, result, run);
+      Queue(run);
       readings = Plan();
     }
     Start(readings);
@@ -157,12 +161,14 @@ void DeviceBlockStore::FetchSome(std::span<FetchItem> items,
   Readings readings;
   {
     MutexLock lock(&mutex_);
+    BlockRun run;
     for (size_t i = 0; i < items.size(); ++i) {
-      ids.push_back(
-          *results[i] != nullptr
-              ? 0
-              : Begin(items[i].fetch, items[i].done, results[i]).value_or(0));
+      ids.push_back(*results[i] != nullptr
+                        ? 0
+                        : Begin(items[i].fetch, items[i].done, results[i], run)
+                              .value_or(0));
     }
+    Queue(run);
     readings = Plan();
   }
   Start(readings);
@@ -174,7 +180,8 @@ void DeviceBlockStore::FetchSome(std::span<FetchItem> items,
 }
 
 std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
-    BlockFetch& fetch, Done& done, absl::StatusOr<BlockPtr>& result) {
+    BlockFetch& fetch, Done& done, absl::StatusOr<BlockPtr>& result,
+    BlockRun& run) {
   const auto it = flights_.find(fetch.key);
   if (it == flights_.end()) {
     // A flight may have ended since the caller looked; it fills the cache
@@ -197,30 +204,27 @@ std::optional<BlockStore::FetchId> DeviceBlockStore::Begin(
                      " fetches wait; try again later"));
     return std::nullopt;
   }
-  const FetchId id = next_id_;
   if (it != flights_.end()) {
     ++stats_.joined_fetches;
+    // It may be of this very run, and a run that is queued can be split.
+    Queue(run);
+    const FetchId id = next_id_++;
     Join(*it->second, id, fetch, done);
-  } else {
-    absl::Status status = CheckFetch(fetch);
-    Drive* drive = nullptr;
-    if (status.ok()) {
-      const ScheduledRequest request = RequestFor(fetch, id, drive);
-      status = drive->scheduler->Push(Now(), request);
-    }
-    if (!status.ok()) {
-      result = std::move(status);
-      return std::nullopt;
-    }
-    auto flight = std::make_unique<Flight>();
-    flight->fetch = std::move(fetch);
-    flight->drive = drive;
-    flight->request_id = id;
-    queued_.emplace(id, flight.get());
-    Join(*flight, id, flight->fetch, done);
-    flights_.emplace(flight->fetch.key, std::move(flight));
+    return id;
   }
-  ++next_id_;
+  if (absl::Status status = CheckFetch(fetch); !status.ok()) {
+    result = std::move(status);
+    return std::nullopt;
+  }
+  if (!MayJoin(run, fetch)) {
+    Queue(run);
+  }
+  const FetchId id = next_id_++;
+  auto flight = std::make_unique<Flight>();
+  flight->fetch = std::move(fetch);
+  run.push_back(flight.get());
+  Join(*flight, id, flight->fetch, done);
+  flights_.emplace(flight->fetch.key, std::move(flight));
   return id;
 }
 
@@ -233,9 +237,10 @@ void DeviceBlockStore::Join(Flight& flight, FetchId id, const BlockFetch& fetch,
     ++stats_.queued_fetches;
   }
   if (fetch_class < flight.fetch.fetch_class) {
-    flight.fetch.fetch_class = fetch_class;
-    if (!flight.reading) {
-      flight.drive->scheduler->Promote(flight.request_id, fetch_class);
+    if (flight.reading) {
+      flight.fetch.fetch_class = fetch_class;
+    } else {
+      Promote(flight, fetch_class);
     }
   }
 }
@@ -259,8 +264,7 @@ void DeviceBlockStore::Cancel(FetchId id) {
     --stats_.queued_fetches;
     ++stats_.cancelled_fetches;
     if (flight.waiters.empty()) {
-      flight.drive->scheduler->Cancel(flight.request_id);
-      queued_.erase(flight.request_id);
+      Unqueue(flight);
       const auto it = flights_.find(flight.fetch.key);
       abandoned = std::move(it->second);
       flights_.erase(it);

@@ -35,7 +35,8 @@ inline constexpr uint32_t kDirectMarginBytes = 2 * 4096;
 // The block store over any device. The way of a block that is not cached:
 //
 //   Fetch()         a Flight, joined by later fetches of the block; the
-//                   scheduler of its drive queues its request
+//                   scheduler of its drive queues its request, one for each run
+//                   of neighbours that are asked for together
 //   Plan()          the drives' schedulers, in turn, join requests into a
 //                   Reading, whose memory is reserved; Start() hands it to the
 //                   device
@@ -83,11 +84,26 @@ class DeviceBlockStore final : public BlockStore {
     Done done;
   };
 
+  struct Flight;
+
+  // A block that was read, and what is to be made of it. `status` is the
+  // device's.
+  struct ReadBlock {
+    Flight* flight = nullptr;
+    absl::Status status;
+    bool pack = false;
+    BlockCache::Use use = BlockCache::Use::kDemand;
+  };
+
   // What a reading made of a block.
   struct Outcome {
     absl::StatusOr<BlockPtr> text;
     // Null if there is no such form.
     BlockPtr packed;
+    // The bytes were not as they should be, though the device saw no error.
+    bool is_damaged = false;
+    // Null while it is read again.
+    std::unique_ptr<Flight> ended;
   };
 
   struct Reading;
@@ -106,11 +122,18 @@ class DeviceBlockStore final : public BlockStore {
     DriveStats stats;
   };
 
+  // Blocks that the scheduler has as one request: the queue's work is done once
+  // for all of them. They follow each other in one file, were asked for by one
+  // caller in one step, and are of one class. Whatever concerns one of them
+  // alone splits the run.
+  using BlockRun = absl::InlinedVector<Flight*, 2>;
+
   // A block on its way. `fetch` is that of the first to ask and does not change
   // except for its class; that and the rest are guarded by mutex_.
   struct Flight {
     BlockFetch fetch;
     Drive* drive = nullptr;
+    // Of its run, in queued_ until it is read.
     uint64_t request_id = 0;
     bool reading = false;
     // Its first read failed or gave damaged bytes; it is not read a
@@ -154,9 +177,11 @@ class DeviceBlockStore final : public BlockStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Begins or joins a flight, which takes `done`. Nothing, with `done` left and
-  // `result` set, if the fetch has ended at once.
+  // `result` set, if the fetch has ended at once. A flight that begins joins
+  // the run, which is queued first if it cannot; the caller queues what is left
+  // of it.
   std::optional<FetchId> Begin(BlockFetch& fetch, Done& done,
-                               absl::StatusOr<BlockPtr>& result)
+                               absl::StatusOr<BlockPtr>& result, BlockRun& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Join(Flight& flight, FetchId id, const BlockFetch& fetch, Done& done)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -164,9 +189,19 @@ class DeviceBlockStore final : public BlockStore {
   // Null if there is none of that name.
   Drive* FindDrive(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The fetch as its drive's scheduler is to have it.
-  ScheduledRequest RequestFor(const BlockFetch& fetch, FetchId id,
-                              Drive*& drive) const
+  // The run as its drive's scheduler is to have it.
+  ScheduledRequest RequestFor(const BlockRun& run, Drive*& drive) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether one more block may be read with them.
+  bool MayJoin(const BlockRun& run, const BlockFetch& fetch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Hands the run to its drive's scheduler and empties it; nothing if it is
+  // empty.
+  void Queue(BlockRun& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a flight that is not yet read out of its run and of the scheduler.
+  void Unqueue(Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives a flight that is not yet read a class that is served earlier.
+  void Promote(Flight& flight, FetchClass fetch_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Half of the time for which the decoders have enough to do: so long results
@@ -191,6 +226,10 @@ class DeviceBlockStore final : public BlockStore {
                   std::vector<DecodePool::Task>& tasks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Appends the tasks that finish the blocks, which are moved from.
+  void AddTasks(const ReadingPtr& reading, std::span<ReadBlock> blocks,
+                std::vector<DecodePool::Task>& tasks);
+
   // Makes all of the reading one direct operation, if its extents have a
   // descriptor for that.
   void Widen(Reading& reading) const;
@@ -203,6 +242,10 @@ class DeviceBlockStore final : public BlockStore {
   // Queues a flight anew whose block did not decode, for a reading of its own:
   // a bit may have flipped on the way. False if it is to end.
   bool ReadAgain(Flight& flight) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static absl::Status NoMemory(uint64_t size_bytes);
+  // Where in the reading's buffer the block begins.
+  static uint64_t StartOf(const BlockFetch& fetch,
+                          const DeviceAddress& reading);
   // Of the operation, how much the flights in it need.
   static uint64_t NeededSizeBytes(const Reading& reading);
   // Memory that a block takes from its decoding until it is handed out.
@@ -211,16 +254,19 @@ class DeviceBlockStore final : public BlockStore {
                                   const BlockFetch& fetch);
   // Null if there is no smaller form.
   BlockPtr Pack(const BlockFetch& fetch, ByteView text);
-  // Ends a flight of the reading, or sends it to be read again; `status` is the
-  // device's.
-  void Finish(Reading& reading, Flight& flight, const absl::Status& status,
-              bool pack, BlockCache::Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Decodes and ends flights of the reading, or sends them to be read again.
+  void Finish(Reading& reading, std::span<const ReadBlock> blocks)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Decodes into the cache. The memory that this made free is added to
+  // `freed_size_bytes`.
+  Outcome Make(const Reading& reading, const ReadBlock& block,
+               uint64_t& freed_size_bytes);
+  // Tells those who waited for a flight that has ended.
+  static void Answer(const Outcome& outcome);
   // Takes the flight out of the books.
   std::unique_ptr<Flight> End(const Flight& flight, const absl::Status& status,
                               const absl::StatusOr<BlockPtr>& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Outcome Make(const Reading& reading, const BlockFetch& fetch,
-               const absl::Status& status, bool pack);
 
   const BlockStoreOptions options_;
   // Of buffers_size_bytes_max, what reads may reserve; the rest may idle in the
@@ -244,10 +290,10 @@ class DeviceBlockStore final : public BlockStore {
   size_t turn_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<BlockKey, std::unique_ptr<Flight>> flights_
       ABSL_GUARDED_BY(mutex_);
-  // All fetches that have not ended, and the flights that still queue by their
+  // All fetches that have not ended, and the runs that still queue by their
   // request.
   absl::flat_hash_map<FetchId, Flight*> fetches_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<uint64_t, Flight*> queued_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, BlockRun> queued_ ABSL_GUARDED_BY(mutex_);
   uint64_t reserved_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // The cache and the drives count the rest.
   BlockStoreStats stats_ ABSL_GUARDED_BY(mutex_);

@@ -114,26 +114,4 @@ std::vector<DriveDescription> DeviceBlockStore::Drives() const {
   return descriptions;
 }
 
-ScheduledRequest DeviceBlockStore::RequestFor(const BlockFetch& fetch,
-                                              FetchId id, Drive*& drive) const {
-  ScheduledRequest request{
-      .id = id,
-      .address = {.fd = fetch.extent.fd, .offset = fetch.extent.offset},
-      .size_bytes = fetch.extent.size_bytes,
-      .memory_size_bytes = WorkSizeBytes(fetch),
-      .fetch_class = fetch.fetch_class,
-      .client_id = fetch.client_id};
-  drive = fetch.placement == nullptr
-              ? nullptr
-              : FindDrive(fetch.placement->place.drive.name);
-  if (drive == nullptr) {
-    drive = drives_.front().get();
-    return request;
-  }
-  const ExtentMap::Place place = fetch.placement->Find(fetch.extent.offset);
-  request.address.physical = place.physical;
-  request.contiguous_end = place.end;
-  return request;
-}
-
 }  // namespace quire

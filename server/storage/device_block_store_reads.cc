@@ -14,30 +14,6 @@
 namespace quire {
 namespace {
 
-class PooledBlock final : public DecodedBlock {
- public:
-  PooledBlock(Buffer buffer, bool is_packed)
-      : buffer_(std::move(buffer)), is_packed_(is_packed) {}
-
-  ByteView bytes() const override { return buffer_.bytes(); }
-
-  bool is_packed() const override { return is_packed_; }
-
- private:
-  const Buffer buffer_;
-  const bool is_packed_;
-};
-
-absl::Status NoMemory(uint64_t size_bytes) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no memory for a block buffer of ", size_bytes, " bytes"));
-}
-
-// Where in the reading's buffer the block begins.
-uint64_t StartOf(const BlockFetch& fetch, const DeviceAddress& reading) {
-  return fetch.extent.offset.value - reading.offset.value;
-}
-
 absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
   return absl::Status(
       status.code(),
@@ -46,6 +22,16 @@ absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
 }
 
 }  // namespace
+
+absl::Status DeviceBlockStore::NoMemory(uint64_t size_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no memory for a block buffer of ", size_bytes, " bytes"));
+}
+
+uint64_t DeviceBlockStore::StartOf(const BlockFetch& fetch,
+                                   const DeviceAddress& reading) {
+  return fetch.extent.offset.value - reading.offset.value;
+}
 
 // Drives take turns, a read each, so that where memory is short the quickest
 // does not get it all. Whoever lacks memory keeps the turn until enough is
@@ -104,16 +90,23 @@ DeviceBlockStore::ReadingPtr DeviceBlockStore::MakeReading(
   reading->size_bytes = read.size_bytes;
   reading->urgent = read.urgent;
   reading->buffer_memory_size_bytes = read_memory_size_bytes_(read.size_bytes);
-  reading->operation_end = read.request_ids.size();
-  reading->flights_left = read.request_ids.size();
   for (const uint64_t request_id : read.request_ids) {
     const auto it = queued_.find(request_id);
-    Flight* flight = it->second;
+    reading->flights.insert(reading->flights.end(), it->second.begin(),
+                            it->second.end());
     queued_.erase(it);
+  }
+  for (Flight* flight : reading->flights) {
     flight->reading = true;
     stats_.queued_fetches -= flight->waiters.size();
-    reading->flights.push_back(flight);
   }
+  // Runs overlap where two sources have the same bytes.
+  std::sort(reading->flights.begin(), reading->flights.end(),
+            [](const Flight* a, const Flight* b) {
+              return a->fetch.extent.offset < b->fetch.extent.offset;
+            });
+  reading->operation_end = reading->flights.size();
+  reading->flights_left = reading->flights.size();
   Widen(*reading);
   reserved_size_bytes_ += read.memory_size_bytes;
   stats_.queue_wait_us += static_cast<uint64_t>(
@@ -237,6 +230,7 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
   const bool is_joint = reading->operation_end - reading->done_count > 1 ||
                         reading->direct_fd >= 0;
   const uint64_t start = reading->operation_start;
+  std::vector<ReadBlock> blocks;
   for (size_t& i = reading->done_count; i < reading->operation_end; ++i) {
     Flight* flight = reading->flights[i];
     const BlockFetch& fetch = flight->fetch;
@@ -250,6 +244,7 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
         MarkRepeated(*flight);
         reading->direct_fd = -1;
         reading->operation_end = i + 1;
+        AddTasks(reading, blocks, tasks);
         return false;
       }
       status = WithBlock(result.status, fetch.key.block);
@@ -261,119 +256,14 @@ bool DeviceBlockStore::TakeResult(const ReadingPtr& reading,
         (use == BlockCache::Use::kDemand ||
          std::any_of(flight->waiters.begin(), flight->waiters.end(),
                      [](const Waiter& waiter) { return waiter.takes_packed; }));
-    tasks.push_back([this, reading, flight, status = std::move(status), pack,
-                     use] { Finish(*reading, *flight, status, pack, use); });
+    blocks.push_back({flight, std::move(status), pack, use});
   }
+  AddTasks(reading, blocks, tasks);
   if (reading->done_count < reading->flights.size()) {
     reading->operation_end = reading->done_count + 1;
     return false;
   }
   return true;
-}
-
-absl::StatusOr<BlockStore::BlockPtr> DeviceBlockStore::Decode(
-    const Reading& reading, const BlockFetch& fetch) {
-  Buffer raw = buffers_->Allocate(fetch.raw_size_bytes);
-  if (!raw) {
-    return NoMemory(fetch.raw_size_bytes);
-  }
-  QUIRE_RETURN_IF_ERROR(fetch.decoder->Decode(
-      fetch.key.block,
-      reading.buffer.bytes().subspan(StartOf(fetch, reading.address),
-                                     fetch.extent.size_bytes),
-      raw.bytes()));
-  return std::make_shared<PooledBlock>(std::move(raw), /*is_packed=*/false);
-}
-
-BlockStore::BlockPtr DeviceBlockStore::Pack(const BlockFetch& fetch,
-                                            ByteView text) {
-  Buffer packed;
-  const bool is_smaller =
-      fetch.decoder->Pack(text, [this, &packed](size_t size_bytes) {
-        packed = buffers_->Allocate(size_bytes);
-        return packed.bytes();
-      });
-  return is_smaller ? std::make_shared<PooledBlock>(std::move(packed),
-                                                    /*is_packed=*/true)
-                    : nullptr;
-}
-
-DeviceBlockStore::Outcome DeviceBlockStore::Make(const Reading& reading,
-                                                 const BlockFetch& fetch,
-                                                 const absl::Status& status,
-                                                 bool pack) {
-  Outcome outcome;
-  outcome.text =
-      status.ok() ? Decode(reading, fetch) : absl::StatusOr<BlockPtr>(status);
-  if (pack && outcome.text.ok()) {
-    outcome.packed = Pack(fetch, (*outcome.text)->bytes());
-  }
-  return outcome;
-}
-
-std::unique_ptr<DeviceBlockStore::Flight> DeviceBlockStore::End(
-    const Flight& flight, const absl::Status& status,
-    const absl::StatusOr<BlockPtr>& result) {
-  const auto it = flights_.find(flight.fetch.key);
-  std::unique_ptr<Flight> ended = std::move(it->second);
-  flights_.erase(it);
-  for (const Waiter& waiter : ended->waiters) {
-    fetches_.erase(waiter.id);
-  }
-  if (result.ok()) {
-    ++stats_.blocks_decoded;
-    stats_.decoded_bytes += ended->fetch.raw_size_bytes;
-    stats_.healed_blocks += ended->repeated ? 1 : 0;
-  } else if (status.ok()) {
-    ++stats_.decode_failures;
-  }
-  return ended;
-}
-
-void DeviceBlockStore::Finish(Reading& reading, Flight& flight,
-                              const absl::Status& status, bool pack,
-                              BlockCache::Use use) {
-  const Outcome outcome = Make(reading, flight.fetch, status, pack);
-  const absl::StatusOr<BlockPtr>& result = outcome.text;
-  uint64_t freed_size_bytes = WorkSizeBytes(flight.fetch);
-  if (result.ok()) {
-    const BlockPtr& kept = outcome.packed != nullptr ? outcome.packed : *result;
-    cache_.Insert(flight.fetch.key, kept,
-                  BufferPool::MemorySizeBytes(kept->bytes().size()), use);
-  }
-  const bool is_damaged = status.ok() && absl::IsDataLoss(result.status());
-  if (is_damaged) {
-    DropFromPageCache(flight.fetch.extent);
-  }
-  // Memory is free before it is accounted for as free.
-  if (reading.flights_left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    reading.buffer = Buffer();
-    freed_size_bytes += reading.buffer_memory_size_bytes;
-  }
-  std::unique_ptr<Flight> ended;
-  Readings readings;
-  {
-    MutexLock lock(&mutex_);
-    if (!is_damaged || !ReadAgain(flight)) {
-      ended = End(flight, status, result);
-    }
-    reserved_size_bytes_ -= freed_size_bytes;
-    readings = Plan();
-  }
-  Start(readings);
-  if (ended == nullptr) {
-    return;
-  }
-  if (is_damaged) {
-    ended->fetch.decoder->NoteDamage(ended->fetch.key.block, result.status());
-  }
-  for (Waiter& waiter : ended->waiters) {
-    if (waiter.takes_packed && outcome.packed != nullptr) {
-      waiter.done(outcome.packed);
-    } else {
-      waiter.done(result);
-    }
-  }
 }
 
 }  // namespace quire

@@ -28,18 +28,11 @@ bool DeviceBlockStore::ReadAgain(Flight& flight) {
   if (flight.repeated || stopping_) {
     return false;
   }
-  Drive* drive = nullptr;
-  const ScheduledRequest request = RequestFor(flight.fetch, next_id_, drive);
-  if (!drive->scheduler->Push(Now(), request).ok()) {
-    return false;
-  }
-  ++next_id_;
   MarkRepeated(flight);
-  flight.drive = drive;
-  flight.request_id = request.id;
   flight.reading = false;
-  queued_.emplace(request.id, &flight);
   stats_.queued_fetches += flight.waiters.size();
+  BlockRun run = {&flight};
+  Queue(run);
   return true;
 }
 
