@@ -60,6 +60,7 @@ class ClosedLoop {
     request->slices = requests_.Next();
     request->left = request->slices.size();
     std::vector<BlockStore::FetchItem> items;
+    items.reserve(request->slices.size());
     for (const BlockSlice& slice : request->slices) {
       BlockFetch fetch;
       fetch.key = {.source_id = 1, .block = slice.block};
