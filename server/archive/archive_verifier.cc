@@ -353,12 +353,9 @@ void Verifier::AddDocuments(const SegmentReader& segment,
   const DocumentIndex& documents = segment.documents();
   const uint64_t start = damage.lost.offset.value - segment_start_;
   const uint64_t end = start + damage.lost.size_bytes;
-  for (uint64_t i = documents.At(start); i < documents.count(); ++i) {
-    const LogicalRange range = documents.Range(i);
-    if (range.offset.value >= end) {
-      break;
-    }
-    if (range.size_bytes == 0) {
+  for (uint64_t i = documents.At(start);
+       i < documents.count() && documents.Range(i).offset.value < end; ++i) {
+    if (documents.Range(i).size_bytes == 0) {
       continue;
     }
     ++damage.document_count;

@@ -207,12 +207,12 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   }
   // It may be cut within a character, which no message could carry.
   const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
-  return ServiceError(
-      absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
-      name.empty() ? "the request names no archive"
-                   : absl::StrCat("no archive \"", quoted, "\" here, but ",
-                                  ListNames(*Get())),
-      {{"archive", quoted}});
+  return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
+                      name.empty()
+                          ? "the request names no archive"
+                          : absl::StrCat("no archive \"", quoted,
+                                         "\" here, but ", ListNames(*Get())),
+                      {{"archive", quoted}});
 }
 
 }  // namespace quire
