@@ -2,7 +2,7 @@
 """What the codec benchmark holds Quire against: bgzip, and RocksDB with zstd
 dictionary compression. Rows as codec_table.py describes them.
 
-Needs what `deploy/bootstrap.sh bench` installs; codec_peers.cc is compiled here.
+Needs what `deploy/bootstrap.sh bench` installs; codec_bench/codec_peers.cc is compiled here.
 """
 import json
 import pathlib
@@ -11,7 +11,7 @@ import subprocess
 
 from live_server import run_measured
 
-SOURCE = pathlib.Path(__file__).with_name("codec_peers.cc")
+SOURCE = pathlib.Path(__file__).parent / "codec_bench" / "codec_peers.cc"
 HEADERS = ("libdeflate.h", "rocksdb/db.h")
 # BGZF has no other; a block of it has a little less text.
 BGZF_BLOCK_SIZE = 64 << 10

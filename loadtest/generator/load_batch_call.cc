@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many requests in one stream: BatchRead.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/support/client_callback.h"
+
+#include "loadtest/generator/answer_checker.h"
+#include "loadtest/generator/load_call_base.h"
+#include "loadtest/generator/load_calls.h"
+
+namespace quire {
+namespace {
+
+// Of one message of items: below what any server takes by default.
+constexpr size_t kMessageSizeBytesMax = size_t{1} << 20;
+
+// The requests of one batch, and what is left of them. Goes through its
+// streams, of which there are several only if the server was busy.
+struct Batch {
+  std::vector<LoadTarget> targets;
+  // Of targets: neither answered nor too large. Not of bool, whose neighbours
+  // may not be used by two threads.
+  std::vector<char> is_open;
+  // Of targets: for ReadStream.
+  std::vector<size_t> large;
+  uint64_t call_index = 0;
+  uint64_t due_ns = 0;
+  LoadCallDone done;
+};
+
+void StartStream(LoadContext& load, std::unique_ptr<Batch> batch);
+
+// Reads what was too large, one after the other, then ends the batch.
+void ReadLarge(LoadContext& load, std::unique_ptr<Batch> batch) {
+  if (batch->large.empty()) {
+    batch->done();
+    return;
+  }
+  const LoadTarget target = batch->targets[batch->large.back()];
+  batch->large.pop_back();
+  const uint64_t call_index = batch->call_index;
+  const uint64_t due_ns = batch->due_ns;
+  StartLoadRead(load, target, call_index, due_ns,
+                [&load, batch = std::move(batch)]() mutable {
+                  ReadLarge(load, std::move(batch));
+                });
+}
+
+// One BatchRead. Deletes itself when it has ended.
+class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
+                                                       v1::BatchReadResponse> {
+ public:
+  BatchCall(LoadContext& load, std::unique_ptr<Batch> batch)
+      : attempt_(load, /*has_deadline=*/false), batch_(std::move(batch)) {
+    attempt_.FillIn(request_);
+  }
+
+  void Start() {
+    attempt_.load()
+        .StubOf(batch_->call_index)
+        .async()
+        ->BatchRead(&attempt_.context(), this);
+    WriteNext();
+    StartRead(&response_);
+    StartCall();
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (ok && !is_written_) {
+      request_.Clear();
+      WriteNext();
+    }
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      return;
+    }
+    const uint64_t now_ns = attempt_.load().NowNs();
+    for (const v1::BatchResult& result : response_.results()) {
+      Take(result, now_ns);
+    }
+    StartRead(&response_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    std::unique_ptr<BatchCall> self(this);
+    LoadContext& load = attempt_.load();
+    CallEnd end = CallEndOf(status);
+    const auto open_count = static_cast<uint64_t>(
+        std::count(batch_->is_open.begin(), batch_->is_open.end(), char{1}));
+    if (open_count > 0 && stranger_.empty()) {
+      const std::optional<absl::Duration> delay =
+          attempt_.RetryDelay(end, batch_->due_ns);
+      if (delay.has_value()) {
+        // The run may be gone before this call, if the next one ends it.
+        std::unique_ptr<Batch> again = std::move(batch_);
+        self.reset();
+        After(*delay, [&load, batch = std::move(again)]() mutable {
+          StartStream(load, std::move(batch));
+        });
+        return;
+      }
+    }
+    if (load.open_calls.is_cut()) {
+      load.recorder.CountCut(open_count + batch_->large.size());
+      batch_->large.clear();
+    } else {
+      FailOpen(std::move(end));
+    }
+    // With the last batch the run may be gone.
+    std::unique_ptr<Batch> batch = std::move(batch_);
+    self.reset();
+    ReadLarge(load, std::move(batch));
+  }
+
+ private:
+  // One message of items, or the end of them.
+  void WriteNext() {
+    size_t size_bytes = 0;
+    const size_t count = batch_->targets.size();
+    while (next_ < count && size_bytes < kMessageSizeBytesMax &&
+           static_cast<uint64_t>(request_.items_size()) <
+               attempt_.load().limits.batch_message_items_max()) {
+      const size_t index = next_;
+      const bool is_open = batch_->is_open[index] != 0;
+      next_ = index + 1;
+      if (is_open) {
+        v1::BatchItem* item = request_.add_items();
+        item->set_tag(index);
+        SetTargetOf(batch_->targets[index], *item);
+        size_bytes += item->ByteSizeLong();
+      }
+    }
+    is_written_ = next_ == count;
+    if (is_written_) {
+      // The server may end the stream after the last answer.
+      StartWriteLast(&request_, {});
+    } else {
+      StartWrite(&request_);
+    }
+  }
+
+  void Take(const v1::BatchResult& result, uint64_t now_ns) {
+    if (result.tag() >= next_ || batch_->is_open[result.tag()] == 0) {
+      if (stranger_.empty()) {
+        stranger_ = absl::StrCat("an answer to item ", result.tag(),
+                                 ", which was not asked or was answered");
+        attempt_.context().TryCancel();
+      }
+      return;
+    }
+    batch_->is_open[result.tag()] = 0;
+    LoadOutcome outcome{.target = batch_->targets[result.tag()],
+                        .due_ns = batch_->due_ns,
+                        .ended_ns = now_ns};
+    if (result.has_status() && result.status().code() != 0) {
+      if (result.status().reason() == v1::LIMIT_EXCEEDED &&
+          !outcome.target.place.has_value()) {
+        batch_->large.push_back(result.tag());
+        return;
+      }
+      outcome.status = {static_cast<absl::StatusCode>(result.status().code()),
+                        result.status().message()};
+      outcome.reason = v1::ErrorReason_Name(result.status().reason());
+    } else {
+      AnswerChecker checker(attempt_.load().source, outcome.target,
+                            attempt_.wire());
+      checker.Check(result);
+      outcome.fault = checker.Finish();
+      outcome.decode_ns = checker.decode_ns();
+      outcome.text_bytes = checker.received_bytes();
+      outcome.wire_bytes = checker.wire_size_bytes();
+      outcome.message_bytes = checker.message_size_bytes();
+    }
+    attempt_.load().recorder.Record(outcome);
+  }
+
+  // What has no answer yet will not get one.
+  void FailOpen(CallEnd end) {
+    LoadContext& load = attempt_.load();
+    LoadOutcome outcome{.due_ns = batch_->due_ns, .ended_ns = load.NowNs()};
+    if (!stranger_.empty()) {
+      outcome.fault = stranger_;
+    } else if (end.status.ok()) {
+      outcome.fault = "the stream ended without an answer to an item";
+    } else {
+      outcome.status = std::move(end.status);
+      outcome.reason = std::move(end.reason);
+    }
+    bool is_told = stranger_.empty();
+    for (size_t index = 0; index < batch_->targets.size(); ++index) {
+      if (batch_->is_open[index] != 0) {
+        outcome.target = batch_->targets[index];
+        load.recorder.Record(outcome);
+        is_told = true;
+      }
+    }
+    if (!is_told) {
+      // All else was right; one answer too many is wrong all the same.
+      load.recorder.Record(outcome);
+    }
+  }
+
+  CallAttempt attempt_;
+  std::unique_ptr<Batch> batch_;
+  // Of targets: the first that was not yet written. Read by OnReadDone() while
+  // OnWriteDone() may move it on; an answer comes after its item was written.
+  std::atomic<size_t> next_ = 0;
+  bool is_written_ = false;
+  // A fault of the whole stream, in words.
+  std::string stranger_;
+  v1::BatchReadRequest request_;
+  v1::BatchReadResponse response_;
+};
+
+void StartStream(LoadContext& load, std::unique_ptr<Batch> batch) {
+  (new BatchCall(load, std::move(batch)))->Start();
+}
+
+}  // namespace
+
+void StartLoadBatch(LoadContext& context, uint64_t first_index, uint64_t count,
+                    uint64_t call_index, uint64_t due_ns, LoadCallDone done) {
+  auto batch = std::make_unique<Batch>();
+  batch->call_index = call_index;
+  batch->due_ns = due_ns;
+  batch->done = std::move(done);
+  batch->targets.reserve(count);
+  for (uint64_t i = 0; i < count; ++i) {
+    batch->targets.push_back(context.targets->At(first_index + i));
+    const LoadTarget& target = batch->targets.back();
+    const bool is_large =
+        target.place.has_value() &&
+        target.place->size_bytes > context.limits.read_size_bytes_max();
+    batch->is_open.push_back(is_large ? 0 : 1);
+    if (is_large) {
+      batch->large.push_back(i);
+    }
+  }
+  batch->large.size() == count ? ReadLarge(context, std::move(batch))
+                               : StartStream(context, std::move(batch));
+}
+
+}  // namespace quire

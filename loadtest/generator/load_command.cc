@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/generator/load_command.h"
+
+#include <cmath>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+#include "client/quire/server_address.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "deploy/manual/manual.h"
+#include "loadtest/generator/http_get.h"
+#include "loadtest/requests/zipf_sampler.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kRequestCountDefault = 10'000;
+// Past it a number was negative before it was read.
+constexpr uint64_t kRequestCountMax = 1'000'000'000'000;
+constexpr double kSecondsMin = 0.001;
+constexpr double kSecondsMax = 1e7;
+constexpr double kSecondsDefault = 600;
+constexpr uint32_t kInFlightClosed = 64;
+constexpr uint32_t kInFlightOpen = 10'000;
+constexpr uint32_t kInFlightMax = 100'000;
+constexpr double kRateMax = 1e6;
+
+std::chrono::milliseconds ToMs(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+absl::Status Wrong(absl::string_view what) {
+  return absl::InvalidArgumentError(what);
+}
+
+// As CLI::Range, which takes what is no number at all for one in every range.
+CLI::Validator Within(double min, double max) {
+  const CLI::Range range(min, max);
+  CLI::Validator within = range;
+  within.operation([min, max](std::string& text) {
+    double number = 0;
+    return absl::SimpleAtod(text, &number) && number >= min && number <= max
+               ? std::string()
+               : absl::StrCat("'", text, "' is not a number from ", min, " to ",
+                              max);
+  });
+  return within;
+}
+
+// Of "1.5s", "500ms", "2m"; nothing of what is none or out of range. A plain
+// number is not one: what its unit is depends on the option.
+std::optional<double> ParseSeconds(absl::string_view text) {
+  absl::Duration time;
+  if (!absl::ParseDuration(text, &time)) {
+    return std::nullopt;
+  }
+  const double seconds = absl::ToDoubleSeconds(time);
+  return seconds >= 0 && seconds <= kSecondsMax ? std::optional(seconds)
+                                                : std::nullopt;
+}
+
+absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
+                                     const std::string& text) {
+  const absl::StatusOr<uint64_t> size_bytes = ParseByteSize(text);
+  return size_bytes.ok()
+             ? size_bytes
+             : Wrong(absl::StrCat(option, ": ", size_bytes.status().message()));
+}
+
+Manual TheManual() {
+  Manual manual;
+  manual.version = QUIRE_VERSION;
+  manual.description = {
+      "Reads from a Quire server as many clients would, checks every answer, "
+      "and reports rates, latencies and bytes. Each mode reads in its own way: "
+      "random by one call a request, batch by streams of many requests each, "
+      "full by scanning the whole archive.",
+      "In a closed loop, which is the default, so many calls wait for their "
+      "answer at any moment; a slow server then slows down the load. With "
+      "--rate the loop is open: requests start at that rate whatever the "
+      "server does, and latency counts from when each was due, so that no wait "
+      "is hidden.",
+      "A log for --replay has one request a line: OFFSET<tab>LENGTH, "
+      "id<tab>ID or ordinal<tab>NUMBER. With --arrivals log each line begins "
+      "with +SECONDS<tab>, when the request came, counted from the log's "
+      "start. Lines that start with # are left out.",
+      "Requests are drawn from --seed: the same options make the same requests "
+      "on every machine."};
+  manual.exit_codes = {
+      {"0", "all answers were right"},
+      {"1", "an answer was wrong, or an error"},
+      {"2", "a mistake in the command line, or a line of the request log"},
+      {"3", "the run could not start, or a report could not be written"},
+      {"4", "interrupted; what was answered until then was right"}};
+  manual.examples = {
+      {"quire-loadtest web --source web.raw --duration 30",
+       "16 KiB ranges, 64 at a time, compared with the text"},
+      {"quire-loadtest web --what documents --distribution zipf --rate 2000 "
+       "--duration 60 --warmup 10s --html report.html",
+       "2,000 documents a second, some much more often than others"},
+      {"quire-loadtest web --mode batch --batch-size 10000 --requests 100000",
+       "ten batches, one after the other"},
+      {"quire-loadtest web --mode full --streams 4 --metrics "
+       "http://localhost:7421/metrics",
+       "the whole archive, and what the server counted meanwhile"}};
+  manual.environment = {{"QUIRE_SERVER", "default of --server"}};
+  manual.see_also = {"quire(1)", "quired(1)"};
+  return manual;
+}
+
+}  // namespace
+
+LoadCommandLine::LoadCommandLine(CLI::App& app) {
+  app.add_option("ARCHIVE", command_.load.archive, "name of the archive")
+      ->required();
+  app.add_option("--server", command_.server, "address of the server")
+      ->envname("QUIRE_SERVER")
+      ->capture_default_str();
+  DeclareWhat(app);
+  DeclareHow(app);
+  DeclareOutput(app);
+  AttachManual(app, TheManual());
+}
+
+void LoadCommandLine::DeclareWhat(CLI::App& app) {
+  app.add_option("--mode", mode_,
+                 "how to read: one call a request, many requests a stream, or "
+                 "all of the archive")
+      ->check(CLI::IsMember({"random", "batch", "full"}))
+      ->capture_default_str();
+  what_option_ = app.add_option("--what", what_, "what requests ask for")
+                     ->check(CLI::IsMember({"ranges", "documents"}))
+                     ->capture_default_str();
+  app.add_option("--range-size", range_size_, "size of the ranges")
+      ->capture_default_str();
+  app.add_option("--range-size-min", range_size_min_,
+                 "with this, sizes are uniform from here to --range-size");
+  app.add_option("--distribution", distribution_,
+                 "how often each is asked for; what zipf asks for most is "
+                 "spread over the archive")
+      ->check(CLI::IsMember({"uniform", "zipf"}))
+      ->capture_default_str();
+  zipf_option_ = app.add_option("--zipf-exponent", zipf_exponent_,
+                                "of zipf: larger is more uneven")
+                     ->check(Within(0, ZipfSampler::kExponentMax))
+                     ->capture_default_str();
+  app.add_option("--seed", command_.load.seed, "of what is drawn")
+      ->capture_default_str();
+  app.add_option("--replay", command_.replay,
+                 "make the requests of this log instead");
+  app.add_option("--source", command_.source,
+                 "the text the archive was built from, in one file; without it "
+                 "contents are not compared");
+  app.add_option("--index", command_.index,
+                 "its documents: lines of OFFSET<tab>SIZE<tab>ID; without it "
+                 "documents are asked for by number");
+}
+
+void LoadCommandLine::DeclareHow(CLI::App& app) {
+  requests_option_ = app.add_option("--requests", request_count_,
+                                    "end after so many (default: 10000; all of "
+                                    "--replay; without end if "
+                                    "there is a --duration)")
+                         ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
+  duration_option_ =
+      app.add_option("--duration", duration_,
+                     "end after so long: 30, of seconds, or 30s, 500ms, 2m "
+                     "(default: 600; for full: when all is read)")
+          ->type_name("TIME");
+  app.add_option("--warmup", warmup_,
+                 "leave out the first requests: 5s, 500ms or 2m, of so long; "
+                 "1000, so many");
+  in_flight_option_ =
+      app.add_option("--in-flight", in_flight_,
+                     "of random: calls that wait for an answer, at most "
+                     "(default: 64; 10000 with --rate)")
+          ->check(CLI::Range(uint32_t{1}, kInFlightMax));
+  app.add_option("--batch-size", command_.load.batch_size,
+                 "of batch: requests a stream")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--streams", command_.load.stream_count,
+                 "of batch and full: streams at once")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  rate_option_ =
+      app.add_option(
+             "--rate", rate_,
+             "start so many requests a second, whatever the server does; of "
+             "batch: whole batches, each after as many seconds as its "
+             "requests take at this rate")
+          ->check(Within(0.001, kRateMax));
+  app.add_option("--arrivals", arrivals_,
+                 "of --rate: as of many independent clients, or evenly; or at "
+                 "the times of --replay, which takes no --rate")
+      ->check(CLI::IsMember({"poisson", "constant", "log"}))
+      ->capture_default_str();
+  app.add_option("--connections", command_.connection_count,
+                 "calls take turns on so many")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  app.add_option("--encoding", encoding_,
+                 "how answers travel; tables that this takes are fetched first")
+      ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
+      ->capture_default_str();
+}
+
+void LoadCommandLine::DeclareOutput(CLI::App& app) {
+  app.add_option("--metrics", command_.metrics,
+                 "of the server, such as http://localhost:7421/metrics: report "
+                 "how much its counters rise");
+  app.add_option("--json", command_.json,
+                 "write the report to this file as one JSON object, too; - is "
+                 "standard output, which then has nothing else");
+  app.add_option("--html", command_.html,
+                 "write the report to this file as one page with plots, too");
+  app.add_option("--record", command_.record,
+                 "write the requests that were made, for --replay");
+}
+
+absl::Status LoadCommandLine::CompleteWhat(LoadOptions& load) const {
+  load.mode = mode_ == "batch"  ? LoadMode::kBatch
+              : mode_ == "full" ? LoadMode::kFull
+                                : LoadMode::kRandom;
+  load.what = what_ == "documents" ? LoadKind::kDocuments : LoadKind::kRanges;
+  load.distribution = distribution_ == "zipf" ? LoadDistribution::kZipf
+                                              : LoadDistribution::kUniform;
+  load.zipf_exponent = zipf_exponent_;
+  QUIRE_ASSIGN_OR_RETURN(load.range_size_bytes_max,
+                         ParseSizeOf("--range-size", range_size_));
+  load.range_size_bytes_min = load.range_size_bytes_max;
+  if (!range_size_min_.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(load.range_size_bytes_min,
+                           ParseSizeOf("--range-size-min", range_size_min_));
+  }
+  if (load.range_size_bytes_max == 0) {
+    return Wrong("--range-size must not be 0");
+  }
+  if (load.range_size_bytes_min > load.range_size_bytes_max) {
+    return Wrong("--range-size-min is larger than --range-size");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
+  const bool has_requests = requests_option_->count() > 0;
+  const bool has_duration = duration_option_->count() > 0;
+  const bool is_full = load.mode == LoadMode::kFull;
+  load.request_count.reset();
+  if (has_requests || (!has_duration && !is_full)) {
+    load.request_count = has_requests ? request_count_ : kRequestCountDefault;
+  }
+  load.duration.reset();
+  if (has_duration || !is_full) {
+    double seconds = kSecondsDefault;
+    if (has_duration && !absl::SimpleAtod(duration_, &seconds)) {
+      seconds = ParseSeconds(duration_).value_or(0);
+    }
+    if (!(seconds >= kSecondsMin && seconds <= kSecondsMax)) {
+      return Wrong(absl::StrCat("--duration: '", duration_,
+                                "' is no time from a millisecond to ",
+                                static_cast<uint64_t>(kSecondsMax),
+                                " seconds; give seconds, or 500ms, "
+                                "2m"));
+    }
+    load.duration = ToMs(seconds);
+  }
+  uint64_t warmup_request_count = 0;
+  if (absl::SimpleAtoi(warmup_, &warmup_request_count)) {
+    load.warmup_request_count = warmup_request_count;
+  } else if (!warmup_.empty()) {
+    const std::optional<double> seconds = ParseSeconds(warmup_);
+    if (!seconds.has_value()) {
+      return Wrong(absl::StrCat("--warmup: '", warmup_,
+                                "' is neither a number of requests nor a time, "
+                                "such as 5s, 500ms, 2m"));
+    }
+    load.warmup_duration = ToMs(*seconds);
+  }
+  load.arrivals = arrivals_ == "constant" ? LoadArrivals::kConstant
+                  : arrivals_ == "log"    ? LoadArrivals::kLog
+                                          : LoadArrivals::kPoisson;
+  if (rate_option_->count() > 0) {
+    load.requests_per_second = rate_;
+  }
+  load.in_flight = in_flight_option_->count() > 0 ? in_flight_
+                   : load.is_open_loop()          ? kInFlightOpen
+                                                  : kInFlightClosed;
+  QUIRE_ASSIGN_OR_RETURN(load.encoding, ParseEncodingChoice(encoding_));
+  return absl::OkStatus();
+}
+
+absl::Status LoadCommandLine::CheckTogether(const LoadOptions& load) const {
+  const bool has_rate = load.requests_per_second.has_value();
+  if (load.mode == LoadMode::kFull) {
+    if (load.is_open_loop() || load.request_count.has_value() ||
+        !warmup_.empty() || !command_.replay.empty() ||
+        !command_.record.empty()) {
+      return Wrong(
+          "--mode full reads the text from end to end: it takes no "
+          "--rate, --requests, --warmup, --replay or --record");
+    }
+    if (load.what == LoadKind::kDocuments) {
+      return Wrong("--mode full reads text, not documents");
+    }
+  }
+  if (load.arrivals == LoadArrivals::kLog &&
+      (command_.replay.empty() || has_rate || load.mode == LoadMode::kBatch)) {
+    return Wrong(
+        "--arrivals log takes a --replay, no --rate, and no --mode "
+        "batch");
+  }
+  if (!command_.replay.empty() &&
+      (what_option_->count() > 0 ||
+       load.distribution == LoadDistribution::kZipf)) {
+    return Wrong(
+        "--replay says what to read: it takes no --what and no "
+        "--distribution");
+  }
+  if (zipf_option_->count() > 0 &&
+      load.distribution != LoadDistribution::kZipf) {
+    return Wrong("--zipf-exponent takes --distribution zipf");
+  }
+  if (!command_.metrics.empty()) {
+    QUIRE_RETURN_IF_ERROR(ParseHttpUrl(command_.metrics).status());
+  }
+  if (!command_.index.empty() && command_.source.empty()) {
+    return Wrong("--index takes a --source");
+  }
+  if (!command_.source.empty() && command_.index.empty() &&
+      load.what == LoadKind::kDocuments) {
+    return Wrong("--what documents with a --source takes its --index");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadCommand> LoadCommandLine::Complete() const {
+  LoadCommand command = command_;
+  const absl::Status address = CheckServerAddress(command.server);
+  if (!address.ok()) {
+    return Wrong(absl::StrCat("--server: ", address.message()));
+  }
+  QUIRE_RETURN_IF_ERROR(CompleteWhat(command.load));
+  QUIRE_RETURN_IF_ERROR(CompleteHow(command.load));
+  QUIRE_RETURN_IF_ERROR(CheckTogether(command.load));
+  command.load.is_replay = !command.replay.empty();
+  command.has_request_count = requests_option_->count() > 0;
+  return command;
+}
+
+}  // namespace quire

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_LOADTEST_GENERATOR_LOAD_COMMAND_H_
+#define QUIRE_LOADTEST_GENERATOR_LOAD_COMMAND_H_
+
+#include <cstdint>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+
+#include "loadtest/requests/load_options.h"
+
+namespace quire {
+
+// The command line of quire-loadtest.
+struct LoadCommand {
+  // Complete once parsed; but with a request log the number of requests, if
+  // none was given, is that of the log.
+  LoadOptions load;
+  bool has_request_count = false;
+
+  std::string server = "localhost:7420";
+  uint32_t connection_count = 1;
+  // Empty: not given.
+  std::string source;
+  std::string index;
+  std::string replay;
+  std::string record;
+  std::string metrics;
+  std::string json;
+  std::string html;
+};
+
+// Declares the options and the manual of `app`. What they are set to is taken
+// over by Complete().
+class LoadCommandLine {
+ public:
+  explicit LoadCommandLine(CLI::App& app);
+
+  // After app.parse().
+  // Errors: InvalidArgument  options that do not go together, or a value that
+  //                          is none; names the option.
+  absl::StatusOr<LoadCommand> Complete() const;
+
+ private:
+  void DeclareWhat(CLI::App& app);
+  void DeclareHow(CLI::App& app);
+  void DeclareOutput(CLI::App& app);
+  // The parts of Complete().
+  absl::Status CompleteWhat(LoadOptions& load) const;
+  absl::Status CompleteHow(LoadOptions& load) const;
+  absl::Status CheckTogether(const LoadOptions& load) const;
+
+  LoadCommand command_;
+  std::string mode_ = "random";
+  std::string what_ = "ranges";
+  std::string distribution_ = "uniform";
+  std::string range_size_ = "16KiB";
+  std::string range_size_min_;
+  std::string arrivals_ = "poisson";
+  std::string encoding_ = "identity";
+  uint64_t request_count_ = 0;
+  std::string warmup_;
+  std::string duration_;
+  double rate_ = 0;
+  uint32_t in_flight_ = 0;
+  double zipf_exponent_ = 0.99;
+  // Whether they were given.
+  const CLI::Option* requests_option_ = nullptr;
+  const CLI::Option* duration_option_ = nullptr;
+  const CLI::Option* rate_option_ = nullptr;
+  const CLI::Option* in_flight_option_ = nullptr;
+  const CLI::Option* what_option_ = nullptr;
+  const CLI::Option* zipf_option_ = nullptr;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_LOADTEST_GENERATOR_LOAD_COMMAND_H_

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/generator/load_command.h"
+
+#include <stdlib.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+// What becomes of `arguments`; a mistake that the parser itself finds is
+// InvalidArgument, too, with its text.
+absl::StatusOr<LoadCommand> Parse(const std::string& arguments) {
+  CLI::App app("", "quire-loadtest");
+  LoadCommandLine line(app);
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  return line.Complete();
+}
+
+LoadCommand MustParse(const std::string& arguments) {
+  absl::StatusOr<LoadCommand> command = Parse(arguments);
+  EXPECT_TRUE(command.ok()) << arguments << ": " << command.status();
+  return command.ok() ? *std::move(command) : LoadCommand();
+}
+
+TEST(LoadCommandTest, TheEnvironmentNamesTheServerUnlessTheLineDoes) {
+  setenv("QUIRE_SERVER", "there:1", 1);
+  EXPECT_EQ(MustParse("web").server, "there:1");
+  EXPECT_EQ(MustParse("web --server here:2").server, "here:2");
+  unsetenv("QUIRE_SERVER");
+}
+
+TEST(LoadCommandTest, AnArchiveIsEnough) {
+  unsetenv("QUIRE_SERVER");
+  const LoadCommand command = MustParse("web");
+  EXPECT_EQ(command.load.archive, "web");
+  EXPECT_EQ(command.server, "localhost:7420");
+  EXPECT_EQ(command.connection_count, 1u);
+  EXPECT_FALSE(command.has_request_count);
+  EXPECT_FALSE(command.load.is_replay);
+  EXPECT_EQ(command.load.mode, LoadMode::kRandom);
+  EXPECT_EQ(command.load.what, LoadKind::kRanges);
+  EXPECT_EQ(command.load.distribution, LoadDistribution::kUniform);
+  EXPECT_EQ(command.load.range_size_bytes_min, 16u << 10);
+  EXPECT_EQ(command.load.range_size_bytes_max, 16u << 10);
+  EXPECT_EQ(command.load.request_count, 10'000u);
+  EXPECT_EQ(command.load.duration, milliseconds(600'000));
+  EXPECT_EQ(command.load.in_flight, 64u);
+  EXPECT_FALSE(command.load.is_open_loop());
+  EXPECT_EQ(command.load.encoding, EncodingChoice::kIdentity);
+}
+
+TEST(LoadCommandTest, TakesEveryOption) {
+  const LoadCommand command = MustParse(
+      "--server unix:/run/q --mode batch --what documents --distribution zipf "
+      "--zipf-exponent 1.5 --seed 9 --source web.raw --index web.tsv "
+      "--requests 500 --duration 2.5 --warmup 40 --batch-size 25 --streams 3 "
+      "--rate 100 --arrivals constant --connections 4 --encoding auto "
+      "--metrics http://h:1/m --json - --html page --record log web");
+  EXPECT_EQ(command.server, "unix:/run/q");
+  EXPECT_EQ(command.connection_count, 4u);
+  EXPECT_EQ(command.source, "web.raw");
+  EXPECT_EQ(command.index, "web.tsv");
+  EXPECT_EQ(command.metrics, "http://h:1/m");
+  EXPECT_EQ(command.json, "-");
+  EXPECT_EQ(command.html, "page");
+  EXPECT_EQ(command.record, "log");
+  EXPECT_TRUE(command.has_request_count);
+  const LoadOptions& load = command.load;
+  EXPECT_EQ(load.mode, LoadMode::kBatch);
+  EXPECT_EQ(load.what, LoadKind::kDocuments);
+  EXPECT_EQ(load.distribution, LoadDistribution::kZipf);
+  EXPECT_EQ(load.zipf_exponent, 1.5);
+  EXPECT_EQ(load.seed, 9u);
+  EXPECT_EQ(load.request_count, 500u);
+  EXPECT_EQ(load.duration, milliseconds(2'500));
+  EXPECT_EQ(load.warmup_request_count, 40u);
+  EXPECT_EQ(load.batch_size, 25u);
+  EXPECT_EQ(load.stream_count, 3u);
+  EXPECT_EQ(load.requests_per_second, 100.0);
+  EXPECT_EQ(load.arrivals, LoadArrivals::kConstant);
+  EXPECT_EQ(load.encoding, EncodingChoice::kAuto);
+}
+
+TEST(LoadCommandTest, ReadsSizesAndTimes) {
+  const LoadOptions load =
+      MustParse("web --range-size 64KiB --range-size-min 100 --warmup 1.5s")
+          .load;
+  EXPECT_EQ(load.range_size_bytes_max, 65'536u);
+  EXPECT_EQ(load.range_size_bytes_min, 100u);
+  EXPECT_EQ(load.warmup_duration, milliseconds(1'500));
+  EXPECT_EQ(load.warmup_request_count, 0u);
+}
+
+TEST(LoadCommandTest, EndsWhenItIsTold) {
+  const struct {
+    const char* arguments;
+    std::optional<uint64_t> request_count;
+    std::optional<milliseconds> duration;
+  } cases[] = {
+      {"web --requests 7", 7, milliseconds(600'000)},
+      {"web --duration 3", std::nullopt, milliseconds(3'000)},
+      {"web --duration 3s", std::nullopt, milliseconds(3'000)},
+      {"web --duration 0.25s", std::nullopt, milliseconds(250)},
+      {"web --duration 2m", std::nullopt, milliseconds(120'000)},
+      {"web --duration 3 --requests 7", 7, milliseconds(3'000)},
+      // All of the archive, however long it takes; or over and over.
+      {"web --mode full", std::nullopt, std::nullopt},
+      {"web --mode full --duration 3", std::nullopt, milliseconds(3'000)},
+  };
+
+  for (const auto& c : cases) {
+    const LoadOptions load = MustParse(c.arguments).load;
+    EXPECT_EQ(load.request_count, c.request_count) << c.arguments;
+    EXPECT_EQ(load.duration, c.duration) << c.arguments;
+  }
+}
+
+TEST(LoadCommandTest, AnOpenLoopHasRoomForAllThatWait) {
+  EXPECT_EQ(MustParse("web --rate 5").load.in_flight, 10'000u);
+  EXPECT_EQ(MustParse("web --rate 5 --in-flight 3").load.in_flight, 3u);
+  const LoadCommand logged = MustParse("web --replay log --arrivals log");
+  EXPECT_TRUE(logged.load.is_replay);
+  EXPECT_TRUE(logged.load.is_open_loop());
+  EXPECT_FALSE(logged.load.requests_per_second.has_value());
+  EXPECT_EQ(logged.load.in_flight, 10'000u);
+  EXPECT_EQ(MustParse("web --replay log").load.in_flight, 64u);
+}
+
+TEST(LoadCommandTest, RefusesWhatIsNoValue) {
+  const struct {
+    const char* arguments;
+    // What the refusal names.
+    const char* about;
+  } cases[] = {
+      {"", "ARCHIVE"},
+      {"web second", "second"},
+      {"web --bogus", "--bogus"},
+      {"web --mode sideways", "--mode"},
+      {"web --what pages", "--what"},
+      {"web --distribution normal", "--distribution"},
+      {"web --arrivals never", "--arrivals"},
+      {"web --encoding gzip", "--encoding"},
+      {"web --zipf-exponent -1 --distribution zipf", "--zipf-exponent"},
+      {"web --zipf-exponent nan --distribution zipf", "--zipf-exponent"},
+      {"web --seed x", "--seed"},
+      {"web --requests -1", "--requests"},
+      {"web --requests 0", "--requests"},
+      {"web --requests many", "--requests"},
+      {"web --duration 0", "--duration"},
+      {"web --duration nan", "--duration"},
+      {"web --duration 1e9", "--duration"},
+      {"web --rate 0", "--rate"},
+      {"web --rate nan", "--rate"},
+      {"web --rate 2e6", "--rate"},
+      {"web --in-flight 0", "--in-flight"},
+      {"web --in-flight 100001", "--in-flight"},
+      {"web --batch-size 0", "--batch-size"},
+      {"web --streams 0", "--streams"},
+      {"web --connections 0", "--connections"},
+      {"web --range-size 0", "--range-size"},
+      {"web --range-size some", "--range-size"},
+      {"web --range-size-min some", "--range-size-min"},
+      {"web --warmup soon", "--warmup"},
+      {"web --warmup -1s", "--warmup"},
+      {"web --warmup nans", "--warmup"},
+      {"web --warmup 1e9s", "--warmup"},
+      {"web --warmup 5x", "'5x' is neither a number of requests nor a time"},
+      {"web --duration 2x", "--duration: '2x' is no time from a millisecond"},
+      {"web --duration 1us", "--duration"},
+      {"web --server here", "--server: 'here' is no server address"},
+      {"web --rate fast", "--rate: 'fast' is not a number from 0.001 to 1e+06"},
+      {"web --metrics localhost:9420", "http://"},
+  };
+
+  for (const auto& c : cases) {
+    EXPECT_THAT(
+        Parse(c.arguments),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr(c.about)))
+        << c.arguments;
+  }
+}
+
+TEST(LoadCommandTest, RefusesWhatDoesNotGoTogether) {
+  const char* const full = "--mode full reads the text from end to end";
+  const char* const by_log = "--arrivals log takes a --replay, no --rate";
+  const char* const replay = "--replay says what to read";
+
+  const struct {
+    const char* arguments;
+    const char* reason;
+  } cases[] = {
+      {"--mode full --rate 5", full},
+      {"--mode full --requests 5", full},
+      {"--mode full --warmup 5", full},
+      {"--mode full --replay log", full},
+      {"--mode full --record log", full},
+      {"--mode full --what documents", "reads text, not documents"},
+      {"--arrivals log", by_log},
+      {"--arrivals log --replay log --rate 5", by_log},
+      {"--arrivals log --replay log --mode batch", by_log},
+      {"--replay log --what ranges", replay},
+      {"--replay log --distribution zipf", replay},
+      {"--zipf-exponent 1", "--zipf-exponent takes --distribution zipf"},
+      {"--range-size 1KiB --range-size-min 2KiB",
+       "--range-size-min is larger than --range-size"},
+      {"--index web.tsv", "--index takes a --source"},
+      {"--what documents --source web.raw", "takes its --index"},
+  };
+
+  for (const auto& c : cases) {
+    EXPECT_THAT(
+        Parse(absl::StrCat("web ", c.arguments)),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr(c.reason)))
+        << c.arguments;
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every mode of a load run, against a server that fails as told.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <initializer_list>
+#include <random>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+
+#include "client/quire/fake_server.h"
+#include "codecs/base/status_matchers.h"
+#include "loadtest/generator/drawn_requests.h"
+#include "loadtest/generator/load_run.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Key;
+using ::testing::PrintToString;
+
+// Of these documents, one in ten is larger than the server grants to a Read.
+constexpr size_t kDocumentCount = 60;
+constexpr uint64_t kReadSizeMax = 4000;
+
+class LoadModesTest : public ::testing::Test {
+ protected:
+  LoadModesTest() {
+    std::mt19937 random(20261122);
+    FakeArchive archive;
+    std::ofstream index(index_path_);
+    for (size_t i = 0; i < kDocumentCount; ++i) {
+      const size_t size = 1 + random() % 2000 + (i % 10 == 0 ? 5000 : 0);
+      FakeDocument document;
+      document.id = absl::StrCat("document/", i);
+      for (size_t byte = 0; byte < size; ++byte) {
+        document.text.push_back(static_cast<char>(random()));
+      }
+      index << text_.size() << "\t" << size << "\t" << document.id << "\n";
+      text_ += document.text;
+      archive.documents.push_back(std::move(document));
+    }
+    std::ofstream(text_path_, std::ios::binary) << text_;
+    index.close();
+    server_ = FakeServer::Start({.read_size_bytes_max = kReadSizeMax},
+                                {{"a", archive}});
+    options_.archive = "a";
+    options_.request_count = 300;
+    options_.range_size_bytes_min = 1;
+    options_.range_size_bytes_max = 2000;
+    options_.in_flight = 8;
+    options_.batch_size = 40;
+  }
+
+  void SetUp() override {
+    ASSERT_NE(server_, nullptr);
+    inputs_.channels = {
+        grpc::CreateChannel(server_->address(),
+                            grpc::InsecureChannelCredentials()),
+        grpc::CreateChannel(server_->address(),
+                            grpc::InsecureChannelCredentials())};
+    QUIRE_ASSERT_OK_AND_ASSIGN(source_,
+                               SourceText::Open(text_path_, index_path_));
+    inputs_.source = source_.get();
+  }
+
+  void TearDown() override {
+    unlink(text_path_.c_str());
+    unlink(index_path_.c_str());
+  }
+
+  LoadReport Run() {
+    absl::StatusOr<LoadReport> report = RunLoad(inputs_, options_);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? *std::move(report) : LoadReport();
+  }
+
+  // So many calls of the next run, and not the one that describes the archive.
+  void StallInRun(int call_count) {
+    inputs_.on_window = [this, call_count] {
+      faults_ = {};
+      faults_.stalled_calls = call_count;
+      server_->SetFaults(faults_);
+    };
+  }
+
+  // Until so many calls have come to the server.
+  void AwaitCalls(const char* method, int count) const {
+    while (server_->CallCount(method) < count) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  void ExpectAllRight(const LoadReport& report, uint64_t count) {
+    EXPECT_EQ(report.request_count, count);
+    EXPECT_EQ(report.right_count, count) << PrintToString(report.faults);
+    EXPECT_EQ(report.latency.count(), count);
+    EXPECT_EQ(report.cut_count, 0u);
+    uint64_t timeline_bytes = 0;
+    for (const LoadTimeline::Part& part : report.timeline.parts()) {
+      timeline_bytes += part.text_bytes;
+    }
+    EXPECT_EQ(timeline_bytes, report.text_bytes);
+  }
+
+  const std::string stem_ =
+      absl::StrCat(::testing::TempDir(), "/load_modes_test.", getpid());
+  const std::string text_path_ = stem_ + ".raw";
+  const std::string index_path_ = stem_ + ".tsv";
+  std::string text_;
+  std::unique_ptr<SourceText> source_;
+  std::unique_ptr<FakeServer> server_;
+  LoadInputs inputs_;
+  LoadOptions options_;
+  FakeFaults faults_;
+};
+
+TEST_F(LoadModesTest, BatchesReadWhatSingleCallsRead) {
+  for (const LoadKind what : {LoadKind::kRanges, LoadKind::kDocuments}) {
+    options_.what = what;
+    options_.mode = LoadMode::kRandom;
+    const LoadReport random = Run();
+    ExpectAllRight(random, 300);
+    options_.mode = LoadMode::kBatch;
+    for (const uint32_t stream_count : std::initializer_list<uint32_t>{1, 3}) {
+      options_.stream_count = stream_count;
+      const LoadReport batch = Run();
+      ExpectAllRight(batch, 300);
+      EXPECT_EQ(batch.text_bytes, random.text_bytes);
+      EXPECT_EQ(batch.wire_bytes, random.wire_bytes);
+    }
+  }
+  // 300 in batches of 40, four times.
+  EXPECT_EQ(server_->CallCount("BatchRead"), 4 * 8);
+}
+
+TEST_F(LoadModesTest, ScansTheWholeTextInParts) {
+  options_.mode = LoadMode::kFull;
+  options_.duration.reset();
+  for (const uint32_t stream_count : std::initializer_list<uint32_t>{1, 3, 7}) {
+    options_.stream_count = stream_count;
+    const LoadReport report = Run();
+    EXPECT_EQ(report.text_bytes, text_.size());
+    ExpectAllRight(report, report.right_count);
+    EXPECT_GE(report.right_count, text_.size() / 1000);
+  }
+  EXPECT_EQ(server_->CallCount("Scan"), 11);
+}
+
+TEST_F(LoadModesTest, ReadsDocumentsByNumberWithoutASource) {
+  inputs_.source = nullptr;
+  options_.what = LoadKind::kDocuments;
+  for (const LoadMode mode : {LoadMode::kRandom, LoadMode::kBatch}) {
+    options_.mode = mode;
+    const LoadReport report = Run();
+    ExpectAllRight(report, 300);
+    EXPECT_FALSE(report.is_compared);
+  }
+  EXPECT_GT(server_->CallCount("ReadStream"), 0);
+}
+
+TEST_F(LoadModesTest, ReplaysALogOverAndOver) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RequestLog log,
+      RequestLog::Parse("0\t10\nid\tdocument/10\nordinal\t3\n5\t4001\n"));
+  inputs_.log = &log;
+  options_.request_count = 8;
+  for (const LoadMode mode : {LoadMode::kRandom, LoadMode::kBatch}) {
+    options_.mode = mode;
+    const LoadReport report = Run();
+    ExpectAllRight(report, 8);
+    EXPECT_EQ(report.text_bytes,
+              2 * (10 + source_->documents()[10].size_bytes +
+                   source_->documents()[3].size_bytes + 4001));
+  }
+}
+
+TEST_F(LoadModesTest, WhatARunDrewMakesTheSameRunAgain) {
+  options_.what = LoadKind::kDocuments;
+  options_.distribution = LoadDistribution::kZipf;
+  const LoadReport report = Run();
+  std::ostringstream out;
+  QUIRE_ASSERT_OK(WriteDrawnRequests(inputs_, options_, report, out));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const RequestLog log,
+                             RequestLog::Parse(out.str()));
+  EXPECT_EQ(log.size(), 300u);
+  EXPECT_FALSE(log.has_times());
+  inputs_.log = &log;
+  const LoadReport again = Run();
+  ExpectAllRight(again, 300);
+  EXPECT_EQ(again.text_bytes, report.text_bytes);
+}
+
+TEST_F(LoadModesTest, LeavesOutTheWarmUp) {
+  options_.warmup_request_count = 100;
+  int window_count = 0;
+  inputs_.on_window = [&window_count] { ++window_count; };
+  const LoadReport report = Run();
+  ExpectAllRight(report, 300);
+  EXPECT_EQ(report.warmup_count, 100u);
+  EXPECT_EQ(report.started_count, 400u);
+  EXPECT_EQ(window_count, 1);
+  options_.mode = LoadMode::kBatch;
+  const LoadReport batch = Run();
+  ExpectAllRight(batch, 300);
+  // Whole batches.
+  EXPECT_EQ(batch.warmup_count, 120u);
+}
+
+// The server does nothing for at least 300 ms while 200 requests a second are
+// due. With two calls out at most, all others must be held, and yet have the
+// stall in their latency.
+TEST_F(LoadModesTest, AnOpenLoopChargesAStallToAllThatWereDue) {
+  StallInRun(2);
+  options_.requests_per_second = 200;
+  options_.arrivals = LoadArrivals::kConstant;
+  options_.request_count = 40;
+  options_.in_flight = 2;
+  std::thread release([this] {
+    // However late this wakes, the last one is due 195 ms after the first.
+    AwaitCalls("Read", 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    server_->Release();
+  });
+  const LoadReport report = Run();
+  release.join();
+  ExpectAllRight(report, 40);
+  EXPECT_GE(report.held_count, 30u);
+  // Due at most 195 ms after the first, answered after the stall; whatever is
+  // started late only makes it longer.
+  EXPECT_GE(report.latency.PercentileUs(1), 50'000u);
+  EXPECT_GE(report.latency.max_us(), 200'000u);
+}
+
+TEST_F(LoadModesTest, CutsStreamsWhenItsTimeIsOverAndWhenInterrupted) {
+  options_.request_count.reset();
+  std::atomic<bool> interrupt = false;
+  inputs_.interrupt = &interrupt;
+  for (const LoadMode mode :
+       {LoadMode::kBatch, LoadMode::kFull, LoadMode::kRandom}) {
+    options_.mode = mode;
+    const bool is_interrupted = mode == LoadMode::kRandom;
+    StallInRun(-1);
+    options_.duration = std::chrono::milliseconds(is_interrupted ? 60'000 : 30);
+    // Set before the run begins it starts nothing, so it waits for a call.
+    interrupt = false;
+    std::thread later;
+    if (is_interrupted) {
+      later = std::thread([this, &interrupt] {
+        AwaitCalls("Read", 1);
+        interrupt = true;
+      });
+    }
+    const LoadReport report = Run();
+    if (later.joinable()) {
+      later.join();
+    }
+    server_->SetFaults({});
+    EXPECT_EQ(report.request_count, 0u) << PrintToString(report.faults);
+    EXPECT_EQ(report.end,
+              is_interrupted ? LoadEnd::kInterrupt : LoadEnd::kDuration);
+    EXPECT_GT(report.cut_count, 0u);
+  }
+  server_->Release();
+}
+
+TEST_F(LoadModesTest, ABatchSaysWhatItsServerDidWrong) {
+  options_.mode = LoadMode::kBatch;
+  faults_ = {};
+  faults_.wrong_checksums = 3;
+  server_->SetFaults(faults_);
+  LoadReport report = Run();
+  EXPECT_EQ(report.wrong_count, 3u);
+  EXPECT_EQ(report.right_count, 297u);
+  EXPECT_THAT(report.faults.at(0), HasSubstr("checksum"));
+
+  faults_ = {};
+  faults_.unknown_tags = 1;
+  server_->SetFaults(faults_);
+  report = Run();
+  EXPECT_GT(report.wrong_count, 0u);
+  EXPECT_EQ(report.request_count, 300u);
+
+  faults_ = {};
+  faults_.repeated_results = 1;
+  server_->SetFaults(faults_);
+  report = Run();
+  EXPECT_GT(report.wrong_count, 0u);
+
+  faults_ = {};
+  faults_.early_ends = 1;
+  server_->SetFaults(faults_);
+  report = Run();
+  EXPECT_EQ(report.request_count, 300u);
+  EXPECT_GT(report.wrong_count, 0u);
+  EXPECT_THAT(report.faults.at(0), HasSubstr("without an answer"));
+
+  faults_ = {};
+  faults_.broken_streams = 1;
+  server_->SetFaults(faults_);
+  report = Run();
+  EXPECT_EQ(report.request_count, 300u);
+  EXPECT_THAT(report.errors, ElementsAre(Key("UNAVAILABLE")));
+}
+
+TEST_F(LoadModesTest, AScanSaysWhatItsServerDidWrong) {
+  options_.mode = LoadMode::kFull;
+  options_.duration.reset();
+  faults_ = {};
+  faults_.wrong_ranges = 1;
+  server_->SetFaults(faults_);
+  LoadReport report = Run();
+  EXPECT_EQ(report.wrong_count, 1u);
+  EXPECT_THAT(report.faults.at(0), HasSubstr("wrong range"));
+
+  faults_ = {};
+  faults_.early_ends = 1;
+  faults_.messages_before_break = 5;
+  server_->SetFaults(faults_);
+  report = Run();
+  EXPECT_EQ(report.wrong_count, 1u);
+  EXPECT_EQ(report.right_count, 5u);
+  EXPECT_THAT(report.faults.at(0), HasSubstr("bytes came"));
+
+  faults_ = {};
+  faults_.broken_streams = 1;
+  faults_.messages_before_break = 5;
+  server_->SetFaults(faults_);
+  report = Run();
+  EXPECT_EQ(report.wrong_count, 0u);
+  EXPECT_EQ(report.error_count(), 1u);
+  EXPECT_THAT(report.errors, ElementsAre(Key("UNAVAILABLE")));
+}
+
+TEST_F(LoadModesTest, RefusesAServerOfALimitOfZero) {
+  FakeDocument document;
+  document.id = "one";
+  document.text = "text";
+  FakeArchive archive;
+  archive.documents.push_back(std::move(document));
+  const std::unique_ptr<FakeServer> zero =
+      FakeServer::Start({.batch_message_items_max = 0}, {{"a", archive}});
+  ASSERT_NE(zero, nullptr);
+  inputs_.channels = {
+      grpc::CreateChannel(zero->address(), grpc::InsecureChannelCredentials())};
+  inputs_.source = nullptr;
+  options_.mode = LoadMode::kBatch;
+  EXPECT_THAT(RunLoad(inputs_, options_),
+              FailsWith(absl::StatusCode::kInternal,
+                        HasSubstr("batch_message_items_max")));
+}
+
+TEST_F(LoadModesTest, RefusesASourceOfOtherDocuments) {
+  std::ofstream(index_path_, std::ios::app) << "0\t1\tone more\n";
+  QUIRE_ASSERT_OK_AND_ASSIGN(source_,
+                             SourceText::Open(text_path_, index_path_));
+  inputs_.source = source_.get();
+  EXPECT_THAT(RunLoad(inputs_, options_),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("documents, its source")));
+}
+
+}  // namespace
+}  // namespace quire

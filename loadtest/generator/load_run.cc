@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/generator/load_run.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "client/quire/client_status.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/mutex.h"
+#include "codecs/base/status_macros.h"
+#include "loadtest/generator/load_calls.h"
+#include "loadtest/generator/load_tables.h"
+#include "loadtest/requests/load_pacer.h"
+#include "loadtest/requests/load_targets.h"
+
+namespace quire {
+namespace {
+
+// How often a run looks whether it was interrupted or its time is over.
+constexpr uint64_t kTickNs = 20'000'000;
+
+double OwnCpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+class Run {
+ public:
+  Run(LoadContext& context, const LoadInputs& inputs)
+      : context_(context),
+        options_(context.options),
+        inputs_(inputs),
+        pacer_(options_.mode == LoadMode::kRandom ? options_.in_flight
+                                                  : options_.stream_count,
+               ArrivalSchedule::Of(options_, inputs.log)) {}
+
+  LoadReport Execute();
+
+ private:
+  // The calls of a run are those before the window and those in it.
+  struct Start {
+    LoadPacer::Call call;
+    // Of a batch: its first request, and how many it has.
+    uint64_t first_index = 0;
+    uint64_t count = 1;
+  };
+
+  std::optional<Start> Take(uint64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the warm-up with this call if it is time.
+  void MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When the duration is over; UINT64_MAX if that cannot be said.
+  uint64_t EndOfTimeNs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  bool WasInterrupted() const {
+    return inputs_.interrupt != nullptr && *inputs_.interrupt;
+  }
+
+  void Begin(const Start& start);
+  // A call has ended; starts what may start in its place.
+  void OnCallEnd() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Starts calls until no more will.
+  void StartAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until all calls have ended.
+  void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  LoadContext& context_;
+  const LoadOptions& options_;
+  const LoadInputs& inputs_;
+
+  Mutex mutex_;
+  // A call has ended, or no more will start.
+  CondVar changed_;
+  LoadPacer pacer_ ABSL_GUARDED_BY(mutex_);
+  // The first call of the window, and when that began.
+  std::optional<LoadPacer::Call> window_ ABSL_GUARDED_BY(mutex_);
+  double cpu_at_window_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  LoadEnd end_ ABSL_GUARDED_BY(mutex_) = LoadEnd::kRequests;
+  uint64_t last_end_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t started_request_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+uint64_t Run::EndOfTimeNs() const {
+  return window_.has_value() && options_.duration.has_value()
+             ? window_->due_ns +
+                   static_cast<uint64_t>(
+                       std::chrono::nanoseconds(*options_.duration).count())
+             : UINT64_MAX;
+}
+
+void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
+  const uint64_t per_call = options_.requests_per_call();
+  const uint64_t warmup_calls =
+      (options_.warmup_request_count + per_call - 1) / per_call;
+  if (window_.has_value() || call.index < warmup_calls ||
+      now_ns <
+          static_cast<uint64_t>(
+              std::chrono::nanoseconds(options_.warmup_duration).count())) {
+    return;
+  }
+  window_ = call;
+  if (options_.request_count.has_value() && options_.mode != LoadMode::kFull) {
+    pacer_.EndAt(call.index +
+                 (*options_.request_count + per_call - 1) / per_call);
+  }
+  cpu_at_window_seconds_ = OwnCpuSeconds();
+  context_.recorder.BeginWindow(call.due_ns);
+  if (inputs_.on_window) {
+    inputs_.on_window();
+  }
+}
+
+std::optional<Run::Start> Run::Take(uint64_t now_ns) {
+  if (now_ns >= EndOfTimeNs()) {
+    if (!pacer_.is_over()) {
+      end_ = LoadEnd::kDuration;
+    }
+    pacer_.Stop(EndOfTimeNs());
+    return std::nullopt;
+  }
+  const std::optional<LoadPacer::Call> call = pacer_.Take(now_ns);
+  if (!call.has_value()) {
+    return std::nullopt;
+  }
+  MaybeBeginWindow(*call, now_ns);
+  const uint64_t per_call = options_.requests_per_call();
+  Start start{
+      .call = *call, .first_index = call->index * per_call, .count = per_call};
+  if (window_.has_value() && options_.request_count.has_value() &&
+      options_.mode == LoadMode::kBatch) {
+    const uint64_t end = window_->index * per_call + *options_.request_count;
+    start.count = std::min(start.count, end - start.first_index);
+  }
+  started_request_count_ = start.first_index + start.count;
+  return start;
+}
+
+void Run::Begin(const Start& start) {
+  const LoadPacer::Call& call = start.call;
+  const auto done = [this] { OnCallEnd(); };
+  switch (options_.mode) {
+    case LoadMode::kRandom:
+      StartLoadRead(context_, context_.targets->At(call.index), call.index,
+                    call.due_ns, done);
+      break;
+    case LoadMode::kBatch:
+      StartLoadBatch(context_, start.first_index, start.count, call.index,
+                     call.due_ns, done);
+      break;
+    case LoadMode::kFull:
+      StartLoadScan(context_, call.index % options_.stream_count,
+                    options_.stream_count, call.index, call.due_ns, done);
+      break;
+  }
+}
+
+void Run::OnCallEnd() {
+  std::optional<Start> next;
+  {
+    MutexLock lock(&mutex_);
+    const uint64_t now_ns = context_.NowNs();
+    last_end_ns_ = std::max(last_end_ns_, now_ns);
+    pacer_.Finish(now_ns);
+    next = Take(now_ns);
+    if (!next.has_value()) {
+      // Under the lock: once the last call has ended, the run may be gone.
+      changed_.NotifyAll();
+    }
+  }
+  if (next.has_value()) {
+    Begin(*next);
+  }
+}
+
+void Run::StartAll() {
+  for (;;) {
+    std::optional<Start> start;
+    {
+      MutexLock lock(&mutex_);
+      const uint64_t now_ns = context_.NowNs();
+      if (WasInterrupted() && !pacer_.is_over()) {
+        end_ = LoadEnd::kInterrupt;
+        pacer_.Stop(now_ns);
+      }
+      start = Take(now_ns);
+      if (pacer_.is_over() && !start.has_value()) {
+        return;
+      }
+      if (!start.has_value()) {
+        const uint64_t due_ns = pacer_.NextDueNs().value_or(now_ns + kTickNs);
+        const uint64_t wait_ns =
+            std::min(due_ns - std::min(now_ns, due_ns), kTickNs);
+        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(wait_ns));
+        continue;
+      }
+    }
+    Begin(*start);
+  }
+}
+
+void Run::Drain() {
+  // Streams may take as long as they like, so the run's end is theirs.
+  const bool has_long_calls = options_.mode != LoadMode::kRandom;
+  for (bool is_cut = false;;) {
+    {
+      MutexLock lock(&mutex_);
+      if (pacer_.outstanding_count() == 0) {
+        return;
+      }
+      const bool is_time_over = context_.NowNs() >= EndOfTimeNs();
+      if (is_cut || !(WasInterrupted() || (has_long_calls && is_time_over))) {
+        changed_.WaitFor(&mutex_, std::chrono::nanoseconds(kTickNs));
+        continue;
+      }
+      end_ = WasInterrupted() ? LoadEnd::kInterrupt : LoadEnd::kDuration;
+    }
+    is_cut = true;
+    context_.open_calls.CutAll();
+  }
+}
+
+LoadReport Run::Execute() {
+  {
+    MutexLock lock(&mutex_);
+    if (options_.mode == LoadMode::kFull && !options_.duration.has_value()) {
+      pacer_.EndAt(options_.stream_count);
+    }
+  }
+  StartAll();
+  Drain();
+  MutexLock lock(&mutex_);
+  LoadReport report = context_.recorder.Finish(last_end_ns_);
+  report.end = end_;
+  report.started_count = started_request_count_;
+  report.held_count = pacer_.held_count();
+  report.late_count = pacer_.late_count();
+  report.unstarted_count = pacer_.unstarted_count();
+  if (window_.has_value()) {
+    report.own_cpu_seconds = OwnCpuSeconds() - cpu_at_window_seconds_;
+  }
+  return report;
+}
+
+// Of zero a run could make no progress.
+absl::Status CheckLimits(const v1::Limits& limits) {
+  for (const auto& [name, limit] :
+       {std::pair("read_size_bytes_max", limits.read_size_bytes_max()),
+        std::pair("batch_message_items_max",
+                  limits.batch_message_items_max())}) {
+    if (limit == 0) {
+      return absl::InternalError(absl::StrCat(
+          "the server states a limit of zero, ", name,
+          ", and no run is possible with it; is it a Quire server?"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Asks the server for the archive, and whether the run is possible with it.
+absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
+                                                const LoadOptions& options) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + options.deadline);
+  v1::GetArchiveRequest request;
+  request.set_archive(options.archive);
+  v1::GetArchiveResponse response;
+  const grpc::Status status = v1::Archive::NewStub(inputs.channels.front())
+                                  ->GetArchive(&context, request, &response);
+  if (!status.ok()) {
+    return StatusFromGrpc(status);
+  }
+  QUIRE_RETURN_IF_ERROR(CheckLimits(response.limits()));
+  const v1::ArchiveDescription& archive = response.archive();
+  if (inputs.source != nullptr &&
+      archive.size_bytes() != inputs.source->size_bytes()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "archive '", options.archive, "' has ", archive.size_bytes(),
+        " bytes, its source ", inputs.source->size_bytes()));
+  }
+  if (inputs.source != nullptr && !inputs.source->documents().empty() &&
+      archive.document_count() != inputs.source->documents().size()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "archive '", options.archive, "' has ", archive.document_count(),
+        " documents, its source ", inputs.source->documents().size()));
+  }
+  if (archive.size_bytes() == 0 ||
+      (options.what == LoadKind::kDocuments && archive.document_count() == 0)) {
+    return absl::FailedPreconditionError("the archive has nothing to read");
+  }
+  if (options.mode != LoadMode::kFull && !options.is_replay &&
+      options.what == LoadKind::kRanges &&
+      options.range_size_bytes_max > archive.size_bytes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes_max),
+                     " do not fit into archive '", options.archive,
+                     "', which has ", FormatByteSize(archive.size_bytes()),
+                     " of text; give a smaller --range-size"));
+  }
+  return response;
+}
+
+uint64_t ExpectedSizeBytes(const LoadOptions& options,
+                           const LoadTargets& targets, uint64_t archive_size) {
+  if (options.mode == LoadMode::kFull) {
+    return archive_size;
+  }
+  return options.request_count.has_value()
+             ? *options.request_count * targets.MeanSizeBytes()
+             : UINT64_MAX;
+}
+
+}  // namespace
+
+absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
+                                   const LoadOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const v1::GetArchiveResponse response,
+                         Describe(inputs, options));
+  const v1::ArchiveDescription& archive = response.archive();
+  const LoadTargets targets(options, inputs.source, inputs.log,
+                            archive.size_bytes(), archive.document_count());
+  std::unique_ptr<LoadTables> tables;
+  if (options.encoding != EncodingChoice::kIdentity) {
+    QUIRE_ASSIGN_OR_RETURN(
+        tables, LoadTables::Fetch(
+                    inputs.channels.front(), archive, options.encoding,
+                    ExpectedSizeBytes(options, targets, archive.size_bytes())));
+  }
+  LoadContext context;
+  context.options = options;
+  for (const std::shared_ptr<grpc::Channel>& channel : inputs.channels) {
+    context.stubs.push_back(v1::Archive::NewStub(channel));
+  }
+  context.source = inputs.source;
+  context.targets = &targets;
+  context.tables = tables.get();
+  context.archive_size_bytes = archive.size_bytes();
+  context.limits = response.limits();
+  context.started = std::chrono::steady_clock::now();
+  LoadReport report = Run(context, inputs).Execute();
+  report.archive = archive;
+  report.is_compared = inputs.source != nullptr;
+  if (tables != nullptr) {
+    const WireStats stats = tables->Stats();
+    report.traffic = stats.traffic;
+    report.ended_at = tables->EndedAt();
+    report.fetched_bytes = stats.fetched_size_bytes;
+  }
+  return report;
+}
+
+}  // namespace quire

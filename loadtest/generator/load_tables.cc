@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/generator/load_tables.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/client_context.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/block_codec.h"
+
+namespace quire {
+namespace {
+
+// A dictionary is small against what will be read if it is this part of it.
+constexpr uint64_t kSmallPart = 8;
+
+std::optional<uint64_t> ParseHash(bool is_set, const std::string& text) {
+  uint64_t hash = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, hash, 16);
+  return is_set && error == std::errc() && rest == end
+             ? std::optional<uint64_t>(hash)
+             : std::nullopt;
+}
+
+absl::Status ToStatus(const grpc::Status& status) {
+  return {static_cast<absl::StatusCode>(status.error_code()),
+          status.error_message()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LoadTables>> LoadTables::Fetch(
+    const std::shared_ptr<grpc::Channel>& channel,
+    const v1::ArchiveDescription& archive, EncodingChoice choice,
+    uint64_t expected_size_bytes) {
+  std::unique_ptr<LoadTables> tables(new LoadTables(channel, archive, choice));
+  const uint64_t size = archive.dictionary_size_bytes();
+  const bool with_dictionary = choice == EncodingChoice::kStored ||
+                               (choice == EncodingChoice::kAuto &&
+                                size <= expected_size_bytes / kSmallPart);
+  TableStoreOptions options;
+  options.dictionary_size_bytes_max = with_dictionary ? SIZE_MAX : 0;
+  TableSource* const source = tables.get();
+  tables->wire_ = std::make_unique<WireState>(options, source);
+  QUIRE_RETURN_IF_ERROR(tables->FetchAll(with_dictionary));
+  return tables;
+}
+
+absl::Status LoadTables::FetchAll(bool with_dictionary) {
+  const std::optional<uint64_t> symbols =
+      ParseHash(archive_.has_symbol_table_hash(), archive_.symbol_table_hash());
+  const std::optional<uint64_t> dictionary =
+      ParseHash(archive_.has_dictionary_hash(), archive_.dictionary_hash());
+  if (choice_ != EncodingChoice::kStored && symbols.has_value()) {
+    QUIRE_RETURN_IF_ERROR(wire_->tables().GetFsstDecoder(*symbols).status());
+  } else if (choice_ == EncodingChoice::kFsst) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("archive '", archive_.name(), "' has no symbol table"));
+  }
+  const CodecInfo* codec =
+      FindCodec({archive_.codec().data(), archive_.codec().size()});
+  if (with_dictionary && codec != nullptr) {
+    QUIRE_RETURN_IF_ERROR(wire_->tables()
+                              .GetStoredCodec(*codec, dictionary,
+                                              codec->id == CodecId::kFsst
+                                                  ? symbols
+                                                  : std::nullopt)
+                              .status());
+  } else if (choice_ == EncodingChoice::kStored) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there is no decoder of the codec '", archive_.codec(), "'"));
+  }
+  if (choice_ == EncodingChoice::kAuto) {
+    wire_->SetPriors(*wire_->MeterOf(""), archive_);
+  }
+  is_complete_ = true;
+  return absl::OkStatus();
+}
+
+std::unique_ptr<WireCall> LoadTables::StartCall() {
+  return std::make_unique<WireCall>(
+      wire_.get(), "", choice_,
+      [this]() -> absl::StatusOr<v1::ArchiveDescription> { return archive_; });
+}
+
+std::optional<AnswerEncoding> LoadTables::EndedAt() {
+  return choice_ == EncodingChoice::kAuto
+             ? std::optional<AnswerEncoding>(wire_->MeterOf("")->best())
+             : std::nullopt;
+}
+
+absl::StatusOr<std::string> LoadTables::FetchSymbolTable(
+    uint64_t hash, size_t /*size_bytes_max*/) {
+  if (is_complete_) {
+    return absl::InternalError("an answer names another symbol table");
+  }
+  grpc::ClientContext context;
+  v1::GetSymbolTableRequest request;
+  request.set_hash(FormatTableHash(hash));
+  v1::GetSymbolTableResponse response;
+  QUIRE_RETURN_IF_ERROR(
+      ToStatus(stub_->GetSymbolTable(&context, request, &response)));
+  return std::move(*response.mutable_table());
+}
+
+absl::StatusOr<std::string> LoadTables::FetchDictionary(
+    uint64_t hash, size_t /*size_bytes_max*/) {
+  if (is_complete_) {
+    return absl::InternalError("an answer names another dictionary");
+  }
+  grpc::ClientContext context;
+  v1::GetDictionaryRequest request;
+  request.set_hash(FormatTableHash(hash));
+  const auto reader = stub_->GetDictionary(&context, request);
+  v1::GetDictionaryResponse response;
+  std::string text;
+  while (reader->Read(&response)) {
+    text += response.data();
+  }
+  QUIRE_RETURN_IF_ERROR(ToStatus(reader->Finish()));
+  return text;
+}
+
+}  // namespace quire

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a load run needs for answers in other encodings than identity.
+#ifndef QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_
+#define QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/channel.h"
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "client/quire/table_store.h"
+#include "client/quire/wire_call.h"
+#include "client/quire/wire_encoding.h"
+
+namespace quire {
+
+// The tables of one archive, fetched before a run, and the state that `auto`
+// has. An answer that names another table than those is a fault, as archives do
+// not change while they are measured.
+// Thread-safe.
+class LoadTables : private TableSource {
+ public:
+  // REQUIRES: `choice` is not kIdentity.
+  // Errors: FailedPrecondition  the archive cannot have this encoding.
+  //         else                why a table could not be had.
+  static absl::StatusOr<std::unique_ptr<LoadTables>> Fetch(
+      const std::shared_ptr<grpc::Channel>& channel,
+      const v1::ArchiveDescription& archive, EncodingChoice choice,
+      uint64_t expected_size_bytes);
+
+  // One request.
+  std::unique_ptr<WireCall> StartCall();
+
+  WireStats Stats() const { return wire_->Stats(); }
+
+  // What `auto` finds best now; nothing if it is not asked for.
+  std::optional<AnswerEncoding> EndedAt();
+
+ private:
+  LoadTables(const std::shared_ptr<grpc::Channel>& channel,
+             const v1::ArchiveDescription& archive, EncodingChoice choice)
+      : stub_(v1::Archive::NewStub(channel)),
+        archive_(archive),
+        choice_(choice) {}
+
+  absl::Status FetchAll(bool with_dictionary);
+  absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
+                                               size_t size_bytes_max) override;
+  absl::StatusOr<std::string> FetchDictionary(uint64_t hash,
+                                              size_t size_bytes_max) override;
+
+  const std::unique_ptr<v1::Archive::Stub> stub_;
+  const v1::ArchiveDescription archive_;
+  const EncodingChoice choice_;
+  std::unique_ptr<WireState> wire_;
+  // From then on fetching is refused: calls run on threads that must not block.
+  bool is_complete_ = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_

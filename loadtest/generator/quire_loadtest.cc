@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// quire-loadtest: load on a server, each answer checked. Start at load_run.h.
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+#include "client/quire/client_status.h"
+#include "client/quire/process_settings.h"
+#include "codecs/base/status_macros.h"
+#include "deploy/manual/program_main.h"
+#include "loadtest/generator/drawn_requests.h"
+#include "loadtest/generator/http_get.h"
+#include "loadtest/generator/load_command.h"
+#include "loadtest/generator/load_run.h"
+#include "loadtest/generator/server_metrics.h"
+#include "loadtest/report/load_report_html.h"
+#include "loadtest/report/load_report_json.h"
+#include "loadtest/report/load_report_text.h"
+#include "loadtest/requests/request_log.h"
+#include "loadtest/requests/source_text.h"
+
+namespace quire {
+namespace {
+
+constexpr int kExitWrong = 1;
+constexpr int kExitNoRun = 3;
+constexpr int kExitInterrupted = 4;
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void Interrupt(int /*signal*/) {
+  interrupted = true;
+}
+
+// The first asks for the report of what was done; a second one kills.
+void CatchInterrupts() {
+  struct sigaction action = {};
+  action.sa_handler = Interrupt;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+void Complain(absl::string_view text) {
+  std::cerr << "quire-loadtest: " << text << "\n";
+}
+
+absl::Status WriteText(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    std::cout << text << std::flush;
+    return std::cout
+               ? absl::OkStatus()
+               : absl::FailedPreconditionError("standard output is closed");
+  }
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  return out ? absl::OkStatus()
+             : absl::FailedPreconditionError(
+                   absl::StrCat(path, ": cannot be written"));
+}
+
+// Before the run, so that none is in vain: the files of its reports are made,
+// empty, unless they are there.
+absl::Status CheckWritable(const LoadCommand& command) {
+  for (const std::string& path : {command.json, command.html, command.record}) {
+    if (path.empty() || path == "-") {
+      continue;
+    }
+    const std::ofstream out(path, std::ios::binary | std::ios::app);
+    if (!out) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::shared_ptr<grpc::Channel>> Connect(
+    const LoadCommand& command) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  // As the client library does.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 256 << 10);
+  // Without it channels to one address share one connection.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (uint32_t i = 0; i < command.connection_count; ++i) {
+    channels.push_back(grpc::CreateCustomChannel(
+        command.server, grpc::InsecureChannelCredentials(), arguments));
+  }
+  return channels;
+}
+
+// The server's counters at the end of the warm-up and at the end of the run.
+class MetricsWatch {
+ public:
+  explicit MetricsWatch(HttpUrl url) : url_(std::move(url)) {}
+
+  // Does not block.
+  void Begin() {
+    before_ = std::async(std::launch::async, [this] { return Get(); });
+  }
+
+  // Empty if the warm-up never ended.
+  absl::StatusOr<ServerCounters> End() {
+    if (!before_.valid()) {
+      return ServerCounters();
+    }
+    QUIRE_ASSIGN_OR_RETURN(const ServerCounters before, before_.get());
+    QUIRE_ASSIGN_OR_RETURN(const ServerCounters after, Get());
+    return RiseOf(before, after);
+  }
+
+ private:
+  absl::StatusOr<ServerCounters> Get() const {
+    QUIRE_ASSIGN_OR_RETURN(const std::string page, HttpGet(url_, {}));
+    return ParseCounters(page);
+  }
+
+  const HttpUrl url_;
+  std::future<absl::StatusOr<ServerCounters>> before_;
+};
+
+absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
+                          const LoadReport& report) {
+  if (command.json != "-") {
+    std::cout << RenderReportText(command.load, report) << std::flush;
+  }
+  if (!command.json.empty()) {
+    QUIRE_RETURN_IF_ERROR(
+        WriteText(command.json, RenderReportJson(command.load, report)));
+  }
+  if (!command.html.empty()) {
+    QUIRE_RETURN_IF_ERROR(WriteText(
+        command.html, RenderReportHtml(command.load, report, command.server)));
+  }
+  if (!command.record.empty()) {
+    std::ofstream out(command.record, std::ios::binary);
+    const absl::Status status =
+        WriteDrawnRequests(inputs, command.load, report, out);
+    if (!status.ok()) {
+      return {absl::StatusCode::kFailedPrecondition,
+              absl::StrCat(command.record, ": ", status.message())};
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The run and its reports; gives the exit code.
+absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
+  QUIRE_RETURN_IF_ERROR(CheckWritable(command));
+  LoadInputs inputs;
+  std::unique_ptr<SourceText> source;
+  if (!command.source.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(source,
+                           SourceText::Open(command.source, command.index));
+    inputs.source = source.get();
+  }
+  inputs.channels = Connect(command);
+  inputs.log = log;
+  inputs.interrupt = &interrupted;
+  std::optional<MetricsWatch> watch;
+  if (!command.metrics.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(command.metrics));
+    watch.emplace(url);
+    inputs.on_window = [&watch] { watch->Begin(); };
+  }
+  CatchInterrupts();
+  QUIRE_ASSIGN_OR_RETURN(LoadReport report, RunLoad(inputs, command.load));
+  if (watch.has_value()) {
+    absl::StatusOr<ServerCounters> rise = watch->End();
+    if (rise.ok()) {
+      report.server_metrics = *std::move(rise);
+    } else {
+      // The run was not worth less for it.
+      Complain(absl::StrCat(command.metrics, ": ", rise.status().message()));
+    }
+  }
+  QUIRE_RETURN_IF_ERROR(WriteReports(command, inputs, report));
+  for (const std::string& fault : report.faults) {
+    Complain(fault);
+  }
+  return report.right_count != report.request_count ? kExitWrong
+         : report.end == LoadEnd::kInterrupt        ? kExitInterrupted
+                                                    : 0;
+}
+
+int Run(const LoadCommandLine& line) {
+  absl::StatusOr<LoadCommand> command = line.Complete();
+  if (!command.ok()) {
+    Complain(command.status().message());
+    return kProgramExitUsage;
+  }
+  std::optional<RequestLog> log;
+  if (!command->replay.empty()) {
+    absl::StatusOr<RequestLog> read = RequestLog::Open(command->replay);
+    if (!read.ok()) {
+      Complain(read.status().message());
+      return kProgramExitUsage;
+    }
+    log = *std::move(read);
+    if (command->load.arrivals == LoadArrivals::kLog && !log->has_times()) {
+      Complain(absl::StrCat(command->replay,
+                            ": --arrivals log, and its lines have no times"));
+      return kProgramExitUsage;
+    }
+    if (!command->has_request_count &&
+        command->load.request_count.has_value()) {
+      command->load.request_count = log->size();
+    }
+  }
+  const absl::StatusOr<int> code =
+      RunAndReport(*command, log.has_value() ? &*log : nullptr);
+  if (!code.ok()) {
+    Complain(
+        absl::IsUnavailable(code.status()) &&
+                !ErrorDetailsOf(code.status()).has_value()
+            ? absl::StrCat("cannot reach the server at ", command->server, " (",
+                           code.status().message(),
+                           "); does it run? --server or QUIRE_SERVER say where")
+            : std::string(code.status().message()));
+    return kExitNoRun;
+  }
+  return *code;
+}
+
+}  // namespace
+}  // namespace quire
+
+int main(int argc, char** argv) {
+  quire::PrepareReadingProcess();
+  // Sleeps of an open loop end when they should, not 50 us later; threads that
+  // are made from here on inherit it.
+  prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+  CLI::App app("Puts load on a Quire server and checks every answer.",
+               "quire-loadtest");
+  quire::LoadCommandLine line(app);
+  return quire::RunProgram(app, quire::kExitNoRun, [&] {
+    app.parse(argc, argv);
+    return quire::Run(line);
+  });
+}

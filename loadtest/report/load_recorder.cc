@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/report/load_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kFaultsKeptMax = 5;
+
+// Of a time and one that another thread took a little earlier, perhaps.
+uint64_t Since(uint64_t now_ns, uint64_t then_ns) {
+  return now_ns - std::min(now_ns, then_ns);
+}
+
+}  // namespace
+
+void LoadRecorder::BeginWindow(uint64_t now_ns) {
+  MutexLock lock(&mutex_);
+  window_ns_ = now_ns;
+}
+
+void LoadRecorder::Record(const LoadOutcome& outcome) {
+  MutexLock lock(&mutex_);
+  if (!window_ns_.has_value() || outcome.due_ns < *window_ns_) {
+    ++report_.warmup_count;
+    return;
+  }
+  ++report_.request_count;
+  std::string fault;
+  if (!outcome.status.ok()) {
+    ++report_.errors[absl::StrCat(
+        absl::StatusCodeToString(outcome.status.code()),
+        outcome.reason.empty() ? "" : " ", outcome.reason)];
+    fault = absl::StrCat(DescribeTarget(outcome.target), ": ",
+                         outcome.status.ToString());
+  } else if (outcome.fault.has_value()) {
+    ++report_.wrong_count;
+    fault = *outcome.fault;
+  } else {
+    ++report_.right_count;
+    report_.text_bytes += outcome.text_bytes;
+    report_.wire_bytes += outcome.wire_bytes;
+    report_.message_bytes += outcome.message_bytes;
+    const uint64_t latency_us =
+        (Since(outcome.ended_ns, outcome.due_ns) + outcome.decode_ns) / 1000;
+    report_.latency.Add(latency_us);
+    report_.timeline.Add(Since(outcome.ended_ns, *window_ns_), latency_us,
+                         outcome.text_bytes);
+  }
+  if (!fault.empty() && report_.faults.size() < kFaultsKeptMax) {
+    report_.faults.push_back(std::move(fault));
+  }
+}
+
+void LoadRecorder::CountRetry() {
+  MutexLock lock(&mutex_);
+  ++report_.retry_count;
+}
+
+void LoadRecorder::CountCut(uint64_t count) {
+  MutexLock lock(&mutex_);
+  report_.cut_count += count;
+}
+
+LoadReport LoadRecorder::Finish(uint64_t now_ns) {
+  MutexLock lock(&mutex_);
+  LoadReport report = report_;
+  if (window_ns_.has_value()) {
+    const uint64_t elapsed_ns = Since(now_ns, *window_ns_);
+    report.elapsed_seconds = static_cast<double>(elapsed_ns) / 1e9;
+    report.timeline.ExtendTo(elapsed_ns);
+  }
+  return report;
+}
+
+}  // namespace quire

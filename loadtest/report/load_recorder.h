@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_LOADTEST_REPORT_LOAD_RECORDER_H_
+#define QUIRE_LOADTEST_REPORT_LOAD_RECORDER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+
+#include "codecs/base/mutex.h"
+#include "loadtest/report/load_report.h"
+#include "loadtest/requests/load_targets.h"
+
+namespace quire {
+
+// How one request ended: with an error, or with a fault of its answer in words,
+// or well. Times are in nanoseconds from the run's start.
+struct LoadOutcome {
+  LoadTarget target = {};
+  // Latency counts from here.
+  uint64_t due_ns = 0;
+  uint64_t ended_ns = 0;
+  // Spent on decoding after that; part of the latency.
+  uint64_t decode_ns = 0;
+  absl::Status status = {};
+  // Of the status, such as "SERVER_BUSY"; or empty.
+  std::string reason = {};
+  std::optional<std::string> fault = {};
+  uint64_t text_bytes = 0;
+  uint64_t wire_bytes = 0;
+  uint64_t message_bytes = 0;
+};
+
+// Gathers a report. What was due before the warm-up ended is left out of it.
+// Thread-safe.
+class LoadRecorder {
+ public:
+  // The warm-up has ended; from here on counts what is due.
+  void BeginWindow(uint64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Record(const LoadOutcome& outcome) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A call is made again, as the server was busy.
+  void CountRetry() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // So many requests will never be answered, as the run has ended.
+  void CountCut(uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The figures so far, of a run that ended at that time.
+  LoadReport Finish(uint64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Mutex mutex_;
+  std::optional<uint64_t> window_ns_ ABSL_GUARDED_BY(mutex_);
+  LoadReport report_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_LOADTEST_REPORT_LOAD_RECORDER_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loadtest/requests/load_pacer.h"
+
+#include <deque>
+
+#include "gtest/gtest.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+
+// An arrival every ten milliseconds.
+std::unique_ptr<ArrivalSchedule> EveryTenMs() {
+  return std::make_unique<ArrivalSchedule>(LoadArrivals::kConstant, 100, 1,
+                                           nullptr);
+}
+
+TEST(LoadPacerTest, AClosedLoopIsDueWheneverThereIsRoom) {
+  LoadPacer pacer(2, nullptr);
+  EXPECT_EQ(pacer.NextDueNs(), 0u);
+  EXPECT_EQ(pacer.Take(5)->due_ns, 5u);
+  EXPECT_EQ(pacer.Take(6)->index, 1u);
+  EXPECT_FALSE(pacer.Take(7).has_value());
+  EXPECT_FALSE(pacer.NextDueNs().has_value());
+  pacer.Finish(100);
+  const auto next = pacer.Take(100);
+  ASSERT_TRUE(next.has_value());
+  EXPECT_EQ(next->index, 2u);
+  EXPECT_EQ(next->due_ns, 100u);
+  EXPECT_EQ(pacer.held_count() + pacer.late_count(), 0u);
+}
+
+TEST(LoadPacerTest, AnOpenLoopWaitsForNothingButTime) {
+  LoadPacer pacer(100, EveryTenMs());
+  EXPECT_EQ(pacer.Take(0)->due_ns, 0u);
+  EXPECT_FALSE(pacer.Take(9 * kMs).has_value());
+  EXPECT_EQ(pacer.NextDueNs(), 10 * kMs);
+  // Two are due, though nothing has ended.
+  EXPECT_EQ(pacer.Take(20 * kMs)->due_ns, 10 * kMs);
+  EXPECT_EQ(pacer.Take(20 * kMs)->due_ns, 20 * kMs);
+  EXPECT_FALSE(pacer.Take(20 * kMs).has_value());
+  EXPECT_EQ(pacer.outstanding_count(), 3u);
+}
+
+// A server that takes 1 ms a call, but answers nothing for a second from 1 s
+// on. All that was due in the stall must show it.
+TEST(LoadPacerTest, ChargesAStallToEveryArrivalInIt) {
+  constexpr uint64_t kBound = 4;
+  LoadPacer pacer(kBound, EveryTenMs());
+  pacer.EndAt(300);
+  std::deque<LoadPacer::Call> out;
+  uint64_t slow_count = 0;
+  uint64_t answer_count = 0;
+  for (uint64_t now = 0; answer_count < 300; now += kMs / 2) {
+    const bool is_stalled = now >= 1000 * kMs && now < 2000 * kMs;
+    if (!is_stalled && !out.empty()) {
+      slow_count += now - out.front().due_ns > 5 * kMs ? 1 : 0;
+      ++answer_count;
+      out.pop_front();
+      pacer.Finish(now);
+    }
+    while (const auto call = pacer.Take(now)) {
+      out.push_back(*call);
+    }
+  }
+  // 100 arrivals were due in the stall, of which four were out; and some more
+  // were held until the backlog was gone.
+  EXPECT_GE(slow_count, 98u);
+  EXPECT_LE(slow_count, 110u);
+  EXPECT_GE(pacer.held_count(), 95u);
+  EXPECT_LE(pacer.held_count(), 110u);
+  EXPECT_EQ(pacer.late_count(), 0u);
+  EXPECT_TRUE(pacer.is_over());
+}
+
+TEST(LoadPacerTest, KnowsItsOwnLateness) {
+  LoadPacer pacer(2, EveryTenMs());
+  pacer.Take(kMs);
+  EXPECT_EQ(pacer.late_count(), 0u);
+  pacer.Take(12 * kMs);
+  EXPECT_EQ(pacer.late_count(), 1u);
+  // Held until 50 ms: that is not its own fault; 2 ms more are.
+  pacer.Finish(50 * kMs);
+  pacer.Take(50 * kMs + kMs / 2);
+  EXPECT_EQ(pacer.held_count(), 1u);
+  EXPECT_EQ(pacer.late_count(), 1u);
+  pacer.Finish(60 * kMs);
+  pacer.Take(62 * kMs);
+  EXPECT_EQ(pacer.held_count(), 2u);
+  EXPECT_EQ(pacer.late_count(), 2u);
+}
+
+TEST(LoadPacerTest, EndsAtItsCountOrWhenStopped) {
+  LoadPacer counted(10, EveryTenMs());
+  counted.EndAt(2);
+  counted.Take(100 * kMs);
+  EXPECT_FALSE(counted.is_over());
+  counted.Take(100 * kMs);
+  EXPECT_TRUE(counted.is_over());
+  EXPECT_FALSE(counted.Take(100 * kMs).has_value());
+  counted.Stop(1000 * kMs);
+  EXPECT_EQ(counted.unstarted_count(), 0u);
+
+  LoadPacer stopped(1, EveryTenMs());
+  stopped.Take(0);
+  stopped.Stop(35 * kMs);
+  stopped.Stop(95 * kMs);
+  EXPECT_TRUE(stopped.is_over());
+  // Those of 10, 20 and 30 ms.
+  EXPECT_EQ(stopped.unstarted_count(), 3u);
+  EXPECT_EQ(stopped.started_count(), 1u);
+  EXPECT_EQ(stopped.outstanding_count(), 1u);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the requests of a load run ask for.
+#ifndef QUIRE_LOADTEST_REQUESTS_LOAD_TARGETS_H_
+#define QUIRE_LOADTEST_REQUESTS_LOAD_TARGETS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "loadtest/requests/load_options.h"
+#include "loadtest/requests/request_log.h"
+#include "loadtest/requests/seeded_permutation.h"
+#include "loadtest/requests/source_text.h"
+#include "loadtest/requests/zipf_sampler.h"
+
+namespace quire {
+
+// Bytes [offset, offset + size_bytes) of an archive's text.
+struct TextSpan {
+  uint64_t offset = 0;
+  uint64_t size_bytes = 0;
+};
+
+// What one request asks for.
+struct LoadTarget {
+  // Unset: of a document whose place is not known before the answer.
+  std::optional<TextSpan> place = {};
+  // A document by its id, which is borrowed, or by its ordinal; both unset: a
+  // range.
+  std::optional<absl::string_view> id = {};
+  std::optional<uint64_t> ordinal = {};
+
+  bool is_document() const { return id.has_value() || ordinal.has_value(); }
+};
+
+// For people: "range [17, +4)".
+std::string DescribeTarget(const LoadTarget& target);
+
+// Fills in the target of a ReadRequest or a BatchItem.
+template <typename Request>
+void SetTargetOf(const LoadTarget& target, Request& request) {
+  if (target.id.has_value()) {
+    request.mutable_document()->set_id(target.id->data(), target.id->size());
+  } else if (target.ordinal.has_value()) {
+    request.mutable_document()->set_ordinal(*target.ordinal);
+  } else {
+    request.mutable_range()->set_offset(target.place->offset);
+    request.mutable_range()->set_size_bytes(target.place->size_bytes);
+  }
+}
+
+// The targets of a run by number.
+//
+// Ranges of a Zipf distribution: the text is cut into items of the largest
+// range size, and each item has one range of its own, which begins somewhere in
+// it; so what is asked for often is the same bytes each time.
+//
+// Immutable and thread-safe.
+class LoadTargets {
+ public:
+  // `source` null: documents are asked for by ordinal. `log` null: targets are
+  // drawn. Both must outlive the targets and what they give.
+  // REQUIRES: size_bytes > 0, of the archive; and document_count > 0 for
+  // documents, or the largest range within size_bytes for ranges.
+  LoadTargets(const LoadOptions& options, const SourceText* source,
+              const RequestLog* log, uint64_t size_bytes,
+              uint64_t document_count);
+
+  // A function of `index`, the seed and the other options alone.
+  LoadTarget At(uint64_t index) const;
+
+  // Decoded bytes of a request, in the mean.
+  uint64_t MeanSizeBytes() const;
+
+ private:
+  // How many items there are to draw from.
+  uint64_t ItemCount() const;
+  // Which of them; uniform or by rank.
+  uint64_t DrawItem(uint64_t index, uint64_t count) const;
+  LoadTarget DocumentAt(uint64_t ordinal) const;
+  LoadTarget RangeOfItem(uint64_t item) const;
+  LoadTarget LoggedAt(uint64_t index) const;
+
+  const LoadOptions options_;
+  const SourceText* const source_;
+  const RequestLog* const log_;
+  const uint64_t size_bytes_;
+  const uint64_t document_count_;
+  // Set for Zipf.
+  std::optional<ZipfSampler> zipf_;
+  std::optional<SeededPermutation> item_of_rank_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_LOADTEST_REQUESTS_LOAD_TARGETS_H_
