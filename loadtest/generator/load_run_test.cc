@@ -94,8 +94,11 @@ class FakeServer final : public v1::Archive::Service {
       grpc::ServerWriter<v1::ReadStreamResponse>* writer) override {
     ++stream_count_;
     v1::ReadStreamResponse response;
-    v1::ByteRange left = DescribeDocument(request->document().id(),
-                                          *response.mutable_document());
+    v1::ByteRange left = request->range();
+    if (request->has_document()) {
+      left = DescribeDocument(request->document().id(),
+                              *response.mutable_document());
+    }
     while (left.size_bytes() > 0) {
       v1::ByteRange piece = left;
       piece.set_size_bytes(std::min<uint64_t>(1000, left.size_bytes()));
@@ -112,7 +115,7 @@ class FakeServer final : public v1::Archive::Service {
   v1::ByteRange DescribeDocument(const std::string& id,
                                  v1::Document& document) const {
     uint64_t ordinal = 0;
-    while (rows_[ordinal].id != id) {
+    while (rows_.at(ordinal).id != id) {
       ++ordinal;
     }
     document.set_ordinal(ordinal);
@@ -322,7 +325,9 @@ TEST_F(LoadRunTest, RefusesAnotherSource) {
 
 TEST_F(LoadRunTest, RefusesRangesThatDoNotFit) {
   options_.range_size_bytes_max = text_.size();
-  QUIRE_EXPECT_OK(Load(LoadKind::kRanges, Misdeed::kNone).status());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const LoadReport whole,
+                             Load(LoadKind::kRanges, Misdeed::kNone));
+  EXPECT_EQ(whole.right_count, 500u) << ::testing::PrintToString(whole.faults);
   options_.range_size_bytes_max = text_.size() + 1;
   EXPECT_THAT(Load(LoadKind::kRanges, Misdeed::kNone),
               FailsWith(absl::StatusCode::kFailedPrecondition,
