@@ -66,6 +66,14 @@ class Verifier {
     on_damage_(damage);
   }
 
+  // A block is good once it has been decoded.
+  void AddGood(uint64_t size_bytes) {
+    if (codec_ != nullptr) {
+      ++report_.good_block_count;
+      report_.good_size_bytes += size_bytes;
+    }
+  }
+
   void AddProgress(uint64_t block_count);
   // Fills in the documents that `damage.lost` touches.
   void AddDocuments(const SegmentReader& segment, ArchiveDamage& damage) const;
@@ -175,10 +183,7 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
       const BlockAddress block = {segment_index, first + i};
       if (results[i].status.ok()) {
         chain = ExtendBlockChain(chain, results[i].checksum);
-        if (codec_ != nullptr) {
-          ++report_.good_block_count;
-          report_.good_size_bytes += segment.BlockSizeBytes(first + i);
-        }
+        AddGood(segment.BlockSizeBytes(first + i));
         continue;
       }
       all_good = false;
@@ -221,18 +226,15 @@ std::vector<Verifier::BlockResult> Verifier::ReadBatch(
       lacks_memory = true;
     }
   };
-  std::vector<std::thread> threads(
-      std::min<uint64_t>(block_count, options_.thread_count) - 1);
-  try {
-    std::ranges::generate(threads, [&work] { return std::thread(work); });
-  } catch (const std::system_error&) {
-    // The system gives no more: those there are do all of it.
-  }
-  work();
-  for (std::thread& thread : threads) {
-    if (thread.joinable()) {
-      thread.join();
+  {
+    std::vector<std::jthread> threads(
+        std::min<uint64_t>(block_count, options_.thread_count) - 1);
+    try {
+      std::ranges::generate(threads, [&work] { return std::jthread(work); });
+    } catch (const std::system_error&) {
+      // The system gives no more: those there are do all of it.
     }
+    work();
   }
   if (lacks_memory) {
     throw std::bad_alloc();
@@ -285,9 +287,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const absl::Status& why) {
     damage.status = SalvageBlock(fd->get(), block, *end, position);
     AddProgress(1);
     if (damage.status.ok()) {
-      report_.good_block_count += codec_ != nullptr ? 1 : 0;
-      report_.good_size_bytes +=
-          codec_ != nullptr ? BlockRange(block).size_bytes : 0;
+      AddGood(BlockRange(block).size_bytes);
       continue;
     }
     damage.block = block;
