@@ -13,9 +13,11 @@
 
 namespace quire {
 
-// Writes bits from the lowest of the first byte on.
+// Writes bits from the lowest of the first byte on (RFC 8878, section 4; RFC
+// 1951, section 3.1.1). Owns what it wrote. Thread-compatible.
 class TestBitWriter {
  public:
+  // The lowest `count` bits of `value`. REQUIRES: count <= 64.
   TestBitWriter& Write(uint64_t value, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       if (bit_count_++ % 8 == 0) {
@@ -41,7 +43,8 @@ class TestBitWriter {
   size_t bit_count_ = 0;
 };
 
-// Bytes with those in front of them that backward readers may look at.
+// A copy of bytes with those in front of them that backward readers may look
+// at. view() is valid as long as the stream lives. Thread-compatible.
 class TestStream {
  public:
   explicit TestStream(ByteView bytes)

@@ -56,7 +56,8 @@ class HashChains {
     return position < end_ ? first_[Hash(position)] : kNone;
   }
 
-  // The nearest before `entered`, likewise.
+  // The nearest before `entered`, likewise; kNone if there is none.
+  // REQUIRES: `entered` came from First() or Next() since Start().
   uint32_t Next(uint32_t entered) const { return next_[entered]; }
 
  private:

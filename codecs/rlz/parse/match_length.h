@@ -32,7 +32,8 @@ inline uint32_t EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t limit) {
   return length;
 }
 
-// How many bytes that end right before `a` and `b` are equal, at most `limit`.
+// How many bytes that end right before `a` and `b` are equal, at most `limit`,
+// counted from the last on. REQUIRES: `limit` readable bytes before both.
 inline uint32_t EqualBytesBefore(const uint8_t* a, const uint8_t* b,
                                  uint32_t limit) {
   uint32_t length = 0;
@@ -44,7 +45,8 @@ inline uint32_t EqualBytesBefore(const uint8_t* a, const uint8_t* b,
 
 // A block and the dictionary before it, as copies see them: one text, although
 // they lie apart in memory. Positions count from the block's first byte.
-// A view: both texts must outlive it.
+// All sizes and distances are in bytes. A view, thread-compatible: both texts
+// must outlive it.
 class BlockText {
  public:
   // REQUIRES: dictionary.size() + block.size() < 2^32.

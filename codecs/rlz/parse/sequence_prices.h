@@ -20,6 +20,8 @@ inline constexpr size_t kMatchLengthClassCount = 53;
 inline constexpr size_t kDistanceClassCount = 32;
 inline constexpr uint32_t kMatchLengthMin = 3;
 
+// Runs and lengths are in bytes. What ...ExtraBits() returns is how many bits
+// follow the code of the class. REQUIRES: the class is below its ...ClassCount.
 uint32_t LiteralRunClass(uint32_t literal_run);
 uint32_t LiteralRunExtraBits(uint32_t run_class);
 // REQUIRES: match_length >= kMatchLengthMin.
@@ -55,11 +57,13 @@ struct SequenceStatistics {
 SequenceStatistics TypicalStatistics(uint64_t dictionary_size);
 
 // What steps cost, in 1/256 bit, if literals and classes are coded by how often
-// a parse uses them. Integers only: the same everywhere.
+// a parse uses them; what it does not use costs as half a use would, so that
+// all can be compared. Integers only: the same everywhere. Thread-compatible.
 class SequencePrices {
  public:
   static constexpr size_t kMatchLengthsSize = 136;
 
+  // To be called before anything else; replaces all prices.
   void Set(const SequenceStatistics& statistics);
 
   int32_t Literal(uint8_t byte) const { return literals_[byte]; }
