@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstring>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -152,7 +152,7 @@ MutableByteView BlockCodec::Scratch::TextBuffer(size_t size_bytes) {
 absl::Status BlockCodec::DecodeRange(ByteView stored, size_t raw_size,
                                      size_t offset, MutableByteView out,
                                      Scratch& scratch) const {
-  assert(offset <= raw_size && out.size() <= raw_size - offset);
+  QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
   if (out.size() == raw_size) {
     return Decode(stored, out, scratch);
   }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/codec_base.h"
 
-#include <cassert>
-
 #include "absl/strings/str_cat.h"
+
+#include "codecs/base/check.h"
 
 namespace quire {
 
 absl::StatusOr<size_t> CodecBase::Encode(ByteView raw, MutableByteView stored,
                                          Scratch& scratch) const {
-  assert(!raw.empty() && raw.size() <= kBlockSizeBytesMax);
-  assert(stored.size() >= StoredSizeMax(raw.size()));
+  QUIRE_CHECK(!raw.empty() && raw.size() <= kBlockSizeBytesMax);
+  QUIRE_CHECK(stored.size() >= StoredSizeMax(raw.size()));
   if (use_ == CodecUse::kDecode) {
     return absl::FailedPreconditionError(
         absl::StrCat("this ", info_.name, " codec was made for decoding only"));

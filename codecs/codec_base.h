@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the codecs of this folder's rooms have in common; of no interest to
+// What the codecs in the subdirectories have in common; of no interest to
 // their users, who see BlockCodec.
 #ifndef QUIRE_CODECS_CODEC_BASE_H_
 #define QUIRE_CODECS_CODEC_BASE_H_

@@ -5,11 +5,11 @@
 // succeed they must agree, lz4 excepted (see library_codecs.h).
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/block_codec.h"
 #include "codecs/codec_test_inputs.h"
@@ -29,9 +29,7 @@ std::vector<Decoder> MakeDecoders() {
   for (const CodecInfo& info : AllCodecs()) {
     auto codec = MakeBlockCodec({.id = info.id, .level = info.level_default},
                                 context, CodecUse::kDecode);
-    if (!codec.ok()) {
-      std::abort();
-    }
+    QUIRE_CHECK(codec.ok());
     auto scratch = (*codec)->NewScratch();
     decoders.push_back({info.id, std::move(*codec), std::move(scratch)});
   }
@@ -62,14 +60,10 @@ void DecodeAny(ByteView input) {
       decoder.codec
           ->DecodeRange(stored, raw_size, offset, range, *decoder.scratch)
           .ok();
-  if (whole_ok && !range_ok) {
-    std::abort();
-  }
-  if (whole_ok && decoder.id != CodecId::kLz4 &&
-      decoder.id != CodecId::kLz4Hc &&
-      !std::ranges::equal(range, ByteView(raw).subspan(offset, size))) {
-    std::abort();
-  }
+  QUIRE_CHECK(!whole_ok || range_ok);
+  QUIRE_CHECK(!whole_ok || decoder.id == CodecId::kLz4 ||
+              decoder.id == CodecId::kLz4Hc ||
+              std::ranges::equal(range, ByteView(raw).subspan(offset, size)));
 }
 
 }  // namespace

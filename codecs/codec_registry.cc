@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a codec's number to its implementation: the one place that knows all
-// rooms. What is known of a codec without making one is in block_codec.cc.
+// subdirectories. What is known of a codec without making one is in
+// block_codec.cc.
 #include <memory>
 #include <new>
 #include <utility>
@@ -13,7 +14,7 @@
 #include "codecs/block/library_codecs.h"
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
-#include "codecs/fsst/fsst_codec.h"
+#include "codecs/fsst/block/fsst_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/paper_codec.h"
 #include "codecs/rlz/paper/zlib_primed_codec.h"

@@ -4,13 +4,13 @@
 // first six bytes choose codec, level and range; the rest is the text.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/block_codec.h"
 #include "codecs/codec_test_inputs.h"
@@ -23,9 +23,7 @@ struct Subject {
     static const auto* const context =
         new std::shared_ptr<const CodecContext>(MakeTestContext(4096));
     auto made = MakeBlockCodec(spec, *context, CodecUse::kEncodeAndDecode);
-    if (!made.ok()) {
-      std::abort();
-    }
+    QUIRE_CHECK(made.ok());
     codec = std::move(*made);
     scratch = codec->NewScratch();
   }
@@ -39,12 +37,6 @@ Subject& SubjectFor(const CodecInfo& info, int level) {
   return subjects
       ->try_emplace({info.id, level}, CodecSpec{.id = info.id, .level = level})
       .first->second;
-}
-
-void Require(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
 }
 
 constexpr size_t kHeaderSize = 6;
@@ -62,23 +54,23 @@ void RoundTrip(ByteView input) {
   std::vector<uint8_t> stored(subject.codec->StoredSizeMax(text.size()));
   const auto stored_size =
       subject.codec->Encode(text, stored, *subject.scratch);
-  Require(stored_size.ok() && *stored_size <= stored.size());
+  QUIRE_CHECK(stored_size.ok() && *stored_size <= stored.size());
   stored.resize(*stored_size);
   stored.shrink_to_fit();
 
   std::vector<uint8_t> raw(text.size());
-  Require(subject.codec->Decode(stored, raw, *subject.scratch).ok());
-  Require(std::ranges::equal(raw, text));
+  QUIRE_CHECK(subject.codec->Decode(stored, raw, *subject.scratch).ok());
+  QUIRE_CHECK(std::ranges::equal(raw, text));
 
   const size_t offset = LoadLittleEndian<uint16_t>(&input[2]) % text.size();
   const size_t size =
       LoadLittleEndian<uint16_t>(&input[4]) % (text.size() - offset + 1);
   std::vector<uint8_t> range(size);
-  Require(
+  QUIRE_CHECK(
       subject.codec
           ->DecodeRange(stored, text.size(), offset, range, *subject.scratch)
           .ok());
-  Require(std::ranges::equal(range, text.subspan(offset, size)));
+  QUIRE_CHECK(std::ranges::equal(range, text.subspan(offset, size)));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/fsst/symbol_trainer.h"
+#include "codecs/fsst/training/symbol_trainer.h"
 
 namespace quire {
 

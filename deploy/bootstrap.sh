@@ -22,7 +22,7 @@ libraries=(
   libsdsl-dev libdivsufsort-dev
   zlib1g-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
   liburing-dev libarchive-dev
-  libcli11-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev
+  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 
@@ -30,7 +30,8 @@ libraries=(
 # of the reference reader and of the end-to-end tests; iproute2 makes the slow
 # links of loadtest/wire_bench.py.
 checkers=(
-  clang-14 clang-tidy-14 clang-format-14 llvm-14 libclang-rt-14-dev git
+  clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
+  shellcheck git
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
   python3-lz4 iproute2
 )

@@ -18,7 +18,9 @@ import sys
 import tempfile
 import time
 
+from bench_json import add_json_option, print_figures
 from bench_setup import find_programs, make_parser
+from codec_table import markdown
 from live_server import LiveServer, make_documents, parse_size, run_measured, write_corpus
 
 # Passed on to `quired build`.
@@ -29,8 +31,8 @@ BUILD_OPTIONS = ("codec", "block-size", "dictionary-size", "dictionary-method")
 def parse_arguments():
     parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--corpus", metavar="STEM", help="path without .tar, .raw, .tsv")
-    parser.add_argument("--folder", type=pathlib.Path,
-                        help="keep the archive here (default: a temporary folder)")
+    parser.add_argument("--directory", type=pathlib.Path,
+                        help="keep the archive here (default: a temporary directory)")
     for option in BUILD_OPTIONS:
         parser.add_argument(f"--{option}", help="of the archive (default: what quired takes)")
     parser.add_argument("--memory", default="512MiB", help="of the server")
@@ -38,7 +40,7 @@ def parse_arguments():
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--range-size", default="16KiB")
     parser.add_argument("--seed", type=int, default=20261121)
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    add_json_option(parser)
     return parser.parse_args()
 
 
@@ -63,12 +65,12 @@ def sha256_of_command(command):
 
 
 class Check:
-    def __init__(self, arguments, folder):
+    def __init__(self, arguments, directory):
         self.arguments = arguments
-        self.folder = folder
+        self.directory = directory
         self.quired, self.quire, self.loadtest = find_programs(arguments.build, *PROGRAMS)
-        self.stem = arguments.corpus or f"{folder}/generated"
-        self.archive = folder / "check.quire"
+        self.stem = arguments.corpus or f"{directory}/generated"
+        self.archive = directory / "check.quire"
         self.figures = {}
         self.faults = []
 
@@ -150,7 +152,8 @@ class Check:
             self.say(f"memory: at most {peak:,} of {limit:,} bytes resident")
 
 
-def print_table(figures):
+def table(figures):
+    """Markdown lines."""
     build, memory = figures["build"], figures["memory"]
     inspection = figures["inspect"]
     rows = [
@@ -183,25 +186,20 @@ def print_table(figures):
                      f"{size:,} bytes, {8 * size / max(1, count):.1f} bits a {unit}"))
     rows.append(("RAM: dictionary", f"{ram['dictionary_bytes']:,} bytes"))
     rows.append(("RAM: all of the archive", f"{ram['total_bytes']:,} bytes"))
-    print("| what | figure |\n|---|---|")
-    for what, figure in rows:
-        print(f"| {what} | {figure} |")
+    return markdown(["what", "figure"], rows)
 
 
 def main():
     arguments = parse_arguments()
     with tempfile.TemporaryDirectory() as scratch:
-        folder = arguments.folder or pathlib.Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        check = Check(arguments, folder)
+        directory = arguments.directory or pathlib.Path(scratch)
+        directory.mkdir(parents=True, exist_ok=True)
+        check = Check(arguments, directory)
         if not arguments.corpus:
             write_corpus(make_documents(400, arguments.seed), check.stem)
         check.build()
         check.serve()
-    if arguments.json:
-        print(json.dumps(check.figures, indent=2))
-    else:
-        print_table(check.figures)
+    print_figures(arguments, check.figures, table(check.figures))
     if check.faults:
         sys.exit("\n".join(["archive_check: FAILED", *check.faults]))
 

@@ -18,6 +18,8 @@ import random
 import re
 import tempfile
 
+from bench_json import add_json_option, print_figures
+from codec_table import markdown
 from live_server import LiveServer, make_stubs
 
 SEED = 20261123
@@ -89,9 +91,20 @@ def measure(stubs, arguments, form, memory, encoding):
             for name in ("quire_cache_hits_total", "quire_cache_misses_total",
                          "quire_cache_blocks"))
         count = len(ordinals) - half
-        print(f"| {memory} | {form} | {encoding} | {int(blocks):,} | {100 * hits / (hits + misses):.1f} % "
-              f"| {1e6 * cpu / count:.0f} µs | {decoded / count / 1024:.1f} | {wire / count / 1024:.1f} |",
-              flush=True)
+        return {"memory": memory, "form": form, "encoding": encoding, "blocks": int(blocks),
+                "hits_percent": round(100 * hits / (hits + misses), 1),
+                "cpu_us": round(1e6 * cpu / count), "text_bytes": round(decoded / count),
+                "sent_bytes": round(wire / count)}
+
+
+def table(rows):
+    """Markdown lines."""
+    return markdown(
+        ["--memory", "cache form", "answers in", "blocks cached", "hits", "CPU an answer",
+         "KiB of text", "KiB sent"],
+        [[row["memory"], row["form"], row["encoding"], f"{row['blocks']:,}",
+          f"{row['hits_percent']} %", f"{row['cpu_us']} µs", f"{row['text_bytes'] / 1024:.1f}",
+          f"{row['sent_bytes'] / 1024:.1f}"] for row in rows])
 
 
 def main():
@@ -101,15 +114,14 @@ def main():
     parser.add_argument("--memory", action="append")
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--exponent", type=float, default=0.8)
+    add_json_option(parser)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        stubs = make_stubs(folder)
-        print("| --memory | cache form | answers in | blocks cached | hits | CPU an answer "
-              "| KiB of text | KiB sent |\n|---|---|---|---|---|---|---|---|")
-        for memory in arguments.memory or ["256MiB", "2GiB"]:
-            for encoding in ("identity", "fsst"):
-                for form in ("identity", "fsst"):
-                    measure(stubs, arguments, form, memory, encoding)
+    with tempfile.TemporaryDirectory() as directory:
+        stubs = make_stubs(directory)
+        rows = [measure(stubs, arguments, form, memory, encoding)
+                for memory in arguments.memory or ["256MiB", "2GiB"]
+                for encoding in ("identity", "fsst") for form in ("identity", "fsst")]
+    print_figures(arguments, rows, table(rows))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import subprocess
 import sys
 
 import codec_peers
+from bench_json import write_json
 from bench_setup import make_parser
 from codec_plot import render
 from codec_runs import (Codecs, Dictionaries, archive_sizes, measure_archive, measure_blocks,
@@ -72,6 +73,8 @@ def parse_arguments():
                         "auto: if they are there")
     parser.add_argument("--jobs", type=int, default=1,
                         help="runs at a time; with more than one, times mean little")
+    parser.add_argument("--json", metavar="FILE",
+                        help="also write the rows of results.csv there")
     parser.add_argument("--label", help="of the machine, for table and picture")
     return parser.parse_args()
 
@@ -221,6 +224,8 @@ class Bench:
                     row["block_size_bytes"])
 
         rows = sorted(self.rows, key=place)
+        if self.arguments.json:
+            write_json(self.arguments.json, rows)
         machine = self.arguments.label or f"{os.cpu_count()} cores of {processor()}"
         title = f"{self.text.stem}, {self.text_bytes:,} bytes"
         lines = [f"{title}; {machine}; commit {commit()}.", "", *block_table(rows)]

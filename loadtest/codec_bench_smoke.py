@@ -4,7 +4,7 @@
 and complete, table and picture have it, and a second run measures nothing again.
 What it measures means nothing here.
 
-usage: codec_bench_smoke.py BUILD_FOLDER
+usage: codec_bench_smoke.py BUILD_DIRECTORY
 """
 import pathlib
 import subprocess

@@ -27,18 +27,18 @@ def missing():
     return ", ".join(lacking)
 
 
-def build(folder):
-    """Compiles codec_peers into `folder`, unless it is there already."""
-    program = folder / "codec_peers"
+def build(directory):
+    """Compiles codec_peers into `directory`, unless it is there already."""
+    program = directory / "codec_peers"
     if not program.exists() or program.stat().st_mtime < SOURCE.stat().st_mtime:
         subprocess.run(["g++", "-std=c++20", "-O3", "-Wall", "-Wextra", SOURCE, "-o", program,
                         "-lrocksdb", "-ldeflate"], check=True)
     return program
 
 
-def measure_bgzip(program, text, folder, seconds):
+def measure_bgzip(program, text, directory, seconds):
     """A row of kind `block`: the text under bgzip, and its own index."""
-    packed, index = folder / "text.gz", folder / "text.gz.gzi"
+    packed, index = directory / "text.gz", directory / "text.gz.gzi"
     _, cpu, peak, _ = run_measured(["bgzip", "--index", "--index-name", index, "--stdout", text],
                                    standard_output=packed)
     report = json.loads(run_measured([program, "bgzf", text, packed, index, str(seconds)])[3])
@@ -52,9 +52,9 @@ def measure_bgzip(program, text, folder, seconds):
     return row
 
 
-def measure_rocksdb(program, text, documents, block_size, folder, seconds):
+def measure_rocksdb(program, text, documents, block_size, directory, seconds):
     """A row of kind `store`: the documents in a RocksDB of one level."""
-    store = folder / "rocksdb"
+    store = directory / "rocksdb"
     shutil.rmtree(store, ignore_errors=True)
     report = json.loads(run_measured(
         [program, "rocksdb", text, documents, store, str(block_size), str(seconds)])[3])

@@ -23,18 +23,18 @@ def run_lines(command):
 
 
 class Dictionaries:
-    """Chosen once for each text, method and size, and kept in a folder."""
+    """Chosen once for each text, method and size, and kept in a directory."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, directory):
         self.program = program
-        self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
 
     def get(self, text, method, size_bytes):
         """(path, the row's columns that the dictionary alone decides)"""
         text = pathlib.Path(text)
         name = f"{text.stem}-{text.stat().st_size}-{method}-{size_bytes}"
-        path, sizes = self.folder / f"{name}.dictionary", self.folder / f"{name}.json"
+        path, sizes = self.directory / f"{name}.dictionary", self.directory / f"{name}.json"
         if not sizes.exists():
             report, = run_lines([self.program, "dictionary", text, "--method", method, "--size",
                                  size_bytes, "--output", path])
@@ -124,9 +124,9 @@ def archive_sizes(block_sizes, dictionary_sizes):
             if block_size == middle(block_sizes) or size == middle(dictionary_sizes)]
 
 
-def measure_archive(quired, source, text_bytes, spec, block_size, method, size_bytes, folder):
+def measure_archive(quired, source, text_bytes, spec, block_size, method, size_bytes, directory):
     """A row of kind `archive`: all files that `quired build` writes."""
-    archive = folder / "measured.quire"
+    archive = directory / "measured.quire"
     shutil.rmtree(archive, ignore_errors=True)
     _, cpu, peak, _ = run_measured(
         [quired, "build", "--quiet", "--codec", spec, "--block-size", f"{block_size}B",
@@ -155,8 +155,8 @@ def spread_documents(rows, wanted_bytes):
     return chosen
 
 
-def write_documents(stem, wanted_bytes, folder):
-    """(text, index) in `folder`, of documents of STEM that are spread over it. Of
+def write_documents(stem, wanted_bytes, directory):
+    """(text, index) in `directory`, of documents of STEM that are spread over it. Of
     those with the same id only the last counts, as in any store."""
     rows = {}
     with open(f"{stem}.tsv", encoding="utf-8", errors="surrogateescape") as index:
@@ -164,7 +164,7 @@ def write_documents(stem, wanted_bytes, folder):
             offset, size, name = line.rstrip("\n").split("\t", 2)
             rows[name] = (int(offset), int(size), name)
     name = f"documents-of-{pathlib.Path(stem).name}"
-    text, index = folder / f"{name}.raw", folder / f"{name}.tsv"
+    text, index = directory / f"{name}.raw", directory / f"{name}.tsv"
     position = 0
     with open(f"{stem}.raw", "rb") as source, open(text, "wb") as raw, \
             open(index, "w", encoding="utf-8", errors="surrogateescape") as out:

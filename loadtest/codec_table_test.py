@@ -75,8 +75,8 @@ class ParetoFrontierTest(unittest.TestCase):
 class CsvTest(unittest.TestCase):
     def test_gives_back_what_was_written(self):
         rows = [block_row("zlib:6", 12.5, 100.5), block_row("rlz", 8, 200, dictionary=1 << 20)]
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "a.csv")
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "a.csv")
             self.assertEqual(read_csv(path), [])
             write_csv(path, rows)
             again = read_csv(path)
@@ -84,8 +84,8 @@ class CsvTest(unittest.TestCase):
             self.assertEqual(list(map(key_of, again)), list(map(key_of, rows)))
 
     def test_refuses_other_columns(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "a.csv")
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "a.csv")
             path.write_text("kind,codec\nblock,zlib\n")
             with self.assertRaises(ValueError):
                 read_csv(path)
@@ -164,11 +164,11 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual(spread_documents(rows, 1000), rows)
 
     def test_writes_the_last_of_an_id(self):
-        with tempfile.TemporaryDirectory() as folder:
-            stem = f"{folder}/c"
+        with tempfile.TemporaryDirectory() as directory:
+            stem = f"{directory}/c"
             pathlib.Path(f"{stem}.raw").write_bytes(b"aabbbcccc")
             pathlib.Path(f"{stem}.tsv").write_text("0\t2\tx\n2\t3\ty\n5\t4\tx\n")
-            text, index = write_documents(stem, 100, pathlib.Path(folder))
+            text, index = write_documents(stem, 100, pathlib.Path(directory))
             self.assertEqual(text.read_bytes(), b"ccccbbb")
             self.assertEqual(index.read_text(), "0\t4\tx\n4\t3\ty\n")
 

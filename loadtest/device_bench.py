@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How near Quire comes to what a disk can do and to what decoding can do: the
+"""How close Quire comes to the disk alone and to decoding alone: the
 same archive, cold, past the page cache (O_DIRECT), measured in turns in one run.
 
     loadtest/device_bench.py --corpus /data/webdocs256.raw --out /var/tmp/device
@@ -15,7 +15,7 @@ RANDOM, ranges of 16 KiB a second:
               kernel or in the host's, where that has no cores of its own
   storage     reading and decoding as the server does it, without gRPC
   random      `quired serve` and quire-loadtest, which shares the cores with it and
-              compares every byte; --in-flight calls under way
+              compares every byte; --in-flight calls in flight
   batch       the same ranges by BatchRead
 FULL, MB of text a second: fio reads sequentially, the others all blocks in
 order. The server's rows are scans by a client with as many streams as there are
@@ -25,7 +25,7 @@ client checks every checksum, over and over for --seconds; that the bytes are th
 source's, a scan of each encoding shows in the first repetition, untimed.
 
 What is aimed at is storage of at least 85 % of the slower of disk and decode.
-Decoding and storage take short turns, and so do decoding alone and beside fio, since
+Decoding and storage take short turns, and so do decoding alone and during fio, since
 a machine's speed moves within a minute: shares of decoding are medians of those in
 each pair of turns, rates and all other shares are of medians. Needs fio
 (deploy/bootstrap.sh bench).
@@ -39,9 +39,10 @@ import subprocess
 import sys
 import time
 
+from bench_json import add_json_option, print_figures
 from bench_setup import find_programs, make_parser
 from codec_table import markdown
-from disk_runs import (Loader, cold_server, drop_cache, folder_bytes, keep_archive, metric_sums,
+from disk_runs import (Loader, cold_server, drop_cache, directory_bytes, keep_archive, metric_sums,
                        segment_files)
 
 SCAN_DEPTH = 8
@@ -62,13 +63,13 @@ def parse_arguments():
     parser.add_argument("--block-size", default="64KiB")
     parser.add_argument("--dictionary-size", default="16MiB")
     parser.add_argument("--depth", type=int, default=32, help="reads at the disk")
-    parser.add_argument("--in-flight", type=int, default=64, help="requests under way")
+    parser.add_argument("--in-flight", type=int, default=64, help="requests in flight")
     parser.add_argument("--batch-size", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--page-cache", action="store_true",
                         help="through the page cache, for where O_DIRECT does not work")
-    parser.add_argument("--json", action="store_true", help="print figures as JSON")
+    add_json_option(parser)
     return parser.parse_args()
 
 
@@ -202,7 +203,7 @@ class DeviceBench:
             self.keep(mode, run["requests"] / run["seconds"])
 
     def run(self):
-        say(f"{self.archive}: {folder_bytes(self.archive):,} bytes; about "
+        say(f"{self.archive}: {directory_bytes(self.archive):,} bytes; about "
             f"{self.arguments.repetitions * (16 * self.arguments.seconds + 25):.0f} s"
             + ("" if self.fio_path else "; no fio: deploy/bootstrap.sh bench installs it"))
         for repetition in range(self.arguments.repetitions):
@@ -226,6 +227,17 @@ def speed(turn, mode):
     return done / turn["seconds"]
 
 
+def share_of_limit(figures, name, mode, limit):
+    """Of decode while the disk is read, or alone; where the disk is slower, of that.
+    None if one of the three was not measured."""
+    disk = figures.get(f"{mode}_disk")
+    if name not in figures or limit not in figures or disk is None:
+        return None
+    of_decode = figures.get(f"{name}_of_decode", figures[name] / figures[f"{mode}_decode"])
+    of_limit = of_decode / figures.get(f"{limit}_of_decode", 1)
+    return max(of_limit, figures[name] / disk)
+
+
 def tables(figures):
     """Markdown lines."""
     def rate(name):
@@ -234,20 +246,11 @@ def tables(figures):
     def percent(share):
         return "-" if share is None else f"{100 * share:.0f} %"
 
-    def share(name, mode, limit):
-        """Of decode beside the disk's reads, or alone; where the disk is slower, of that."""
-        disk = figures.get(f"{mode}_disk")
-        if name not in figures or limit not in figures or disk is None:
-            return None
-        of_decode = figures.get(f"{name}_of_decode", figures[name] / figures[f"{mode}_decode"])
-        of_limit = of_decode / figures.get(f"{limit}_of_decode", 1)
-        return max(of_limit, figures[name] / disk)
-
     def rows(mode, *labels):
-        return [[label, rate(name), percent(share(name, mode, f"{mode}_decode")),
-                 percent(share(name, mode, f"{mode}_beside"))]
+        return [[label, rate(name), percent(share_of_limit(figures, name, mode, f"{mode}_decode")),
+                 percent(share_of_limit(figures, name, mode, f"{mode}_beside"))]
                 for label, name in (("disk (fio)", f"{mode}_disk"), ("decode", f"{mode}_decode"),
-                                    ("decode beside fio's reads", f"{mode}_beside"),
+                                    ("decode during fio's reads", f"{mode}_beside"),
                                     ("storage", f"{mode}_storage"), *labels)]
 
     shares = ["of the slower of disk and decode", "of that beside reads"]
@@ -270,13 +273,10 @@ def main():
     bench = DeviceBench(arguments)
     load_before = os.getloadavg()[0]
     bench.run()
-    if arguments.json:
-        print(json.dumps(bench.result(), indent=2))
-    else:
-        print(f"{bench.archive.name}: {bench.text_bytes:,} bytes of text, "
-              f"{folder_bytes(bench.archive):,} stored; {os.cpu_count()} cores, load average "
-              f"before {load_before:.1f}\n")
-        print("\n".join(tables(bench.result())))
+    head = (f"{bench.archive.name}: {bench.text_bytes:,} bytes of text, "
+            f"{directory_bytes(bench.archive):,} stored; {os.cpu_count()} cores, load average "
+            f"before {load_before:.1f}")
+    print_figures(arguments, bench.result(), [head, "", *tables(bench.result())])
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ MODES = ("full", "batch", "random")
 RANGE_BYTES = 16 << 10
 
 
-def folder_bytes(folder):
-    return sum(file.stat().st_size for file in pathlib.Path(folder).rglob("*") if file.is_file())
+def directory_bytes(directory):
+    return sum(file.stat().st_size for file in pathlib.Path(directory).rglob("*") if file.is_file())
 
 
 def segment_files(archive):
@@ -35,9 +35,9 @@ def drop_cache(archive):
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def keep_archive(quired, source, folder, name, options):
-    """(path of FOLDER/NAME.quire, CPU seconds): built unless it is there, then 0."""
-    archive = pathlib.Path(folder) / f"{name}.quire"
+def keep_archive(quired, source, directory, name, options):
+    """(path of DIRECTORY/NAME.quire, CPU seconds): built unless it is there, then 0."""
+    archive = pathlib.Path(directory) / f"{name}.quire"
     if archive.exists():
         return archive, 0
     partial = archive.with_suffix(".new")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""FSST beside LZ4 and zstd on a folder of columns of strings, as a table.
+"""FSST compared with LZ4 and zstd on a directory of columns of strings, as a table.
 
-Runs codecs/fsst/fsst_benchmark once for each file of the folder, repeated to
+Runs codecs/fsst/fsst_benchmark once for each file of the directory, repeated to
 8 MiB there; prints Markdown. Lines as strings of their own have a table that
 was trained on lines. Times are CPU time on one thread, the best of
 several runs in random order, so that what else the machine does matters little;
@@ -14,6 +14,9 @@ import os
 import pathlib
 import subprocess
 import sys
+
+from bench_json import add_json_option, print_figures
+from codec_table import markdown
 
 TEXT_SIZE_BYTES = 8 << 20
 
@@ -78,37 +81,48 @@ def measure(binary, path, repetitions, seconds):
     return {heading: best[name][value] for heading, name, value in COLUMNS}
 
 
-def row(name, values):
-    cells = []
-    for heading, _, value in COLUMNS:
-        digits = {"factor": 3, "ms": 2, "speed": 0}[value]
-        cells.append(f"{values[heading]:.{digits}f}")
-    return f"| {name} | " + " | ".join(cells) + " |"
+def cells(name, values):
+    return [name, *(f"{values[heading]:.{ {'factor': 3, 'ms': 2, 'speed': 0}[value]}f}"
+                    for heading, _, value in COLUMNS)]
 
 
-def main():
+def average_of(rows):
+    """The mean of each heading over the columns of strings."""
+    return {heading: sum(values[heading] for values in rows.values()) / len(rows)
+            for heading, _, _ in COLUMNS}
+
+
+def tables(rows):
+    """Markdown lines."""
+    average = average_of(rows)
+    return ["Speeds in MB/s (10^6 bytes of text).", "",
+            *markdown(["column", *(heading for heading, _, _ in COLUMNS)],
+                      [*(cells(name, values) for name, values in rows.items()),
+                       cells("**average**", average)]), "",
+            *(f"- {what}: {average[above] / average[below]:.2f}" for what, above, below in RATIOS)]
+
+
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=pathlib.Path, help="each file is a column")
+    parser.add_argument("directory", type=pathlib.Path, help="each file is a column")
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.05, help="at least, for each")
-    options = parser.parse_args()
+    add_json_option(parser)
+    return parser.parse_args()
+
+
+def main():
+    options = parse_arguments()
     binary = options.build / "codecs/fsst/fsst_benchmark"
-    files = sorted(path for path in options.folder.iterdir() if path.is_file())
+    files = sorted(path for path in options.directory.iterdir() if path.is_file())
     if not files:
-        parser.error(f"no files in {options.folder}")
-    print("Speeds in MB/s (10^6 bytes of text).\n")
-    print("| column | " + " | ".join(heading for heading, _, _ in COLUMNS) + " |")
-    print("|---" * (len(COLUMNS) + 1) + "|", flush=True)
-    all_values = []
+        sys.exit(f"fsst_bench.py: no files in {options.directory}")
+    rows = {}
     for path in files:
-        all_values.append(measure(binary, path, options.repetitions, options.seconds))
-        print(row(path.name, all_values[-1]), flush=True)
-    average = {heading: sum(values[heading] for values in all_values) / len(all_values)
-               for heading, _, _ in COLUMNS}
-    print(row("**average**", average) + "\n")
-    for what, above, below in RATIOS:
-        print(f"- {what}: {average[above] / average[below]:.2f}")
+        rows[path.name] = measure(binary, path, options.repetitions, options.seconds)
+        print(path.name, file=sys.stderr, flush=True)
+    print_figures(options, rows, tables(rows))
 
 
 if __name__ == "__main__":

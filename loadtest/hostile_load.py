@@ -1,23 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """What one hostile client costs the others: p50 and p99 of an honest reader alone,
-then beside a client that stops reading its streams, one that cancels 10,000 calls,
+then next to a client that stops reading its streams, one that cancels 10,000 calls,
 one that opens 1,000 streams, while they begin and once they are only kept open; and
-what memory the server takes meanwhile.
+the memory of the server meanwhile.
 
     loadtest/hostile_load.py --build build/release
 
 Every client is a process of its own, and all share the machine's cores with the
-server. What of its cost is not the server's doing is seen beside controls in the
-same run: a process that only burns CPU time; the same calls, cancelled or read, made
-to another server, whose handler is empty; and the hostile client at the kernel's
-lowest priority (SCHED_IDLE), which takes what time the others leave.
-What a client on another machine would cost is seen where it has a core of its own:
-the servers and the honest reader have all cores but one, without company too, and
-the hostile client has that one. What the kernel's turns alone do is seen beside a
-process that takes what it gets of the core that server and reader share.
-Each case has an honest run without company right before it, which its figures are
-compared with. Ends within ten minutes on an idle machine.
+server. Controls in the same run show what is not caused by the server: a process that
+only burns CPU time; the same calls, cancelled or read, made to another server, whose
+handler is empty; and the hostile client at the kernel's lowest priority (SCHED_IDLE),
+which takes only time that the others leave.
+A hostile client with a core of its own shows what one on another machine would cost:
+the servers and the honest reader have all other cores. A process that takes what it
+can of the core that server and reader share shows the kernel's scheduling alone.
+Each case is compared with an honest run alone right before it. Ends within ten minutes
+on an idle machine.
 """
 import argparse
 import contextlib
@@ -34,8 +33,10 @@ import time
 
 import grpc
 
+from bench_json import add_json_option, print_figures
 from bench_setup import (build_text_archive, empty_service, find_programs, machine_load,
                          make_parser)
+from codec_table import markdown
 from live_server import (MESSAGE_SIZE_OPTIONS, LiveServer, make_documents, make_stubs,
                          raise_file_limit)
 
@@ -182,7 +183,7 @@ PLAYS = {"control": play_control, "burning": play_burning, "stalled": play_stall
 
 @dataclasses.dataclass
 class Case:
-    """A hostile client beside an honest one."""
+    """A hostile client next to an honest one."""
     title: str
     play: str
     # Whom it plays with: the `usual` server, the one with much memory (`roomy`), or the
@@ -192,9 +193,9 @@ class Case:
     # Servers and honest client have all cores but one; it has the other, or theirs.
     is_apart: bool = False
     is_in_the_way: bool = False
-    # Runs without and beside it: (p50, p99) each.
+    # Runs without and with it: (p50, p99) each.
     alone: list = dataclasses.field(default_factory=list)
-    beside: list = dataclasses.field(default_factory=list)
+    loaded: list = dataclasses.field(default_factory=list)
     said: str = ""
     resident: int = 0
     peak: int = 0
@@ -275,16 +276,16 @@ def run_case(case, address, server, read):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                           text=True) as hostile:
         assert hostile.stdout.readline() == "ready\n", case.title
-        case.beside.append(read(server, cores))
+        case.loaded.append(read(server, cores))
         case.resident = server.resident_bytes()
         case.said = hostile.communicate("\n", timeout=120)[0].strip()
     assert hostile.returncode == 0, case.title
     case.peak = server.resident_peak_bytes()
 
 
-def measure(arguments, folder):
+def measure(arguments, directory):
     quired, loadtest, api_limit = find_programs(arguments.build, *PROGRAMS)
-    stem = f"{folder}/text"
+    stem = f"{directory}/text"
     archive = build_text_archive(quired, stem, make_documents(arguments.documents, seed=11),
                                  ["--codec", "zstd"])
     cases = [case for case in make_cases() if re.search(arguments.only, case.title)]
@@ -308,47 +309,63 @@ def measure(arguments, folder):
     return cases
 
 
-def print_report(arguments, cases):
-    print(f"{machine_load()}; {arguments.requests:,} "
-          f"honest reads of 16 KiB, {arguments.in_flight} at a time; medians of "
-          f"{arguments.rounds} rounds; --memory {arguments.memory}, {arguments.much_memory} where "
-          "it is to have memory for all\n")
-    print("| beside | p50 alone, ms | p50 beside | p99 alone, ms | p99 beside | ratio of p99 "
-          "| RSS, MiB | RSS at most |")
-    print("|---|---|---|---|---|---|---|---|")
-    for case in cases:
-        p50, p99 = (statistics.median(run[i] for run in case.alone) for i in (0, 1))
-        p50_beside, p99_beside = (statistics.median(run[i] for run in case.beside)
-                                  for i in (0, 1))
-        title = case.title + (f" ({case.said})" if case.said else "")
-        print(f"| {title} | {p50:.2f} | {p50_beside:.2f} | {p99:.2f} | {p99_beside:.2f} "
-              f"| {p99_beside / p99:.2f} | {case.resident >> 20} | {case.peak >> 20} |")
-    print(f"\nAim: p99 within {AIM} times, memory within --memory. What happens beside an empty "
-          "service\nis not the server's doing.")
+def row_of(case):
+    """Medians over the rounds."""
+    def median(runs, index):
+        return statistics.median(run[index] for run in runs)
+
+    return {"case": case.title, "said": case.said,
+            "p50_alone_ms": median(case.alone, 0), "p50_loaded_ms": median(case.loaded, 0),
+            "p99_alone_ms": median(case.alone, 1), "p99_loaded_ms": median(case.loaded, 1),
+            "resident_bytes": case.resident, "resident_peak_bytes": case.peak}
 
 
-def main():
+def report(arguments, rows):
+    """Lines of text and Markdown."""
+    cells = [[row["case"] + (f" ({row['said']})" if row["said"] else ""),
+              *(f"{row[name]:.2f}" for name in ("p50_alone_ms", "p50_loaded_ms", "p99_alone_ms",
+                                                "p99_loaded_ms")),
+              f"{row['p99_loaded_ms'] / row['p99_alone_ms']:.2f}",
+              *(str(row[name] >> 20) for name in ("resident_bytes", "resident_peak_bytes"))]
+             for row in rows]
+    return [f"{machine_load()}; {arguments.requests:,} honest reads of 16 KiB, "
+            f"{arguments.in_flight} at a time; medians of {arguments.rounds} rounds; --memory "
+            f"{arguments.memory}, or {arguments.much_memory} where there is to be memory for all",
+            "",
+            *markdown(["hostile client", "p50 alone, ms", "p50 with it", "p99 alone, ms", "p99 with it",
+                       "ratio of p99", "RSS, MiB", "RSS at most"], cells),
+            "", f"Aim: p99 within {AIM} times, memory within --memory. What happens with an empty "
+            "service is not the server's doing."]
+
+
+def parse_arguments():
     parser = make_parser(__doc__, *PROGRAMS)
     parser.add_argument("--requests", type=int, default=30_000, help="of each honest run")
     parser.add_argument("--in-flight", type=int, default=4, help="honest calls at a time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--documents", type=int, default=1_000)
     parser.add_argument("--memory", default="256MiB", help="of the server")
-    parser.add_argument("--much-memory", default="1GiB", help="of the server with room for all")
+    parser.add_argument("--much-memory", default="1GiB", help="of the server with memory for all")
     parser.add_argument("--only", default="", help="cases whose title this expression matches")
+    add_json_option(parser)
     parser.add_argument("--play", nargs=2, metavar=("WHICH", "ADDRESS"),
                         help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     if arguments.play:
         raise_file_limit(4 * OPEN_STREAMS)
         name, address = arguments.play
-        with tempfile.TemporaryDirectory() as folder:
-            PLAYS[name](make_stubs(folder), address)
+        with tempfile.TemporaryDirectory() as directory:
+            PLAYS[name](make_stubs(directory), address)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        cases = measure(arguments, folder)
-    print_report(arguments, cases)
+    with tempfile.TemporaryDirectory() as directory:
+        cases = measure(arguments, directory)
+    rows = list(map(row_of, cases))
+    print_figures(arguments, rows, report(arguments, rows))
 
 
 if __name__ == "__main__":

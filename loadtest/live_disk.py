@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real server on a modelled hard disk, in real time, beside what `disk_figures`
-says of the same extent in virtual time: random reads of 16 KiB in closed loop with 1
-to 1,024 under way, in open loop at 50 to 120 % of what 256 under way came to, and at
-three times that.
+"""A real server on a modelled hard disk, in real time, compared with what
+`disk_figures` says of the same extent in virtual time: random reads of 16 KiB in closed
+loop with 1 to 1,024 in flight, in open loop at 50 to 120 % of the rate with 256 in
+flight, and at three times that.
 
     loadtest/live_disk.py --build build/release
 
@@ -11,12 +11,12 @@ The archive is made here, of words, and takes about a quarter of --text on the d
 its blocks take about 16 KiB each, and one range in four touches two, as the reads of
 `disk_figures`. The server has the smallest cache that it takes, and nothing in it.
 
-Overload must leave the server bounded: of three times the load it refuses what is
-more than --memory has room for, with a time to come back, and what it admits waits no
-longer than that much takes. `refused` counts refusals, a call perhaps several times:
-quire-loadtest comes back when it is told to, and gives up after 30 s. `admitted` is how
-long the server had calls that it served, to the next bound of its histogram; the other
-times are the client's, from when a call was due. Ends within four minutes.
+Overload must leave the server bounded: of three times the load it refuses what exceeds
+--memory, with a time to retry, and what it admits waits no longer than that much takes.
+`refused` counts refusals, perhaps several of one call: quire-loadtest retries when it is
+told to, and gives up after 30 s. `admitted` is the duration of served calls in the
+server, up to the next bound of its histogram; the other times are the client's, from
+when a call was due. Ends within four minutes.
 """
 import json
 import os
@@ -28,6 +28,7 @@ import sys
 import tempfile
 import threading
 
+from bench_json import add_json_option, print_figures
 from bench_setup import build_archive, find_programs, make_parser
 from codec_table import markdown
 from disk_runs import RANGE_BYTES, cold_server, metric_sums, segment_files
@@ -56,6 +57,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=10, help="of each measurement")
     parser.add_argument("--smoke", action="store_true",
                         help="a small text and a moment of each load: for tests")
+    add_json_option(parser)
     arguments = parser.parse_args()
     arguments.closed, arguments.open_percents = CLOSED, OPEN_PERCENTS
     if arguments.smoke:
@@ -64,20 +66,20 @@ def parse_arguments():
     return arguments
 
 
-def build_text(quired, folder, size_bytes):
+def build_text(quired, directory, size_bytes):
     """Path of an archive of about so many bytes of text."""
     draw = random.Random(3)
     words = [bytes(draw.choices(b"etaoinshrdlucmfw", k=draw.randint(2, 9)))
              for _ in range(WORDS)]
-    text = folder / "text"
+    text = directory / "text"
     file_bytes = min(TEXT_FILE_BYTES, size_bytes)
     with open(text, "wb") as file:
         while file.tell() < file_bytes:
             file.write(b" ".join(draw.choices(words, k=100_000)) + b"\n")
-    names = [folder / f"text-{number}" for number in range(-(-size_bytes // file_bytes))]
+    names = [directory / f"text-{number}" for number in range(-(-size_bytes // file_bytes))]
     for name in names:
         os.link(text, name)
-    archive = folder / "bench.quire"
+    archive = directory / "bench.quire"
     build_archive(quired, archive, names, ["--codec", "zstd:1", "--block-size", BLOCK_SIZE])
     return archive
 
@@ -139,23 +141,23 @@ class Watch(threading.Thread):
 
 
 class LiveDisk:
-    def __init__(self, arguments, folder):
+    def __init__(self, arguments, directory):
         self.arguments = arguments
         self.quired, self.loadtest, self.disk_figures = find_programs(
             arguments.build, *PROGRAMS)
-        self.stubs = make_stubs(folder)
-        self.archive = build_text(self.quired, folder, arguments.text)
+        self.stubs = make_stubs(directory)
+        self.archive = build_text(self.quired, directory, arguments.text)
         self.extent_bytes = sum(file.stat().st_size for file in segment_files(self.archive))
         self.model = self.virtual_time()
         self.rows = []
 
     def virtual_time(self):
-        """{load: (rate, p50, p99, longest)} by disk_figures."""
+        """{load: [rate, p50, p99, longest]} by disk_figures."""
         output = subprocess.run([self.disk_figures, str(self.extent_bytes)],
                                 stdout=subprocess.PIPE, text=True, check=True).stdout
         rows = [[cell.strip() for cell in line.strip("|").split("|")]
                 for line in output.splitlines() if line.startswith("| ")]
-        return {row[0]: (row[1], *row[3:6]) for row in rows[1:]}
+        return {row[0]: list(map(float, (row[1], *row[3:6]))) for row in rows[1:]}
 
     def load(self, *options):
         """The report of quire-loadtest, some of whose calls may have been refused until
@@ -189,21 +191,21 @@ class LiveDisk:
                       - sums_before["quire_admission_rejected_total"])
         admitted = admitted_bound_ms(before, after, refused)
         latency = report["latency_ms"]
-        self.rows.append([
-            label, f"{report['requests_per_second']:.0f}",
-            *(f"{latency[name]:,.0f}" for name in ("p50", "p99", "max")),
-            f"{refused:,}", f"{report['errors']:,}",
-            "-" if admitted is None else f"{admitted:,.0f}",
-            f"{watch.queued_max:,.0f}", f"{watch.in_flight_bytes_max / (1 << 20):.0f}",
-            f"{resident / (1 << 20):.0f}", " / ".join(self.model.get(model_label, ("-",)))])
-        print(f"{label}: {' '.join(self.rows[-1][1:])}", file=sys.stderr, flush=True)
+        self.rows.append({
+            "load": label, "requests_per_second": round(report["requests_per_second"], 1),
+            **{f"{name}_ms": round(latency[name], 3) for name in ("p50", "p99", "max")},
+            "refused": refused, "given_up": report["errors"], "admitted_bound_ms": admitted,
+            "queued_max": int(watch.queued_max),
+            "in_flight_bytes_max": int(watch.in_flight_bytes_max),
+            "resident_peak_bytes": resident, "virtual_time": self.model.get(model_label)})
+        print(" ".join(cells(self.rows[-1])), file=sys.stderr, flush=True)
         return report["requests_per_second"], watch.refusal
 
     def run(self):
         rates = {}
         for count in self.arguments.closed:
             model_label = "RANDOM" if count == 1 else f"live, {count} outstanding"
-            rates[count], _ = self.measure(f"{count:,} under way", model_label,
+            rates[count], _ = self.measure(f"{count:,} in flight", model_label,
                                            "--in-flight", count)
         for percent in (*self.arguments.open_percents, OVERLOAD_PERCENT):
             _, refusal = self.measure(
@@ -211,11 +213,26 @@ class LiveDisk:
                 "--rate", f"{percent / 100 * max(1, rates[REFERENCE]):.3f}")
         return refusal
 
-    def lines(self):
-        return markdown(["load", "reads/s", "p50 ms", "p99 ms", "longest ms", "refused", "given up",
-                         "99 % of admitted below, ms", "most fetches queued",
-                         "most answers, MiB", "peak resident, MiB",
-                         "virtual time: reads/s / p50 / p99 / longest"], self.rows)
+
+
+def cells(row):
+    def number(value):
+        return "-" if value is None else f"{value:,.0f}"
+
+    return [row["load"], *(number(row[name]) for name in (
+        "requests_per_second", "p50_ms", "p99_ms", "max_ms", "refused", "given_up",
+        "admitted_bound_ms", "queued_max")),
+            *(number(row[name] / (1 << 20)) for name in (
+                "in_flight_bytes_max", "resident_peak_bytes")),
+            " / ".join(map(number, row["virtual_time"] or [None]))]
+
+
+def table(rows):
+    """Markdown lines."""
+    return markdown(["load", "reads/s", "p50 ms", "p99 ms", "longest ms", "refused", "given up",
+                     "99 % of admitted below, ms", "most fetches queued", "most answers, MiB",
+                     "peak resident, MiB", "virtual time: reads/s / p50 / p99 / longest"],
+                    map(cells, rows))
 
 
 def main():
@@ -224,13 +241,14 @@ def main():
         load_before = os.getloadavg()[0]
         live = LiveDisk(arguments, pathlib.Path(scratch))
         refusal = live.run()
-        print(f"{live.extent_bytes:,} bytes on {arguments.device_model}, ranges of 16 KiB; "
-              f"{os.cpu_count()} cores, load average before {load_before:.1f}\n")
-        print("\n".join(live.lines()))
+    lines = [f"{live.extent_bytes:,} bytes on {arguments.device_model}, ranges of 16 KiB; "
+             f"{os.cpu_count()} cores, load average before {load_before:.1f}", "",
+             *table(live.rows)]
     if refusal is not None:
         code, reason, message, has_hint = refusal
-        print(f"\nUnder the last load a reader was told: {code}, {reason}, {message!r}"
-              f"{', with a time to come back' if has_hint else ''}.")
+        lines += ["", f"Under the last load a reader was told: {code}, {reason}, {message!r}"
+                  f"{', with a time to come back' if has_hint else ''}."]
+    print_figures(arguments, {"extent_bytes": live.extent_bytes, "rows": live.rows}, lines)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts of this folder share: documents to make an archive of, a
+"""What the scripts of this directory share: documents to make an archive of, a
 real quired that serves it, and Python stubs made from the protos alone.
 """
+import contextlib
 import importlib
 import io
 import os
@@ -28,8 +29,8 @@ MESSAGE_SIZE_OPTIONS = [("grpc.max_receive_message_length", -1),
                         ("grpc.max_send_message_length", -1)]
 
 
-def make_stubs(folder):
-    """Runs protoc over the protos of the repository, into `folder`.
+def make_stubs(directory):
+    """Runs protoc over the protos of the repository, into `directory`.
 
     Returns a namespace: `pb` and `rpc` (messages and stubs of the Archive
     service), `details` (error details), `standard` (health and reflection).
@@ -38,10 +39,10 @@ def make_stubs(folder):
               "proto/quire/v1/wire_encoding.proto",
               "loadtest/standard_services.proto"]
     subprocess.run(
-        ["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--grpc_python_out={folder}",
+        ["protoc", f"-I{ROOT}", f"--python_out={directory}", f"--grpc_python_out={directory}",
          "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin", *protos],
         cwd=ROOT, check=True)
-    sys.path.insert(0, str(folder))
+    sys.path.insert(0, str(directory))
     return types.SimpleNamespace(
         pb=importlib.import_module("proto.quire.v1.archive_pb2"),
         rpc=importlib.import_module("proto.quire.v1.archive_pb2_grpc"),
@@ -178,6 +179,26 @@ class LiveServer:
 
     def resident_peak_bytes(self):
         return self._memory("VmHWM")
+
+    @contextlib.contextmanager
+    def resident_samples(self, interval_seconds=0.005):
+        """A list that gets the resident bytes once per interval until the block ends;
+        the first is of its begin."""
+        samples = [self.resident_bytes()]
+        ended = threading.Event()
+
+        def sample():
+            while not ended.wait(interval_seconds):
+                samples.append(self.resident_bytes())
+
+        thread = threading.Thread(target=sample, daemon=True)
+        thread.start()
+        try:
+            yield samples
+        finally:
+            ended.set()
+            thread.join()
+            samples.append(self.resident_bytes())
 
     def metrics(self):
         """The text of /metrics."""

@@ -50,17 +50,17 @@ def decode_zstd(data, size, dictionary):
 class PythonClientTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        directory = cls.enterClassContext(tempfile.TemporaryDirectory())
         cls.documents = make_documents(300, SEED)
         cls.text = b"".join(data for _, data in cls.documents)
-        write_corpus(cls.documents, f"{folder}/pages")
-        subprocess.run([QUIRED, "build", "-o", f"{folder}/pages.quire", "--dictionary-size", "256KiB",
-                        f"{folder}/pages.tar"], check=True)
-        subprocess.run([QUIRED, "build", "-o", f"{folder}/plain.quire", "--codec", "zstd",
-                        f"{folder}/pages.tar"], check=True)
-        cls.stubs = make_stubs(folder)
+        write_corpus(cls.documents, f"{directory}/pages")
+        subprocess.run([QUIRED, "build", "-o", f"{directory}/pages.quire", "--dictionary-size", "256KiB",
+                        f"{directory}/pages.tar"], check=True)
+        subprocess.run([QUIRED, "build", "-o", f"{directory}/plain.quire", "--codec", "zstd",
+                        f"{directory}/pages.tar"], check=True)
+        cls.stubs = make_stubs(directory)
         cls.server = cls.enterClassContext(
-            LiveServer(QUIRED, [f"pages={folder}/pages.quire", f"plain={folder}/plain.quire"]))
+            LiveServer(QUIRED, [f"pages={directory}/pages.quire", f"plain={directory}/plain.quire"]))
         cls.channel = cls.enterClassContext(cls.server.channel())
         cls.archive = cls.stubs.rpc.ArchiveStub(cls.channel)
 

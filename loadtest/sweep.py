@@ -10,7 +10,7 @@ Archives are built once and kept in --out/archives. Each cell starts a server wi
 nothing in memory and as small a cache as it takes (what it found there all the
 same is in the tables), and loads it as the paper did: FULL reads all in order,
 BATCH hands over --batch-size ranges of 16 KiB at once, RANDOM has --in-flight
-calls under way (the paper: one). Every answer is compared with the corpus.
+calls in flight (the paper: one). Every answer is compared with the corpus.
 
 Writes into --out: results.csv with every figure, results.md and results.html with
 tables and pictures, modes.svg (all panes) and random.svg (RANDOM alone, without
@@ -30,10 +30,11 @@ import subprocess
 import sys
 
 import sweep_plot
+from bench_json import write_json
 from bench_setup import find_programs, make_parser
 from codec_runs import Codecs
 from codec_table import format_size, read_csv, write_csv
-from disk_runs import (MODES, RANGE_BYTES, Loader, cold_server, folder_bytes, keep_archive,
+from disk_runs import (MODES, RANGE_BYTES, Loader, cold_server, directory_bytes, keep_archive,
                        metric_sums)
 from live_server import parse_size
 from sweep_report import html_page, markdown_page
@@ -77,7 +78,7 @@ def parse_arguments(words=None):
     parser.add_argument("--devices", type=parse_devices, default="real,wd-red:batch+random",
                         help="NAME[:MODE+MODE],... (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=2, help="of a cell of mode random")
-    parser.add_argument("--in-flight", type=int, default=1, help="calls under way, mode random")
+    parser.add_argument("--in-flight", type=int, default=1, help="calls in flight, mode random")
     parser.add_argument("--batch-size", type=int, default=10_000, help="mode batch, real disk")
     parser.add_argument("--model-batch-size", type=int, default=400,
                         help="mode batch, modelled drives: these answer 100 to 500 a second")
@@ -85,6 +86,8 @@ def parse_arguments(words=None):
                         "auto, rotational, solid-state")
     parser.add_argument("--repetitions", type=int, default=1, help="of a cell; the fastest counts")
     parser.add_argument("--build-only", action="store_true", help="make the archives, no more")
+    parser.add_argument("--json", metavar="FILE",
+                        help="also write the rows of results.md there")
     parser.add_argument("--label", help="of the machine, for tables and pictures")
     return parser.parse_args(words)
 
@@ -150,7 +153,7 @@ class Sweep:
                                   cell["batch_size"] or 1)
             sums = metric_sums(server.metrics())
         hits, misses = sums["quire_cache_hits_total"], sums["quire_cache_misses_total"]
-        stored = folder_bytes(archive)
+        stored = directory_bytes(archive)
         units = (run["requests"] if cell["mode"] != "full" else run["text_bytes"] / RANGE_BYTES)
         return {
             **cell, "stored_bytes": stored,
@@ -181,6 +184,8 @@ class Sweep:
         wanted = [key_of(cell) for archive in self.archives for cell in self.cells_of(archive)]
         by_key = {key_of(row): row for row in self.rows}
         rows = [by_key[key] for key in dict.fromkeys(wanted) if key in by_key]
+        if self.arguments.json:
+            write_json(self.arguments.json, rows)
         devices = [name for name, _ in self.arguments.devices]
         modes = [mode for mode in MODES if any(row["mode"] == mode for row in rows)]
         machine = self.arguments.label or f"{os.cpu_count()} cores"

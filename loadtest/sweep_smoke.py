@@ -4,7 +4,7 @@
 complete, pictures and pages have it, and a second run measures nothing again. What
 they measure means nothing here.
 
-usage: sweep_smoke.py BUILD_FOLDER
+usage: sweep_smoke.py BUILD_DIRECTORY
 """
 import json
 import pathlib
@@ -60,10 +60,10 @@ def check_sweep(build, corpus, out):
 
 
 def check_device_bench(build, corpus, out):
-    # Through the page cache: the folder may lie where there is no O_DIRECT.
+    # Through the page cache: the directory may lie where there is no O_DIRECT.
     figures = json.loads(run(
         "device_bench.py", build, "--corpus", corpus, "--out", out, "--dictionary-size", "64KiB",
-        "--seconds", "0.2", "--repetitions", "1", "--batch-size", "20", "--page-cache", "--json"))
+        "--seconds", "0.2", "--repetitions", "1", "--batch-size", "20", "--page-cache", "--json", "-"))
     for name in ("random_storage", "random_decode", "scan_storage", "scan_decode", "random", "batch",
                  "full_identity", "full_stored", "random_storage_of_decode"):
         assert figures[name] > 0, figures

@@ -57,8 +57,8 @@ class CellTest(unittest.TestCase):
         self.assertEqual(key_of(ROWS[0]), key_of({**ROWS[0], "ranges_per_second": 1}))
 
     def test_rows_survive_the_file(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder, "results.csv")
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "results.csv")
             self.assertEqual(read_csv(path, COLUMNS, TEXT_COLUMNS), [])
             write_csv(path, ROWS, COLUMNS)
             self.assertEqual(read_csv(path, COLUMNS, TEXT_COLUMNS), ROWS)
@@ -174,7 +174,7 @@ class DeviceTableTest(unittest.TestCase):
         text = "\n".join(device_bench.tables(figures))
         self.assertIn("| storage | 900 | - | - |", text)
         self.assertIn("| disk (fio) | - | - | - |", text)
-        self.assertIn("| decode beside fio's reads | - | - | - |", text)
+        self.assertIn("| decode during fio's reads | - | - | - |", text)
 
 
 if __name__ == "__main__":

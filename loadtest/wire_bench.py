@@ -9,7 +9,7 @@ with the source.
 A corpus is NAME=STEM, where STEM.tar is what the archive is built of, STEM.raw
 the same documents concatenated, STEM.tsv offset, size and id of each. A text of
 --lines NAME=FILE is made into one first, each line a document. Archives are
-built in --folder and used again if they are there.
+built in --directory and used again if they are there.
 
 Links slower than loopback are network namespaces joined by a veth pair with
 `tc tbf` at both ends, so this takes root and iproute2; `--links loopback` takes
@@ -27,7 +27,9 @@ import tarfile
 import tempfile
 
 import wire_links
+from bench_json import add_json_option, print_figures
 from bench_setup import build_archive, find_programs, machine_load, make_parser
+from codec_table import markdown
 from live_server import LiveServer, make_documents, write_corpus
 
 PROGRAMS = ("quired", "quire-loadtest")
@@ -62,8 +64,8 @@ def parse_arguments():
     parser.add_argument("--lines", type=parse_pair, action="append", default=[],
                         metavar="NAME=FILE", help="a text whose lines are documents")
     parser.add_argument("--lines-max", type=int, default=200_000, help="of a text")
-    parser.add_argument("--folder", type=pathlib.Path,
-                        help="where archives are built (default: a temporary folder)")
+    parser.add_argument("--directory", type=pathlib.Path,
+                        help="where archives are built (default: a temporary directory)")
     parser.add_argument("--build-options", default="", help="passed on to quired build")
     parser.add_argument("--serve-options", default="--memory 1GiB", help="to quired serve")
     parser.add_argument("--links", type=parse_list(tuple(wire_links.LINKS)),
@@ -74,7 +76,7 @@ def parse_arguments():
                         help="of each measurement, at most")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--repetitions", type=int, default=1, help="the fastest counts")
-    parser.add_argument("--json", action="store_true", help="print rows as JSON")
+    add_json_option(parser)
     parser.add_argument("--smoke", action="store_true",
                         help="a small text over loopback, in a moment: does it all work?")
     return parser.parse_args()
@@ -107,9 +109,9 @@ def write_lines_corpus(text_path, stem, lines_max):
 
 
 class Bench:
-    def __init__(self, arguments, folder):
+    def __init__(self, arguments, directory):
         self.arguments = arguments
-        self.folder = folder
+        self.directory = directory
         self.quired, self.loadtest = find_programs(arguments.build, *PROGRAMS)
         # Name, archive, stem.
         self.corpora = []
@@ -119,15 +121,15 @@ class Bench:
         arguments = self.arguments
         stems = list(arguments.corpus)
         for name, path in arguments.lines:
-            stem = f"{self.folder}/{name}"
+            stem = f"{self.directory}/{name}"
             if not pathlib.Path(f"{stem}.tsv").is_file():
                 write_lines_corpus(path, stem, arguments.lines_max)
             stems.append((name, stem))
         if arguments.smoke:
-            write_corpus(make_documents(100, seed=5), f"{self.folder}/smoke")
-            stems.append(("smoke", f"{self.folder}/smoke"))
+            write_corpus(make_documents(100, seed=5), f"{self.directory}/smoke")
+            stems.append(("smoke", f"{self.directory}/smoke"))
         for name, stem in stems:
-            archive = self.folder / f"{name}.quire"
+            archive = self.directory / f"{name}.quire"
             if not archive.exists():
                 say(f"building {archive} of {stem}.tar")
                 build_archive(self.quired, archive, [f"{stem}.tar"],
@@ -198,12 +200,10 @@ class Bench:
                     self.measure(link_name, link, *corpus)
 
 
-def print_table(rows):
-    print("| " + " | ".join(COLUMNS) + " |")
-    print("|" + "---|" * len(COLUMNS))
-    for row in rows:
-        print("| " + " | ".join(f"{value:,}" if isinstance(value, (int, float)) else value
-                                for value in row.values()) + " |")
+def table(rows):
+    """Markdown lines."""
+    return markdown(COLUMNS, [[f"{value:,}" if isinstance(value, (int, float)) else value
+                               for value in row.values()] for row in rows])
 
 
 def main():
@@ -213,15 +213,11 @@ def main():
     elif not arguments.corpus and not arguments.lines:
         sys.exit("wire_bench: give --corpus or --lines")
     with tempfile.TemporaryDirectory() as scratch:
-        folder = arguments.folder or pathlib.Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        bench = Bench(arguments, folder)
+        directory = arguments.directory or pathlib.Path(scratch)
+        directory.mkdir(parents=True, exist_ok=True)
+        bench = Bench(arguments, directory)
         bench.run()
-    if arguments.json:
-        print(json.dumps(bench.rows, indent=2))
-    else:
-        print(f"{machine_load()}\n")
-        print_table(bench.rows)
+    print_figures(arguments, bench.rows, [machine_load(), "", *table(bench.rows)])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The machine-readable part of a failed call, to and from the bytes that gRPC
-// carries beside code and message (grpc::Status::error_details(), the trailer
+// carries besides code and message (grpc::Status::error_details(), the trailer
 // grpc-status-details-bin). Both ends use it; see
 // proto/quire/v1/error_details.proto for what travels.
 #ifndef QUIRE_PROTO_ERROR_DETAILS_H_

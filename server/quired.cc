@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// quired: builds, checks, shows and serves archives. Each verb is a file in
-// server/verbs.
+// quired: builds, checks, shows and serves archives. Each subcommand is a file
+// in server/verbs.
 #include <iostream>
 
 #include "CLI/CLI.hpp"
 
 #include "deploy/manual/manual.h"
 #include "deploy/manual/program_main.h"
-#include "server/verbs/build_verb.h"
-#include "server/verbs/inspect_verb.h"
-#include "server/verbs/serve_verb.h"
-#include "server/verbs/verb_support.h"
-#include "server/verbs/verify_verb.h"
+#include "server/verbs/build_command.h"
+#include "server/verbs/inspect_command.h"
+#include "server/verbs/serve_command.h"
+#include "server/verbs/subcommand_support.h"
+#include "server/verbs/verify_command.h"
 
 namespace quire {
 namespace {
@@ -23,7 +23,8 @@ Manual QuiredManual() {
   manual.description = {
       "quired keeps large, repetitive collections of documents in compressed "
       "archives and serves byte ranges and documents out of them over gRPC.",
-      "build makes an archive from folders, tars, zips, WARCs and plain files; "
+      "build makes an archive from directories, tars, zips, WARCs and plain "
+      "files; "
       "verify reads all of it and names what is damaged; inspect says what it "
       "holds and what serving it takes; serve answers clients such as "
       "quire(1)."};
@@ -36,7 +37,7 @@ Manual QuiredManual() {
        "what gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG"}};
   manual.examples = {
       {"quired build -o docs.quire /usr/share/doc",
-       "builds an archive from a folder"},
+       "builds an archive from a directory"},
       {"quired verify docs.quire", "checks every block of it"},
       {"quired serve docs.quire --memory 1GiB --metrics 127.0.0.1:7421",
        "serves it on 127.0.0.1:7420"}};
@@ -50,13 +51,14 @@ Manual QuiredManual() {
 int main(int argc, char** argv) {
   CLI::App app("builds, checks and serves compressed archives of documents",
                "quired");
-  // Not "exactly one": then a misspelt verb is said to be missing, not unknown.
+  // Not "exactly one": then a misspelt subcommand is said to be missing, not
+  // unknown.
   app.require_subcommand(0, 1);
   int exit_code = quire::kExitGood;
-  quire::AddBuildVerb(app, exit_code);
-  quire::AddVerifyVerb(app, exit_code);
-  quire::AddInspectVerb(app, exit_code);
-  quire::AddServeVerb(app, exit_code);
+  quire::AddBuildCommand(app, exit_code);
+  quire::AddVerifyCommand(app, exit_code);
+  quire::AddInspectCommand(app, exit_code);
+  quire::AddServeCommand(app, exit_code);
   quire::AttachManual(app, quire::QuiredManual());
   return quire::RunProgram(app, quire::kExitFailed, [&] {
     app.parse(quire::ArgumentsForParse(argc, argv));

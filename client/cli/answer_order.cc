@@ -80,7 +80,7 @@ bool AnswerOrder::Spool(Waiting& waiting) {
   const absl::StatusOr<AnswerSpool::Place> place =
       spool_->Put({data.data(), data.size()});
   if (!place.ok()) {
-    // It goes on without, as where there never was room.
+    // It goes on without, as where there never was space.
     spool_failed_ = true;
     return false;
   }

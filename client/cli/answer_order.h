@@ -34,7 +34,7 @@ struct AnswerOrderOptions {
 
   // Items that were asked for and have not gone on: so many in any case, and up
   // to the second while the answers to all of them, at the mean size of those
-  // before, would find room.
+  // before, would fit.
   size_t asked_count_min = 4096;
   size_t asked_count_max = 100'000;
 };

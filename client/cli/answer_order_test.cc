@@ -101,7 +101,7 @@ TEST_F(AnswerOrderTest, ReadsTheMissingOneAloneIfNothingHoldsTheOthers) {
   EXPECT_GT(order.alone_count(), 0u);
 }
 
-TEST_F(AnswerOrderTest, GoesOnWithoutATemporaryFolder) {
+TEST_F(AnswerOrderTest, GoesOnWithoutATemporaryDirectory) {
   tmpdir_.Set("/proc/nowhere");
   AnswerOrder order = Make({.memory_size_bytes_max = 100'000});
   RunShuffled(order, 2'000);

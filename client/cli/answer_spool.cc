@@ -11,22 +11,23 @@
 
 #include "client/cli/output_file.h"
 #include "client/cli/shown_text.h"
+#include "codecs/base/printable_text.h"
 
 namespace quire {
 namespace {
 
 // Holes in files are made of whole pages.
 constexpr uint64_t kPageSizeBytes = 4096;
-constexpr char kWhat[] = "cannot keep answers in the temporary folder";
+constexpr char kWhat[] = "cannot keep answers in the temporary directory";
 
-std::string Folder() {
-  const char* folder = std::getenv("TMPDIR");
-  return folder != nullptr && folder[0] != '\0' ? folder : "/var/tmp";
+std::string Directory() {
+  const char* directory = std::getenv("TMPDIR");
+  return directory != nullptr && directory[0] != '\0' ? directory : "/var/tmp";
 }
 
 // Not every file system knows files without a name.
-int OpenNamed(const std::string& folder) {
-  std::string path = folder + "/quire-XXXXXX";
+int OpenNamed(const std::string& directory) {
+  std::string path = directory + "/quire-XXXXXX";
   const int fd = mkostemp(path.data(), O_CLOEXEC);
   if (fd >= 0) {
     unlink(path.c_str());
@@ -39,17 +40,17 @@ uint64_t RoundUp(uint64_t size_bytes) {
 }
 
 absl::Status Fault() {
-  const std::string folder = Folder();
-  return SystemError(kWhat, {folder.data(), folder.size()});
+  const std::string directory = Directory();
+  return SystemError(kWhat, {directory.data(), directory.size()});
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AnswerSpool>> AnswerSpool::Open() {
-  const std::string folder = Folder();
-  int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  const std::string directory = Directory();
+  int fd = open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
-    fd = OpenNamed(folder);
+    fd = OpenNamed(directory);
   }
   if (fd < 0) {
     return Fault();
@@ -75,9 +76,9 @@ absl::StatusOr<AnswerSpool::Place> AnswerSpool::Put(absl::string_view bytes) {
       bytes.remove_prefix(static_cast<size_t>(size));
     }
   }
-  const uint64_t room = RoundUp(place.size_bytes);
-  end_ += room;
-  held_size_bytes_ += room;
+  const uint64_t space = RoundUp(place.size_bytes);
+  end_ += space;
+  held_size_bytes_ += space;
   return place;
 }
 
@@ -89,23 +90,24 @@ absl::StatusOr<std::string> AnswerSpool::Take(const Place& place) {
                                static_cast<off_t>(place.offset + done));
     if (size == 0) {
       // Without an error of the system's.
-      return absl::FailedPreconditionError(
-          absl::StrCat("answers kept in the temporary folder '",
-                       TerminalText(Folder()), "' are gone"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "answers kept in the temporary directory ", QuotedText(Directory()),
+          " are gone: the file there is shorter than what was ",
+          "written to it; run the command again"));
     }
     if (size < 0 && errno != EINTR) {
       return Fault();
     }
     done += size > 0 ? static_cast<size_t>(size) : 0;
   }
-  const uint64_t room = RoundUp(place.size_bytes);
-  held_size_bytes_ -= room;
+  const uint64_t space = RoundUp(place.size_bytes);
+  held_size_bytes_ -= space;
   if (held_size_bytes_ == 0 && ftruncate(fd_, 0) == 0) {
     end_ = 0;
-  } else if (room > 0) {
-    // Where holes cannot be made, the room comes back with the last answer.
+  } else if (space > 0) {
+    // Where holes cannot be made, the space comes back with the last answer.
     fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(place.offset), static_cast<off_t>(room));
+              static_cast<off_t>(place.offset), static_cast<off_t>(space));
   }
   return bytes;
 }

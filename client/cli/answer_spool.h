@@ -27,7 +27,7 @@ class AnswerSpool {
   };
 
   // In $TMPDIR, else in /var/tmp: /tmp is often memory.
-  // Errors: FailedPrecondition, naming the folder and the system's reason.
+  // Errors: FailedPrecondition, naming the directory and the system's reason.
   static absl::StatusOr<std::unique_ptr<AnswerSpool>> Open();
 
   ~AnswerSpool();
@@ -38,12 +38,12 @@ class AnswerSpool {
   // was kept before is still there.
   absl::StatusOr<Place> Put(absl::string_view bytes);
 
-  // Gives back what is there, and its room on disk. Once for each place.
+  // Gives back what is there, and its space on disk. Once for each place.
   // Errors: FailedPrecondition  the system's, or the file was cut short by
-  //                             somebody else; the place keeps its room.
+  //                             somebody else; the place keeps its space.
   absl::StatusOr<std::string> Take(const Place& place);
 
-  // The room that is taken on disk, in bytes.
+  // The space taken on disk, in bytes.
   uint64_t held_size_bytes() const { return held_size_bytes_; }
 
  private:

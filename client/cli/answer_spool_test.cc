@@ -39,19 +39,20 @@ std::string TextOf(size_t size_bytes) {
   return std::string(size_bytes, static_cast<char>('a' + size_bytes % 26));
 }
 
-// Each test has a temporary folder of its own.
+// Each test has a temporary directory of its own.
 class AnswerSpoolTest : public ::testing::Test {
  protected:
-  AnswerSpoolTest() { MakeFolder(::testing::TempDir()); }
+  AnswerSpoolTest() { MakeDirectory(::testing::TempDir()); }
 
-  ~AnswerSpoolTest() override { std::filesystem::remove_all(folder_); }
+  ~AnswerSpoolTest() override { std::filesystem::remove_all(directory_); }
 
-  void MakeFolder(const std::string& parent) {
+  void MakeDirectory(const std::string& parent) {
     // Without symbolic links, as the system names open files.
-    folder_ = (std::filesystem::canonical(parent) / "answer_spool_test_XXXXXX")
-                  .string();
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr) << folder_;
-    tmpdir_.Set(folder_);
+    directory_ =
+        (std::filesystem::canonical(parent) / "answer_spool_test_XXXXXX")
+            .string();
+    ASSERT_NE(mkdtemp(directory_.data()), nullptr) << directory_;
+    tmpdir_.Set(directory_);
   }
 
   std::unique_ptr<AnswerSpool> Open() {
@@ -74,7 +75,7 @@ class AnswerSpoolTest : public ::testing::Test {
       std::error_code gone;
       const std::string target =
           std::filesystem::read_symlink(link.path(), gone).string();
-      if (target.starts_with(folder_ + "/")) {
+      if (target.starts_with(directory_ + "/")) {
         return open(link.path().c_str(), O_RDWR | O_CLOEXEC);
       }
     }
@@ -82,7 +83,7 @@ class AnswerSpoolTest : public ::testing::Test {
   }
 
   ScopedTmpdir tmpdir_{::testing::TempDir()};
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(AnswerSpoolTest, GivesEachAnswerBackInAnyOrder) {
@@ -136,8 +137,8 @@ TEST_F(AnswerSpoolTest, MakesAHoleOfWhatIsTaken) {
       access("/dev/shm", W_OK) != 0) {
     GTEST_SKIP() << "other file systems may count later, or know no holes";
   }
-  std::filesystem::remove_all(folder_);
-  MakeFolder("/dev/shm");
+  std::filesystem::remove_all(directory_);
+  MakeDirectory("/dev/shm");
   const auto spool = Open();
   const int file = OpenFile();
   ASSERT_GE(file, 0);
@@ -161,7 +162,7 @@ TEST_F(AnswerSpoolTest, MakesAHoleOfWhatIsTaken) {
 TEST_F(AnswerSpoolTest, HasNoNameThatACrashWouldLeave) {
   const auto spool = Open();
   Put(*spool, "text");
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
 }
 
 TEST_F(AnswerSpoolTest, SaysThatItWasCutShort) {
@@ -176,7 +177,7 @@ TEST_F(AnswerSpoolTest, SaysThatItWasCutShort) {
   errno = EACCES;
   EXPECT_THAT(spool->Take(second),
               FailsWith(absl::StatusCode::kFailedPrecondition,
-                        AllOf(HasSubstr(folder_), HasSubstr("are gone"),
+                        AllOf(HasSubstr(directory_), HasSubstr("are gone"),
                               Not(HasSubstr("denied")))));
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::string text, spool->Take(first));
   EXPECT_TRUE(text == TextOf(5'000));
@@ -194,7 +195,7 @@ TEST_F(AnswerSpoolTest, KeepsWhatItHasWhenThereIsNoMoreRoom) {
   const std::string much = TextOf(20'000);
   EXPECT_THAT(spool->Put({much.data(), much.size()}),
               FailsWith(absl::StatusCode::kFailedPrecondition,
-                        AllOf(HasSubstr(folder_), HasSubstr("too large"))));
+                        AllOf(HasSubstr(directory_), HasSubstr("too large"))));
   EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
   signal(SIGXFSZ, old_action);
   EXPECT_EQ(spool->held_size_bytes(), 2 * kPageSizeBytes);
@@ -205,11 +206,11 @@ TEST_F(AnswerSpoolTest, KeepsWhatItHasWhenThereIsNoMoreRoom) {
   EXPECT_TRUE(more == much);
 }
 
-TEST_F(AnswerSpoolTest, NamesAFolderThatIsNone) {
+TEST_F(AnswerSpoolTest, NamesADirectoryThatIsNone) {
   tmpdir_.Set("/proc/nowhere");
   EXPECT_THAT(AnswerSpool::Open(),
               FailsWith(absl::StatusCode::kFailedPrecondition,
-                        HasSubstr("'/proc/nowhere': No such file")));
+                        HasSubstr("\"/proc/nowhere\": No such file")));
 }
 
 }  // namespace

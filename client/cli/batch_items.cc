@@ -11,6 +11,7 @@
 
 #include "client/cli/shown_text.h"
 #include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -21,7 +22,7 @@ constexpr size_t kShownSizeBytesMax = 100;
 constexpr size_t kDropSizeBytes = size_t{64} << 10;
 
 std::string Shown(absl::string_view item) {
-  return TerminalText(item.substr(0, kShownSizeBytesMax));
+  return QuotedText(item, kShownSizeBytesMax);
 }
 
 }  // namespace
@@ -34,9 +35,11 @@ absl::StatusOr<std::optional<std::string>> ItemSplitter::Next() {
     const size_t end = has_end ? found : input_.size();
     if (end - start_ > kBatchItemSizeBytesMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat("an item is longer than ", kBatchItemSizeBytesMax,
-                       " bytes; does the input end its items with ",
-                       null_separated_ ? "NUL bytes" : "newlines", "?"));
+          absl::StrCat("an item must be at most ", kBatchItemSizeBytesMax,
+                       " bytes long, got ", end - start_,
+                       " without an end; do the items end with ",
+                       null_separated_ ? "NUL bytes, as --null says?"
+                                       : "newlines? --null is for NUL bytes"));
     }
     if (!has_end && (!finished_ || end == start_)) {
       searched_ = end;
@@ -75,15 +78,16 @@ absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
     uint64_t ordinal = 0;
     if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(item), &ordinal)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", Shown(item), "' is no document number"));
+          absl::StrCat("an item must be the number of a document, a whole ",
+                       "number from 0, got ", Shown(item)));
     }
     return DocumentKey::Ordinal(ordinal);
   }
   const std::vector<absl::string_view> words =
       absl::StrSplit(item, absl::ByAnyChar(" \t\r\v\f"), absl::SkipEmpty());
   if (words.size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", Shown(item), "' is not of the form OFFSET LENGTH"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an item must be OFFSET LENGTH, as in 1GiB 64KiB, got ", Shown(item)));
   }
   QUIRE_ASSIGN_OR_RETURN(const uint64_t offset, ParseByteSize(words[0]));
   QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes, ParseByteSize(words[1]));

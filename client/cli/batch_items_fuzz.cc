@@ -4,12 +4,13 @@
 // they parse to is what they say.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "client/cli/batch_items.h"
 #include "client/cli/shown_text.h"
+#include "codecs/base/check.h"
+#include "codecs/base/printable_text.h"
 
 namespace quire {
 namespace {
@@ -43,26 +44,21 @@ std::optional<std::vector<std::string>> Split(bool null_separated,
   return items;
 }
 
-void Check(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
-}
-
 void CheckItem(absl::string_view item) {
-  Check(std::get<std::string>(
-            std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, item)).name) ==
-        std::string(item));
+  QUIRE_CHECK(
+      std::get<std::string>(
+          std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, item)).name) ==
+      std::string(item));
   for (const ItemForm form : {ItemForm::kOrdinal, ItemForm::kRange}) {
     const auto target = ParseBatchItem(form, item);
-    Check(target.ok() || !target.status().message().empty());
+    QUIRE_CHECK(target.ok() || !target.status().message().empty());
   }
-  Check(IsUtf8(TerminalText(item)));
-  Check(IsUtf8(JsonBytes("id", item)));
+  QUIRE_CHECK(IsUtf8(PrintableText(item)));
+  QUIRE_CHECK(IsUtf8(JsonBytes("id", item)));
   const std::string name = SafeFileName(item);
-  Check(!name.empty() && name.size() <= 200 && name[0] != '.' &&
-        name.find('/') == std::string::npos &&
-        name.find('\0') == std::string::npos);
+  QUIRE_CHECK(!name.empty() && name.size() <= 200 && name[0] != '.' &&
+              name.find('/') == std::string::npos &&
+              name.find('\0') == std::string::npos);
 }
 
 }  // namespace
@@ -77,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view input(reinterpret_cast<const char*>(data + 2),
                                 size - 2);
   const auto items = quire::Split(null_separated, input, piece_size);
-  quire::Check(items == quire::Split(null_separated, input, size));
+  QUIRE_CHECK(items == quire::Split(null_separated, input, size));
   if (items.has_value()) {
     for (const std::string& item : *items) {
       quire::CheckItem(item);

@@ -14,6 +14,7 @@
 #include "client/cli/shown_text.h"
 #include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -86,8 +87,7 @@ int CliRun::Finish(const absl::Status& status) {
       Complain("", flushed);
     }
   } else {
-    Note(absl::StrCat("'", TerminalText(View(settings_.output)),
-                      "' was not written"));
+    Note(absl::StrCat(QuotedText(View(settings_.output)), " was not written"));
   }
   return exit_code_;
 }
@@ -174,21 +174,22 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
                        absl::string_view server) {
   std::string message = "quire: ";
   if (!subject.empty()) {
-    absl::StrAppend(&message, subject, ": ");
+    absl::StrAppend(&message, PrintableMessage(subject), ": ");
   }
   if (absl::IsUnavailable(status) && !IsFromServer(status)) {
     absl::StrAppend(&message, "cannot reach the server at ",
-                    TerminalText(server), " (", TerminalText(status.message()),
+                    PrintableText(server), " (",
+                    PrintableMessage(status.message()),
                     "); does it run? --server or QUIRE_SERVER say where");
   } else if (absl::IsUnimplemented(status) && !IsFromServer(status)) {
-    absl::StrAppend(&message, "no such call at ", TerminalText(server), " (",
-                    TerminalText(status.message()),
+    absl::StrAppend(&message, "no such call at ", PrintableText(server), " (",
+                    PrintableMessage(status.message()),
                     "); is it a Quire server, and not an older one? --server "
                     "or QUIRE_SERVER say where");
   } else if (status.message().empty()) {
     absl::StrAppend(&message, absl::StatusCodeToString(status.code()));
   } else {
-    absl::StrAppend(&message, TerminalText(status.message()));
+    absl::StrAppend(&message, PrintableMessage(status.message()));
   }
   return message + "\n";
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the verbs of `quire` have in common: the client, the output, messages,
-// the exit code.
+// What the subcommands of `quire` have in common: the client, the output,
+// messages, the exit code.
 #ifndef QUIRE_CLIENT_CLI_CLI_RUN_H_
 #define QUIRE_CLIENT_CLI_CLI_RUN_H_
 
@@ -44,7 +44,7 @@ class CliRun {
   bool unreachable() const { return exit_code_ == kExitUnreachable; }
 
   // Puts the output in place, unless something failed: then a file stays as it
-  // was. `status` is the verb's own outcome. Returns the exit code.
+  // was. `status` is the subcommand's own outcome. Returns the exit code.
   int Finish(const absl::Status& status);
 
   // Writes the bytes of one target, or with --json a line, to the output. A

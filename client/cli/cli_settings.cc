@@ -9,14 +9,15 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/wire_encoding.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {
 
-void AddArchive(CLI::App& verb, CliSettings& settings) {
-  verb.add_option("ARCHIVE", settings.archive, "Name of the archive")
+void AddArchive(CLI::App& subcommand, CliSettings& settings) {
+  subcommand.add_option("ARCHIVE", settings.archive, "Name of the archive")
       ->type_name("")
       ->required();
 }
@@ -60,7 +61,8 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
         uint64_t number = 0;
         return absl::SimpleAtoi(text, &number)
                    ? std::string()
-                   : absl::StrCat("'", text, "' is no number from 0");
+                   : absl::StrCat("must be a whole number from 0, got ",
+                                  QuotedText({text.data(), text.size()}));
       });
 
   CLI::App* range = app.add_subcommand(
@@ -110,7 +112,7 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
                   "Print answers as they come, not in the order asked");
   batch
       ->add_option("--output-dir", settings.output_dir,
-                   "Write each answer to a file of its own in this folder, "
+                   "Write each answer to a file of its own in this directory, "
                    "named by its item; bytes other than letters, digits, '.', "
                    "'_' and '-' become %XX")
       ->type_name("DIR");
@@ -149,7 +151,8 @@ Manual MakeManual() {
       "Reads documents and byte ranges out of the archives of a Quire server, "
       "quired(1). All received bytes are checked against their checksums.",
       "Data go to standard output, everything else to standard error. The "
-      "options that are listed first may stand before or after the verb. An id "
+      "options that are listed first may stand before or after the subcommand. "
+      "An id "
       "may be any bytes; on a terminal, bytes that cannot be shown appear as "
       "\\xNN. No colours are used.",
       "With -o, the file appears under its name only when all is there and on "
@@ -191,7 +194,7 @@ Manual MakeManual() {
 void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   app.name("quire");
   app.description("reads documents out of archives on a Quire server");
-  // Exactly one: what follows it is never taken for a verb.
+  // Exactly one: what follows it is never taken for a subcommand.
   app.require_subcommand(1, 1);
   app.fallthrough();
   app.add_option("-s,--server", settings.server,
@@ -228,7 +231,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();
-  app.add_option("--cache-dir", settings.cache_folder,
+  app.add_option("--cache-dir", settings.cache_directory,
                  "Where symbol tables and dictionaries for these are kept from "
                  "run to run; - is nowhere. Default: quire in "
                  "XDG_CACHE_HOME or ~/.cache")
@@ -260,8 +263,8 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
         &settings.output_dir, &settings.items_file}) {
     Unprotect(*text);
   }
-  if (settings.cache_folder.has_value()) {
-    Unprotect(*settings.cache_folder);
+  if (settings.cache_directory.has_value()) {
+    Unprotect(*settings.cache_directory);
   }
   for (std::string& id : settings.ids) {
     Unprotect(id);
@@ -278,13 +281,15 @@ absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
     timeout = absl::ZeroDuration();
   }
   if (timeout <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--timeout: '", text, "' is no time; give seconds, or 500ms, 2m"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--timeout must be a time over 0, in seconds or with a "
+                     "unit as in 500ms ",
+                     "or 2m, got ", QuotedText({text.data(), text.size()})));
   }
   return timeout;
 }
 
-std::string DefaultCacheFolder() {
+std::string DefaultCacheDirectory() {
   // Relative ones are to be ignored, says the XDG base directory specification.
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && cache[0] == '/') {
@@ -305,9 +310,10 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
   QUIRE_ASSIGN_OR_RETURN(options.encoding,
                          ParseEncodingChoice({settings.encoding.data(),
                                               settings.encoding.size()}));
-  options.cache_folder = settings.cache_folder.value_or(DefaultCacheFolder());
-  if (options.cache_folder == "-") {
-    options.cache_folder.clear();
+  options.cache_directory =
+      settings.cache_directory.value_or(DefaultCacheDirectory());
+  if (options.cache_directory == "-") {
+    options.cache_directory.clear();
   }
   return options;
 }

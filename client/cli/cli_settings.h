@@ -21,7 +21,7 @@ namespace quire {
 
 // What the command line said, as it said it.
 struct CliSettings {
-  // Of all verbs.
+  // Of all subcommands.
   std::string server = "127.0.0.1:7420";
   std::string timeout = "30s";
   // "-" is standard output.
@@ -32,10 +32,10 @@ struct CliSettings {
   // As ParseProgressMode() has it.
   std::string progress = "auto";
   std::string encoding = "identity";
-  // Unset: DefaultCacheFolder().
-  std::optional<std::string> cache_folder;
+  // Unset: DefaultCacheDirectory().
+  std::optional<std::string> cache_directory;
 
-  // Of the verbs that have them.
+  // Of the subcommands that have them.
   std::string archive;
   std::vector<std::string> ids;
   std::string prefix;
@@ -75,7 +75,7 @@ absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
 
 // $XDG_CACHE_HOME/quire, else ~/.cache/quire; empty if the environment has
 // neither.
-std::string DefaultCacheFolder();
+std::string DefaultCacheDirectory();
 
 // Errors: InvalidArgument  what is wrong with the settings.
 absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings);

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/shown_text.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -24,7 +25,7 @@ namespace {
 constexpr size_t kBufferSizeBytes = size_t{64} << 10;
 constexpr char kClosedOutputUrl[] = "quire.cli/closed-output";
 
-std::string FolderOf(const std::string& path) {
+std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) {
     return ".";
@@ -59,11 +60,9 @@ absl::Status SystemError(absl::string_view what, absl::string_view path) {
     closed.SetPayload(kClosedOutputUrl, absl::Cord("1"));
     return closed;
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(what, " ",
-                   path == "-" ? "standard output"
-                               : absl::StrCat("'", TerminalText(path), "'"),
-                   ": ", std::generic_category().message(error)));
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, " ", path == "-" ? "standard output" : QuotedText(path), ": ",
+      std::generic_category().message(error)));
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Open(
@@ -97,15 +96,15 @@ OutputFile::~OutputFile() {
 // file system has none, a name aside must do.
 absl::Status OutputFile::OpenAside() {
   aside_ = true;
-  const std::string folder = FolderOf(path_);
-  fd_ = open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  const std::string directory = DirectoryOf(path_);
+  fd_ = open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   if (fd_ >= 0) {
     return absl::OkStatus();
   }
   if (errno != EOPNOTSUPP && errno != EISDIR) {
     return SystemError("cannot create", path_);
   }
-  std::string aside_path = absl::StrCat(folder, "/.quire-XXXXXX");
+  std::string aside_path = absl::StrCat(directory, "/.quire-XXXXXX");
   fd_ = mkostemp(aside_path.data(), O_CLOEXEC);
   if (fd_ < 0) {
     return SystemError("cannot create", path_);
@@ -162,7 +161,7 @@ absl::Status OutputFile::PutInPlace(bool sync) {
   if (sync && fsync(fd_) != 0) {
     return SystemError("cannot write to", path_);
   }
-  const std::string folder = FolderOf(path_);
+  const std::string directory = DirectoryOf(path_);
   if (aside_path_.empty()) {
     // A nameless file can only take a name that is free: one aside first.
     static std::atomic<uint64_t> name_count{0};
@@ -173,7 +172,7 @@ absl::Status OutputFile::PutInPlace(bool sync) {
       // One may be there, of a program that was killed: numbers of processes
       // come again.
       aside_path =
-          absl::StrCat(folder, "/.quire-", getpid(), "-", name_count++);
+          absl::StrCat(directory, "/.quire-", getpid(), "-", name_count++);
       linked = linkat(AT_FDCWD, self.c_str(), AT_FDCWD, aside_path.c_str(),
                       AT_SYMLINK_FOLLOW);
     } while (linked != 0 && errno == EEXIST);
@@ -186,11 +185,11 @@ absl::Status OutputFile::PutInPlace(bool sync) {
     return SystemError("cannot create", path_);
   }
   aside_path_.clear();
-  const int folder_fd =
-      sync ? open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-  if (folder_fd >= 0) {
-    fsync(folder_fd);
-    close(folder_fd);
+  const int directory_fd =
+      sync ? open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+  if (directory_fd >= 0) {
+    fsync(directory_fd);
+    close(directory_fd);
   }
   return absl::OkStatus();
 }

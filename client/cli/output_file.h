@@ -30,9 +30,9 @@ class OutputFile {
  public:
   // "-" is standard output. Anything else that exists and is no regular file
   // (a device, a pipe) is written to directly; a regular file is written aside,
-  // in the same folder, and takes the name at Commit(). A symbolic link keeps
-  // being one: the file it leads to is replaced.
-  // Errors: FailedPrecondition, naming the path and the system's reason.
+  // in the same directory, and takes the name at Commit(). A symbolic link
+  // keeps being one: the file it leads to is replaced. Errors:
+  // FailedPrecondition, naming the path and the system's reason.
   static absl::StatusOr<std::unique_ptr<OutputFile>> Open(
       const std::string& path);
 

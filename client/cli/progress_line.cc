@@ -37,7 +37,7 @@ std::string Percent(uint64_t done, uint64_t total) {
 }
 
 std::string TimeLeft(double left, double per_second) {
-  // Past four days nobody believes it.
+  // Past four days an estimate is useless.
   const double seconds =
       std::min(left / std::max(per_second, 1e-6), 4 * 86'400.0);
   return absl::FormatDuration(

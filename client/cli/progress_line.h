@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far a verb is, told on standard error.
+// How far a subcommand is, told on standard error.
 #ifndef QUIRE_CLIENT_CLI_PROGRESS_LINE_H_
 #define QUIRE_CLIENT_CLI_PROGRESS_LINE_H_
 
@@ -16,10 +16,10 @@ namespace quire {
 // What there is to tell.
 struct ProgressFigures {
   absl::Duration elapsed;
-  // Without a total nobody knows how much is left.
+  // Without a total the rest is unknown.
   uint64_t size_bytes = 0;
   std::optional<uint64_t> size_bytes_total = {};
-  // Done, for good or ill. 0 without a total: the verb has no items.
+  // Done, for good or ill. 0 without a total: the subcommand has no items.
   uint64_t item_count = 0;
   std::optional<uint64_t> item_count_total = {};
   uint64_t failed_count = 0;
@@ -63,7 +63,7 @@ class ProgressLine {
   // An item that was not to be had; it counts as done.
   void AddFailed();
 
-  // Makes room for a message; the next Add() draws the line again.
+  // Makes space for a message; the next Add() draws the line again.
   void Clear();
 
  private:

@@ -15,8 +15,8 @@
 #include "gtest/gtest.h"
 
 #include "client/cli/program_runner.h"
-#include "client/quire/client_fixture.h"
-#include "client/quire/fake_server.h"
+#include "client/quire/testing/client_fixture.h"
+#include "client/quire/testing/fake_server.h"
 
 namespace quire {
 namespace {
@@ -29,10 +29,10 @@ class QuireEncodingTest : public ::testing::Test {
     archives_.at("web").has_symbol_table = true;
     archives_.at("web").codec = "zstd-dict";
     server_ = FakeServer::Start({}, archives_);
-    std::filesystem::create_directory(folder_);
+    std::filesystem::create_directory(directory_);
   }
 
-  ~QuireEncodingTest() override { std::filesystem::remove_all(folder_); }
+  ~QuireEncodingTest() override { std::filesystem::remove_all(directory_); }
 
   ProgramRun Run(std::vector<std::string> arguments, std::string in = "",
                  std::vector<std::string> environment = {}) {
@@ -50,13 +50,13 @@ class QuireEncodingTest : public ::testing::Test {
   }
 
   std::map<std::string, FakeArchive> archives_ = TestArchives();
-  const std::string folder_ =
+  const std::string directory_ =
       absl::StrCat(::testing::TempDir(), "quire_encoding_test_", getpid());
   std::unique_ptr<FakeServer> server_;
 };
 
 TEST_F(QuireEncodingTest, ReadsInEveryEncodingAndSaysSo) {
-  const std::string cache = folder_ + "/cache";
+  const std::string cache = directory_ + "/cache";
   for (const char* encoding : {"identity", "fsst", "stored", "auto"}) {
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(
@@ -78,7 +78,7 @@ TEST_F(QuireEncodingTest, ReadsInEveryEncodingAndSaysSo) {
   }
   EXPECT_EQ(server_->CallCount("GetSymbolTable"), 1);
   EXPECT_EQ(server_->CallCount("GetDictionary"), 1);
-  // Without a folder each run fetches.
+  // Without a directory each run fetches.
   for (const char* none : {"--cache-dir=-", "--cache-dir=/dev/null/no"}) {
     const ProgramRun run =
         Run({"get", "web", "twice", "-v", "-e", "fsst", none});
@@ -89,15 +89,15 @@ TEST_F(QuireEncodingTest, ReadsInEveryEncodingAndSaysSo) {
   EXPECT_EQ(Run({"get", "web", "twice", "-e", "gzip"}).exit_code, 2);
 }
 
-TEST_F(QuireEncodingTest, KeepsTablesInTheUsersCacheFolder) {
+TEST_F(QuireEncodingTest, KeepsTablesInTheUsersCacheDirectory) {
   for (const char* name : {"XDG_CACHE_HOME=", "HOME="}) {
     EXPECT_EQ(
-        Run({"get", "web", "twice", "-e", "fsst"}, "", {name + folder_}).out,
+        Run({"get", "web", "twice", "-e", "fsst"}, "", {name + directory_}).out,
         "second version");
   }
   EXPECT_EQ(server_->CallCount("GetSymbolTable"), 2);
-  EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/quire"));
-  EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/.cache/quire"));
+  EXPECT_FALSE(std::filesystem::is_empty(directory_ + "/quire"));
+  EXPECT_FALSE(std::filesystem::is_empty(directory_ + "/.cache/quire"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "client/cli/cli_run.h"
 #include "client/cli/cli_settings.h"
 #include "client/cli/output_file.h"
-#include "client/cli/verbs.h"
+#include "client/cli/subcommands.h"
 #include "client/quire/client.h"
 #include "client/quire/process_settings.h"
 #include "deploy/manual/manual.h"
@@ -23,12 +23,12 @@
 namespace quire {
 namespace {
 
-struct Verb {
+struct Subcommand {
   const char* name;
   absl::Status (*run)(CliRun& run);
 };
 
-constexpr Verb kVerbs[] = {
+constexpr Subcommand kSubcommands[] = {
     {"archives", RunArchives}, {"info", RunInfo},   {"ls", RunLs},
     {"get", RunGet},           {"range", RunRange}, {"scan", RunScan},
     {"batch", RunBatch},
@@ -57,7 +57,7 @@ int PrintCompletion(const CLI::App& app, const CliSettings& settings) {
                                                : Fail(status, settings);
 }
 
-int RunVerb(const CLI::App& app, const CliSettings& settings) {
+int RunSubcommand(const CLI::App& app, const CliSettings& settings) {
   absl::StatusOr<ClientOptions> options = MakeClientOptions(settings);
   if (!options.ok()) {
     return Fail(options.status(), settings);
@@ -73,9 +73,9 @@ int RunVerb(const CLI::App& app, const CliSettings& settings) {
     return Fail(output.status(), settings);
   }
   CliRun run(settings, *std::move(client), *std::move(output));
-  for (const Verb& verb : kVerbs) {
-    if (app.got_subcommand(verb.name)) {
-      return run.Finish(verb.run(run));
+  for (const Subcommand& subcommand : kSubcommands) {
+    if (app.got_subcommand(subcommand.name)) {
+      return run.Finish(subcommand.run(run));
     }
   }
   return kExitUsage;
@@ -95,6 +95,6 @@ int main(int argc, char** argv) {
     quire::ParseCommandLine(app, settings, argc, argv);
     return app.got_subcommand("completion")
                ? quire::PrintCompletion(app, settings)
-               : quire::RunVerb(app, settings);
+               : quire::RunSubcommand(app, settings);
   });
 }

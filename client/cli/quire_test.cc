@@ -16,8 +16,9 @@
 #include "gtest/gtest.h"
 
 #include "client/cli/program_runner.h"
-#include "client/quire/client_fixture.h"
-#include "client/quire/fake_server.h"
+#include "client/quire/testing/client_fixture.h"
+#include "client/quire/testing/fake_server.h"
+#include "codecs/base/printable_text.h"
 
 namespace quire {
 namespace {
@@ -30,11 +31,11 @@ using ::testing::StartsWith;
 class QuireTest : public ::testing::Test {
  protected:
   QuireTest() : server_(FakeServer::Start({}, archives_)) {
-    folder_ = absl::StrCat(::testing::TempDir(), "quire_test_", getpid());
-    std::filesystem::create_directory(folder_);
+    directory_ = absl::StrCat(::testing::TempDir(), "quire_test_", getpid());
+    std::filesystem::create_directory(directory_);
   }
 
-  ~QuireTest() override { std::filesystem::remove_all(folder_); }
+  ~QuireTest() override { std::filesystem::remove_all(directory_); }
 
   ProgramRun Run(ProgramInput input) {
     input.environment.push_back("QUIRE_SERVER=" + server_->address());
@@ -56,7 +57,7 @@ class QuireTest : public ::testing::Test {
   const std::map<std::string, FakeArchive> archives_ = TestArchives();
   const std::string web_text_ = WholeText(archives_.at("web"));
   std::unique_ptr<FakeServer> server_;
-  std::string folder_;
+  std::string directory_;
 };
 
 TEST_F(QuireTest, ListsAndDescribesArchives) {
@@ -96,7 +97,7 @@ TEST_F(QuireTest, ListsDocuments) {
   EXPECT_EQ(run.exit_code, 0);
   run = Run({"ls", "web", "nothing/"});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.err, HasSubstr("'nothing/'"));
+  EXPECT_THAT(run.err, HasSubstr("\"nothing/\""));
 }
 
 TEST_F(QuireTest, EscapesIdsOnATerminalOnly) {
@@ -129,7 +130,7 @@ TEST_F(QuireTest, PrintsTheOthersIfOneIsMissing) {
   const ProgramRun run = Run({"get", "web", "doc/01", "missing\x1B", "doc/02"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.out, Web(1).text + Web(2).text);
-  EXPECT_EQ(run.err, "quire: document 'missing\\033': no such document\n");
+  EXPECT_EQ(run.err, "quire: document \"missing\\x1B\": no such document\n");
 }
 
 TEST_F(QuireTest, TakesIdsThatLookLikeSomethingElse) {
@@ -138,13 +139,13 @@ TEST_F(QuireTest, TakesIdsThatLookLikeSomethingElse) {
     std::vector<std::string> arguments = {"get", "web", "--", id};
     const ProgramRun run = Run(arguments);
     EXPECT_EQ(run.exit_code, 1) << id;
-    EXPECT_EQ(run.err, absl::StrCat("quire: document '", absl::CEscape(id),
-                                    "': no such document\n"));
+    EXPECT_EQ(run.err, absl::StrCat("quire: document ", QuotedText(id),
+                                    ": no such document\n"));
   }
   EXPECT_EQ(Run({"get", "web", "ls", "[a]", "{}"}).err,
-            "quire: document 'ls': no such document\n"
-            "quire: document '[a]': no such document\n"
-            "quire: document '{}': no such document\n");
+            "quire: document \"ls\": no such document\n"
+            "quire: document \"[a]\": no such document\n"
+            "quire: document \"{}\": no such document\n");
 }
 
 TEST_F(QuireTest, PrintsRanges) {
@@ -196,8 +197,8 @@ TEST_F(QuireTest, ReadsBatchesOfAllForms) {
             "binary");
   EXPECT_EQ(Run({"batch", "web", "--ranges"}, "0 10\r\n1KiB 20\n").out,
             web_text_.substr(0, 10) + web_text_.substr(1024, 20));
-  std::ofstream(folder_ + "/ids") << "doc/03\n";
-  EXPECT_EQ(Run({"batch", "web", folder_ + "/ids"}).out, Web(3).text);
+  std::ofstream(directory_ + "/ids") << "doc/03\n";
+  EXPECT_EQ(Run({"batch", "web", directory_ + "/ids"}).out, Web(3).text);
   EXPECT_EQ(Run({"batch", "web"}).out, "");
 }
 
@@ -205,7 +206,7 @@ TEST_F(QuireTest, TellsWhichItemsOfABatchFailed) {
   ProgramRun run = Run({"batch", "web"}, "doc/05\nnothing\ndoc/06\n");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.out, Web(5).text + Web(6).text);
-  EXPECT_EQ(run.err, "quire: item 2, document 'nothing': no such document\n");
+  EXPECT_EQ(run.err, "quire: item 2, document \"nothing\": no such document\n");
   run = Run({"batch", "web"}, "doc/05\r\n");
   EXPECT_THAT(run.err, HasSubstr("carriage return: do the lines end with CR"));
   run = Run({"batch", "tiny", "--json"}, "only\nnothing\n");
@@ -216,17 +217,19 @@ TEST_F(QuireTest, TellsWhichItemsOfABatchFailed) {
                         "\"reason\":\"DOCUMENT_NOT_FOUND\""));
   run = Run({"batch", "web", "--ranges"}, "1 2\noops\n");
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("standard input, item 2: 'oops'"));
+  EXPECT_THAT(run.err,
+              HasSubstr("standard input, item 2: an item must be "
+                        "OFFSET LENGTH, as in 1GiB 64KiB, got \"oops\""));
   run = Run({"batch", "nowhere"}, "a\nb\n");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.err, "quire: no archive 'nowhere'\n");
-  run = Run({"batch", "web", folder_ + "/none"});
+  run = Run({"batch", "web", directory_ + "/none"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.err, HasSubstr("No such file"));
 }
 
-TEST_F(QuireTest, WritesBatchesToAFolder) {
-  const std::string pages = folder_ + "/pages";
+TEST_F(QuireTest, WritesBatchesToADirectory) {
+  const std::string pages = directory_ + "/pages";
   ProgramRun run = Run({"batch", "web", "--output-dir", pages},
                        "doc/05\n../../evil\nlarge\n");
   EXPECT_EQ(run.exit_code, 1);
@@ -244,14 +247,14 @@ TEST_F(QuireTest, WritesBatchesToAFolder) {
 
 TEST_F(QuireTest, TellsHowFarABatchIs) {
   const std::string items = "doc/05\n\ndoc/06\nnothing";
-  std::ofstream(folder_ + "/items") << items;
-  const std::string path = folder_ + "/items";
+  std::ofstream(directory_ + "/items") << items;
+  const std::string path = directory_ + "/items";
   ProgramRun run = Run({"batch", "web", path, "--progress", "always"});
   EXPECT_EQ(run.out, Web(5).text + Web(6).text);
   EXPECT_THAT(run.err, HasSubstr("quire: [####################] 3 / 3 items "
                                  "(100 %), "));
   EXPECT_THAT(run.err, EndsWith(", 1 failed\n"));
-  // How much there is to come through a pipe, nobody knows.
+  // The length of a pipe is unknown.
   ProgramInput piped;
   piped.arguments = {
       "-c",
@@ -269,15 +272,16 @@ TEST_F(QuireTest, TellsHowFarABatchIs) {
 }
 
 TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {
-  const std::string path = folder_ + "/page";
+  const std::string path = directory_ + "/page";
   EXPECT_EQ(Run({"get", "web", "doc/09", "-o", path}).exit_code, 0);
   EXPECT_EQ(FileText(path), Web(9).text);
   const ProgramRun run = Run({"get", "web", "doc/08", "missing", "-o", path});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(FileText(path), Web(9).text);
-  EXPECT_THAT(run.err, HasSubstr("page' was not written"));
-  EXPECT_EQ(Run({"get", "web", "doc/08", "-o", folder_ + "/no/page"}).exit_code,
-            1);
+  EXPECT_THAT(run.err, HasSubstr("page\" was not written"));
+  EXPECT_EQ(
+      Run({"get", "web", "doc/08", "-o", directory_ + "/no/page"}).exit_code,
+      1);
 }
 
 TEST_F(QuireTest, ReportsDamage) {
@@ -288,7 +292,7 @@ TEST_F(QuireTest, ReportsDamage) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.out, Web(10).text);
   EXPECT_EQ(run.err,
-            "quire: document 'doc/09': received bytes do not match their "
+            "quire: document \"doc/09\": received bytes do not match their "
             "checksum\n");
 }
 
@@ -331,8 +335,9 @@ TEST_F(QuireTest, RefusesMistakesInTheCommandLine) {
   }
   for (const char* number : {"-1", "1.5", "x"}) {
     EXPECT_THAT(Run({"get", "web", "x", "--occurrence", number}).err,
-                StartsWith(absl::StrCat("quire: --occurrence: '", number,
-                                        "' is no number from 0\n")));
+                StartsWith(absl::StrCat(
+                    "quire: --occurrence: must be a whole number from 0, got ",
+                    QuotedText(number), "\n")));
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: another temporary folder for a while.
+// For tests: another temporary directory for a while.
 #ifndef QUIRE_CLIENT_CLI_SCOPED_TMPDIR_H_
 #define QUIRE_CLIENT_CLI_SCOPED_TMPDIR_H_
 
@@ -11,15 +11,15 @@
 namespace quire {
 
 // Sets $TMPDIR, and at its end puts back what was there: GoogleTest asks for
-// it, too, whenever a test wants a folder. Not for several threads at once, as
-// the environment is not.
+// it, too, whenever a test wants a directory. Not for several threads at once,
+// as the environment is not.
 class ScopedTmpdir {
  public:
-  explicit ScopedTmpdir(const std::string& folder) {
+  explicit ScopedTmpdir(const std::string& directory) {
     if (const char* before = std::getenv("TMPDIR"); before != nullptr) {
       before_ = before;
     }
-    Set(folder);
+    Set(directory);
   }
 
   ~ScopedTmpdir() {
@@ -33,8 +33,8 @@ class ScopedTmpdir {
   ScopedTmpdir(const ScopedTmpdir&) = delete;
   ScopedTmpdir& operator=(const ScopedTmpdir&) = delete;
 
-  void Set(const std::string& folder) {
-    setenv("TMPDIR", folder.c_str(), /*overwrite=*/1);
+  void Set(const std::string& directory) {
+    setenv("TMPDIR", directory.c_str(), /*overwrite=*/1);
   }
 
  private:

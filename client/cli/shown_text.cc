@@ -11,6 +11,8 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/json_text.h"
+#include "codecs/base/printable_text.h"
 
 namespace quire {
 namespace {
@@ -19,98 +21,14 @@ constexpr size_t kFileNameSizeBytesMax = 200;
 // "%%" and 16 digits.
 constexpr size_t kHashSuffixSizeBytes = 18;
 
-uint8_t ByteAt(absl::string_view text, size_t i) {
-  return static_cast<uint8_t>(text[i]);
-}
-
-// Length of the well-formed UTF-8 sequence that `text` starts with; 0 if there
-// is none. The ranges are those of the Unicode standard, table 3-7.
-size_t Utf8SequenceSize(absl::string_view text) {
-  const uint8_t first = ByteAt(text, 0);
-  if (first < 0x80) {
-    return 1;
-  }
-  size_t size = 0;
-  uint8_t second_min = 0x80;
-  uint8_t second_max = 0xBF;
-  if (first >= 0xC2 && first <= 0xDF) {
-    size = 2;
-  } else if (first >= 0xE0 && first <= 0xEF) {
-    size = 3;
-    second_min = first == 0xE0 ? 0xA0 : 0x80;
-    second_max = first == 0xED ? 0x9F : 0xBF;
-  } else if (first >= 0xF0 && first <= 0xF4) {
-    size = 4;
-    second_min = first == 0xF0 ? 0x90 : 0x80;
-    second_max = first == 0xF4 ? 0x8F : 0xBF;
-  }
-  if (size == 0 || text.size() < size || ByteAt(text, 1) < second_min ||
-      ByteAt(text, 1) > second_max) {
-    return 0;
-  }
-  for (size_t i = 2; i < size; ++i) {
-    if ((ByteAt(text, i) & 0xC0) != 0x80) {
-      return 0;
-    }
-  }
-  return size;
-}
-
 }  // namespace
-
-bool IsUtf8(absl::string_view text) {
-  while (!text.empty()) {
-    const size_t size = Utf8SequenceSize(text);
-    if (size == 0) {
-      return false;
-    }
-    text.remove_prefix(size);
-  }
-  return true;
-}
-
-std::string TerminalText(absl::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    const size_t size = Utf8SequenceSize(text);
-    const uint8_t first = ByteAt(text, 0);
-    const bool is_c1 = size == 2 && first == 0xC2 && ByteAt(text, 1) < 0xA0;
-    if (size == 0 || is_c1 || first < 0x20 || first == 0x7F) {
-      absl::StrAppendFormat(&shown, "\\x%02X", first);
-      text.remove_prefix(1);
-      continue;
-    }
-    if (first == '\\') {
-      shown += '\\';
-    }
-    shown.append(text.data(), size);
-    text.remove_prefix(size);
-  }
-  return shown;
-}
-
-std::string JsonString(absl::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (byte < 0x20 || byte == 0x7F) {
-      absl::StrAppendFormat(&json, "\\u%04x", byte);
-    } else {
-      json += c;
-    }
-  }
-  return json + "\"";
-}
 
 std::string JsonBytes(absl::string_view name, absl::string_view bytes) {
   if (IsUtf8(bytes)) {
-    return absl::StrCat("\"", name, "\":", JsonString(bytes));
+    return absl::StrCat(JsonString(name), ":", JsonString(bytes));
   }
-  return absl::StrCat("\"", name, "_base64\":\"", absl::Base64Escape(bytes),
-                      "\"");
+  return absl::StrCat(JsonString(absl::StrCat(name, "_base64")), ":\"",
+                      absl::Base64Escape(bytes), "\"");
 }
 
 std::string SafeFileName(absl::string_view bytes) {
@@ -131,7 +49,7 @@ std::string SafeFileName(absl::string_view bytes) {
     return "%";
   }
   if (name.size() > kFileNameSizeBytesMax) {
-    // "%%" occurs in no name that was not cut.
+    // "%%" occurs in no name that was not shortened.
     name = absl::StrFormat(
         "%s%%%%%016x",
         name.substr(0, kFileNameSizeBytesMax - kHashSuffixSizeBytes),

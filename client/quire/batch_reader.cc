@@ -5,16 +5,34 @@
 #include <chrono>
 #include <utility>
 
-#include "client/quire/batch_stream.h"
-#include "client/quire/connection.h"
-#include "client/quire/started_thread.h"
+#include "client/quire/internal/batch_stream.h"
+#include "client/quire/internal/connection.h"
+#include "client/quire/internal/started_thread.h"
 
 namespace quire {
 namespace {
 
+// Of strings in the item that the answer carries along.
+size_t TargetSizeBytes(const ReadTarget& target) {
+  const auto* key = std::get_if<DocumentKey>(&target);
+  const auto* id =
+      key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
+  return id == nullptr ? 0 : id->size();
+}
+
+// All that waits for Next() counts, not only the text.
 size_t AnswerSizeBytes(const BatchAnswer& answer) {
-  return sizeof(BatchAnswer) +
-         (answer.result.ok() ? answer.result->data.size() : 0);
+  size_t size_bytes = sizeof(BatchAnswer) + TargetSizeBytes(answer.target);
+  if (!answer.result.ok()) {
+    return size_bytes + answer.result.status().message().size();
+  }
+  size_bytes += answer.result->data.size();
+  if (const auto& document = answer.result->document; document.has_value()) {
+    size_bytes += sizeof(v1::ByteRange) + document->id().size() +
+                  document->media_type().size() +
+                  document->record_type().size();
+  }
+  return size_bytes;
 }
 
 }  // namespace

@@ -38,9 +38,10 @@ namespace quire {
 class Connection;
 
 struct BatchOptions {
-  // Bytes of answers that wait in memory for Next(). Past it nothing is taken
-  // from the connection, which in turn holds the server back. One message of
-  // answers more than this may be held.
+  // Bytes of answers that wait in memory for Next(), with the descriptions of
+  // their documents. Past it no answer is decoded and nothing is taken from the
+  // connection, which in turn holds the server back. One answer more than this,
+  // and one message as it was sent, may be held.
   size_t ready_size_bytes_max = size_t{64} << 20;
 
   // Unset: ClientOptions::encoding. With `auto` a batch changes its encoding on
@@ -139,7 +140,7 @@ class BatchReader {
   absl::Status start_fault_;
 
   mutable Mutex mutex_;
-  // Any of: items to send, answers to take, room for answers, the end.
+  // Any of: items to send, answers to take, space for answers, the end.
   CondVar changed_;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Pending> queue_ ABSL_GUARDED_BY(mutex_);

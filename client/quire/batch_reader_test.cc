@@ -13,8 +13,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
+#include "client/quire/testing/client_fixture.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -34,6 +34,13 @@ class BatchReaderTest : public ClientFixture {
       targets.push_back(ByteSpan{offset, size_bytes});
     }
     return targets;
+  }
+
+  // Of answers that were checked and decoded.
+  uint64_t AnswerCount() const {
+    return client_->GetWireStats()
+        .traffic[static_cast<size_t>(AnswerEncoding::kIdentity)]
+        .answer_count;
   }
 
   // Reads all and expects each answered once and right. Returns the tags as
@@ -113,7 +120,7 @@ TEST_F(BatchReaderTest, GivesEachOfAHundredThousandItsOwnStatus) {
 
 TEST_F(BatchReaderTest, ReadsWhileItWritesWithLittleRoom) {
   // A server that answers at once and reads nothing while it sends, and a
-  // client that holds only a few answers: whoever only wrote would wait for
+  // client that holds only a few answers: one that only wrote would wait for
   // ever.
   FakeSettings settings;
   settings.batch_window_items = 1;
@@ -134,6 +141,47 @@ TEST_F(BatchReaderTest, ReadsWhileItWritesWithLittleRoom) {
   }
   EXPECT_EQ(count, 5000u);
   EXPECT_EQ(batch->unanswered_count(), 0u);
+}
+
+// Messages have seven answers; none but the one that Next() is to have next is
+// decoded.
+TEST_F(BatchReaderTest, DecodesNoMoreThanMayWait) {
+  BatchOptions options;
+  options.ready_size_bytes_max = 1;
+  const auto batch = client_->StartBatch("web", options);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    batch->Add(i, ByteSpan{i, 10});
+  }
+  batch->CloseAdds();
+  for (uint64_t count = 1; const auto answer = batch->Next(); ++count) {
+    QUIRE_ASSERT_OK(answer->result);
+    ASSERT_LE(AnswerCount(), count + 1);
+  }
+  EXPECT_EQ(AnswerCount(), 1000u);
+}
+
+TEST_F(BatchReaderTest, DescriptionsCountAmongWhatWaits) {
+  constexpr size_t kIdSizeBytes = 60'000;
+  FakeArchive archive;
+  for (int i = 0; i < 40; ++i) {
+    archive.documents.push_back(
+        {absl::StrCat(std::string(kIdSizeBytes, 'x'), i), "", {}, {}});
+  }
+  server_->Reload({{"web", archive}});
+  BatchOptions options;
+  // The third answer does not fit.
+  options.ready_size_bytes_max = 2 * kIdSizeBytes;
+  const auto batch = client_->StartBatch("web", options);
+  for (uint64_t i = 0; i < archive.documents.size(); ++i) {
+    batch->Add(i, DocumentKey::Ordinal(i));
+  }
+  batch->CloseAdds();
+  for (uint64_t count = 1; const auto answer = batch->Next(); ++count) {
+    QUIRE_ASSERT_OK(answer->result);
+    EXPECT_GT(answer->result->document->id().size(), kIdSizeBytes);
+    ASSERT_LE(AnswerCount(), count + 2);
+  }
+  EXPECT_EQ(AnswerCount(), archive.documents.size());
 }
 
 TEST_F(BatchReaderTest, FailsBadItemsAlone) {

@@ -6,10 +6,11 @@
 #include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 
-#include "client/quire/answer_check.h"
 #include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
-#include "client/quire/connection.h"
+#include "client/quire/internal/answer_check.h"
+#include "client/quire/internal/connection.h"
+#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -75,14 +76,20 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
     }
   }
   WireCall call = connection_->StartCall(archive, options.encoding);
+  if (call.may_be_encoded()) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    call.SetAnswerSizeMax(limits.read_size_bytes_max());
+  }
   v1::ReadRequest request = MakeReadRequest(archive, target);
   for (;;) {
     call.FillIn(request);
     v1::ReadResponse response;
     grpc::ClientContext context;
     connection_->SetDeadline(context);
-    const absl::Status status =
-        StatusFromGrpc(connection_->stub().Read(&context, request, &response));
+    const absl::Status status = OrNoMemory("receive an answer", [&] {
+      return StatusFromGrpc(
+          connection_->stub().Read(&context, request, &response));
+    });
     // How long a document is, only the server knows beforehand.
     if (IsOverLimit(status)) {
       return ReadLarge(archive, target, options);

@@ -88,10 +88,10 @@ struct ClientOptions {
   // is the same with all.
   EncodingChoice encoding = EncodingChoice::kIdentity;
 
-  // A folder where symbol tables and dictionaries, which are fetched when the
-  // first answer needs them, are kept for later runs; it is made if need be,
-  // and may be shared by programs. Empty: they are kept in memory alone.
-  std::string cache_folder;
+  // A directory where symbol tables and dictionaries, which are fetched when
+  // the first answer needs them, are kept for later runs; it is made if need
+  // be, and may be shared by programs. Empty: they are kept in memory alone.
+  std::string cache_directory;
 
   // Of a dictionary for `stored`, and of all that are held in memory together
   // with their decoders: what is used least goes. A larger one is not fetched,
@@ -104,9 +104,12 @@ struct ClientOptions {
   // once, at most 16.
   int decode_threads = 0;
 
-  // Largest message taken from the server. Must hold an answer of
-  // Limits.read_size_bytes_max; a message over it fails with ResourceExhausted.
-  size_t message_size_bytes_max = size_t{256} << 20;
+  // Largest message taken from the server, and most bytes that an encoded one
+  // may decode to. Must hold an answer of Limits.read_size_bytes_max, which is
+  // at most 8 MiB; a message over it fails with ResourceExhausted. A message
+  // takes several times its size once it is parsed, many times if a hostile
+  // server makes it of empty parts.
+  size_t message_size_bytes_max = size_t{32} << 20;
 
   // A connection without traffic is probed this often while calls wait on it,
   // and given up after keepalive_timeout without an echo. At least 10 seconds:
@@ -165,7 +168,7 @@ using DocumentSink = absl::FunctionRef<absl::Status(const v1::Document&)>;
 class Client {
  public:
   // Does not block and does not reach for the server: that happens with the
-  // first call, which is also the first to say so if nobody listens.
+  // first call, which is also the first to say so if no one listens.
   // Errors: InvalidArgument  an option out of its range.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 

@@ -16,8 +16,8 @@
 
 #include "client/quire/batch_reader.h"
 #include "client/quire/client.h"
-#include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
+#include "client/quire/testing/client_fixture.h"
 #include "client/quire/wire_encoding.h"
 #include "codecs/base/status_matchers.h"
 
@@ -185,10 +185,10 @@ TEST_P(EncodedTest, FetchesATableOnceForAllThreads) {
             1);
 }
 
-TEST_P(EncodedTest, KeepsTablesInAFolder) {
-  const std::string folder =
+TEST_P(EncodedTest, KeepsTablesInADirectory) {
+  const std::string directory =
       absl::StrCat(::testing::TempDir(), "wire_encoding_test_", getpid());
-  options_.cache_folder = folder;
+  options_.cache_directory = directory;
   for (int i = 0; i < 2; ++i) {
     Connect();
     EXPECT_EQ(client_->Read("web", ByteSpan{0, 5000})->data,
@@ -197,7 +197,7 @@ TEST_P(EncodedTest, KeepsTablesInAFolder) {
   EXPECT_EQ(server_->CallCount("GetSymbolTable") +
                 server_->CallCount("GetDictionary"),
             1);
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(directory);
 }
 
 TEST_P(EncodedTest, FollowsAnArchiveThatIsReplaced) {
@@ -260,6 +260,27 @@ TEST_P(EncodedTest, RefusesLiesByAllCalls) {
         return absl::OkStatus();
       }));
   EXPECT_EQ(text, "");
+}
+
+TEST_P(EncodedTest, RefusesMoreThanTheServerAnnounced) {
+  server_ = FakeServer::Start({.announced_size_bytes_max = 300}, encoded_);
+  ASSERT_NE(server_, nullptr);
+  options_.address = server_->address();
+  Connect();
+  const auto is_data_loss =
+      FailsWith(absl::StatusCode::kDataLoss, HasSubstr("over its limit"));
+  QUIRE_EXPECT_OK(client_->ReadDocument("web", DocumentKey::Ordinal(30)));
+  EXPECT_THAT(client_->ReadDocument("web", DocumentKey::Ordinal(38)),
+              is_data_loss);
+  std::string text;
+  EXPECT_THAT(Stream(ByteSpan{3, 9000}, text), is_data_loss);
+  EXPECT_THAT(Scan(text), is_data_loss);
+  EXPECT_EQ(text, "");
+  QUIRE_EXPECT_OK(
+      client_->ReadBatch("web", {ByteSpan{0, 500}}, [&](BatchAnswer answer) {
+        EXPECT_THAT(answer.result, is_data_loss);
+        return absl::OkStatus();
+      }));
 }
 
 TEST_P(EncodedTest, HandsOutWhatCameBeforeADamagedMessage) {

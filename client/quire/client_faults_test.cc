@@ -10,9 +10,9 @@
 
 #include "client/quire/batch_reader.h"
 #include "client/quire/client.h"
-#include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
-#include "client/quire/silent_port.h"
+#include "client/quire/testing/client_fixture.h"
+#include "client/quire/testing/silent_port.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {

@@ -3,7 +3,7 @@
 
 #include "absl/strings/cord.h"
 
-#include "client/quire/server_address.h"
+#include "client/quire/internal/server_address.h"
 
 namespace quire {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a failed call looks to the caller: an absl::Status whose code is the gRPC
-// code (the two enums have the same numbers), and beside it a reason that
+// code (the two enums have the same numbers), and next to it a reason that
 // programs may match. Messages are for people and may change.
 #ifndef QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_
 #define QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_
@@ -36,7 +36,7 @@ absl::Status StatusFromItem(const v1::ItemStatus& status);
 // and the server. Thread-safe.
 std::string ErrorReasonOf(const absl::Status& status);
 
-// All that the server said beside code and message; nothing where
+// All that the server said besides code and message; nothing where
 // ErrorReasonOf() would be empty for want of any details. Thread-safe.
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status);
 

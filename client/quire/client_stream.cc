@@ -11,10 +11,10 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
-#include "client/quire/answer_check.h"
 #include "client/quire/client.h"
-#include "client/quire/stream_call.h"
-#include "client/quire/wire_call.h"
+#include "client/quire/internal/answer_check.h"
+#include "client/quire/internal/stream_call.h"
+#include "client/quire/internal/wire_call.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -195,6 +195,10 @@ absl::Status Client::ReadStream(absl::string_view archive,
                                 DocumentSink on_document, ByteSink sink,
                                 const ReadOptions& options) {
   WireCall call = connection_->StartCall(archive, options.encoding);
+  if (call.may_be_encoded()) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
+  }
   bool has_begun = false;
   const absl::Status status =
       StreamOnce(call, archive, target, on_document, sink, has_begun);
@@ -216,6 +220,10 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
                          GetArchive(archive));
   WireCall call = connection_->StartCall(archive, options.encoding);
   call.Expect(before, options.size_bytes.value_or(before.size_bytes()));
+  if (call.may_be_encoded()) {
+    QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
+    call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
+  }
   ScanState state(archive, options);
   ResumeGovernor governor(connection_->options());
   for (;;) {

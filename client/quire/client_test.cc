@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "client/quire/client_fixture.h"
 #include "client/quire/client_status.h"
+#include "client/quire/testing/client_fixture.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {

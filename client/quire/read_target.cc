@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/quire/read_target.h"
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+
+#include "codecs/base/printable_text.h"
 
 namespace quire {
 namespace {
@@ -27,11 +28,8 @@ std::string DescribeTarget(const ReadTarget& target) {
     text = absl::StrCat("document number ", *ordinal);
   } else {
     const auto& id = std::get<std::string>(key.name);
-    text =
-        absl::StrCat("document '",
-                     absl::Utf8SafeCEscape(absl::string_view(
-                         id.data(), std::min(id.size(), kShownIdSizeBytesMax))),
-                     id.size() > kShownIdSizeBytesMax ? "..." : "", "'");
+    text = absl::StrCat(
+        "document ", QuotedText({id.data(), id.size()}, kShownIdSizeBytesMax));
     if (key.occurrence.has_value()) {
       absl::StrAppend(&text, ", occurrence ", *key.occurrence);
     }

@@ -69,7 +69,7 @@ struct WireStats {
   uint64_t table_count = 0;
   uint64_t dictionary_count = 0;
   uint64_t dictionary_memory_bytes = 0;
-  // What was received to have them; what a cache folder had is not received.
+  // What was received to have them; what a cache directory had is not received.
   uint64_t fetched_size_bytes = 0;
 
   WireTraffic Total() const;

@@ -1,17 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 
 namespace quire {
 namespace {
+
+TEST(MemoryGuardTest, MakesAFailedAllocationAStatus) {
+  EXPECT_THAT(OrNoMemory("do it", [] { return absl::OkStatus(); }), IsOk());
+  EXPECT_THAT(
+      OrNoMemory("do it",
+                 []() -> absl::StatusOr<int> { throw std::bad_alloc(); }),
+      FailsWith(absl::StatusCode::kResourceExhausted,
+                ::testing::HasSubstr("not enough memory to do it")));
+  EXPECT_THAT(
+      OrNoMemory("do it",
+                 []() -> absl::Status { throw std::length_error("long"); }),
+      HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_THROW(
+      static_cast<void>(OrNoMemory(
+          "do it", []() -> absl::Status { throw std::range_error(""); })),
+      std::range_error);
+}
 
 TEST(ByteSizeTest, ReadsWhatPeopleWrite) {
   const std::vector<std::pair<std::string, uint64_t>> cases = {
@@ -43,9 +63,10 @@ TEST(ByteSizeTest, RefusesTheRest) {
 TEST(ByteSizeTest, SaysWhatIsTooLarge) {
   for (const char* text : {"9223372036854775808", "99999999999TiB",
                            "100000000000000000000", "8388608.5TiB"}) {
-    EXPECT_THAT(ParseByteSize(text),
-                FailsWith(absl::StatusCode::kInvalidArgument,
-                          testing::HasSubstr("over the largest size")))
+    EXPECT_THAT(
+        ParseByteSize(text),
+        FailsWith(absl::StatusCode::kInvalidArgument,
+                  testing::HasSubstr("must be at most 2^63 - 1 bytes, got \"")))
         << text;
   }
   EXPECT_EQ(ParseByteSize("9223372036854775807").value_or(0), INT64_MAX);

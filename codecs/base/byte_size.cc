@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "codecs/base/printable_text.h"
+
 namespace quire {
 namespace {
 
@@ -46,13 +48,13 @@ constexpr std::array<std::pair<const char*, uint64_t>, 4> kBinaryUnits = {
 
 absl::Status Malformed(absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "\"", text, "\" is not a size; write a number and a unit, like 64KiB, ",
-      "16MiB or 1.5GiB"));
+      "a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got ",
+      QuotedText(text)));
 }
 
 absl::Status TooLarge(absl::string_view text) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is over the largest size, 2^63 - 1 bytes"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a size must be at most 2^63 - 1 bytes, got ", QuotedText(text)));
 }
 
 }  // namespace
@@ -95,8 +97,8 @@ absl::StatusOr<uint64_t> ParseByteSize(absl::string_view text) {
     return TooLarge(text);
   }
   if (std::floor(size_bytes) != size_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", text, "\" is not a whole number of bytes"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a size must be a whole number of bytes, got ", QuotedText(text)));
   }
   return static_cast<uint64_t>(size_bytes);
 }
@@ -127,7 +129,7 @@ std::string FormatByteSizeExact(uint64_t size_bytes) {
 std::string FormatCount(uint64_t count) {
   std::string digits = absl::StrCat(count);
   for (size_t from_end = 3; from_end < digits.size(); from_end += 4) {
-    digits.insert(digits.size() - from_end, ",");
+    digits.insert(digits.size() - from_end, 1, ',');
   }
   return digits;
 }

@@ -56,7 +56,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 // Where threads wait for what others change under a mutex; all that wait at the
 // same moment do so with the same mutex. Waits may end without a notification:
 // always wait in a loop that looks at what is waited for. Thread-safe; to be
-// destroyed when nobody waits.
+// destroyed when no thread waits.
 class CondVar {
  public:
   // Gives the mutex up while it waits, and holds it again when it returns.
@@ -66,7 +66,7 @@ class CondVar {
     lock.release();
   }
 
-  // The same for at most so long, by a clock that nobody sets. False if the
+  // The same for at most so long, by a monotonic clock. False if the
   // time passed without a notification.
   bool WaitFor(Mutex* mutex, std::chrono::nanoseconds timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cassert>
 #include <memory>
 
+#include "codecs/base/check.h"
 #include "codecs/block/library_codecs.h"
 #include "codecs/codec_base.h"
 
@@ -29,7 +29,7 @@ class CopyCodec final : public CodecBase {
   absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
                            MutableByteView out,
                            Scratch& /*scratch*/) const override {
-    assert(offset <= raw_size && out.size() <= raw_size - offset);
+    QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
     if (stored.size() != raw_size) {
       return WrongSize(stored, stored.size(), raw_size);
     }

@@ -4,25 +4,25 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/block/deflate_decoder.h"
 
 namespace quire {
 namespace {
 
 struct Outcome {
-  // The stream is good, ends within the room, and nothing follows it.
+  // The stream is good, ends within the output buffer, and nothing follows it.
   bool whole = false;
-  // All of the room is text, whatever comes then.
+  // All of the output buffer is text, whatever comes then.
   bool full = false;
   std::vector<uint8_t> text;
 };
 
-Outcome ByZlib(ByteView stored, ByteView dictionary, size_t room_size) {
+Outcome ByZlib(ByteView stored, ByteView dictionary, size_t output_size) {
   Outcome outcome;
   z_stream stream = {};
   inflateInit2(&stream, -15);
@@ -31,7 +31,7 @@ Outcome ByZlib(ByteView stored, ByteView dictionary, size_t room_size) {
                          static_cast<uInt>(dictionary.size()));
   }
   // zlib takes no null pointers; one byte more shows an end that is not there.
-  outcome.text.resize(room_size + 1);
+  outcome.text.resize(output_size + 1);
   std::vector<uint8_t> input(stored.begin(), stored.end());
   uint8_t nothing = 0;
   stream.next_in = input.empty() ? &nothing : input.data();
@@ -41,30 +41,30 @@ Outcome ByZlib(ByteView stored, ByteView dictionary, size_t room_size) {
   const int result = inflate(&stream, Z_FINISH);
   const size_t size = outcome.text.size() - stream.avail_out;
   outcome.whole =
-      result == Z_STREAM_END && stream.avail_in == 0 && size <= room_size;
-  outcome.full = size >= room_size;
-  outcome.text.resize(std::min(size, room_size));
+      result == Z_STREAM_END && stream.avail_in == 0 && size <= output_size;
+  outcome.full = size >= output_size;
+  outcome.text.resize(std::min(size, output_size));
   inflateEnd(&stream);
   return outcome;
 }
 
-Outcome ByDecoder(ByteView stored, ByteView dictionary, size_t room_size,
+Outcome ByDecoder(ByteView stored, ByteView dictionary, size_t output_size,
                   size_t step, size_t slack) {
   Outcome outcome;
-  outcome.text.resize(room_size + slack);
+  outcome.text.resize(output_size + slack);
   DeflateDecoder decoder;
   decoder.Start(stored, outcome.text, dictionary);
   size_t size = 0;
   bool good = true;
-  for (size_t wanted = 0; good && size >= wanted && wanted < room_size;) {
-    wanted = std::min(room_size, std::max(size, wanted) + step);
+  for (size_t wanted = 0; good && size >= wanted && wanted < output_size;) {
+    wanted = std::min(output_size, std::max(size, wanted) + step);
     const auto decoded = decoder.DecodeTo(wanted);
     good = decoded.ok();
     size = decoded.value_or(0);
   }
-  outcome.full = good && size >= room_size;
-  outcome.whole = good && size <= room_size && decoder.Finish(size).ok();
-  outcome.text.resize(good ? std::min(size, room_size) : 0);
+  outcome.full = good && size >= output_size;
+  outcome.whole = good && size <= output_size && decoder.Finish(size).ok();
+  outcome.text.resize(good ? std::min(size, output_size) : 0);
   return outcome;
 }
 
@@ -72,11 +72,7 @@ Outcome ByDecoder(ByteView stored, ByteView dictionary, size_t room_size,
 
 std::string RawDeflate(const std::string& text, const std::string& dictionary,
                        int level, int strategy) {
-  const auto require = [](bool good) {
-    if (!good) {
-      std::abort();
-    }
-  };
+  const auto require = [](bool good) { QUIRE_CHECK(good); };
   z_stream stream = {};
   require(deflateInit2(&stream, level, Z_DEFLATED, -15, 8, strategy) == Z_OK);
   if (!dictionary.empty()) {
@@ -97,23 +93,23 @@ std::string RawDeflate(const std::string& text, const std::string& dictionary,
 }
 
 std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
-                             size_t room_size, size_t step) {
-  const Outcome expected = ByZlib(stored, dictionary, room_size);
+                             size_t output_size, size_t step) {
+  const Outcome expected = ByZlib(stored, dictionary, output_size);
   for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
-    for (const size_t one_step : {std::max<size_t>(room_size, 1), step}) {
+    for (const size_t one_step : {std::max<size_t>(output_size, 1), step}) {
       const Outcome found =
-          ByDecoder(stored, dictionary, room_size, one_step, slack);
+          ByDecoder(stored, dictionary, output_size, one_step, slack);
       const std::string how =
           absl::StrCat(" (slack ", slack, ", step ", one_step, ")");
       if (found.whole != expected.whole) {
         return absl::StrCat("zlib ", expected.whole ? "takes" : "refuses",
                             " the stream", how);
       }
-      // A match that crosses the room's end may be bad behind it only for the
-      // one that looks at all of it.
+      // A match that crosses the end of the output buffer may be bad behind it
+      // only for the one that looks at all of it.
       if (found.full != expected.full && slack == 0) {
         return absl::StrCat("zlib ", expected.full ? "fills" : "does not fill",
-                            " the room", how);
+                            " the output", how);
       }
       if ((found.whole || (found.full && expected.full)) &&
           found.text != expected.text) {

@@ -19,13 +19,13 @@ std::string RawDeflate(const std::string& text,
                        const std::string& dictionary = "", int level = 9,
                        int strategy = 0);
 
-// Decodes `stored` with both, to a room of `room_size` bytes, once in one go
-// and once in steps of `step` bytes. Returns what is different: whether the
-// stream is taken as one of `room_size` bytes or fewer, and its text; empty if
-// nothing is. Some bytes past the text are decoded, too: errors there, and only
-// there, may be seen by one and not by the other.
+// Decodes `stored` with both, to an output buffer of `output_size` bytes, once
+// in one go and once in steps of `step` bytes. Returns what is different:
+// whether the stream is taken as one of `output_size` bytes or fewer, and its
+// text; empty if nothing is. Some bytes past the text are decoded, too: errors
+// there, and only there, may be seen by one and not by the other.
 std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
-                             size_t room_size, size_t step);
+                             size_t output_size, size_t step);
 
 }  // namespace quire
 

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
+
+#include "codecs/base/check.h"
 
 namespace quire {
 namespace {
@@ -77,7 +78,7 @@ struct SortedCode {
 };
 
 // False if more codes are asked for than there are. `left` is how much of the
-// room of codes is not used, in codes of 15 bits.
+// space of codes is not used, in codes of 15 bits.
 bool SortByCode(std::span<const uint8_t> lengths, SortedCode& sorted,
                 int& left) {
   for (const uint8_t length : lengths) {
@@ -151,7 +152,7 @@ void FillSubtables(SortedCode& sorted, std::span<const uint32_t> symbols,
           left = 2 * left - sorted.counts[root + bits];
         }
         end = begin + (size_t{1} << bits);
-        assert(end <= table.size());
+        QUIRE_DCHECK(end <= table.size());
         table[group] = static_cast<uint32_t>(begin) << 16 | kDeflateSpecial |
                        bits << 8 | root;
       }
@@ -185,7 +186,7 @@ bool BuildDeflateTable(std::span<const uint8_t> lengths,
                        std::span<const uint32_t> symbols,
                        unsigned root_bits_max, bool complete_only,
                        std::span<uint32_t> table, unsigned& root_bits) {
-  assert(lengths.size() <= symbols.size());
+  QUIRE_CHECK(lengths.size() <= symbols.size());
   SortedCode sorted;
   int left = 0;
   if (!SortByCode(lengths, sorted, left)) {

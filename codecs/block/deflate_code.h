@@ -50,7 +50,7 @@ std::span<const uint32_t> DeflateCodeLengthSymbols();  // 19
 // complete; and, unless `complete_only`, also the code of no symbol and that of
 // one symbol of one bit. Fills table[0, 2^root_bits) and what it needs behind;
 // `root_bits` is set to at most `root_bits_max`.
-// REQUIRES: `symbols` has an entry for each length; `table` has room for any
+// REQUIRES: `symbols` has an entry for each length; `table` has space for any
 //           such code (see DeflateDecoder); lengths are at most 15.
 // Returns false if the lengths make no such code.
 bool BuildDeflateTable(std::span<const uint8_t> lengths,

@@ -104,7 +104,7 @@ TEST(DeflateCodeTest, FindsEverySymbolOfACompleteCode) {
       const size_t used = 2 + RandomBelow(random, shape.symbol_count - 1);
       const std::vector<uint8_t> lengths =
           CompleteCode(random, shape.symbol_count, used, round % 3 == 0);
-      // One more, which nobody may write to.
+      // One more, which must not be written.
       std::vector<uint32_t> table(shape.size + 1, kUntouched);
       unsigned root_bits = 0;
       ASSERT_TRUE(BuildDeflateTable(lengths, symbols, shape.root_bits_max,
@@ -203,6 +203,23 @@ TEST(DeflateCodeTest, SymbolsMeanWhatTheFormatSays) {
   for (uint32_t i = 0; i < 19; ++i) {
     EXPECT_EQ(DeflateCodeLengthSymbols()[i], i << 16);
   }
+}
+
+// All lengths once and the longest twice is a complete code.
+TEST(DeflateCodeTest, RefusesOneCodeMoreThanThereIsSpaceFor) {
+  std::vector<uint8_t> lengths;
+  for (uint8_t length = 1; length <= kDeflateCodeLengthMax; ++length) {
+    lengths.push_back(length);
+  }
+  lengths.push_back(kDeflateCodeLengthMax);
+  const std::vector<uint32_t> symbols = NumberedSymbols(288);
+  std::vector<uint32_t> table(2342);
+  unsigned root_bits = 0;
+  EXPECT_TRUE(BuildDeflateTable(lengths, symbols, 11, /*complete_only=*/true,
+                                table, root_bits));
+  lengths.push_back(kDeflateCodeLengthMax);
+  EXPECT_FALSE(BuildDeflateTable(lengths, symbols, 11, /*complete_only=*/false,
+                                 table, root_bits));
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include "codecs/block/deflate_decoder.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block/deflate_code.h"
 
@@ -32,13 +32,13 @@ absl::Status CutShort() {
 
 }  // namespace
 
-void DeflateDecoder::Start(ByteView stored, MutableByteView room,
+void DeflateDecoder::Start(ByteView stored, MutableByteView output,
                            ByteView dictionary) {
   bits_ = {};
   stored_begin_ = stored.data();
   bits_.next = stored.data();
   bits_.end = stored.data() + stored.size();
-  room_ = room;
+  output_ = output;
   dictionary_ = dictionary;
   text_size_ = 0;
   block_ = Block::kNone;
@@ -48,13 +48,13 @@ void DeflateDecoder::Start(ByteView stored, MutableByteView room,
 }
 
 absl::StatusOr<size_t> DeflateDecoder::DecodeTo(size_t wanted) {
-  assert(wanted <= room_.size());
+  QUIRE_CHECK(wanted <= output_.size());
   QUIRE_RETURN_IF_ERROR(Run(wanted));
   return text_size_;
 }
 
 absl::Status DeflateDecoder::Finish(size_t text_size) {
-  QUIRE_RETURN_IF_ERROR(Run(room_.size() + 1));
+  QUIRE_RETURN_IF_ERROR(Run(output_.size() + 1));
   if (overflowed_ || text_size_ > text_size) {
     return absl::DataLossError("the DEFLATE stream holds more than expected");
   }
@@ -72,7 +72,7 @@ absl::Status DeflateDecoder::Finish(size_t text_size) {
 }
 
 // Goes on until the text has `wanted` bytes, the stream is at its end, or it
-// would overflow the room.
+// would overflow the output buffer.
 absl::Status DeflateDecoder::Run(size_t wanted) {
   while (text_size_ < wanted && !at_end_ && !overflowed_) {
     if (block_ == Block::kNone) {
@@ -90,8 +90,8 @@ absl::Status DeflateDecoder::Run(size_t wanted) {
       }
       continue;
     }
-    const Result result = text_size_ < RoomyEnd()
-                              ? DecodeRoomy(std::min(wanted, RoomyEnd()))
+    const Result result = text_size_ < FastEnd()
+                              ? DecodeRoomy(std::min(wanted, FastEnd()))
                               : DecodeCarefully(wanted);
     if (result == Result::kCut || bits_.IsPastEnd()) {
       return CutShort();
@@ -155,20 +155,20 @@ absl::Status DeflateDecoder::ReadStoredHeader() {
 }
 
 void DeflateDecoder::CopyStored(size_t wanted) {
-  if (text_size_ == room_.size() && wanted > text_size_) {
+  if (text_size_ == output_.size() && wanted > text_size_) {
     overflowed_ = true;
     return;
   }
   const size_t size =
-      std::min({stored_left_, std::min(wanted, room_.size()) - text_size_,
+      std::min({stored_left_, std::min(wanted, output_.size()) - text_size_,
                 static_cast<size_t>(bits_.end - bits_.next)});
-  std::copy_n(bits_.next, size, room_.data() + text_size_);
+  std::copy_n(bits_.next, size, output_.data() + text_size_);
   bits_.next += size;
   text_size_ += size;
   stored_left_ -= size;
   if (stored_left_ == 0) {
     block_ = Block::kNone;
-  } else if (text_size_ == room_.size() && wanted > text_size_) {
+  } else if (text_size_ == output_.size() && wanted > text_size_) {
     overflowed_ = true;
   }
 }

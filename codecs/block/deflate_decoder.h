@@ -24,22 +24,23 @@ namespace quire {
 // Thread-compatible. About 12 KiB; allocates nothing.
 class DeflateDecoder {
  public:
-  // How many bytes of room behind the text that is wanted let all of it be
-  // decoded at full speed: the last bytes of the room take twice the time.
+  // How many bytes of space behind the text that is wanted let all of it be
+  // decoded at full speed: the last bytes of the output buffer take twice the
+  // time.
   static constexpr size_t kRoomSlack = 320;
 
-  // Starts on the stream at the front of `stored`. Text goes to `room`, all of
-  // which may be written to, and which no call goes beyond. Matches may reach
-  // back into `dictionary`, which is taken to lie just before the text
+  // Starts on the stream at the front of `stored`. Text goes to `output`, all
+  // of which may be written to, and which no call goes beyond. Matches may
+  // reach back into `dictionary`, which is taken to lie just before the text
   // (of it the last 32 KiB count); it may be empty.
-  // All three must outlive the calls that follow; `room` must not be changed
+  // All three must outlive the calls that follow; `output` must not be changed
   // between them.
-  void Start(ByteView stored, MutableByteView room, ByteView dictionary = {});
+  void Start(ByteView stored, MutableByteView output, ByteView dictionary = {});
 
-  // Decodes until at least the first `wanted` bytes of the room are text, or
-  // the stream ends. Returns how many bytes of text there are now: fewer than
-  // `wanted` only at the stream's end, and perhaps some more.
-  // REQUIRES: wanted <= room.size(), and the calls before have succeeded.
+  // Decodes until at least the first `wanted` bytes of the output buffer are
+  // text, or the stream ends. Returns how many bytes of text there are now:
+  // fewer than `wanted` only at the stream's end, and perhaps some more.
+  // REQUIRES: wanted <= output.size(), and the calls before have succeeded.
   // Errors: DataLoss  malformed, or cut.
   absl::StatusOr<size_t> DecodeTo(size_t wanted);
 
@@ -61,14 +62,15 @@ class DeflateDecoder {
                        unsigned root_bits);
   void UseFixedCodes();
   void CopyStored(size_t wanted);
-  // Decode symbols until the text has `wanted` bytes: in the room up to
-  // RoomyEnd(), without a look at its end, or all of it. In deflate_symbols.cc.
+  // Decode symbols until the text has `wanted` bytes: in the output buffer up
+  // to FastEnd(), without a look at its end, or all of it. In
+  // deflate_symbols.cc.
   Result DecodeRoomy(size_t wanted);
   Result DecodeCarefully(size_t wanted);
   Result DecodeRoomyLoop(size_t wanted);
   Result DecodeRoomyPlain(size_t wanted);
   Result DecodeRoomyBmi2(size_t wanted);
-  size_t RoomyEnd() const;
+  size_t FastEnd() const;
   bool CopyFromDictionary(size_t distance, size_t length, uint8_t* to) const;
 
   // Room for any code with these roots: what zlib's examples/enough.c finds for
@@ -83,13 +85,13 @@ class DeflateDecoder {
 
   DeflateBits bits_;
   const uint8_t* stored_begin_ = nullptr;
-  MutableByteView room_;
+  MutableByteView output_;
   ByteView dictionary_;
   size_t text_size_ = 0;
   Block block_ = Block::kNone;
   bool is_last_block_ = false;
   bool at_end_ = false;
-  // The stream has more text than the room holds.
+  // The stream has more text than the output buffer holds.
   bool overflowed_ = false;
   size_t stored_left_ = 0;
 };

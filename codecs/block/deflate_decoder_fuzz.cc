@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a DEFLATE stream, to DeflateDecoder and zlib: both must take or
-// refuse it, and give the same text. The first four bytes choose the room's
-// size, how much of a dictionary there is, and the size of steps.
+// refuse it, and give the same text. The first four bytes choose the output
+// buffer's size, how much of a dictionary there is, and the size of steps.
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/block/deflate_check.h"
 
@@ -22,7 +22,7 @@ void Check(ByteView input) {
   if (input.size() < kHeaderSize) {
     return;
   }
-  const size_t room_size = LoadLittleEndian<uint16_t>(input.data());
+  const size_t output_size = LoadLittleEndian<uint16_t>(input.data());
   std::vector<uint8_t> dictionary(size_t{input[2]} * 160);
   for (size_t i = 0; i < dictionary.size(); ++i) {
     dictionary[i] = static_cast<uint8_t>(i * i >> 5);
@@ -30,11 +30,8 @@ void Check(ByteView input) {
   // Memory of exactly the right size, for AddressSanitizer.
   const std::vector<uint8_t> stored(input.begin() + kHeaderSize, input.end());
   const std::string difference =
-      DifferenceToZlib(stored, dictionary, room_size, size_t{1} + input[3]);
-  if (!difference.empty()) {
-    std::fprintf(stderr, "%s\n", difference.c_str());
-    std::abort();
-  }
+      DifferenceToZlib(stored, dictionary, output_size, size_t{1} + input[3]);
+  QUIRE_CHECK(difference.empty(), difference);
 }
 
 }  // namespace

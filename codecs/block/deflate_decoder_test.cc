@@ -14,6 +14,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/block/deflate_check.h"
 #include "codecs/codec_test_inputs.h"
+#include "codecs/guarded_bytes_testing.h"
 #include "codecs/zstd/zstd_test_bits.h"
 
 namespace quire {
@@ -25,11 +26,11 @@ constexpr uint64_t kSeed = 11;
 
 void ExpectLikeZlib(const std::string& stored, size_t size,
                     const std::string& dictionary = "") {
-  for (const size_t room : {size, size + 1, size - std::min<size_t>(size, 1),
-                            size / 2, size + 400}) {
-    ASSERT_EQ(DifferenceToZlib(AsBytes(stored), AsBytes(dictionary), room, 77),
-              "")
-        << room;
+  for (const size_t output : {size, size + 1, size - std::min<size_t>(size, 1),
+                              size / 2, size + 400}) {
+    ASSERT_EQ(
+        DifferenceToZlib(AsBytes(stored), AsBytes(dictionary), output, 77), "")
+        << output;
   }
 }
 
@@ -74,6 +75,71 @@ TEST(DeflateDecoderTest, ReachesBackIntoTheDictionary) {
       ExpectLikeZlib(stored, size, dictionary.substr(dictionary_size / 2));
       ExpectLikeZlib(stored, size);
     }
+  }
+}
+
+// A stream whose first match begins at the dictionary's first byte, decoded in
+// the fast loop (spare space behind the text) and in the careful one.
+TEST(DeflateDecoderTest, ReachesTheDictionarysFirstByteAndNoFurther) {
+  TestRandom random(kSeed);
+  for (const size_t size :
+       {size_t{3}, size_t{100}, size_t{258}, size_t{5000}, size_t{32000}}) {
+    const std::string dictionary = RandomBytes(random, size);
+    // zlib never finds a match at the first byte that it is primed with.
+    const std::string stored = RawDeflate(dictionary, "?" + dictionary);
+    for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
+      SCOPED_TRACE(absl::StrCat(size, " bytes, slack ", slack));
+      const auto decode = [&](absl::string_view primed_with) {
+        const GuardedBytes front(AsBytes(primed_with),
+                                 GuardedBytes::Side::kBegin);
+        const GuardedBytes in(AsBytes(stored));
+        const GuardedBytes out(size + slack);
+        DeflateDecoder decoder;
+        decoder.Start(in.bytes(), out.bytes(), front.bytes());
+        const auto decoded = decoder.DecodeTo(size);
+        EXPECT_TRUE(!decoded.ok() ||
+                    AsText(out.bytes().first(size)) == dictionary);
+        return decoded.status();
+      };
+      QUIRE_EXPECT_OK(decode(dictionary));
+      EXPECT_THAT(decode(absl::string_view(dictionary).substr(1)),
+                  FailsWith(absl::StatusCode::kDataLoss,
+                            HasSubstr("distance that there is not")));
+    }
+  }
+}
+
+// Without a dictionary, as far as the text's first byte.
+TEST(DeflateDecoderTest, ReachesTheTextsFirstByteAndNoFurther) {
+  // A final block of fixed codes (RFC 1951, section 3.2.6): three times "a",
+  // then a match of three bytes at distance 3 or 4 (both without extra bits).
+  const auto stored = [](unsigned distance_symbol) {
+    const auto code = [](TestBitWriter& bits, unsigned value, unsigned count) {
+      for (unsigned i = count; i > 0; --i) {
+        bits.Write(value >> (i - 1) & 1, 1);
+      }
+    };
+    TestBitWriter bits;
+    bits.Write(1, 1).Write(1, 2);
+    for (int i = 0; i < 3; ++i) {
+      code(bits, 0x30 + 'a', 8);
+    }
+    code(bits, 1, 7);  // Symbol 257: three bytes.
+    code(bits, distance_symbol, 5);
+    code(bits, 0, 7);
+    return std::string(AsText(bits.bytes()));
+  };
+  for (const size_t slack : {size_t{0}, DeflateDecoder::kRoomSlack}) {
+    const auto decode = [&](const std::string& stream) {
+      const GuardedBytes out(6 + slack, GuardedBytes::Side::kBegin);
+      DeflateDecoder decoder;
+      decoder.Start(AsBytes(stream), out.bytes());
+      const auto decoded = decoder.DecodeTo(6);
+      EXPECT_TRUE(!decoded.ok() || AsText(out.bytes().first(6)) == "aaaaaa");
+      return decoded.status();
+    };
+    QUIRE_EXPECT_OK(decode(stored(2)));
+    EXPECT_THAT(decode(stored(3)), HasCode(absl::StatusCode::kDataLoss));
   }
 }
 
@@ -161,6 +227,25 @@ TEST(DeflateDecoderTest, SaysWhatIsWrong) {
   TestBitWriter symbols;
   symbols.Write(1, 1).Write(2, 2).Write(30, 5).Write(0, 30);
   expect(std::string(AsText(symbols.bytes())), "too many symbols");
+  // 258 code lengths, in two codes of one bit: 16 repeats the last length, 18
+  // stands for 11 zeros and more.
+  const auto lengths = [] {
+    TestBitWriter bits;
+    bits.Write(1, 1).Write(2, 2).Write(0, 5).Write(0, 5).Write(15, 4);
+    for (int i = 0; i < 19; ++i) {
+      bits.Write(i == 0 || i == 2 ? 1 : 0, 3);
+    }
+    return bits;
+  };
+  const auto zeros = [&](unsigned count) {
+    TestBitWriter bits = lengths();
+    bits.Write(1, 1).Write(127, 7).Write(1, 1).Write(count - 138 - 11, 7);
+    return std::string(AsText(bits.Write(0, 64).bytes()));
+  };
+  expect(std::string(AsText(lengths().Write(0, 64).bytes())),
+         "the code lengths");
+  expect(zeros(259), "the code lengths");
+  expect(zeros(258), "a code");
 }
 
 }  // namespace

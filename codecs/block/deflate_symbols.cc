@@ -78,7 +78,7 @@ inline uint32_t Resolve(const uint32_t* table, uint32_t entry,
                LowBits(bits.buffer, DeflateEntryCodeBits(entry))];
 }
 
-// The same where there is no room to spare.
+// The same where there is no space to spare.
 inline void CopyMatchExactly(uint8_t* to, size_t distance, size_t length) {
   const uint8_t* from = to - distance;
   for (size_t i = 0; i < length; ++i) {
@@ -88,20 +88,20 @@ inline void CopyMatchExactly(uint8_t* to, size_t distance, size_t length) {
 
 }  // namespace
 
-size_t DeflateDecoder::RoomyEnd() const {
-  return room_.size() < kTurnSizeMax ? 0 : room_.size() - kTurnSizeMax;
+size_t DeflateDecoder::FastEnd() const {
+  return output_.size() < kTurnSizeMax ? 0 : output_.size() - kTurnSizeMax;
 }
 
 bool DeflateDecoder::CopyFromDictionary(size_t distance, size_t length,
                                         uint8_t* to) const {
-  const size_t before = distance - static_cast<size_t>(to - room_.data());
+  const size_t before = distance - static_cast<size_t>(to - output_.data());
   if (before > dictionary_.size()) {
     return false;
   }
   const size_t size = std::min(length, before);
   std::copy_n(dictionary_.end() - static_cast<ptrdiff_t>(before), size, to);
   for (size_t i = size; i < length; ++i) {
-    to[i] = room_[i - size];
+    to[i] = output_[i - size];
   }
   return true;
 }
@@ -114,7 +114,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline DeflateDecoder::Result
 DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
   static_assert(kTurnLiteralsMax * kLengthRootBits + kLengthRootBits <= 56);
   DeflateBits bits = bits_;
-  uint8_t* const begin = room_.data();
+  uint8_t* const begin = output_.data();
   uint8_t* to = begin + text_size_;
   const uint8_t* const stop = begin + wanted;
   const uint32_t* const lengths = length_table_.data();
@@ -208,8 +208,8 @@ DeflateDecoder::Result DeflateDecoder::DecodeRoomy(size_t wanted) {
 // One symbol at a time.
 DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
   DeflateBits bits = bits_;
-  uint8_t* const begin = room_.data();
-  uint8_t* const room_end = begin + room_.size();
+  uint8_t* const begin = output_.data();
+  uint8_t* const output_end = begin + output_.size();
   uint8_t* to = begin + text_size_;
   const uint64_t length_mask = (uint64_t{1} << length_root_bits_) - 1;
   const uint64_t distance_mask = (uint64_t{1} << distance_root_bits_) - 1;
@@ -229,7 +229,7 @@ DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
       }
     }
     if ((entry & kDeflateLiteral) != 0) {
-      if (to == room_end) {
+      if (to == output_end) {
         overflowed_ = true;
         break;
       }
@@ -245,8 +245,8 @@ DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
       }
     }
     const size_t distance = TakeValue(entry, bits);
-    if (length > static_cast<size_t>(room_end - to)) {
-      length = static_cast<size_t>(room_end - to);
+    if (length > static_cast<size_t>(output_end - to)) {
+      length = static_cast<size_t>(output_end - to);
       overflowed_ = true;
     }
     if (distance <= static_cast<size_t>(to - begin)) {

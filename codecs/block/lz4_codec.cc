@@ -3,12 +3,12 @@
 #include <lz4hc.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block/library_codecs.h"
 #include "codecs/codec_base.h"
@@ -53,7 +53,7 @@ class Lz4Codec final : public CodecBase {
   absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
                            MutableByteView out,
                            Scratch& scratch) const override {
-    assert(offset <= raw_size && out.size() <= raw_size - offset);
+    QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
     const size_t end = offset + out.size();
     if (end == raw_size) {
       return BlockCodec::DecodeRange(stored, raw_size, offset, out, scratch);

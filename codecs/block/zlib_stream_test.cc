@@ -68,7 +68,7 @@ TEST(DeflateStreamTest, SaysHowLargeAStreamCanBe) {
   }
 }
 
-// Less room than is required makes an error, and nothing that stays.
+// Less space than is required makes an error, and nothing that stays.
 TEST(DeflateStreamTest, GoesOnAfterAnError) {
   TestRandom random(54);
   const std::string text = RandomBytes(random, 5000);

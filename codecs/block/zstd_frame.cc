@@ -9,11 +9,11 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <cassert>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/zstd/sequence_copy.h"
@@ -148,7 +148,7 @@ absl::Status ZstdFrameReader::Decode(ByteView stored, ByteView dictionary,
 absl::Status ZstdFrameReader::DecodeRange(ByteView stored, ByteView dictionary,
                                           size_t raw_size, size_t offset,
                                           MutableByteView out) {
-  assert(offset <= raw_size && out.size() <= raw_size - offset);
+  QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
   if (out.size() == raw_size) {
     return Decode(stored, dictionary, out);
   }

@@ -3,8 +3,9 @@
 
 #include <zstd.h>
 
-#include <cassert>
 #include <utility>
+
+#include "codecs/base/check.h"
 
 namespace quire {
 
@@ -33,7 +34,7 @@ absl::Status ZstdFrameCodec::Decode(ByteView stored, MutableByteView raw,
 absl::Status ZstdFrameCodec::DecodeRange(ByteView stored, size_t raw_size,
                                          size_t offset, MutableByteView out,
                                          Scratch& scratch) const {
-  assert(offset <= raw_size && out.size() <= raw_size - offset);
+  QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
   ZstdFrameReader& reader = static_cast<FrameScratch&>(scratch).reader;
   return Explain(
       stored, reader.DecodeRange(stored, dictionary(), raw_size, offset, out));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FSST beside LZ4 and zstd on one column of strings: the file that
+// FSST next to LZ4 and zstd on one column of strings: the file that
 // QUIRE_BENCHMARK_FILE names, repeated to 8 MiB, or something small and
 // generated. As one text, and each line as a string of its own. One thread.
 //
 // The reference for decoding is Algorithm 1 of the FSST paper as it stands
 // there: one code at a time, with a symbol's eight bytes stored where there is
-// room for one byte, so with excess behind the text and no check of anything.
+// space for one byte, so with excess behind the text and no check of anything.
 //
-// loadtest/fsst_bench.py runs it over a folder of columns.
+// loadtest/fsst_bench.py runs it over a directory of columns.
 #include <benchmark/benchmark.h>
 #include <lz4.h>
 #include <zstd.h>
@@ -27,10 +27,10 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
 #include "codecs/codec_test_inputs.h"
-#include "codecs/fsst/fsst_decoder.h"
-#include "codecs/fsst/fsst_encoder.h"
-#include "codecs/fsst/symbol_table.h"
-#include "codecs/fsst/symbol_trainer.h"
+#include "codecs/fsst/decode/fsst_decoder.h"
+#include "codecs/fsst/encode/fsst_encoder.h"
+#include "codecs/fsst/table/symbol_table.h"
+#include "codecs/fsst/training/symbol_trainer.h"
 
 namespace quire {
 namespace {
@@ -170,7 +170,7 @@ void BM_EncodeLines(benchmark::State& state) {
   Report(state, size + TheLineTable().Serialise().size());
 }
 
-// Algorithm 1. REQUIRES: sound codes, and 7 bytes of room behind the text.
+// Algorithm 1. REQUIRES: sound codes, and 7 bytes of space behind the text.
 struct PlainDecoder {
   std::array<uint64_t, 256> symbols = {};
   std::array<uint8_t, 256> sizes = {};

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "codecs/base/bytes.h"
-#include "codecs/fsst/fsst_decoder.h"
-#include "codecs/fsst/fsst_encoder.h"
-#include "codecs/fsst/fsst_fuzz_inputs.h"
+#include "codecs/base/check.h"
+#include "codecs/fsst/decode/fsst_decoder.h"
+#include "codecs/fsst/encode/fsst_encoder.h"
+#include "codecs/fsst/testing/fsst_fuzz_inputs.h"
 
 namespace quire {
 namespace {
@@ -39,8 +40,8 @@ Bytes RoundTrip(const SymbolTable& table, FsstLevel level, ByteView text,
   batch.resize(encoder.EncodeStrings(pieces, batch, ends));
   size_t begin = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
-    Require(FsstEquals(ByteView(batch).subspan(begin, ends[i] - begin),
-                       Encode(encoder, pieces[i])));
+    QUIRE_CHECK(FsstEquals(ByteView(batch).subspan(begin, ends[i] - begin),
+                           Encode(encoder, pieces[i])));
     begin = ends[i];
   }
   for (const FsstInstructions instructions :
@@ -48,12 +49,12 @@ Bytes RoundTrip(const SymbolTable& table, FsstLevel level, ByteView text,
         FsstInstructions::kPortable}) {
     const FsstDecoder decoder(table, instructions);
     Bytes out(text.size());
-    Require(decoder.DecodeExactly(codes, out).ok());
-    Require(std::ranges::equal(text, out));
+    QUIRE_CHECK(decoder.DecodeExactly(codes, out).ok());
+    QUIRE_CHECK(std::ranges::equal(text, out));
     std::ranges::fill(out, uint8_t{0});
     std::vector<uint32_t> out_ends(ends.size());
-    Require(decoder.DecodeStrings(batch, ends, out, out_ends).ok());
-    Require(std::ranges::equal(text, out));
+    QUIRE_CHECK(decoder.DecodeStrings(batch, ends, out, out_ends).ok());
+    QUIRE_CHECK(std::ranges::equal(text, out));
   }
   return codes;
 }
@@ -63,7 +64,7 @@ void RoundTripAny(ByteView input) {
   const SymbolTable table = TakeTable(input);
   const Bytes fast = RoundTrip(table, FsstLevel::kDefault, input, piece_size);
   const Bytes high = RoundTrip(table, FsstLevel::kHigh, input, piece_size);
-  Require(high.size() <= fast.size());
+  QUIRE_CHECK(high.size() <= fast.size());
 }
 
 }  // namespace

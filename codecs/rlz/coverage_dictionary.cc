@@ -38,8 +38,8 @@ struct Sizing {
   uint64_t first_count = 0;
 };
 
-// The dictionary has room for dictionary_size / interval k-mers; eight times as
-// many compete for it, and those seen once until now are four times as many
+// The dictionary has space for dictionary_size / interval k-mers; eight times
+// as many compete for it, and those seen once until now are four times as many
 // again, or as many as there are.
 Sizing SizingFor(uint64_t dictionary_size, uint64_t text_size) {
   Sizing sizing;

@@ -14,7 +14,7 @@ namespace quire {
 // offsets[i], a literal, which is then at most 255.
 //
 // Two arrays rather than one of pairs, because they are coded apart, and
-// whoever looks for a place in the text needs the lengths only.
+// a search for a place in the text needs the lengths only.
 struct FactorList {
   std::vector<uint32_t> offsets;
   std::vector<uint32_t> lengths;

@@ -85,7 +85,7 @@ TEST(RlzCodecTest, WritesFramesThatZstdReads) {
       EXPECT_EQ(header.frameContentSize, size);
       EXPECT_EQ(header.dictID, 0u);
       EXPECT_EQ(header.checksumFlag, 0u);
-      // A single segment: the decoder needs no window beside the text.
+      // A single segment: the decoder needs no window besides the text.
       EXPECT_EQ(header.windowSize, size);
     }
   }

@@ -45,7 +45,7 @@ class SuffixIndex {
   // compresses the offsets).
   Match LongestMatch(ByteView pattern) const;
 
-  // What Build() of a text of that size needs at most, beside the text.
+  // What Build() of a text of that size needs at most, besides the text.
   static size_t MemoryBytesFor(size_t text_size);
 
   size_t MemoryBytes() const { return MemoryBytesFor(text_.size()); }

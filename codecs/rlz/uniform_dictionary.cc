@@ -2,7 +2,6 @@
 #include "codecs/rlz/uniform_dictionary.h"
 
 #include <algorithm>
-#include <cassert>
 #include <new>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/announced_text.h"
 
@@ -59,7 +59,7 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
   absl::Status FinishPass() override { return text_.FinishPass(); }
 
   std::string Take() override {
-    assert(dictionary_.size() == dictionary_size_);
+    QUIRE_CHECK(dictionary_.size() == dictionary_size_);
     return std::move(dictionary_);
   }
 

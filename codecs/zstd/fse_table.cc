@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cstdlib>
 
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 
 namespace quire {
@@ -84,7 +84,7 @@ inline void WriteRun(unsigned symbol, size_t count, uint8_t* to) {
 
 size_t ReadFseCounts(ByteView stored, unsigned log_max, unsigned symbol_max,
                      FseCounts& counts) {
-  assert(log_max <= kFseLogMax && symbol_max <= kFseSymbolMax);
+  QUIRE_CHECK(log_max <= kFseLogMax && symbol_max <= kFseSymbolMax);
   ForwardBits bits(stored);
   counts.log = (bits.Peek() & 15) + 5;
   bits.Skip(4);

@@ -43,7 +43,7 @@ void CopyMatch(const uint8_t* from, const CopySpace& space, uint8_t* to,
     std::memcpy(to, from, part);
     to += part;
     size -= part;
-    from = space.room.data();
+    from = space.output.data();
   }
   if (size > 0) {
     CopyText(from, to, size);
@@ -55,8 +55,8 @@ void CopyMatch(const uint8_t* from, const CopySpace& space, uint8_t* to,
 size_t AppendSequences(std::span<const CopySequence> sequences,
                        const CopySpace& space, size_t size,
                        const uint8_t*& literals) {
-  uint8_t* to = space.room.data() + size;
-  uint8_t* const end = space.room.data() + space.room.size();
+  uint8_t* to = space.output.data() + size;
+  uint8_t* const end = space.output.data() + space.output.size();
   const uint8_t* literal = literals;
   for (const CopySequence& sequence : sequences) {
     const size_t literal_size = sequence.literal_size;
@@ -92,7 +92,7 @@ size_t AppendSequences(std::span<const CopySequence> sequences,
     to += match_size;
   }
   literals = literal;
-  return static_cast<size_t>(to - space.room.data());
+  return static_cast<size_t>(to - space.output.data());
 }
 
 }  // namespace quire

@@ -30,14 +30,16 @@ inline constexpr size_t kCopyDistanceMin = 16;
 // Where copies come from and go to.
 struct CopySpace {
   ByteView dictionary;
-  // The whole text, of which a prefix is there, and the room for it. A match
-  // that runs over the dictionary's end goes on at the room's begin.
-  MutableByteView room;
+  // The whole text, of which a prefix is there, and the output buffer. A match
+  // that runs over the dictionary's end goes on at the start of the output
+  // buffer.
+  MutableByteView output;
 };
 
-// Appends `sequences` to the text, of which room.first(size) is there, and
+// Appends `sequences` to the text, of which output.first(size) is there, and
 // moves `literals` behind those it took; returns the text's new size.
-// REQUIRES: the result fits the room; kCopyExcess readable bytes behind the
+// REQUIRES: the result fits the output buffer; kCopyExcess readable bytes
+// behind the
 //           literals; each match is in the dictionary or the text before it.
 size_t AppendSequences(std::span<const CopySequence> sequences,
                        const CopySpace& space, size_t size,

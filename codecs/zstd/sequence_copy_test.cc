@@ -26,7 +26,7 @@ Made MakeSequences(TestRandom& random, const CopySpace& space,
   for (;;) {
     const size_t literal_size = RandomBelow(random, 40);
     const size_t match_size = 3 + RandomBelow(random, 120);
-    if (made.text.size() + literal_size + match_size > space.room.size() ||
+    if (made.text.size() + literal_size + match_size > space.output.size() ||
         literal + literal_size > literals.size()) {
       return made;
     }
@@ -47,7 +47,7 @@ Made MakeSequences(TestRandom& random, const CopySpace& space,
     made.sequences.push_back(
         {.match = behind > 0
                       ? &space.dictionary[space.dictionary.size() - behind]
-                      : space.room.data() + position - distance,
+                      : space.output.data() + position - distance,
          .literal_size = static_cast<uint32_t>(literal_size) |
                          (is_careful ? CopySequence::kCarefully : 0),
          .match_size = static_cast<uint32_t>(match_size)});
@@ -68,10 +68,10 @@ TEST(SequenceCopyTest, CopiesWhatTheSequencesSay) {
         RandomBytes(random, 1 + RandomBelow(random, 200));
     const std::string literals = RandomBytes(random, 3000);
     // Of exactly the right size, for AddressSanitizer.
-    const size_t room_size = 200 + RandomBelow(random, 4000);
-    const auto room = std::make_unique<uint8_t[]>(room_size);
+    const size_t output_size = 200 + RandomBelow(random, 4000);
+    const auto output = std::make_unique<uint8_t[]>(output_size);
     const CopySpace space = {.dictionary = AsBytes(dictionary),
-                             .room = {room.get(), room_size}};
+                             .output = {output.get(), output_size}};
     const Made made = MakeSequences(random, space, literals);
     const std::string readable = literals + std::string(kCopyExcess, '?');
     const uint8_t* next = AsBytes(readable).data();
@@ -80,7 +80,7 @@ TEST(SequenceCopyTest, CopiesWhatTheSequencesSay) {
     const size_t size = AppendSequences(all.first(half), space, 0, next);
     ASSERT_EQ(AppendSequences(all.subspan(half), space, size, next),
               made.text.size());
-    EXPECT_TRUE(AsText(space.room.first(made.text.size())) == made.text);
+    EXPECT_TRUE(AsText(space.output.first(made.text.size())) == made.text);
   }
 }
 

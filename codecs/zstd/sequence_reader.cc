@@ -57,7 +57,7 @@ static_assert(offsetof(SequenceCell, next_base) == 4 &&
 // distance is counted from.
 struct Addresses {
   explicit Addresses(const CopySpace& space)
-      : text(reinterpret_cast<uintptr_t>(space.room.data())),
+      : text(reinterpret_cast<uintptr_t>(space.output.data())),
         to_dictionary(reinterpret_cast<uintptr_t>(space.dictionary.data()) +
                       space.dictionary.size() - text),
         dictionary_size(space.dictionary.size()) {}

@@ -31,7 +31,7 @@ class SequenceReaderTest : public ::testing::Test {
  protected:
   SequenceReaderTest() {
     reader_.Reset();
-    space_ = {.dictionary = dictionary_, .room = room_};
+    space_ = {.dictionary = dictionary_, .output = output_};
   }
 
   // A section of RLE tables.
@@ -66,20 +66,20 @@ class SequenceReaderTest : public ::testing::Test {
            reader_.ReadBatch(space_, progress_);
   }
 
-  // How far back each match is, if all are in the room.
+  // How far back each match is, if all are in the output buffer.
   std::vector<size_t> Distances(size_t position) const {
     std::vector<size_t> distances;
     for (const CopySequence& sequence : reader_.batch()) {
       position += sequence.literal_size & ~CopySequence::kCarefully;
       distances.push_back(position -
-                          static_cast<size_t>(sequence.match - room_.data()));
+                          static_cast<size_t>(sequence.match - output_.data()));
       position += sequence.match_size;
     }
     return distances;
   }
 
   std::vector<uint8_t> dictionary_ = std::vector<uint8_t>(1 << 21);
-  std::vector<uint8_t> room_ = std::vector<uint8_t>(2000);
+  std::vector<uint8_t> output_ = std::vector<uint8_t>(2000);
   CopySpace space_;
   SequenceProgress progress_ = {.position = 100,
                                 .position_max = 2000,
@@ -114,11 +114,52 @@ TEST_F(SequenceReaderTest, FindsMatchesInTheDictionary) {
   EXPECT_EQ(sequence.match_size, 10u);
   EXPECT_EQ(progress_.position, 180u);
   EXPECT_EQ(progress_.literal_count, 930u);
-  // All of it, and no more.
-  space_.dictionary = ByteView(dictionary_).last(far - 250);
-  EXPECT_TRUE(Read({{70, far + 3}}, kLiteralSizeCode, kFarCode));
-  EXPECT_FALSE(Read({{64, far + 3}}, kLiteralSizeCode, kFarCode) &&
-               Read({{64, far + 300}}, kLiteralSizeCode, kFarCode));
+}
+
+TEST_F(SequenceReaderTest, ReachesTheDictionarysFirstByteAndNoFurther) {
+  // Behind 100 bytes of text and 64 literals.
+  const size_t position = 164;
+  const size_t far = (size_t{1} << 20) + 12345;
+  const auto reads = [&](size_t dictionary_size) {
+    progress_ = {.position = 100,
+                 .position_max = 2000,
+                 .wanted_end = 2000,
+                 .literal_count = 1000};
+    space_.dictionary = ByteView(dictionary_).last(dictionary_size);
+    return Read({{64, far + 3}}, kLiteralSizeCode, kFarCode);
+  };
+  EXPECT_TRUE(reads(far - position + 1));
+  EXPECT_EQ(reader_.batch().front().match, space_.dictionary.data() + 1);
+  EXPECT_TRUE(reads(far - position));
+  EXPECT_EQ(reader_.batch().front().match, space_.dictionary.data());
+  EXPECT_FALSE(reads(far - position - 1));
+}
+
+TEST_F(SequenceReaderTest, ReachesTheTextsFirstByteWithoutDictionary) {
+  space_.dictionary = {};
+  const size_t position = 164;
+  EXPECT_TRUE(Read({{64, position + 3}}, kLiteralSizeCode, 7));
+  EXPECT_EQ(reader_.batch().front().match, output_.data());
+  progress_.position = 100;
+  EXPECT_FALSE(Read({{64, position + 1 + 3}}, kLiteralSizeCode, 7));
+}
+
+// Wide steps read up to kCopyExcess bytes behind a match.
+TEST_F(SequenceReaderTest, MarksMatchesNearTheDictionarysEnd) {
+  const size_t position = 164;
+  const size_t match_size = 10;
+  for (size_t behind = 0; behind < 60; ++behind) {
+    progress_.position = 100;
+    progress_.literal_count = 1000;
+    const size_t distance = position + match_size + behind;
+    ASSERT_TRUE(Read({{64, distance + 3}}, kLiteralSizeCode, 7));
+    const CopySequence& sequence = reader_.batch().front();
+    EXPECT_EQ(sequence.match,
+              dictionary_.data() + dictionary_.size() - match_size - behind);
+    EXPECT_EQ((sequence.literal_size & CopySequence::kCarefully) != 0,
+              behind < kCopyExcess)
+        << behind;
+  }
 }
 
 TEST_F(SequenceReaderTest, MarksMatchesThatWideStepsWouldSpoil) {
@@ -146,8 +187,11 @@ TEST_F(SequenceReaderTest, StopsWhereNoMoreIsWanted) {
 }
 
 TEST_F(SequenceReaderTest, RefusesTooMuch) {
-  progress_.literal_count = 100;
+  progress_.literal_count = 63;
+  EXPECT_FALSE(Read({{64, 4}}, kLiteralSizeCode, 2));
+  progress_.literal_count = 64;
   EXPECT_TRUE(Read({{64, 4}}, kLiteralSizeCode, 2));
+  EXPECT_EQ(progress_.literal_count, 0u);
   EXPECT_FALSE(Read({{64, 4}}, kLiteralSizeCode, 2));
   progress_.literal_count = 1000;
   progress_.position = 100;

@@ -2,9 +2,9 @@
 #include "codecs/zstd/zstd_decoder.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 
 namespace quire {
@@ -46,10 +46,10 @@ struct ZstdDecoder::Frame {
 };
 
 bool ZstdDecoder::Decode(ByteView stored, ByteView dictionary, size_t raw_size,
-                         size_t size, MutableByteView room) {
-  assert(size <= raw_size && size <= room.size());
+                         size_t size, MutableByteView output) {
+  QUIRE_CHECK(size <= raw_size && size <= output.size());
   Frame frame = {.rest = stored,
-                 .space = {.dictionary = dictionary, .room = room},
+                 .space = {.dictionary = dictionary, .output = output},
                  .raw_size = raw_size,
                  .size = size};
   if (!ReadHeader(frame)) {
@@ -134,7 +134,7 @@ bool ZstdDecoder::DecodeBlock(Frame& frame) {
     }
     const size_t wanted = frame.Wanted(size);
     if (wanted > 0) {
-      uint8_t* const to = frame.space.room.data() + frame.position;
+      uint8_t* const to = frame.space.output.data() + frame.position;
       if (type == kRaw) {
         std::memcpy(to, block.data(), wanted);
       } else {
@@ -178,7 +178,7 @@ bool ZstdDecoder::DecodeCompressed(ByteView block, Frame& frame) {
   }
   const size_t wanted = frame.Wanted(progress.literal_count);
   if (wanted > 0) {
-    std::memcpy(frame.space.room.data() + frame.position, literals, wanted);
+    std::memcpy(frame.space.output.data() + frame.position, literals, wanted);
   }
   frame.position += wanted;
   return true;

@@ -26,20 +26,20 @@ namespace quire {
 class ZstdDecoder {
  public:
   // Decodes the first `size` bytes of a frame of exactly `raw_size` bytes of
-  // text to the front of `room`. Matches may reach back into `dictionary`,
+  // text to the front of `output`. Matches may reach back into `dictionary`,
   // which is raw content.
   //
   // False if it cannot tell: `stored` is wrong, or uses what this decoder does
   // not know (checksums, dictionary numbers, inner blocks longer than RFC 8878
-  // allows); then `room` has unspecified contents. If true, and size ==
+  // allows); then `output` has unspecified contents. If true, and size ==
   // raw_size, then libzstd agrees in every byte; if `size` is less, whatever
   // follows may be damaged.
   //
-  // It is faster where `room` has kCopyExcess bytes more than `size`, which may
-  // be overwritten.
-  // REQUIRES: size <= raw_size, size <= room.size() < 2^31.
+  // It is faster where `output` has kCopyExcess bytes more than `size`, which
+  // may be overwritten. REQUIRES: size <= raw_size, size <= output.size() <
+  // 2^31.
   bool Decode(ByteView stored, ByteView dictionary, size_t raw_size,
-              size_t size, MutableByteView room);
+              size_t size, MutableByteView output);
 
  private:
   // How far a frame has come.

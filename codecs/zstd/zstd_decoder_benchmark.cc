@@ -115,13 +115,13 @@ const std::vector<std::vector<uint8_t>>& Frames(size_t block_size) {
   return frames;
 }
 
-// Decoders of the first `size` bytes of a block to the front of `room`.
+// Decoders of the first `size` bytes of a block to the front of `output`.
 class OurDecoder {
  public:
   bool Decode(ByteView stored, size_t block_size, size_t size,
-              MutableByteView room) {
+              MutableByteView output) {
     return decoder_.Decode(stored, AsBytes(TheCorpus().context->dictionary),
-                           block_size, size, room);
+                           block_size, size, output);
   }
 
  private:
@@ -131,8 +131,8 @@ class OurDecoder {
 class LibraryDecoder {
  public:
   bool Decode(ByteView stored, size_t block_size, size_t /*size*/,
-              MutableByteView room) {
-    return ZSTD_decompress_usingDDict(context_, room.data(), block_size,
+              MutableByteView output) {
+    return ZSTD_decompress_usingDDict(context_, output.data(), block_size,
                                       stored.data(), stored.size(),
                                       dictionary_) == block_size;
   }
@@ -151,10 +151,10 @@ void BM_Block(benchmark::State& state) {
   static auto* const decoder = new Decoder;
   const auto block_size = static_cast<size_t>(state.range(0));
   const auto& frames = Frames(block_size);
-  std::vector<uint8_t> room(block_size);
+  std::vector<uint8_t> output(block_size);
   size_t next = 0;
   for (auto _ : state) {
-    if (!decoder->Decode(frames[next], block_size, block_size, room)) {
+    if (!decoder->Decode(frames[next], block_size, block_size, output)) {
       state.SkipWithError("a frame was refused");
       return;
     }
@@ -168,17 +168,17 @@ void BM_Range(benchmark::State& state) {
   static auto* const decoder = new Decoder;
   const auto block_size = static_cast<size_t>(state.range(0));
   const auto& frames = Frames(block_size);
-  std::vector<uint8_t> room(block_size + kCopyExcess);
+  std::vector<uint8_t> output(block_size + kCopyExcess);
   std::vector<uint8_t> range(kRangeSize);
   TestRandom random(1);
   for (auto _ : state) {
     const auto& frame = frames[RandomBelow(random, frames.size())];
     const size_t offset = RandomBelow(random, block_size - kRangeSize + 1);
-    if (!decoder->Decode(frame, block_size, offset + kRangeSize, room)) {
+    if (!decoder->Decode(frame, block_size, offset + kRangeSize, output)) {
       state.SkipWithError("a frame was refused");
       return;
     }
-    std::copy_n(&room[offset], kRangeSize, range.begin());
+    std::copy_n(&output[offset], kRangeSize, range.begin());
     benchmark::DoNotOptimize(range.data());
   }
   state.SetItemsProcessed(state.iterations());

@@ -5,12 +5,12 @@
 // and then changed in a few places, which gets deeper into the format.
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/codec_test_inputs.h"
 #include "codecs/zstd/sequence_copy.h"
@@ -19,12 +19,6 @@
 
 namespace quire {
 namespace {
-
-void Require(bool condition) {
-  if (!condition) {
-    std::abort();
-  }
-}
 
 void Compare(ByteView frame, ByteView dictionary, size_t raw_size, size_t size,
              bool is_sound) {
@@ -39,12 +33,12 @@ void Compare(ByteView frame, ByteView dictionary, size_t raw_size, size_t size,
       decoder->Decode(stored, dictionary, raw_size, raw_size, whole);
   const bool is_prefix =
       decoder->Decode(stored, dictionary, raw_size, size, prefix);
-  Require(!is_sound || (is_right && is_whole && is_prefix));
-  Require(!is_whole || (is_right && is_prefix && whole == expected));
-  Require(!is_prefix || !is_right ||
-          std::equal(prefix.begin(),
-                     prefix.begin() + static_cast<ptrdiff_t>(size),
-                     expected.begin()));
+  QUIRE_CHECK(!is_sound || (is_right && is_whole && is_prefix));
+  QUIRE_CHECK(!is_whole || (is_right && is_prefix && whole == expected));
+  QUIRE_CHECK(!is_prefix || !is_right ||
+              std::equal(prefix.begin(),
+                         prefix.begin() + static_cast<ptrdiff_t>(size),
+                         expected.begin()));
 }
 
 // Takes numbers from the front of `input`; zeros when it is used up.

@@ -26,12 +26,12 @@ class ZstdDecoderTest : public ::testing::Test {
               std::string* text = nullptr) {
     const auto stored = std::make_unique<uint8_t[]>(frame.size());
     std::copy(frame.begin(), frame.end(), stored.get());
-    const auto room = std::make_unique<uint8_t[]>(size + excess);
+    const auto output = std::make_unique<uint8_t[]>(size + excess);
     const bool is_decoded =
         decoder_.Decode({stored.get(), frame.size()}, AsBytes(dictionary),
-                        raw_size, size, {room.get(), size + excess});
+                        raw_size, size, {output.get(), size + excess});
     if (text != nullptr) {
-      text->assign(reinterpret_cast<const char*>(room.get()), size);
+      text->assign(reinterpret_cast<const char*>(output.get()), size);
     }
     return is_decoded;
   }

@@ -4,9 +4,10 @@
 
 #include <zstd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <utility>
+
+#include "codecs/base/check.h"
 
 namespace quire {
 namespace {
@@ -18,9 +19,7 @@ struct FreeZstd {
 };
 
 size_t Require(size_t result) {
-  if (ZSTD_isError(result)) {
-    std::abort();
-  }
+  QUIRE_CHECK(!ZSTD_isError(result));
   return result;
 }
 

@@ -5,7 +5,7 @@
 Reads what Ninja links into each of them from build.ninja, transitively as CMake
 wrote it out.
 
-usage: gpl_free_test.py BUILD_FOLDER
+usage: gpl_free_test.py BUILD_DIRECTORY
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ import sys
 
 FREE = re.compile(r"^(client|loadtest|codecs(?!/lz77))/")
 FORBIDDEN = re.compile(r"(^|/)libsdsl[.\w-]*$|^server/|^-lsdsl$")
-# The first object file tells the folder that a binary belongs to.
+# The first object file tells the directory that a binary belongs to.
 EDGE = re.compile(r"^build [^:]*: CXX_EXECUTABLE_LINKER\w+ (\S+)/CMakeFiles/(.+?)\.dir/")
 
 

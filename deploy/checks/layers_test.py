@@ -1,46 +1,86 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rooms of the repository use each other in one direction only.
+"""The modules of the repository use each other in one direction only.
 
 Read from the #include lines of all sources and from what the CMake targets
-link. A room is the longest entry of ROOMS that a file lies under; what it may
-use is itself and the rooms listed. The same for libraries that are not ours:
-LIBRARIES says who may use those that not everyone may.
+link. A module is the longest entry of MODULES that a file lies under; what it
+may use is itself and what lies under the entries listed for it. Tests, fuzz
+targets and benchmarks may use all of the component that they test
+(server/storage, client/quire, ...). Directories in PRIVATE are for one module
+alone, and those named `testing` for tests. The same for libraries that are not
+ours: LIBRARIES says who may use those that not everyone may.
 """
 import re
 
 from source_tree import read_text, run_check
 
-CODECS = ["codecs/base", "codecs"]
-SERVER = ["server/archive", "server/ingest", "server/storage", "server/service",
-          "server/verbs"]
-ROOMS = {
+FSST = "codecs/fsst"
+ARCHIVE = "server/archive"
+STORAGE = "server/storage"
+SERVICE = "server/service"
+SERVICE_BELOW = ["codecs", ARCHIVE, STORAGE, "proto", f"{SERVICE}/base"]
+MODULES = {
     "proto": [],
     "codecs/base": [],
-    "codecs": CODECS,
-    "server/archive": CODECS,
-    "server/ingest": [*CODECS, "server/archive"],
-    # And one header of the archive: see SINGLE_HEADERS.
-    "server/storage": ["codecs/base"],
-    "server/service": [*CODECS, "server/archive", "server/storage", "proto"],
-    "server/verbs": [*CODECS, *SERVER, "deploy/manual"],
-    "server": [*CODECS, *SERVER, "proto", "deploy/manual"],
-    "client/quire": [*CODECS, "proto"],
-    "client": [*CODECS, "proto", "client/quire", "deploy/manual"],
+    "codecs": ["codecs"],
+    f"{FSST}/table": ["codecs/base"],
+    f"{FSST}/decode": ["codecs/base", f"{FSST}/table"],
+    f"{FSST}/encode": ["codecs/base", f"{FSST}/table"],
+    f"{FSST}/training": ["codecs/base", f"{FSST}/table", f"{FSST}/encode"],
+    f"{FSST}/block": ["codecs"],
+    f"{ARCHIVE}/format": ["codecs"],
+    f"{ARCHIVE}/files": ["codecs", f"{ARCHIVE}/format"],
+    f"{ARCHIVE}/index": ["codecs", f"{ARCHIVE}/format"],
+    ARCHIVE: ["codecs", ARCHIVE],
+    "server/ingest": ["codecs", ARCHIVE],
+    f"{STORAGE}/base": ["codecs/base"],
+    f"{STORAGE}/device": ["codecs/base", f"{STORAGE}/base"],
+    f"{STORAGE}/scheduler": ["codecs/base", f"{STORAGE}/base"],
+    f"{STORAGE}/cache": ["codecs/base", f"{STORAGE}/base"],
+    f"{STORAGE}/fetch": ["codecs/base", f"{STORAGE}/base", f"{STORAGE}/cache",
+                         f"{STORAGE}/device", f"{STORAGE}/scheduler"],
+    f"{STORAGE}/model": ["codecs/base", f"{STORAGE}/device"],
+    f"{STORAGE}/simulation": ["codecs/base", f"{STORAGE}/base", f"{STORAGE}/cache",
+                              f"{STORAGE}/device", f"{STORAGE}/model",
+                              f"{STORAGE}/scheduler"],
+    STORAGE: ["codecs/base", STORAGE],
+    f"{SERVICE}/base": ["codecs/base", "proto"],
+    f"{SERVICE}/catalog": SERVICE_BELOW,
+    f"{SERVICE}/limits": ["codecs/base", "proto", f"{SERVICE}/base"],
+    f"{SERVICE}/metrics": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits"],
+    f"{SERVICE}/read": [*SERVICE_BELOW, f"{SERVICE}/catalog"],
+    f"{SERVICE}/calls": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits",
+                         f"{SERVICE}/metrics", f"{SERVICE}/read"],
+    SERVICE: [*SERVICE_BELOW, SERVICE],
+    "server/bench": ["codecs", ARCHIVE, STORAGE, SERVICE],
+    "server/verbs": ["codecs", "server", "deploy/manual"],
+    "server": ["codecs", "server", "proto", "deploy/manual"],
+    "client/quire": ["codecs", "proto"],
+    "client/quire/internal": ["codecs", "proto", "client/quire"],
+    "client/quire/testing": ["codecs", "proto", "client/quire"],
+    "client": ["codecs", "proto", "client/quire", "deploy/manual"],
     "loadtest": [],
     "loadtest/requests": ["codecs/base", "client/quire"],
     "loadtest/report": ["codecs/base", "client/quire", "proto", "loadtest/requests"],
-    "loadtest/generator": [*CODECS, "proto", "client/quire", "client", "deploy/manual",
+    "loadtest/generator": ["codecs", "proto", "client/quire", "client", "deploy/manual",
                            "loadtest/requests", "loadtest/report"],
-    "loadtest/codec_bench": [*CODECS, "deploy/manual", "loadtest/requests"],
+    "loadtest/codec_bench": ["codecs", "deploy/manual", "loadtest/requests"],
     "loadtest/api_limit": ["codecs/base", "proto", "deploy/manual"],
-    "deploy/manual": [],
+    "deploy/manual": ["codecs/base"],
     "deploy": [],
 }
-SINGLE_HEADERS = {"server/storage": ["server/archive/positions.h"]}
+# Directory -> the modules that may use it; the load generator measures what the
+# library's calls are made of.
+PRIVATE = {"client/quire/internal": ["client/quire", "loadtest/generator"]}
+TEST_SOURCE = re.compile(
+    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|_fixture\.|/(testing|golden)/|"
+    r"^server/bench/bench_loops_test")
+# Commands and names of targets that are tests, or that only tests link.
+TEST_COMMANDS = ("quire_test", "quire_fuzz", "quire_benchmark")
+TEST_TARGET = re.compile(r"_(testing|fixture)$|_test_|_fake_|^make_golden$")
 
-# What a room may not use: a pattern over "#include <...>" and over names of
-# linked targets, the rooms that may all the same, and why.
+# What a module may not use: a pattern over "#include <...>" and over names of
+# linked targets, the modules that may all the same, and why.
 LIBRARIES = [
     (re.compile(r"sdsl/|quire::sdsl"), ("server", "codecs/lz77"),
      "sdsl-lite is GPLv3"),
@@ -55,60 +95,76 @@ LIBRARIES = [
      "codecs have no command line"),
 ]
 # Codecs are pure functions over bytes; their tests need not be, nor the mutex
-# that the base lends to the rooms above.
+# that the base lends to the modules above.
 IMPURE = re.compile(
     r"^(thread|mutex|shared_mutex|condition_variable|future|chrono|ctime|time\.h|"
     r"codecs/base/mutex\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
-    r"_(test|fuzz|benchmark)\.cc$|_test_|test_util|^codecs/base/mutex\.h$")
+    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|test_util|^codecs/base/mutex\.h$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 TARGET = re.compile(
-    r"\b(quire_library|quire_binary|quire_test|quire_fuzz|quire_benchmark|"
+    r"\b(quire_library|quire_header_library|quire_binary|quire_test|quire_fuzz|quire_benchmark|"
     r"add_library|add_executable|target_link_libraries)\s*\(\s*([^\s()]+)([^()]*)\)")
-SECTIONS = ("SOURCES", "LABELS", "TIMEOUT", "PCH")
+SECTIONS = ("SOURCES", "LABELS", "TIMEOUT", "GRPC")
 
 
-def room_of(path):
-    under = [room for room in ROOMS if path == room or path.startswith(room + "/")]
+def module_of(path):
+    under = [module for module in MODULES if is_under(path, module)]
     return max(under, key=len, default=None)
 
 
-def may_use(room, used_room):
-    return used_room == room or used_room in ROOMS[room]
+def is_under(path, directory):
+    return path == directory or path.startswith(directory + "/")
+
+
+def component_of(module):
+    """What the tests of a module may use."""
+    return "codecs" if is_under(module, "codecs") else "/".join(module.split("/")[:2])
+
+
+def may_use(module, used_module, is_test):
+    for directory, users in PRIVATE.items():
+        if is_under(used_module, directory) and not any(is_under(module, u) for u in users):
+            return False
+    allowed = [module, *MODULES[module]] + ([component_of(module)] if is_test else [])
+    return any(is_under(used_module, entry) for entry in allowed)
 
 
 def library_fault(path, used):
     """Why the file must not use that library; None if it may."""
-    for pattern, rooms, reason in LIBRARIES:
-        if pattern.search(used) and not path.startswith(tuple(r + "/" for r in rooms)):
+    for pattern, modules, reason in LIBRARIES:
+        if pattern.search(used) and not path.startswith(tuple(r + "/" for r in modules)):
             return reason
     return None
 
 
 def check_includes(path, text, files):
-    room = room_of(path)
+    module = module_of(path)
     for match in INCLUDE.finditer(text):
         used = match.group(1) or match.group(2)
         where = f"{path}:{text.count(chr(10), 0, match.start(1 if match.group(1) else 2)) + 1}"
         fault = library_fault(path, used)
         if fault:
             yield f"{where}: {used}: {fault}"
-        used_room = room_of(used)
-        ours = used_room is not None and (match.group(1) or used in files)
-        if ours and not may_use(room, used_room) and used not in SINGLE_HEADERS.get(room, []):
-            yield f"{where}: {room} must not use {used}"
+        used_module = module_of(used)
+        ours = used_module is not None and (match.group(1) or used in files)
+        is_test = TEST_SOURCE.search(path) is not None
+        if ours and not may_use(module, used_module, is_test):
+            yield f"{where}: {module} must not use {used}"
+        elif ours and "/testing/" in used and not is_test:
+            yield f"{where}: {used}: only tests use it"
         elif match.group(1) and not ours and "/" not in used and used in {
                 f.rpartition("/")[2] for f in files}:
             yield f"{where}: {used}: our headers are named from the root of the tree"
-        if (room.startswith("codecs") and not NEED_NOT_BE_PURE.search(path)
+        if (module.startswith("codecs") and not NEED_NOT_BE_PURE.search(path)
                 and IMPURE.match(used)):
             yield f"{where}: {used}: codecs are pure functions over bytes"
 
 
 def parse_targets(path, text):
-    """(target, libraries that it links, is it defined here) of a CMakeLists.txt."""
+    """(target, libraries that it links, is it defined here, is it a test)."""
     text = re.sub(r"#[^\n]*", "", text)
     for command, name, rest in TARGET.findall(text):
         words = rest.split()
@@ -120,7 +176,8 @@ def parse_targets(path, text):
             links = links[:ends[0]] if ends else links
         else:
             links = []
-        yield name, links, command != "target_link_libraries"
+        is_test = command in TEST_COMMANDS or TEST_TARGET.search(name) is not None
+        yield name, links, command != "target_link_libraries", is_test
 
 
 def check_targets(root, files):
@@ -128,15 +185,16 @@ def check_targets(root, files):
     home = {}
     for path in files:
         if path.rpartition("/")[2] == "CMakeLists.txt" and "/" in path:
-            for name, links, defined in parse_targets(path, (root / path).read_text()):
-                targets.append((path, name, links))
-                if defined:
-                    home[name] = room_of(path)
-    for path, name, links in targets:
-        room = home.get(name, room_of(path))
+            for name, links, defined, is_test in parse_targets(
+                    path, (root / path).read_text()):
+                targets.append((path, name, links, is_test))
+                if defined and "$" not in name:
+                    home[name] = module_of(path)
+    for path, name, links, is_test in targets:
+        module = home.get(name, module_of(path))
         for link in links:
-            if link in home and not may_use(room, home[link]):
-                yield f"{path}: {name} of {room} must not link {link} of {home[link]}"
+            if link in home and not may_use(module, home[link], is_test):
+                yield f"{path}: {name} of {module} must not link {link} of {home[link]}"
             fault = library_fault(path, link)
             if fault:
                 yield f"{path}: {name} links {link}: {fault}"
@@ -146,8 +204,8 @@ def check(root, files):
     complaints = []
     for path in files:
         if path.endswith((".cc", ".h", ".c")):
-            if room_of(path) is None:
-                complaints.append(f"{path}: this folder has no entry in ROOMS")
+            if module_of(path) is None:
+                complaints.append(f"{path}: this directory has no entry in MODULES")
             else:
                 complaints += check_includes(path, read_text(root / path) or "", files)
     return complaints + list(check_targets(root, files))
@@ -165,16 +223,23 @@ BAD_SAMPLE = {
     "server/archive/archive.h": '#include "codecs/block_codec.h"\n',
     "server/archive/sibling.cc": '#include "archive.h"\n',
     "server/storage/a.cc":
-        '#include "server/archive/positions.h"\n#include "server/archive/archive.h"\n',
+        '#include "codecs/base/positions.h"\n#include "server/archive/archive.h"\n',
+    "server/storage/cache/b.cc": '#include "server/storage/device/device.h"\n',
+    "server/storage/cache/b_test.cc": '#include "server/storage/device/device.h"\n',
+    "client/cli/inside.cc": '#include "client/quire/internal/connection.h"\n',
+    "client/quire/c.cc": '#include "client/quire/testing/fake_server.h"\n',
 }
 EXPECTED = [
-    "attic/a.cc: this folder",
+    "attic/a.cc: this directory",
+    "client/cli/inside.cc:1: client must not use client/quire/internal/connection.h",
+    "client/quire/c.cc:1: client/quire/testing/fake_server.h: only tests",
     "client/quire/reader.cc:2: client/quire must not use server/archive/archive.h",
     "codecs/block/clock.cc:1: chrono: codecs are pure",
     "codecs/block/clock.cc:2: sdsl/sd_vector.hpp: sdsl-lite is GPLv3",
     "server/archive/sibling.cc:1: archive.h: only ingest",
     "server/archive/sibling.cc:1: archive.h: our headers",
     "server/storage/a.cc:2: server/storage must not use server/archive/archive.h",
+    "server/storage/cache/b.cc:1: server/storage/cache must not use server/storage/device",
     "client/CMakeLists.txt: quire_client of client must not link quire_server of server",
 ]
 

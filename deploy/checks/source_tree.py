@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def list_files(root):
     """Paths relative to root, sorted, of all that git tracks or would track.
 
-    Without git (an unpacked tarball): all files outside build folders.
+    Without git (an unpacked tarball): all files outside build directories.
     """
     try:
         listing = subprocess.run(
@@ -29,11 +29,11 @@ def list_files(root):
         names = {name for name in listing.split("\0") if name}
     except (OSError, subprocess.CalledProcessError):
         names = set()
-        for folder, folders, files in os.walk(root):
-            folders[:] = [f for f in folders
+        for directory, directories, files in os.walk(root):
+            directories[:] = [f for f in directories
                           if f not in (".git", "__pycache__")
                           and not f.startswith("build")]
-            names |= {os.path.relpath(os.path.join(folder, f), root) for f in files}
+            names |= {os.path.relpath(os.path.join(directory, f), root) for f in files}
     return sorted(n for n in names if (root / n).is_file())
 
 
@@ -52,8 +52,8 @@ def run_check(name, check, bad_sample, expected):
     contents, and the complaints about it must be as many as `expected` and
     contain those texts, in order.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        sample = pathlib.Path(folder)
+    with tempfile.TemporaryDirectory() as directory:
+        sample = pathlib.Path(directory)
         for path, contents in bad_sample.items():
             (sample / path).parent.mkdir(parents=True, exist_ok=True)
             if isinstance(contents, bytes):

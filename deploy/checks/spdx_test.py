@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Each file says its licence, and it is the one of its folder.
+"""Each file says its licence, and it is the one of its directory.
 
 Debian's sdsl-lite is GPLv3, so what links it (server/ and codecs/lz77/) is
 GPL-3.0-or-later. All else is Apache-2.0, so that any program can embed the
@@ -12,14 +12,14 @@ import tomllib
 
 from source_tree import read_text, run_check
 
-GPL_FOLDERS = ("server/", "codecs/lz77/")
+GPL_DIRECTORYS = ("server/", "codecs/lz77/")
 SPDX = re.compile(r"SPDX-License-Identifier: *([A-Za-z0-9.+-]+)")
 # A line "#!" and an encoding may come first.
 LINES_MAX = 4
 
 
 def expected_licence(path):
-    return "GPL-3.0-or-later" if path.startswith(GPL_FOLDERS) else "Apache-2.0"
+    return "GPL-3.0-or-later" if path.startswith(GPL_DIRECTORYS) else "Apache-2.0"
 
 
 def annotations(root):
@@ -50,7 +50,7 @@ def check(root, files):
             complaints.append(f"{path}: no SPDX-License-Identifier in its first "
                               f"{LINES_MAX} lines, and not listed in REUSE.toml")
         elif licence != expected_licence(path):
-            complaints.append(f"{path}: {licence}, but in this folder it is "
+            complaints.append(f"{path}: {licence}, but in this directory it is "
                               f"{expected_licence(path)}")
         elif not (root / "LICENSES" / f"{licence}.txt").is_file():
             complaints.append(f"{path}: {licence} has no text in LICENSES/")

@@ -7,6 +7,7 @@ find_package(Protobuf 3.21 MODULE REQUIRED)
 find_package(absl CONFIG REQUIRED)
 find_package(gRPC 1.51 CONFIG REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
+find_package(CURL 7.85 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(LibLZMA REQUIRED)
 find_package(LibArchive REQUIRED)
@@ -42,6 +43,10 @@ target_link_libraries(quire::sdsl INTERFACE quire::divsufsort quire::divsufsort6
 find_path(QUIRE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 add_library(quire::cli11 INTERFACE IMPORTED)
 target_include_directories(quire::cli11 INTERFACE "${QUIRE_CLI11_INCLUDE}")
+
+find_path(QUIRE_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
+add_library(quire::json INTERFACE IMPORTED)
+target_include_directories(quire::json INTERFACE "${QUIRE_JSON_INCLUDE}")
 
 # Debian's own Python, which has the modules that bootstrap.sh installs; another
 # one may come first in PATH.

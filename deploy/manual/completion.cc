@@ -52,8 +52,8 @@ std::string Quote(const std::string& text) {
 
 // --- bash
 
-// One line of "case $verb:$previous" for each option that takes a value.
-void AppendBashValues(const CommandView& command, const std::string& verb,
+// One line of "case $subcommand:$previous" for each option that takes a value.
+void AppendBashValues(const CommandView& command, const std::string& subcommand,
                       std::string& script) {
   for (const OptionView& option : AllOptions(command)) {
     if (option.value_name.empty()) {
@@ -61,7 +61,7 @@ void AppendBashValues(const CommandView& command, const std::string& verb,
     }
     std::vector<std::string> patterns;
     for (const std::string& name : option.names) {
-      patterns.push_back("'" + verb + ":" + name + "'");
+      patterns.push_back("'" + subcommand + ":" + name + "'");
     }
     script +=
         "    " + Join(patterns, "|") + ") COMPREPLY=($(compgen " +
@@ -71,8 +71,8 @@ void AppendBashValues(const CommandView& command, const std::string& verb,
   }
 }
 
-// One line of "case $verb": what may come next.
-void AppendBashWords(const CommandView& command, const std::string& verb,
+// One line of "case $subcommand": what may come next.
+void AppendBashWords(const CommandView& command, const std::string& subcommand,
                      std::string& script) {
   std::vector<std::string> options;
   std::vector<std::string> words = Names(command.subcommands);
@@ -83,8 +83,8 @@ void AppendBashWords(const CommandView& command, const std::string& verb,
     words.insert(words.end(), positional.values.begin(),
                  positional.values.end());
   }
-  script += "    '" + verb + "') options='" + Join(options, " ") + "' words='" +
-            Join(words, " ") + "' ;;\n";
+  script += "    '" + subcommand + "') options='" + Join(options, " ") +
+            "' words='" + Join(words, " ") + "' ;;\n";
 }
 
 std::string RenderBash(const CommandView& program) {
@@ -102,7 +102,7 @@ std::string RenderBash(const CommandView& program) {
                        function + R"(() {
   local current=${COMP_WORDS[COMP_CWORD]}
   local previous=${COMP_WORDS[COMP_CWORD-1]}
-  local verb= options= words= i
+  local subcommand= options= words= i
   for ((i = 1; i < COMP_CWORD; ++i)); do
     case ${COMP_WORDS[i]} in
 )";
@@ -110,13 +110,13 @@ std::string RenderBash(const CommandView& program) {
     script += "      " + Join(with_value, "|") + ") ((++i)) ;;\n";
   }
   script +=
-      "      -*) ;;\n      *) verb=${COMP_WORDS[i]}; break ;;\n"
-      "    esac\n  done\n  case $verb:$previous in\n";
+      "      -*) ;;\n      *) subcommand=${COMP_WORDS[i]}; break ;;\n"
+      "    esac\n  done\n  case $subcommand:$previous in\n";
   AppendBashValues(program, "", script);
   for (const CommandView& command : program.subcommands) {
     AppendBashValues(command, command.name, script);
   }
-  script += "  esac\n  case $verb in\n";
+  script += "  esac\n  case $subcommand in\n";
   AppendBashWords(program, "", script);
   for (const CommandView& command : program.subcommands) {
     AppendBashWords(command, command.name, script);
@@ -185,13 +185,13 @@ std::string RenderZsh(const CommandView& program) {
     return script + "\n}\n" + function + " \"$@\"\n";
   }
   script +=
-      " \\\n    '1: :->verb' \\\n    '*:: :->rest'\n"
-      "  case $state in\n  verb)\n    local -a verbs=(";
+      " \\\n    '1: :->subcommand' \\\n    '*:: :->rest'\n"
+      "  case $state in\n  subcommand)\n    local -a subcommands=(";
   for (const CommandView& command : program.subcommands) {
     script += "\n      " + Quote(command.name + ":" + ZshText(command.text));
   }
   script +=
-      "\n    )\n    _describe verb verbs ;;\n  rest)\n"
+      "\n    )\n    _describe subcommand subcommands ;;\n  rest)\n"
       "    case $line[1] in\n";
   for (const CommandView& command : program.subcommands) {
     script += "    " + command.name + ")\n      _arguments";

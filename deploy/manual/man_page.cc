@@ -87,8 +87,8 @@ std::string Synopsis(const std::string& program, const CommandView& command) {
     line += " " + Italic(positional.positional);
   }
   if (!command.subcommands.empty()) {
-    line += command.needs_subcommand ? " " + Italic("VERB") + " ..."
-                                     : " [" + Italic("VERB") + " ...]";
+    line += command.needs_subcommand ? " " + Italic("SUBCOMMAND") + " ..."
+                                     : " [" + Italic("SUBCOMMAND") + " ...]";
   }
   return line;
 }
@@ -162,7 +162,7 @@ std::string RenderManPage(const CLI::App& app, const Manual& manual) {
   AppendSection("OPTIONS", page);
   AppendOptions(command, page);
   if (!command.subcommands.empty()) {
-    AppendSection("VERBS", page);
+    AppendSection("SUBCOMMANDS", page);
     for (const CommandView& sub : command.subcommands) {
       AppendCommand(command.name + " " + sub.name, sub, page);
     }

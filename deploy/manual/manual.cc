@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string>
 
+#include "codecs/base/printable_text.h"
+
 namespace quire {
 namespace {
 
@@ -38,49 +40,49 @@ void AppendHelpExamples(const std::vector<ManualEntry>& examples,
 }
 
 // "get, completion"
-std::string VerbNames(const CLI::App& app) {
+std::string SubcommandNames(const CLI::App& app) {
   std::string names;
-  for (const CLI::App* verb : app.get_subcommands(nullptr)) {
-    if (!verb->get_group().empty()) {
-      names += (names.empty() ? "" : ", ") + verb->get_name();
+  for (const CLI::App* subcommand : app.get_subcommands(nullptr)) {
+    if (!subcommand->get_group().empty()) {
+      names += (names.empty() ? "" : ", ") + subcommand->get_name();
     }
   }
   return names;
 }
 
-// What is wrong, the unknown first: to whom misspells an option CLI11 says what
-// is missing, and to whom misspells a verb that all words after it are too
-// many.
+// What is wrong, unknown words first: for a misspelt option CLI11 reports what
+// is missing, and for a misspelt subcommand all words after it.
 std::string Complaint(const CLI::App& app, const CLI::Error& error) {
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty()) {
     return app.get_subcommands().empty() &&
                    app.get_require_subcommand_min() > 0 &&
                    dynamic_cast<const CLI::RequiredError*>(&error) != nullptr
-               ? "a verb is missing: " + VerbNames(app)
+               ? "a subcommand must be given: " + SubcommandNames(app)
                : error.what();
   }
   for (const std::string& word : unknown) {
     if (word.size() > 1 && word.front() == '-') {
-      return "there is no option " + word;
+      return "unknown option \"" + word + "\"";
     }
   }
   if (app.get_subcommands(nullptr).empty() || !app.get_subcommands().empty()) {
-    return "'" + unknown.front() + "' is one word too many";
+    return "unexpected argument \"" + unknown.front() + "\"";
   }
-  return "there is no verb '" + unknown.front() + "', but " + VerbNames(app);
+  return "the subcommand must be one of " + SubcommandNames(app) + ", got \"" +
+         unknown.front() + "\"";
 }
 
-// Where to read on: at the verb, if one was called.
+// Where to read on: at the subcommand, if one was called.
 std::string HelpHint(const CLI::App& app) {
   const std::vector<CLI::App*> called = app.get_subcommands();
   if (!called.empty()) {
     return "Try '" + app.get_name() + " " + called.front()->get_name() +
            " --help'.";
   }
-  const bool has_verbs = !app.get_subcommands(nullptr).empty();
+  const bool has_subcommands = !app.get_subcommands(nullptr).empty();
   return "Try '" + app.get_name() + " --help'" +
-         (has_verbs ? ", or --help after a verb." : ".");
+         (has_subcommands ? ", or --help after a subcommand." : ".");
 }
 
 }  // namespace
@@ -96,7 +98,7 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   app.footer(footer);
   app.failure_message([](const CLI::App* program, const CLI::Error& error) {
     const std::string name = program->get_name();
-    return name + ": " + Complaint(*program, error) + "\n" +
+    return PrintableMessage(name + ": " + Complaint(*program, error)) + "\n" +
            HelpHint(*program) + "\n";
   });
   app.set_version_flag("--version", app.get_name() + " " + manual.version,

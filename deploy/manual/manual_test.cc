@@ -191,25 +191,26 @@ TEST_F(ManualTest, AMistakeSaysWhereToReadOn) {
     }
     return err.str();
   };
-  EXPECT_THAT(
-      message_of(app_, "got web a"),
-      HasSubstr("thing: there is no verb 'got', but get, completion\n"));
+  EXPECT_THAT(message_of(app_, "got web a"),
+              HasSubstr("thing: the subcommand must be one of get, completion, "
+                        "got \"got\"\n"));
   EXPECT_THAT(message_of(app_, "get --outptu x"),
-              HasSubstr("thing: there is no option --outptu\n"));
+              HasSubstr("thing: unknown option \"--outptu\"\n"));
   EXPECT_THAT(message_of(app_, "completion bash more"),
-              HasSubstr("thing: 'more' is one word too many\n"));
-  EXPECT_THAT(message_of(app_, ""),
-              HasSubstr("thing: a verb is missing: get, completion\n"));
+              HasSubstr("thing: unexpected argument \"more\"\n"));
+  EXPECT_THAT(
+      message_of(app_, ""),
+      HasSubstr("thing: a subcommand must be given: get, completion\n"));
   EXPECT_THAT(message_of(app_, "get web"),
               HasSubstr("thing: ID is required\n"));
-  EXPECT_THAT(message_of(app_, "--bad"),
-              HasSubstr("\nTry 'thing --help', or --help after a verb.\n"));
+  EXPECT_THAT(
+      message_of(app_, "--bad"),
+      HasSubstr("\nTry 'thing --help', or --help after a subcommand.\n"));
   EXPECT_THAT(message_of(app_, "get --bad web a"),
               HasSubstr("\nTry 'thing get --help'.\n"));
-  CLI::App verbless("Has no verbs", "plain");
-  AttachManual(verbless, manual_);
-  EXPECT_THAT(message_of(verbless, "--bad"),
-              HasSubstr("\nTry 'plain --help'.\n"));
+  CLI::App bare("Has no subcommands", "plain");
+  AttachManual(bare, manual_);
+  EXPECT_THAT(message_of(bare, "--bad"), HasSubstr("\nTry 'plain --help'.\n"));
 }
 
 TEST_F(ManualTest, HiddenOptionsPrintIt) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the manual needs of a CLI::App, in plain strings. Internal to this
-// folder.
+// directory.
 #ifndef QUIRE_DEPLOY_MANUAL_OPTION_TREE_H_
 #define QUIRE_DEPLOY_MANUAL_OPTION_TREE_H_
 

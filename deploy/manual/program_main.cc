@@ -9,6 +9,8 @@
 #include <exception>
 #include <iostream>
 
+#include "codecs/base/printable_text.h"
+
 namespace quire {
 namespace {
 
@@ -51,7 +53,8 @@ int RunToTheEnd(const CLI::App& app, int failure_code,
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kProgramExitUsage;
   } catch (const std::exception& error) {
-    std::cerr << app.get_name() << ": " << error.what() << "\n";
+    std::cerr << app.get_name() << ": " << PrintableMessage(error.what())
+              << "\n";
     return failure_code;
   }
 }

@@ -11,37 +11,58 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "grpcpp/channel.h"
-#include "grpcpp/support/byte_buffer.h"
-
-#include "loadtest/api_limit/raw_tally.h"
 
 namespace quire {
 
-struct RawRequests {
-  // Serialised, one Read each.
-  std::vector<grpc::ByteBuffer> reads;
-  // Serialised, one message of BatchRead each, all with as many items.
-  std::vector<grpc::ByteBuffer> batches;
-  size_t batch_items = 0;
+enum class RawMethod {
+  // In a closed loop.
+  kRead,
+  // A stream on each channel, with a bounded number of items on their way.
+  kBatchRead,
+  // A stream on each channel, and another one when it has ended.
+  kScan,
 };
 
-// Ranges at random places, unaligned.
-// REQUIRES: range_size_bytes <= text_size_bytes; the counts are positive.
-RawRequests MakeRawRequests(const std::string& archive,
-                            uint64_t text_size_bytes, uint64_t range_size_bytes,
-                            size_t count, size_t batch_items);
+struct RawLoadOptions {
+  RawMethod method = RawMethod::kRead;
+  std::string archive;
+  // Of the archive; ranges are at random places in it, unaligned.
+  uint64_t text_size_bytes = 0;
+  // Of an answer; of a scan, of all of its text, from the archive's start.
+  // REQUIRES: <= text_size_bytes.
+  uint64_t range_size_bytes = 16 << 10;
+  // Calls, or items of batches, of all channels together.
+  // REQUIRES: >= batch_items for each channel.
+  size_t in_flight = 64;
+  // In each message of BatchRead.
+  size_t batch_items = 64;
+  // Not counted.
+  absl::Duration warm_up = absl::Milliseconds(50);
+  // As often as it takes until an answer has come.
+  absl::Duration duration = absl::Seconds(1);
+  // Whose CPU time is asked for.
+  int server_pid = 0;
+};
 
-// Both block until the run is over.
-// Unary Reads in a closed loop, spread over `channels`.
-RawLoadReport RunRawReads(
-    const std::vector<std::shared_ptr<grpc::Channel>>& channels,
-    const RawRequests& requests, const RawLoadOptions& options);
+struct RawLoadReport {
+  // Of a scan: its messages.
+  uint64_t answer_count = 0;
+  // Of the messages that they came in, whole.
+  uint64_t size_bytes = 0;
+  double seconds = 0;
+  // User and system time of the processes.
+  double server_cpu_seconds = 0;
+  double client_cpu_seconds = 0;
+};
 
-// One stream of BatchRead on each channel.
-RawLoadReport RunRawBatches(
+// Blocks until the run is over. REQUIRES: channels is not empty.
+// Errors: Internal  a call failed or took a minute, or an answer is too short.
+absl::StatusOr<RawLoadReport> RunRawLoad(
     const std::vector<std::shared_ptr<grpc::Channel>>& channels,
-    const RawRequests& requests, const RawLoadOptions& options);
+    const RawLoadOptions& options);
 
 }  // namespace quire
 

@@ -23,7 +23,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
-#include "codecs/fsst/symbol_trainer.h"
+#include "codecs/fsst/training/symbol_trainer.h"
 #include "deploy/manual/program_main.h"
 #include "loadtest/codec_bench/chosen_dictionary.h"
 #include "loadtest/codec_bench/reading_times.h"

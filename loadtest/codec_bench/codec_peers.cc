@@ -6,7 +6,7 @@
 // which nothing else here needs.
 //
 //   codec_peers bgzf TEXT FILE.gz FILE.gz.gzi SECONDS
-//   codec_peers rocksdb TEXT DOCUMENTS.tsv FOLDER BLOCK_SIZE SECONDS
+//   codec_peers rocksdb TEXT DOCUMENTS.tsv DIRECTORY BLOCK_SIZE SECONDS
 //
 // Prints one JSON object.
 #include <libdeflate.h>
@@ -258,13 +258,13 @@ void Must(const rocksdb::Status& status) {
 }
 
 void MeasureRocksDb(const std::string& text_path, const std::string& index_path,
-                    const std::string& folder, size_t block_size,
+                    const std::string& directory, size_t block_size,
                     double seconds) {
   const std::string text = ReadFile(text_path);
   const std::vector<Row> rows = ReadRows(index_path, text.size());
   const double started = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID);
   rocksdb::DB* opened = nullptr;
-  Must(rocksdb::DB::Open(StoreOptions(block_size), folder, &opened));
+  Must(rocksdb::DB::Open(StoreOptions(block_size), directory, &opened));
   const std::unique_ptr<rocksdb::DB> db(opened);
   rocksdb::WriteOptions write;
   write.disableWAL = true;
@@ -318,6 +318,6 @@ int main(int argc, char** argv) {
                    std::stod(words[5]));
   } else {
     Die("usage: codec_peers bgzf TEXT GZ GZI SECONDS | "
-        "codec_peers rocksdb TEXT TSV FOLDER BLOCK_SIZE SECONDS");
+        "codec_peers rocksdb TEXT TSV DIRECTORY BLOCK_SIZE SECONDS");
   }
 }

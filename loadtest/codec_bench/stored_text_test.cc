@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kPiece = TextSample::kPieceSizeBytes;
 
-// A text in a file that nobody else can find.
+// A text in a file that no other process can find.
 class TextFile {
  public:
   explicit TextFile(std::string text) : text_(std::move(text)) {

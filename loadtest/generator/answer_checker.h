@@ -10,7 +10,7 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
-#include "client/quire/wire_call.h"
+#include "client/quire/internal/wire_call.h"
 #include "loadtest/requests/load_targets.h"
 #include "loadtest/requests/source_text.h"
 

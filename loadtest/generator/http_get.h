@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Just enough of HTTP to read a server's /metrics page.
+// To read a server's /metrics page, by libcurl.
 #ifndef QUIRE_LOADTEST_GENERATOR_HTTP_GET_H_
 #define QUIRE_LOADTEST_GENERATOR_HTTP_GET_H_
 
@@ -8,41 +8,29 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace quire {
 
-struct HttpUrl {
-  std::string host;
-  std::string port;
-  // With the query; begins with a slash.
-  std::string path;
-};
-
-// Of "http://host:port/path", with IPv6 addresses in brackets. No port is 80,
-// no path is "/". Thread-safe.
-// Errors: InvalidArgument  anything else.
-absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text);
-
-// The body of an answer of code 200, by its headers. Thread-safe.
-// Errors: DataLoss     cut short, or not HTTP.
-//         Unavailable  another code; the message names it.
-absl::StatusOr<std::string> ParseHttpAnswer(absl::string_view answer);
+// Thread-safe.
+// Errors: InvalidArgument  not like http://host:port/path.
+absl::Status CheckHttpUrl(const std::string& url);
 
 struct HttpLimits {
   std::chrono::milliseconds time_max{10'000};
-  // Of the whole answer.
+  // Of the page.
   size_t size_bytes_max = size_t{16} << 20;
 };
 
-// Gets that page in HTTP/1.0 (RFC 1945), over a connection of its own. Blocks,
-// no longer than the limit but for the look-up of a host's name. Thread-safe.
-// Errors: Unavailable        no connection, or an answer of another code.
+// Gets that page over a connection of its own, past any proxy. Blocks, at most
+// for limits.time_max. Thread-safe.
+// Errors: Unavailable        no connection, or an answer of another code than
+//                            200; the message names it.
 //         DeadlineExceeded   it took too long.
-//         ResourceExhausted  the answer is too large.
-//         DataLoss           as above.
-absl::StatusOr<std::string> HttpGet(const HttpUrl& url,
+//         ResourceExhausted  the page is too large.
+//         DataLoss           the page is truncated.
+absl::StatusOr<std::string> HttpGet(const std::string& url,
                                     const HttpLimits& limits);
 
 }  // namespace quire

@@ -58,7 +58,7 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
                                                        v1::BatchReadResponse> {
  public:
   BatchCall(LoadContext& load, std::unique_ptr<Batch> batch)
-      : attempt_(load, /*has_deadline=*/false), batch_(std::move(batch)) {
+      : attempt_(load, /*is_unary=*/false), batch_(std::move(batch)) {
     attempt_.FillIn(request_);
   }
 
@@ -84,16 +84,18 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
       return;
     }
     const uint64_t now_ns = attempt_.load().NowNs();
+    attempt_.NoteMessage();
     for (const v1::BatchResult& result : response_.results()) {
       Take(result, now_ns);
     }
+    attempt_.WaitForMessage();
     StartRead(&response_);
   }
 
   void OnDone(const grpc::Status& status) override {
     std::unique_ptr<BatchCall> self(this);
     LoadContext& load = attempt_.load();
-    CallEnd end = CallEndOf(status);
+    CallEnd end = attempt_.EndOf(status);
     const auto open_count = static_cast<uint64_t>(
         std::count(batch_->is_open.begin(), batch_->is_open.end(), char{1}));
     if (open_count > 0 && stranger_.empty()) {
@@ -109,8 +111,9 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
         return;
       }
     }
-    if (load.open_calls.is_cut()) {
-      load.recorder.CountCut(open_count + batch_->large.size());
+    if (load.open_calls.is_cancelled()) {
+      load.recorder.CountUnanswered(batch_->due_ns, load.NowNs(),
+                                    open_count + batch_->large.size());
       batch_->large.clear();
     } else {
       FailOpen(std::move(end));
@@ -126,9 +129,11 @@ class BatchCall final : public grpc::ClientBidiReactor<v1::BatchReadRequest,
   void WriteNext() {
     size_t size_bytes = 0;
     const size_t count = batch_->targets.size();
+    // Of zero there would be no progress.
+    const uint64_t items_max =
+        std::max<uint64_t>(1, attempt_.load().limits.batch_message_items_max());
     while (next_ < count && size_bytes < kMessageSizeBytesMax &&
-           static_cast<uint64_t>(request_.items_size()) <
-               attempt_.load().limits.batch_message_items_max()) {
+           static_cast<uint64_t>(request_.items_size()) < items_max) {
       const size_t index = next_;
       const bool is_open = batch_->is_open[index] != 0;
       next_ = index + 1;

@@ -6,42 +6,62 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/alarm.h"
 
 namespace quire {
 
-void OpenCalls::Add(grpc::ClientContext* context) {
-  bool is_cut = false;
+void OpenCalls::Add(OpenCall* call) {
+  bool is_cancelled = false;
   {
     MutexLock lock(&mutex_);
-    contexts_.insert(context);
-    is_cut = is_cut_;
+    calls_.insert(call);
+    is_cancelled = is_cancelled_;
   }
-  if (is_cut) {
-    context->TryCancel();
-  }
-}
-
-void OpenCalls::Remove(grpc::ClientContext* context) {
-  MutexLock lock(&mutex_);
-  contexts_.erase(context);
-}
-
-void OpenCalls::CutAll() {
-  MutexLock lock(&mutex_);
-  is_cut_ = true;
-  // Under the lock, as a context may be gone right after.
-  for (grpc::ClientContext* context : contexts_) {
-    context->TryCancel();
+  if (is_cancelled) {
+    call->context.TryCancel();
   }
 }
 
-bool OpenCalls::is_cut() const {
+void OpenCalls::Remove(OpenCall* call) {
   MutexLock lock(&mutex_);
-  return is_cut_;
+  calls_.erase(call);
 }
 
-CallEnd CallEndOf(const grpc::Status& status) {
+void OpenCalls::CancelAll() {
+  MutexLock lock(&mutex_);
+  is_cancelled_ = true;
+  // Under the lock, as a call may be gone right after.
+  for (OpenCall* call : calls_) {
+    call->context.TryCancel();
+  }
+}
+
+void OpenCalls::CancelSilent(uint64_t since_ns) {
+  MutexLock lock(&mutex_);
+  for (OpenCall* call : calls_) {
+    if (call->waiting_since_ns <= since_ns && !call->is_silent) {
+      call->is_silent = true;
+      call->context.TryCancel();
+    }
+  }
+}
+
+bool OpenCalls::is_cancelled() const {
+  MutexLock lock(&mutex_);
+  return is_cancelled_;
+}
+
+void CallAttempt::NoteMessage() {
+  call_.waiting_since_ns = UINT64_MAX;
+  load_.heard_ns = load_.NowNs();
+}
+
+void CallAttempt::WaitForMessage() {
+  call_.waiting_since_ns = load_.NowNs();
+}
+
+CallEnd CallAttempt::EndOf(const grpc::Status& status) {
   CallEnd end{.status = {static_cast<absl::StatusCode>(status.error_code()),
                          status.error_message()}};
   if (!status.ok()) {
@@ -51,6 +71,21 @@ CallEnd CallEndOf(const grpc::Status& status) {
       end.reason = details->reason;
       end.retry_delay = details->retry_delay;
     }
+  }
+  const bool was_cancelled = absl::IsCancelled(end.status);
+  if (was_cancelled && call_.is_silent && !load_.open_calls.is_cancelled()) {
+    end.status = absl::DeadlineExceededError(absl::StrCat(
+        "the server sent nothing for ",
+        absl::FormatDuration(absl::FromChrono(load_.options.deadline))));
+  }
+  // With a reason it is the server's word. Another call may have had an answer
+  // meanwhile.
+  if (absl::IsDeadlineExceeded(end.status) && end.reason.empty()) {
+    if (load_.heard_ns <= call_.waiting_since_ns) {
+      load_.is_silent = true;
+    }
+  } else if (!was_cancelled) {
+    load_.heard_ns = load_.NowNs();
   }
   return end;
 }
@@ -68,18 +103,19 @@ void After(absl::Duration delay, absl::AnyInvocable<void()> again) {
       });
 }
 
-CallAttempt::CallAttempt(LoadContext& load, bool has_deadline)
+CallAttempt::CallAttempt(LoadContext& load, bool is_unary)
     : load_(load),
       wire_(load.tables == nullptr ? nullptr : load.tables->StartCall()) {
-  if (has_deadline) {
-    context_.set_deadline(std::chrono::system_clock::now() +
-                          load.options.deadline);
+  if (is_unary) {
+    context().set_deadline(std::chrono::system_clock::now() +
+                           load.options.deadline);
   }
-  load_.open_calls.Add(&context_);
+  WaitForMessage();
+  load_.open_calls.Add(&call_);
 }
 
 CallAttempt::~CallAttempt() {
-  load_.open_calls.Remove(&context_);
+  load_.open_calls.Remove(&call_);
 }
 
 std::optional<absl::Duration> CallAttempt::RetryDelay(const CallEnd& end,
@@ -88,15 +124,16 @@ std::optional<absl::Duration> CallAttempt::RetryDelay(const CallEnd& end,
   const auto waited =
       std::chrono::nanoseconds(now_ns - std::min(now_ns, due_ns));
   if (!end.retry_delay.has_value() || waited >= load_.options.deadline ||
-      load_.open_calls.is_cut()) {
+      load_.open_calls.is_cancelled()) {
     return std::nullopt;
   }
   load_.recorder.CountRetry();
-  return end.retry_delay;
+  return std::min(*end.retry_delay,
+                  absl::FromChrono(load_.options.deadline - waited));
 }
 
-bool CallAttempt::WasCut(const CallEnd& end) const {
-  return !end.status.ok() && load_.open_calls.is_cut();
+bool CallAttempt::WasCancelled(const CallEnd& end) const {
+  return !end.status.ok() && load_.open_calls.is_cancelled();
 }
 
 }  // namespace quire

@@ -17,7 +17,7 @@
 
 #include "proto/error_details.h"
 
-#include "client/quire/wire_call.h"
+#include "client/quire/internal/wire_call.h"
 #include "loadtest/generator/load_calls.h"
 #include "loadtest/report/load_recorder.h"
 
@@ -31,25 +31,24 @@ struct CallEnd {
   std::optional<absl::Duration> retry_delay = {};
 };
 
-CallEnd CallEndOf(const grpc::Status& status);
-
 // Calls `again` after the delay, on a thread of gRPC.
 void After(absl::Duration delay, absl::AnyInvocable<void()> again);
 
 // One attempt at a call: the context, what it asks for, and its place among the
-// open calls, which it has until it is destroyed.
+// open calls, which it has until it is destroyed. It is cancelled if a message
+// takes longer than the options' deadline.
 // Thread-compatible.
 class CallAttempt {
  public:
-  // `has_deadline`: of the options; else none.
-  CallAttempt(LoadContext& load, bool has_deadline);
+  // `is_unary`: gRPC watches over the deadline, to the millisecond.
+  CallAttempt(LoadContext& load, bool is_unary);
   ~CallAttempt();
   CallAttempt(const CallAttempt&) = delete;
   CallAttempt& operator=(const CallAttempt&) = delete;
 
   LoadContext& load() { return load_; }
 
-  grpc::ClientContext& context() { return context_; }
+  grpc::ClientContext& context() { return call_.context; }
 
   // Null for identity.
   WireCall* wire() { return wire_.get(); }
@@ -63,17 +62,26 @@ class CallAttempt {
     }
   }
 
+  // A message came. What is done with it until WaitForMessage() does not count
+  // as the server's silence.
+  void NoteMessage();
+  void WaitForMessage();
+
+  // What the call's status means: DeadlineExceeded if it was cancelled because
+  // the server was silent. Notes whether the server is so on all calls.
+  CallEnd EndOf(const grpc::Status& status);
+
   // How long to wait before the call is made again, if the server asks for that
   // and there is still time; nullopt: the call has ended for good. Counts it.
   std::optional<absl::Duration> RetryDelay(const CallEnd& end,
                                            uint64_t due_ns) const;
 
   // Whether the call failed because the run has ended, which is no error.
-  bool WasCut(const CallEnd& end) const;
+  bool WasCancelled(const CallEnd& end) const;
 
  private:
   LoadContext& load_;
-  grpc::ClientContext context_;
+  OpenCall call_;
   const std::unique_ptr<WireCall> wire_;
 };
 

@@ -5,6 +5,7 @@
 #ifndef QUIRE_LOADTEST_GENERATOR_LOAD_CALLS_H_
 #define QUIRE_LOADTEST_GENERATOR_LOAD_CALLS_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -26,23 +27,37 @@
 
 namespace quire {
 
-// The calls that are out, so that a run which ends need not wait for them.
+// One attempt at a call, while it is out. Times are from the run's start.
+struct OpenCall {
+  grpc::ClientContext context;
+  // Since when the server owes a message; UINT64_MAX while a message is being
+  // checked.
+  std::atomic<uint64_t> waiting_since_ns = 0;
+  // It was cancelled because that took too long.
+  std::atomic<bool> is_silent = false;
+};
+
+// The calls that are out, so that a run which ends need not wait for them, nor
+// any run for a stream on which nothing comes.
 // Thread-safe.
 class OpenCalls {
  public:
-  // `context` must stay until Remove().
-  void Add(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Remove(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `call` must stay until Remove().
+  void Add(OpenCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(OpenCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Cancels all calls that are out, and all that come.
-  void CutAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CancelAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  bool is_cut() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Cancels those that have been waiting since `since_ns` or longer.
+  void CancelSilent(uint64_t since_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  bool is_cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable Mutex mutex_;
-  bool is_cut_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::flat_hash_set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
+  bool is_cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 // What all calls of a run share. Thread-safe once filled in.
@@ -60,6 +75,10 @@ struct LoadContext {
   std::chrono::steady_clock::time_point started;
   LoadRecorder recorder;
   OpenCalls open_calls;
+  // When the server last sent anything, on any call.
+  std::atomic<uint64_t> heard_ns = 0;
+  // A call was given up, and nothing had come on any call while it waited.
+  std::atomic<bool> is_silent = false;
 
   // From the run's start.
   uint64_t NowNs() const {

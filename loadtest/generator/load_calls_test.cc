@@ -17,7 +17,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 
-#include "client/quire/fake_server.h"
+#include "client/quire/testing/fake_server.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
@@ -181,6 +181,80 @@ TEST_F(LoadCallsTest, GivesUpABusyServerWhenItsTimeIsOver) {
   EXPECT_EQ(report.retry_count, 0u);
   EXPECT_THAT(report.errors,
               ElementsAre(Key("RESOURCE_EXHAUSTED SERVER_BUSY")));
+  EXPECT_EQ(report.lower_bound_count, 1u);
+}
+
+TEST_F(LoadCallsTest, ABatchIsSentWhateverTheLimitOfItsMessages) {
+  options_.range_size_bytes_min = options_.range_size_bytes_max = 10;
+  Begin();
+  load_->limits.set_batch_message_items_max(0);
+  Ends ends;
+  StartLoadBatch(*load_, 0, 3, 0, 0, ends.Expect());
+  ends.WaitFor(1);
+  EXPECT_EQ(Report().request_count, 3u);
+  EXPECT_EQ(server_->LargestBatchMessage(), 1);
+}
+
+// Each kind of call alone: nothing comes on any other meanwhile.
+TEST_F(LoadCallsTest, GivesUpAServerThatIsSilent) {
+  FakeFaults faults;
+  faults.stalled_calls = -1;
+  server_->SetFaults(faults);
+  options_.deadline = std::chrono::milliseconds(20);
+  options_.range_size_bytes_min = options_.range_size_bytes_max = 500;
+  for (int kind = 0; kind < 4; ++kind) {
+    SCOPED_TRACE(kind);
+    Begin();
+    Ends ends;
+    switch (kind) {
+      case 0:
+        StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 0, 0, ends.Expect());
+        break;
+      case 1:
+        StartLoadRead(*load_, {.place = TextSpan{0, 3'000}}, 0, 0,
+                      ends.Expect());
+        break;
+      case 2:
+        StartLoadBatch(*load_, 0, 30, 0, 0, ends.Expect());
+        break;
+      default:
+        StartLoadScan(*load_, 0, 1, 0, 0, ends.Expect());
+        break;
+    }
+    if (kind != 0) {
+      // As a run does at every turn, as if the time were over.
+      load_->open_calls.CancelSilent(0);
+      EXPECT_EQ(ends.count(), 0);
+      load_->open_calls.CancelSilent(load_->NowNs());
+    }
+    ends.WaitFor(1);
+    const LoadReport report = Report();
+    EXPECT_THAT(report.errors, ElementsAre(Key("DEADLINE_EXCEEDED")));
+    EXPECT_EQ(report.request_count, kind == 2 ? 30u : 1u);
+    EXPECT_EQ(report.lower_bound_count, report.request_count);
+    EXPECT_EQ(report.unanswered_count, 0u);
+    EXPECT_TRUE(load_->is_silent);
+  }
+  server_->Release();
+}
+
+TEST_F(LoadCallsTest, OneSilentCallAmongOthersIsNoSilentServer) {
+  FakeFaults faults;
+  faults.stalled_calls = 1;
+  server_->SetFaults(faults);
+  Begin();
+  Ends ends;
+  // Either of them is answered; the third after both began.
+  StartLoadRead(*load_, {.place = TextSpan{0, 3'000}}, 0, 0, ends.Expect());
+  StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 1, 0, ends.Expect());
+  ends.WaitFor(1);
+  StartLoadRead(*load_, {.place = TextSpan{0, 10}}, 2, 0, ends.Expect());
+  ends.WaitFor(2);
+  load_->open_calls.CancelSilent(load_->NowNs());
+  ends.WaitFor(3);
+  EXPECT_THAT(Report().errors, ElementsAre(Key("DEADLINE_EXCEEDED")));
+  EXPECT_FALSE(load_->is_silent);
+  server_->Release();
 }
 
 TEST_F(LoadCallsTest, ABatchAnswersAllOfItsRequests) {
@@ -230,7 +304,7 @@ TEST_F(LoadCallsTest, PartsOfAScanAreAllOfTheText) {
   }
 }
 
-TEST_F(LoadCallsTest, WhatIsCutIsNoError) {
+TEST_F(LoadCallsTest, WhatTheRunsEndCancelsIsNoError) {
   FakeFaults faults;
   faults.stalled_calls = -1;
   server_->SetFaults(faults);
@@ -242,15 +316,17 @@ TEST_F(LoadCallsTest, WhatIsCutIsNoError) {
   StartLoadBatch(*load_, 0, 30, 2, 0, ends.Expect());
   StartLoadScan(*load_, 0, 1, 3, 0, ends.Expect());
   EXPECT_EQ(ends.count(), 0);
-  EXPECT_FALSE(load_->open_calls.is_cut());
-  load_->open_calls.CutAll();
+  EXPECT_FALSE(load_->open_calls.is_cancelled());
+  load_->open_calls.CancelAll();
   // And one that comes afterwards.
   StartLoadRead(*load_, {.place = TextSpan{5, 10}}, 4, 0, ends.Expect());
   ends.WaitFor(5);
-  EXPECT_TRUE(load_->open_calls.is_cut());
+  EXPECT_TRUE(load_->open_calls.is_cancelled());
   const LoadReport report = Report();
   EXPECT_EQ(report.request_count, 0u);
-  EXPECT_EQ(report.cut_count, 1u + 1 + 30 + 1 + 1);
+  EXPECT_EQ(report.unanswered_count, 1u + 1 + 30 + 1 + 1);
+  EXPECT_EQ(report.lower_bound_count, report.unanswered_count);
+  EXPECT_EQ(report.latency.count(), report.unanswered_count);
   EXPECT_TRUE(report.faults.empty());
   server_->Release();
   EXPECT_EQ(ends.count(), 5);

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
-#include "client/quire/server_address.h"
+#include "client/quire/internal/server_address.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
@@ -71,6 +71,20 @@ absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
              : Wrong(absl::StrCat(option, ": ", size_bytes.status().message()));
 }
 
+// What `text` says, if it is a time that a run can have.
+absl::StatusOr<std::chrono::milliseconds> CheckTime(absl::string_view option,
+                                                    const std::string& text,
+                                                    double seconds) {
+  if (!(seconds >= kSecondsMin && seconds <= kSecondsMax)) {
+    return Wrong(absl::StrCat(option, " must be a time from a millisecond to ",
+                              static_cast<uint64_t>(kSecondsMax),
+                              " seconds, such as 30, 500ms or "
+                              "2m, got '",
+                              text, "'"));
+  }
+  return ToMs(seconds);
+}
+
 Manual TheManual() {
   Manual manual;
   manual.version = QUIRE_VERSION;
@@ -92,7 +106,9 @@ Manual TheManual() {
       "on every machine."};
   manual.exit_codes = {
       {"0", "all answers were right"},
-      {"1", "an answer was wrong, or an error"},
+      {"1",
+       "an answer was wrong, or an error, or no request was answered, or the "
+       "server fell silent for as long as --deadline"},
       {"2", "a mistake in the command line, or a line of the request log"},
       {"3", "the run could not start, or a report could not be written"},
       {"4", "interrupted; what was answered until then was right"}};
@@ -174,6 +190,11 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
   app.add_option("--warmup", warmup_,
                  "leave out the first requests: 5s, 500ms or 2m, of so long; "
                  "1000, so many");
+  app.add_option("--deadline", deadline_,
+                 "give up a call when the server has sent nothing for so long, "
+                 "and the run when that is so for all calls")
+      ->type_name("TIME")
+      ->capture_default_str();
   in_flight_option_ =
       app.add_option("--in-flight", in_flight_,
                      "of random: calls that wait for an answer, at most "
@@ -260,15 +281,15 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
     if (has_duration && !absl::SimpleAtod(duration_, &seconds)) {
       seconds = ParseSeconds(duration_).value_or(0);
     }
-    if (!(seconds >= kSecondsMin && seconds <= kSecondsMax)) {
-      return Wrong(absl::StrCat("--duration: '", duration_,
-                                "' is no time from a millisecond to ",
-                                static_cast<uint64_t>(kSecondsMax),
-                                " seconds; give seconds, or 500ms, "
-                                "2m"));
-    }
-    load.duration = ToMs(seconds);
+    QUIRE_ASSIGN_OR_RETURN(load.duration,
+                           CheckTime("--duration", duration_, seconds));
   }
+  double deadline_seconds = 0;
+  if (!absl::SimpleAtod(deadline_, &deadline_seconds)) {
+    deadline_seconds = ParseSeconds(deadline_).value_or(0);
+  }
+  QUIRE_ASSIGN_OR_RETURN(load.deadline,
+                         CheckTime("--deadline", deadline_, deadline_seconds));
   uint64_t warmup_request_count = 0;
   if (absl::SimpleAtoi(warmup_, &warmup_request_count)) {
     load.warmup_request_count = warmup_request_count;
@@ -326,7 +347,10 @@ absl::Status LoadCommandLine::CheckTogether(const LoadOptions& load) const {
     return Wrong("--zipf-exponent takes --distribution zipf");
   }
   if (!command_.metrics.empty()) {
-    QUIRE_RETURN_IF_ERROR(ParseHttpUrl(command_.metrics).status());
+    const absl::Status url = CheckHttpUrl(command_.metrics);
+    if (!url.ok()) {
+      return Wrong(absl::StrCat("--metrics: ", url.message()));
+    }
   }
   if (!command_.index.empty() && command_.source.empty()) {
     return Wrong("--index takes a --source");

@@ -62,6 +62,7 @@ class LoadCommandLine {
   uint64_t request_count_ = 0;
   std::string warmup_;
   std::string duration_;
+  std::string deadline_ = "30s";
   double rate_ = 0;
   uint32_t in_flight_ = 0;
   double zipf_exponent_ = 0.99;

@@ -74,6 +74,7 @@ TEST(LoadCommandTest, TakesEveryOption) {
       "--zipf-exponent 1.5 --seed 9 --source web.raw --index web.tsv "
       "--requests 500 --duration 2.5 --warmup 40 --batch-size 25 --streams 3 "
       "--rate 100 --arrivals constant --connections 4 --encoding auto "
+      "--deadline 1.5s "
       "--metrics http://h:1/m --json - --html page --record log web");
   EXPECT_EQ(command.server, "unix:/run/q");
   EXPECT_EQ(command.connection_count, 4u);
@@ -98,6 +99,7 @@ TEST(LoadCommandTest, TakesEveryOption) {
   EXPECT_EQ(load.requests_per_second, 100.0);
   EXPECT_EQ(load.arrivals, LoadArrivals::kConstant);
   EXPECT_EQ(load.encoding, EncodingChoice::kAuto);
+  EXPECT_EQ(load.deadline, milliseconds(1'500));
 }
 
 TEST(LoadCommandTest, ReadsSizesAndTimes) {
@@ -184,8 +186,10 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
       {"web --warmup nans", "--warmup"},
       {"web --warmup 1e9s", "--warmup"},
       {"web --warmup 5x", "'5x' is neither a number of requests nor a time"},
-      {"web --duration 2x", "--duration: '2x' is no time from a millisecond"},
+      {"web --duration 2x", "--duration must be a time from a millisecond"},
       {"web --duration 1us", "--duration"},
+      {"web --deadline 0", "--deadline must be a time from a millisecond"},
+      {"web --deadline soon", "got 'soon'"},
       {"web --server here", "--server: 'here' is no server address"},
       {"web --rate fast", "--rate: 'fast' is not a number from 0.001 to 1e+06"},
       {"web --metrics localhost:9420", "http://"},

@@ -16,7 +16,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 
-#include "client/quire/fake_server.h"
+#include "client/quire/testing/fake_server.h"
 #include "codecs/base/status_matchers.h"
 #include "loadtest/generator/drawn_requests.h"
 #include "loadtest/generator/load_run.h"
@@ -105,7 +105,9 @@ class LoadModesTest : public ::testing::Test {
     EXPECT_EQ(report.request_count, count);
     EXPECT_EQ(report.right_count, count) << PrintToString(report.faults);
     EXPECT_EQ(report.latency.count(), count);
-    EXPECT_EQ(report.cut_count, 0u);
+    EXPECT_EQ(report.unanswered_count, 0u);
+    EXPECT_EQ(report.lower_bound_count, 0u);
+    EXPECT_TRUE(report.is_good());
     uint64_t timeline_bytes = 0;
     for (const LoadTimeline::Part& part : report.timeline.parts()) {
       timeline_bytes += part.text_bytes;
@@ -269,7 +271,111 @@ TEST_F(LoadModesTest, CutsStreamsWhenItsTimeIsOverAndWhenInterrupted) {
     EXPECT_EQ(report.request_count, 0u) << PrintToString(report.faults);
     EXPECT_EQ(report.end,
               is_interrupted ? LoadEnd::kInterrupt : LoadEnd::kDuration);
-    EXPECT_GT(report.cut_count, 0u);
+    EXPECT_GT(report.unanswered_count, 0u);
+    // All of it was due within the run, and waited to its end.
+    EXPECT_EQ(report.lower_bound_count, report.unanswered_count);
+    EXPECT_EQ(report.latency.count(), report.unanswered_count);
+    EXPECT_FALSE(report.is_good());
+    if (!is_interrupted) {
+      EXPECT_GE(report.latency.max_us(), 30'000u);
+    }
+  }
+  server_->Release();
+}
+
+// Without a duration and against a server that describes the archive and then
+// says nothing more, in the warm-up or after it.
+TEST_F(LoadModesTest, EveryModeEndsAgainstASilentServer) {
+  const struct {
+    LoadMode mode;
+    uint64_t warmup_request_count;
+    uint64_t range_size_bytes;
+    uint32_t in_flight;
+  } cases[] = {
+      {LoadMode::kRandom, 0, 100, 8},
+      {LoadMode::kRandom, 1'000, 100, 1},
+      // By ReadStream.
+      {LoadMode::kRandom, 0, kReadSizeMax + 1, 8},
+      {LoadMode::kRandom, 1'000, kReadSizeMax + 1, 1},
+      {LoadMode::kBatch, 0, 100, 8},
+      {LoadMode::kBatch, 1'000, 100, 8},
+      {LoadMode::kFull, 0, 100, 8},
+  };
+
+  options_.duration.reset();
+  options_.deadline = std::chrono::milliseconds(50);
+  for (const auto& c : cases) {
+    SCOPED_TRACE(absl::StrCat(NameOf(c.mode), ", warm-up ",
+                              c.warmup_request_count, ", ranges of ",
+                              c.range_size_bytes));
+    options_.mode = c.mode;
+    options_.warmup_request_count = c.warmup_request_count;
+    options_.range_size_bytes_min = options_.range_size_bytes_max =
+        c.range_size_bytes;
+    options_.in_flight = c.in_flight;
+    options_.request_count = 300;
+    if (c.mode == LoadMode::kFull) {
+      options_.request_count.reset();
+    }
+    faults_ = {};
+    faults_.calls_before_stall = 1;
+    faults_.stalled_calls = -1;
+    server_->SetFaults(faults_);
+    const LoadReport report = Run();
+    EXPECT_EQ(report.end, LoadEnd::kSilence);
+    EXPECT_EQ(report.right_count, 0u);
+    EXPECT_FALSE(report.is_good());
+    EXPECT_EQ(report.error_count(), report.request_count);
+    if (c.warmup_request_count > 0) {
+      EXPECT_EQ(report.request_count, 0u);
+    }
+    // Of 300 or 1,300, only those of a few calls were ever started.
+    EXPECT_LE(report.started_count, 80u);
+  }
+  server_->Release();
+}
+
+// Arrivals that are never started wait as long as those that are.
+TEST_F(LoadModesTest, AnOpenLoopChargesAStallThatDoesNotEnd) {
+  StallInRun(-1);
+  options_.requests_per_second = 200;
+  options_.arrivals = LoadArrivals::kConstant;
+  options_.request_count.reset();
+  options_.duration = std::chrono::milliseconds(100);
+  options_.deadline = std::chrono::milliseconds(150);
+  options_.in_flight = 2;
+  const LoadReport report = Run();
+  server_->Release();
+  EXPECT_EQ(report.right_count, 0u);
+  EXPECT_GT(report.unstarted_count, 10u);
+  EXPECT_EQ(
+      report.lower_bound_count,
+      report.error_count() + report.unanswered_count + report.unstarted_count);
+  EXPECT_GE(report.latency.max_us(), 100'000u);
+}
+
+TEST_F(LoadModesTest, GivesUpTablesThatDoNotCome) {
+  options_.deadline = std::chrono::milliseconds(50);
+  FakeDocument document;
+  document.id = "one";
+  document.text = "text";
+  FakeArchive archive;
+  archive.documents.push_back(std::move(document));
+  archive.has_symbol_table = true;
+  archive.dictionary = "a dictionary";
+  archive.codec = "zstd-dict";
+  server_->Reload({{"a", archive}});
+  inputs_.source = nullptr;
+  options_.range_size_bytes_min = options_.range_size_bytes_max = 1;
+  for (const EncodingChoice encoding :
+       {EncodingChoice::kFsst, EncodingChoice::kStored}) {
+    options_.encoding = encoding;
+    faults_ = {};
+    faults_.calls_before_stall = 1;
+    faults_.stalled_calls = -1;
+    server_->SetFaults(faults_);
+    EXPECT_THAT(RunLoad(inputs_, options_),
+                HasCode(absl::StatusCode::kDeadlineExceeded));
   }
   server_->Release();
 }

@@ -67,8 +67,8 @@ LoadCallDone AfterCall(CallAttempt& attempt, Request request, CallEnd end,
       });
     };
   }
-  if (attempt.WasCut(end)) {
-    load.recorder.CountCut(1);
+  if (attempt.WasCancelled(end)) {
+    load.recorder.CountUnanswered(request.due_ns, ended_ns, 1);
     return std::move(request.done);
   }
   return Conclude(load, std::move(request), std::move(end), checker, ended_ns);
@@ -78,7 +78,7 @@ LoadCallDone AfterCall(CallAttempt& attempt, Request request, CallEnd end,
 class UnaryCall {
  public:
   UnaryCall(LoadContext& load, Request request)
-      : attempt_(load, /*has_deadline=*/true), request_(std::move(request)) {
+      : attempt_(load, /*is_unary=*/true), request_(std::move(request)) {
     attempt_.FillIn(message_);
     SetTargetOf(request_.target, message_);
   }
@@ -99,13 +99,14 @@ class UnaryCall {
     // Before comparing, which is no part of the latency.
     const uint64_t ended_ns = attempt_.load().NowNs();
     LoadCallDone done;
+    CallEnd end = attempt_.EndOf(status);
     if (status.ok()) {
       checker.Check(response_);
       done =
           Conclude(attempt_.load(), std::move(request_), {}, checker, ended_ns);
     } else {
-      done = AfterCall(attempt_, std::move(request_), CallEndOf(status),
-                       checker, /*is_stream=*/false);
+      done = AfterCall(attempt_, std::move(request_), std::move(end), checker,
+                       /*is_stream=*/false);
     }
     self.reset();
     done();
@@ -122,7 +123,7 @@ class StreamCall final
     : public grpc::ClientReadReactor<v1::ReadStreamResponse> {
  public:
   StreamCall(LoadContext& load, Request request)
-      : attempt_(load, /*has_deadline=*/false),
+      : attempt_(load, /*is_unary=*/false),
         request_(std::move(request)),
         checker_(load.source, request_.target, attempt_.wire()) {
     attempt_.FillIn(message_);
@@ -140,7 +141,9 @@ class StreamCall final
 
   void OnReadDone(bool ok) override {
     if (ok) {
+      attempt_.NoteMessage();
       checker_.Check(response_);
+      attempt_.WaitForMessage();
       StartRead(&response_);
     }
   }
@@ -148,8 +151,8 @@ class StreamCall final
   void OnDone(const grpc::Status& status) override {
     std::unique_ptr<StreamCall> self(this);
     LoadCallDone done =
-        AfterCall(attempt_, std::move(request_), CallEndOf(status), checker_,
-                  /*is_stream=*/true);
+        AfterCall(attempt_, std::move(request_), attempt_.EndOf(status),
+                  checker_, /*is_stream=*/true);
     self.reset();
     done();
   }

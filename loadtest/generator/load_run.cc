@@ -29,6 +29,12 @@ namespace {
 
 // How often a run looks whether it was interrupted or its time is over.
 constexpr uint64_t kTickNs = 20'000'000;
+// No part of the load, so that a short deadline of that does not end it.
+constexpr std::chrono::seconds kDescribeTimeMax(30);
+
+uint64_t ToNs(std::chrono::milliseconds time) {
+  return static_cast<uint64_t>(std::chrono::nanoseconds(time).count());
+}
 
 double OwnCpuSeconds() {
   rusage usage = {};
@@ -66,8 +72,15 @@ class Run {
   // Ends the warm-up with this call if it is time.
   void MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // When the duration is over; UINT64_MAX if that cannot be said.
-  uint64_t EndOfTimeNs() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When the duration is over; nothing if that cannot be said.
+  std::optional<uint64_t> EndOfTimeNs() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Starts no more calls; what was due by then and was not started has waited
+  // in vain.
+  void Stop(LoadEnd end, uint64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Why calls that are out must not be waited for; nothing if they may.
+  std::optional<LoadEnd> WhyCancel(uint64_t now_ns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool WasInterrupted() const {
     return inputs_.interrupt != nullptr && *inputs_.interrupt;
@@ -80,6 +93,9 @@ class Run {
   void StartAll() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until all calls have ended.
   void Drain() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Cancels what has been waiting for longer than the deadline. To be called
+  // every now and then, by one thread.
+  void CancelSilent(uint64_t now_ns);
 
   LoadContext& context_;
   const LoadOptions& options_;
@@ -95,14 +111,50 @@ class Run {
   LoadEnd end_ ABSL_GUARDED_BY(mutex_) = LoadEnd::kRequests;
   uint64_t last_end_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t started_request_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the thread that started the run.
+  uint64_t next_look_ns_ = 0;
 };
 
-uint64_t Run::EndOfTimeNs() const {
+std::optional<uint64_t> Run::EndOfTimeNs() const {
   return window_.has_value() && options_.duration.has_value()
-             ? window_->due_ns +
-                   static_cast<uint64_t>(
-                       std::chrono::nanoseconds(*options_.duration).count())
-             : UINT64_MAX;
+             ? std::optional(window_->due_ns + ToNs(*options_.duration))
+             : std::nullopt;
+}
+
+void Run::Stop(LoadEnd end, uint64_t now_ns) {
+  if (!pacer_.is_over()) {
+    end_ = end;
+  }
+  pacer_.Stop(now_ns, [&](uint64_t due_ns) {
+    context_.recorder.AddLowerBound(due_ns, now_ns,
+                                    options_.requests_per_call());
+  });
+}
+
+std::optional<LoadEnd> Run::WhyCancel(uint64_t now_ns) const {
+  if (WasInterrupted()) {
+    return LoadEnd::kInterrupt;
+  }
+  if (context_.is_silent) {
+    return LoadEnd::kSilence;
+  }
+  // Single requests were made in time and get their answers. Streams may take
+  // as long as they like, so the run's end is theirs.
+  const uint64_t grace_ns =
+      options_.mode == LoadMode::kRandom ? ToNs(options_.deadline) : 0;
+  const std::optional<uint64_t> end_ns = EndOfTimeNs();
+  return end_ns.has_value() && now_ns >= *end_ns + grace_ns
+             ? std::optional(LoadEnd::kDuration)
+             : std::nullopt;
+}
+
+void Run::CancelSilent(uint64_t now_ns) {
+  const uint64_t deadline_ns = ToNs(options_.deadline);
+  if (now_ns >= next_look_ns_ && now_ns > deadline_ns) {
+    // With many calls out each look takes a while.
+    next_look_ns_ = now_ns + std::max(kTickNs, deadline_ns / 64);
+    context_.open_calls.CancelSilent(now_ns - deadline_ns);
+  }
 }
 
 void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
@@ -110,9 +162,7 @@ void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
   const uint64_t warmup_calls =
       (options_.warmup_request_count + per_call - 1) / per_call;
   if (window_.has_value() || call.index < warmup_calls ||
-      now_ns <
-          static_cast<uint64_t>(
-              std::chrono::nanoseconds(options_.warmup_duration).count())) {
+      now_ns < ToNs(options_.warmup_duration)) {
     return;
   }
   window_ = call;
@@ -128,12 +178,12 @@ void Run::MaybeBeginWindow(const LoadPacer::Call& call, uint64_t now_ns) {
 }
 
 std::optional<Run::Start> Run::Take(uint64_t now_ns) {
-  if (now_ns >= EndOfTimeNs()) {
-    if (!pacer_.is_over()) {
-      end_ = LoadEnd::kDuration;
-    }
-    pacer_.Stop(EndOfTimeNs());
-    return std::nullopt;
+  if (context_.is_silent) {
+    Stop(LoadEnd::kSilence, now_ns);
+  }
+  if (const std::optional<uint64_t> end_ns = EndOfTimeNs();
+      end_ns.has_value() && now_ns >= *end_ns) {
+    Stop(LoadEnd::kDuration, *end_ns);
   }
   const std::optional<LoadPacer::Call> call = pacer_.Take(now_ns);
   if (!call.has_value()) {
@@ -191,13 +241,13 @@ void Run::OnCallEnd() {
 
 void Run::StartAll() {
   for (;;) {
+    CancelSilent(context_.NowNs());
     std::optional<Start> start;
     {
       MutexLock lock(&mutex_);
       const uint64_t now_ns = context_.NowNs();
-      if (WasInterrupted() && !pacer_.is_over()) {
-        end_ = LoadEnd::kInterrupt;
-        pacer_.Stop(now_ns);
+      if (WasInterrupted()) {
+        Stop(LoadEnd::kInterrupt, now_ns);
       }
       start = Take(now_ns);
       if (pacer_.is_over() && !start.has_value()) {
@@ -216,23 +266,24 @@ void Run::StartAll() {
 }
 
 void Run::Drain() {
-  // Streams may take as long as they like, so the run's end is theirs.
-  const bool has_long_calls = options_.mode != LoadMode::kRandom;
-  for (bool is_cut = false;;) {
+  for (bool is_cancelled = false;;) {
+    const uint64_t now_ns = context_.NowNs();
+    CancelSilent(now_ns);
     {
       MutexLock lock(&mutex_);
       if (pacer_.outstanding_count() == 0) {
         return;
       }
-      const bool is_time_over = context_.NowNs() >= EndOfTimeNs();
-      if (is_cut || !(WasInterrupted() || (has_long_calls && is_time_over))) {
+      const std::optional<LoadEnd> end =
+          is_cancelled ? std::nullopt : WhyCancel(now_ns);
+      if (!end.has_value()) {
         changed_.WaitFor(&mutex_, std::chrono::nanoseconds(kTickNs));
         continue;
       }
-      end_ = WasInterrupted() ? LoadEnd::kInterrupt : LoadEnd::kDuration;
+      end_ = *end;
     }
-    is_cut = true;
-    context_.open_calls.CutAll();
+    is_cancelled = true;
+    context_.open_calls.CancelAll();
   }
 }
 
@@ -247,7 +298,10 @@ LoadReport Run::Execute() {
   Drain();
   MutexLock lock(&mutex_);
   LoadReport report = context_.recorder.Finish(last_end_ns_);
-  report.end = end_;
+  // The last calls may have been the silent ones.
+  report.end = context_.is_silent && end_ == LoadEnd::kRequests
+                   ? LoadEnd::kSilence
+                   : end_;
   report.started_count = started_request_count_;
   report.held_count = pacer_.held_count();
   report.late_count = pacer_.late_count();
@@ -277,7 +331,7 @@ absl::Status CheckLimits(const v1::Limits& limits) {
 absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
                                                 const LoadOptions& options) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + options.deadline);
+  context.set_deadline(std::chrono::system_clock::now() + kDescribeTimeMax);
   v1::GetArchiveRequest request;
   request.set_archive(options.archive);
   v1::GetArchiveResponse response;
@@ -339,7 +393,7 @@ absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
   if (options.encoding != EncodingChoice::kIdentity) {
     QUIRE_ASSIGN_OR_RETURN(
         tables, LoadTables::Fetch(
-                    inputs.channels.front(), archive, options.encoding,
+                    inputs.channels.front(), archive, options,
                     ExpectedSizeBytes(options, targets, archive.size_bytes())));
   }
   LoadContext context;

@@ -42,7 +42,9 @@ struct LoadInputs {
   std::function<void()> on_window = {};
 };
 
-// Blocks until all requests are answered, or the run has ended otherwise.
+// Blocks until all requests are answered, or the run has ended otherwise, which
+// it does against any server: at the latest when nothing came for the deadline,
+// on one call or on all, or where there is a duration, a deadline after that.
 // Errors: FailedPrecondition  the archive is not of the source's size, has
 //                             nothing to read, or less than the largest range.
 //         else                why GetArchive failed, or a table could not be

@@ -27,7 +27,7 @@ void StartPart(LoadContext& load, Part part);
 class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
  public:
   ScanCall(LoadContext& load, Part part)
-      : attempt_(load, /*has_deadline=*/false),
+      : attempt_(load, /*is_unary=*/false),
         part_(std::move(part)),
         checker_(load.source, part_.target, attempt_.wire()),
         waiting_since_ns_(part_.due_ns) {
@@ -49,6 +49,7 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
     if (!ok || checker_.has_fault()) {
       return;
     }
+    attempt_.NoteMessage();
     LoadOutcome outcome{.due_ns = waiting_since_ns_,
                         .ended_ns = attempt_.load().NowNs()};
     outcome.target.place =
@@ -68,13 +69,14 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
     attempt_.load().recorder.Record(outcome);
     // Comparing is no part of the latency.
     waiting_since_ns_ = attempt_.load().NowNs();
+    attempt_.WaitForMessage();
     StartRead(&response_);
   }
 
   void OnDone(const grpc::Status& status) override {
     std::unique_ptr<ScanCall> self(this);
     LoadContext& load = attempt_.load();
-    CallEnd end = CallEndOf(status);
+    CallEnd end = attempt_.EndOf(status);
     if (!checker_.has_fault() && checker_.received_bytes() == 0) {
       const std::optional<absl::Duration> delay =
           attempt_.RetryDelay(end, part_.due_ns);
@@ -93,8 +95,8 @@ class ScanCall final : public grpc::ClientReadReactor<v1::ScanResponse> {
                         .ended_ns = load.NowNs()};
     if (checker_.has_fault() || end.status.ok()) {
       outcome.fault = checker_.Finish();
-    } else if (attempt_.WasCut(end)) {
-      load.recorder.CountCut(1);
+    } else if (attempt_.WasCancelled(end)) {
+      load.recorder.CountUnanswered(outcome.due_ns, outcome.ended_ns, 1);
     } else {
       outcome.status = std::move(end.status);
       outcome.reason = std::move(end.reason);

@@ -7,8 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "grpcpp/client_context.h"
 
+#include "client/quire/client.h"
+#include "client/quire/internal/connection.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 
@@ -36,9 +39,10 @@ absl::Status ToStatus(const grpc::Status& status) {
 
 absl::StatusOr<std::unique_ptr<LoadTables>> LoadTables::Fetch(
     const std::shared_ptr<grpc::Channel>& channel,
-    const v1::ArchiveDescription& archive, EncodingChoice choice,
+    const v1::ArchiveDescription& archive, const LoadOptions& load,
     uint64_t expected_size_bytes) {
-  std::unique_ptr<LoadTables> tables(new LoadTables(channel, archive, choice));
+  std::unique_ptr<LoadTables> tables(new LoadTables(channel, archive, load));
+  const EncodingChoice choice = load.encoding;
   const uint64_t size = archive.dictionary_size_bytes();
   const bool with_dictionary = choice == EncodingChoice::kStored ||
                                (choice == EncodingChoice::kAuto &&
@@ -84,7 +88,7 @@ absl::Status LoadTables::FetchAll(bool with_dictionary) {
 
 std::unique_ptr<WireCall> LoadTables::StartCall() {
   return std::make_unique<WireCall>(
-      wire_.get(), "", choice_,
+      wire_.get(), "", choice_, ClientOptions().message_size_bytes_max,
       [this]() -> absl::StatusOr<v1::ArchiveDescription> { return archive_; });
 }
 
@@ -100,6 +104,7 @@ absl::StatusOr<std::string> LoadTables::FetchSymbolTable(
     return absl::InternalError("an answer names another symbol table");
   }
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + deadline_);
   v1::GetSymbolTableRequest request;
   request.set_hash(FormatTableHash(hash));
   v1::GetSymbolTableResponse response;
@@ -116,13 +121,16 @@ absl::StatusOr<std::string> LoadTables::FetchDictionary(
   grpc::ClientContext context;
   v1::GetDictionaryRequest request;
   request.set_hash(FormatTableHash(hash));
+  StreamWatchdog watchdog(context, absl::FromChrono(deadline_));
+  watchdog.Arm();
   const auto reader = stub_->GetDictionary(&context, request);
   v1::GetDictionaryResponse response;
   std::string text;
   while (reader->Read(&response)) {
     text += response.data();
+    watchdog.Arm();
   }
-  QUIRE_RETURN_IF_ERROR(ToStatus(reader->Finish()));
+  QUIRE_RETURN_IF_ERROR(watchdog.Explain(ToStatus(reader->Finish())));
   return text;
 }
 

@@ -4,6 +4,7 @@
 #ifndef QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_
 #define QUIRE_LOADTEST_GENERATOR_LOAD_TABLES_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,9 +17,10 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
-#include "client/quire/table_store.h"
-#include "client/quire/wire_call.h"
+#include "client/quire/internal/table_store.h"
+#include "client/quire/internal/wire_call.h"
 #include "client/quire/wire_encoding.h"
+#include "loadtest/requests/load_options.h"
 
 namespace quire {
 
@@ -28,12 +30,12 @@ namespace quire {
 // Thread-safe.
 class LoadTables : private TableSource {
  public:
-  // REQUIRES: `choice` is not kIdentity.
+  // REQUIRES: options.encoding is not kIdentity.
   // Errors: FailedPrecondition  the archive cannot have this encoding.
   //         else                why a table could not be had.
   static absl::StatusOr<std::unique_ptr<LoadTables>> Fetch(
       const std::shared_ptr<grpc::Channel>& channel,
-      const v1::ArchiveDescription& archive, EncodingChoice choice,
+      const v1::ArchiveDescription& archive, const LoadOptions& options,
       uint64_t expected_size_bytes);
 
   // One request.
@@ -46,10 +48,11 @@ class LoadTables : private TableSource {
 
  private:
   LoadTables(const std::shared_ptr<grpc::Channel>& channel,
-             const v1::ArchiveDescription& archive, EncodingChoice choice)
+             const v1::ArchiveDescription& archive, const LoadOptions& options)
       : stub_(v1::Archive::NewStub(channel)),
         archive_(archive),
-        choice_(choice) {}
+        choice_(options.encoding),
+        deadline_(options.deadline) {}
 
   absl::Status FetchAll(bool with_dictionary);
   absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
@@ -60,6 +63,7 @@ class LoadTables : private TableSource {
   const std::unique_ptr<v1::Archive::Stub> stub_;
   const v1::ArchiveDescription archive_;
   const EncodingChoice choice_;
+  const std::chrono::milliseconds deadline_;
   std::unique_ptr<WireState> wire_;
   // From then on fetching is refused: calls run on threads that must not block.
   bool is_complete_ = false;

@@ -26,6 +26,7 @@
 
 #include "client/quire/client_status.h"
 #include "client/quire/process_settings.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/program_main.h"
 #include "loadtest/generator/drawn_requests.h"
@@ -63,7 +64,7 @@ void CatchInterrupts() {
 }
 
 void Complain(absl::string_view text) {
-  std::cerr << "quire-loadtest: " << text << "\n";
+  std::cerr << "quire-loadtest: " << PrintableMessage(text) << "\n";
 }
 
 absl::Status WriteText(const std::string& path, const std::string& text) {
@@ -116,7 +117,7 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
 // The server's counters at the end of the warm-up and at the end of the run.
 class MetricsWatch {
  public:
-  explicit MetricsWatch(HttpUrl url) : url_(std::move(url)) {}
+  explicit MetricsWatch(std::string url) : url_(std::move(url)) {}
 
   // Does not block.
   void Begin() {
@@ -139,7 +140,7 @@ class MetricsWatch {
     return ParseCounters(page);
   }
 
-  const HttpUrl url_;
+  const std::string url_;
   std::future<absl::StatusOr<ServerCounters>> before_;
 };
 
@@ -148,13 +149,13 @@ absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
   if (command.json != "-") {
     std::cout << RenderReportText(command.load, report) << std::flush;
   }
+  const std::string json =
+      RenderReportJson(command.load, report, command.server);
   if (!command.json.empty()) {
-    QUIRE_RETURN_IF_ERROR(
-        WriteText(command.json, RenderReportJson(command.load, report)));
+    QUIRE_RETURN_IF_ERROR(WriteText(command.json, json));
   }
   if (!command.html.empty()) {
-    QUIRE_RETURN_IF_ERROR(WriteText(
-        command.html, RenderReportHtml(command.load, report, command.server)));
+    QUIRE_RETURN_IF_ERROR(WriteText(command.html, RenderReportHtml(json)));
   }
   if (!command.record.empty()) {
     std::ofstream out(command.record, std::ios::binary);
@@ -183,8 +184,7 @@ absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
   inputs.interrupt = &interrupted;
   std::optional<MetricsWatch> watch;
   if (!command.metrics.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(command.metrics));
-    watch.emplace(url);
+    watch.emplace(command.metrics);
     inputs.on_window = [&watch] { watch->Begin(); };
   }
   CatchInterrupts();
@@ -202,9 +202,14 @@ absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
   for (const std::string& fault : report.faults) {
     Complain(fault);
   }
-  return report.right_count != report.request_count ? kExitWrong
-         : report.end == LoadEnd::kInterrupt        ? kExitInterrupted
-                                                    : 0;
+  if (report.request_count == 0) {
+    Complain("no request was answered");
+  }
+  return report.is_good() && report.end != LoadEnd::kInterrupt ? 0
+         : report.end == LoadEnd::kInterrupt &&
+                 report.right_count == report.request_count
+             ? kExitInterrupted
+             : kExitWrong;
 }
 
 int Run(const LoadCommandLine& line) {

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_format.h"
-
-#include "loadtest/report/utf8_text.h"
+#include "codecs/base/json_text.h"
 
 namespace quire {
 
@@ -65,29 +63,14 @@ void JsonWriter::EndArray() {
 
 void JsonWriter::Key(absl::string_view key) {
   Separate();
-  Quote(key);
+  out_ += JsonString(key);
   out_ += ": ";
   after_key_ = true;
 }
 
-void JsonWriter::Quote(absl::string_view text) {
-  out_ += '"';
-  for (const char c : ToUtf8(text)) {
-    if (c == '"' || c == '\\') {
-      out_ += '\\';
-      out_ += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out_ += absl::StrFormat("\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      out_ += c;
-    }
-  }
-  out_ += '"';
-}
-
 void JsonWriter::Value(absl::string_view text) {
   Separate();
-  Quote(text);
+  out_ += JsonString(text);
 }
 
 void JsonWriter::Value(uint64_t number) {

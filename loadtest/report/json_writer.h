@@ -20,9 +20,9 @@ namespace quire {
 //   json.EndObject();
 //   json.EndObject();
 //
-// Strings may be any bytes: what is not UTF-8 becomes U+FFFD, as ids of
-// documents need not be text. Numbers that are not finite become null.
-// Thread-compatible.
+// Strings may be any bytes, as ids of documents need not be text: they are
+// written by JsonString() (codecs/base/json_text.h). Numbers that are not
+// finite become null. Thread-compatible.
 class JsonWriter {
  public:
   void BeginObject();
@@ -61,7 +61,6 @@ class JsonWriter {
   void Indent();
   void Begin(char bracket);
   void End(char bracket);
-  void Quote(absl::string_view text);
 
   std::string out_;
   size_t depth_ = 0;

@@ -37,8 +37,8 @@ TEST(JsonWriterTest, NestsObjectsAndArrays) {
 
 TEST(JsonWriterTest, EscapesWhatJsonCannotHave) {
   JsonWriter json;
-  json.Value(absl::string_view("a\"b\\c\nd\0e\xFF", 10));
-  EXPECT_EQ(json.Take(), "\"a\\\"b\\\\c\\u000ad\\u0000e\xEF\xBF\xBD\"\n");
+  json.Value(absl::string_view("a\"b\\c\nd\0e\xFF\xC2\x9B", 12));
+  EXPECT_EQ(json.Take(), "\"a\\\"b\\\\c\\nd\\u0000e\xEF\xBF\xBD\\u009b\"\n");
 }
 
 TEST(JsonWriterTest, WritesNumbersThatReadBackTheSame) {

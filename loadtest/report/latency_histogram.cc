@@ -27,14 +27,17 @@ uint64_t LatencyHistogram::UpperBoundOf(size_t bucket) {
   return ((leading + 1) << shift) - 1;
 }
 
-void LatencyHistogram::Add(uint64_t latency_us) {
+void LatencyHistogram::Add(uint64_t latency_us, uint64_t count) {
+  if (count == 0) {
+    return;
+  }
   const size_t bucket = BucketOf(latency_us);
   if (bucket >= buckets_.size()) {
     buckets_.resize(bucket + 1);
   }
-  ++buckets_[bucket];
-  ++count_;
-  sum_us_ += latency_us;
+  buckets_[bucket] += count;
+  count_ += count;
+  sum_us_ += latency_us * count;
   max_us_ = std::max(max_us_, latency_us);
 }
 

@@ -17,7 +17,8 @@ namespace quire {
 // Thread-compatible.
 class LatencyHistogram {
  public:
-  void Add(uint64_t latency_us);
+  // `count` values of that size.
+  void Add(uint64_t latency_us, uint64_t count = 1);
 
   uint64_t count() const { return count_; }
 

@@ -29,6 +29,17 @@ TEST(LatencyHistogramTest, IsExactForSmallValues) {
   EXPECT_EQ(histogram.PercentileUs(100), 100u);
 }
 
+TEST(LatencyHistogramTest, AddsManyAtOnce) {
+  LatencyHistogram histogram;
+  histogram.Add(10, 3);
+  histogram.Add(1'000'000, 0);
+  histogram.Add(50);
+  EXPECT_EQ(histogram.count(), 4u);
+  EXPECT_EQ(histogram.max_us(), 50u);
+  EXPECT_EQ(histogram.mean_us(), 20);
+  EXPECT_EQ(histogram.PercentileUs(75), 10u);
+}
+
 TEST(LatencyHistogramTest, KeepsTheLongestExactly) {
   LatencyHistogram histogram;
   histogram.Add(uint64_t{1} << 50);

@@ -11,6 +11,14 @@ namespace {
 
 constexpr size_t kFaultsKeptMax = 5;
 
+// Whether the request failed because its time was up: how long it would have
+// taken is not known, only that it is longer. A busy server was asked again
+// until then.
+bool WasGivenUp(const LoadOutcome& outcome) {
+  return absl::IsDeadlineExceeded(outcome.status) ||
+         outcome.reason == "SERVER_BUSY";
+}
+
 // Of a time and one that another thread took a little earlier, perhaps.
 uint64_t Since(uint64_t now_ns, uint64_t then_ns) {
   return now_ns - std::min(now_ns, then_ns);
@@ -37,6 +45,9 @@ void LoadRecorder::Record(const LoadOutcome& outcome) {
         outcome.reason.empty() ? "" : " ", outcome.reason)];
     fault = absl::StrCat(DescribeTarget(outcome.target), ": ",
                          outcome.status.ToString());
+    if (WasGivenUp(outcome)) {
+      AddWait(outcome.due_ns, outcome.ended_ns, 1);
+    }
   } else if (outcome.fault.has_value()) {
     ++report_.wrong_count;
     fault = *outcome.fault;
@@ -61,9 +72,28 @@ void LoadRecorder::CountRetry() {
   ++report_.retry_count;
 }
 
-void LoadRecorder::CountCut(uint64_t count) {
+void LoadRecorder::CountUnanswered(uint64_t due_ns, uint64_t now_ns,
+                                   uint64_t count) {
   MutexLock lock(&mutex_);
-  report_.cut_count += count;
+  report_.unanswered_count += count;
+  AddWait(due_ns, now_ns, count);
+}
+
+void LoadRecorder::AddLowerBound(uint64_t due_ns, uint64_t now_ns,
+                                 uint64_t count) {
+  MutexLock lock(&mutex_);
+  AddWait(due_ns, now_ns, count);
+}
+
+void LoadRecorder::AddWait(uint64_t due_ns, uint64_t now_ns, uint64_t count) {
+  if (count == 0 || !window_ns_.has_value() || due_ns < *window_ns_) {
+    return;
+  }
+  const uint64_t latency_us = Since(now_ns, due_ns) / 1000;
+  report_.latency.Add(latency_us, count);
+  report_.timeline.AddUnanswered(Since(now_ns, *window_ns_), latency_us, count);
+  report_.lower_bound_count += count;
+  report_.lower_bound_max_us = std::max(report_.lower_bound_max_us, latency_us);
 }
 
 LoadReport LoadRecorder::Finish(uint64_t now_ns) {

@@ -45,13 +45,23 @@ class LoadRecorder {
   // A call is made again, as the server was busy.
   void CountRetry() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // So many requests will never be answered, as the run has ended.
-  void CountCut(uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The calls of so many requests were cancelled, as the run has ended.
+  void CountUnanswered(uint64_t due_ns, uint64_t now_ns, uint64_t count)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // So many requests waited at least from `due_ns` to `now_ns`, and will never
+  // be answered. Counts them in the latencies alone.
+  void AddLowerBound(uint64_t due_ns, uint64_t now_ns, uint64_t count)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The figures so far, of a run that ended at that time.
   LoadReport Finish(uint64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // As AddLowerBound(), within the window only.
+  void AddWait(uint64_t due_ns, uint64_t now_ns, uint64_t count)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   Mutex mutex_;
   std::optional<uint64_t> window_ns_ ABSL_GUARDED_BY(mutex_);
   LoadReport report_ ABSL_GUARDED_BY(mutex_);

@@ -109,9 +109,51 @@ TEST(LoadRecorderTest, TellsErrorsFromWrongAnswers) {
       report.faults,
       ElementsAre(AllOf(StartsWith("range [3, +100): "), HasSubstr("busy")),
                   HasSubstr("busy"), HasSubstr("busy"), "the bytes differ"));
-  // Only right answers have a latency and bytes.
-  EXPECT_EQ(report.latency.count(), 1u);
+  // Right answers have a latency, and what was asked again and again until its
+  // time was up has a lower bound of one.
+  EXPECT_EQ(report.latency.count(), 3u);
+  EXPECT_EQ(report.lower_bound_count, 2u);
   EXPECT_EQ(report.text_bytes, 100u);
+}
+
+TEST(LoadRecorderTest, WaitsThatWereGivenUpAreLowerBounds) {
+  LoadRecorder recorder;
+  recorder.CountUnanswered(0, 1'000 * kMs, 5);
+  recorder.BeginWindow(10 * kMs);
+  recorder.Record(Right(10 * kMs, 13 * kMs));
+  // Due before the window, and none at all.
+  recorder.CountUnanswered(9 * kMs, 2'000 * kMs, 5);
+  recorder.CountUnanswered(10 * kMs, 2'000 * kMs, 0);
+  LoadOutcome outcome = Right(10 * kMs, 50 * kMs);
+  outcome.status = absl::DeadlineExceededError("late");
+  recorder.Record(outcome);
+  outcome.status = absl::InternalError("at once");
+  recorder.Record(outcome);
+  recorder.CountUnanswered(10 * kMs, 60 * kMs, 7);
+  recorder.AddLowerBound(30 * kMs, 60 * kMs, 2);
+  const LoadReport report = recorder.Finish(60 * kMs);
+  EXPECT_EQ(report.request_count, 3u);
+  EXPECT_EQ(report.right_count, 1u);
+  EXPECT_EQ(report.unanswered_count, 17u);
+  EXPECT_EQ(report.lower_bound_count, 10u);
+  EXPECT_EQ(report.lower_bound_max_us, 50'000u);
+  EXPECT_EQ(report.latency.count(), 11u);
+  EXPECT_EQ(report.latency.max_us(), 50'000u);
+  EXPECT_GE(report.latency.PercentileUs(50), 50'000u);
+  EXPECT_EQ(report.timeline.parts()[0].request_count, 1u);
+  EXPECT_EQ(report.timeline.parts()[0].latency.count(), 11u);
+}
+
+TEST(LoadRecorderTest, OnlyRightAnswersMakeAGoodRun) {
+  LoadReport report;
+  EXPECT_FALSE(report.is_good());
+  report.request_count = report.right_count = 1;
+  EXPECT_TRUE(report.is_good());
+  report.end = LoadEnd::kSilence;
+  EXPECT_FALSE(report.is_good());
+  report.end = LoadEnd::kDuration;
+  report.request_count = 2;
+  EXPECT_FALSE(report.is_good());
 }
 
 TEST(LoadRecorderTest, KeepsTheFirstFaultsOnly) {
@@ -139,16 +181,12 @@ TEST(LoadRecorderTest, TimesThatRunBackwardsCountAsNone) {
   EXPECT_EQ(report.elapsed_seconds, 0);
 }
 
-TEST(LoadRecorderTest, CountsRetriesAndWhatWasCut) {
+TEST(LoadRecorderTest, CountsRetries) {
   LoadRecorder recorder;
   recorder.CountRetry();
   recorder.CountRetry();
-  recorder.CountCut(7);
-  recorder.CountCut(0);
-  recorder.CountCut(3);
   const LoadReport report = recorder.Finish(0);
   EXPECT_EQ(report.retry_count, 2u);
-  EXPECT_EQ(report.cut_count, 10u);
   EXPECT_EQ(report.request_count, 0u);
 }
 

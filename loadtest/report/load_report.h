@@ -19,8 +19,9 @@
 
 namespace quire {
 
-// Why a run started no more requests.
-enum class LoadEnd { kRequests, kDuration, kInterrupt };
+// Why a run ended. kSilence: the server sent nothing to any call for as long as
+// one call may take (LoadOptions::deadline).
+enum class LoadEnd { kRequests, kDuration, kInterrupt, kSilence };
 
 struct LoadReport {
   // As the server described it before the run.
@@ -56,8 +57,8 @@ struct LoadReport {
   uint64_t late_count = 0;
   // Arrivals that were due when the run ended, and were never started.
   uint64_t unstarted_count = 0;
-  // Requests of streams that were cut when the run ended; never answered.
-  uint64_t cut_count = 0;
+  // Requests whose calls were cancelled when the run ended; never answered.
+  uint64_t unanswered_count = 0;
 
   // Of right answers, decoded.
   uint64_t text_bytes = 0;
@@ -81,7 +82,13 @@ struct LoadReport {
   // Of right answers, decoding included, comparing not. From when a request was
   // due (open loop) or made (closed loop) to the last byte of its answer,
   // waiting for a busy server included; of a batch from when its stream began.
+  // Also of requests that were given up: not answered when their deadline or
+  // the run ended, or due then and never started. What they waited is a lower
+  // bound, so percentiles are never too low because the slowest are missing.
   LatencyHistogram latency;
+  // How many values of `latency` are lower bounds, and the largest of them.
+  uint64_t lower_bound_count = 0;
+  uint64_t lower_bound_max_us = 0;
   LoadTimeline timeline;
 
   // By name and labels: how much the server's counters rose; empty if it was
@@ -96,6 +103,13 @@ struct LoadReport {
   double PerSecond(uint64_t count) const {
     return elapsed_seconds > 0 ? static_cast<double>(count) / elapsed_seconds
                                : 0;
+  }
+
+  // Answers came, all of them right. A run without any shows nothing, which
+  // must not look like a good one.
+  bool is_good() const {
+    return request_count > 0 && right_count == request_count &&
+           end != LoadEnd::kSilence;
   }
 
   // The generator was so late that the load was not what was asked for.

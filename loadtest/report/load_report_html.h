@@ -6,19 +6,17 @@
 
 #include "absl/strings/string_view.h"
 
-#include "loadtest/report/load_report.h"
-#include "loadtest/requests/load_options.h"
-
 namespace quire {
 
-// The report of a load run as one page that needs nothing else, from no
-// network: figures, plots of latency by percentile, as a histogram and over
-// time, and of throughput over time, the server's counters, and all options.
-// `server`: its address. In light or dark, as the reader's system asks.
-// Thread-safe.
-std::string RenderReportHtml(const LoadOptions& options,
-                             const LoadReport& report,
-                             absl::string_view server);
+// load_page.html; a report goes in where it has "@REPORT@".
+extern const char kLoadPage[];
+
+// A report (load_report_json.h) as one page that needs nothing else, from no
+// network. The page's own script draws latency by percentile, as a histogram
+// and over time, and throughput over time, and makes tables of the figures, the
+// server's counters and all options; in light or dark, as the reader's system
+// asks. Thread-safe.
+std::string RenderReportHtml(absl::string_view report_json);
 
 }  // namespace quire
 

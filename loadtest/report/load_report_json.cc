@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/report/load_report_json.h"
 
+#include <vector>
+
 #include "loadtest/report/json_writer.h"
+#include "loadtest/report/load_report_text.h"
 
 namespace quire {
 namespace {
@@ -20,6 +23,16 @@ void OptionalField(JsonWriter& json, absl::string_view key, bool is_set,
                    const T& value) {
   json.Key(key);
   is_set ? json.Value(value) : json.Null();
+}
+
+void WriteTexts(JsonWriter& json, absl::string_view key,
+                const std::vector<std::string>& texts) {
+  json.Key(key);
+  json.BeginArray();
+  for (const std::string& text : texts) {
+    json.Value(text);
+  }
+  json.EndArray();
 }
 
 void WriteOptions(JsonWriter& json, const LoadOptions& options) {
@@ -50,6 +63,8 @@ void WriteOptions(JsonWriter& json, const LoadOptions& options) {
   json.Field("streams", options.stream_count);
   json.Field("batch_size", options.batch_size);
   json.Field("encoding", EncodingChoiceName(options.encoding));
+  json.Field("deadline_seconds",
+             std::chrono::duration<double>(options.deadline).count());
   json.EndObject();
 }
 
@@ -75,17 +90,12 @@ void WriteCounts(JsonWriter& json, const LoadReport& report) {
     json.Field(code, count);
   }
   json.EndObject();
-  json.Key("faults");
-  json.BeginArray();
-  for (const std::string& fault : report.faults) {
-    json.Value(fault);
-  }
-  json.EndArray();
+  WriteTexts(json, "faults", report.faults);
   json.Field("retries", report.retry_count);
   json.Field("held", report.held_count);
   json.Field("late", report.late_count);
   json.Field("unstarted", report.unstarted_count);
-  json.Field("cut", report.cut_count);
+  json.Field("unanswered", report.unanswered_count);
   json.Field("warmup_requests", report.warmup_count);
   json.Field("keeps_up", !report.could_not_keep_up());
 }
@@ -115,7 +125,8 @@ void WriteTraffic(JsonWriter& json, const LoadOptions& options,
   json.Field("own_cpu_seconds", report.own_cpu_seconds);
 }
 
-void WriteLatency(JsonWriter& json, const LatencyHistogram& latency) {
+void WriteLatency(JsonWriter& json, const LoadReport& report) {
+  const LatencyHistogram& latency = report.latency;
   json.Key("latency_ms");
   json.BeginObject();
   json.Field("mean", ToMs(latency.mean_us()));
@@ -125,6 +136,9 @@ void WriteLatency(JsonWriter& json, const LatencyHistogram& latency) {
   json.Field("p999", PercentileMs(latency, 99.9));
   json.Field("p9999", PercentileMs(latency, 99.99));
   json.Field("max", ToMs(static_cast<double>(latency.max_us())));
+  json.Field("lower_bounds", report.lower_bound_count);
+  json.Field("lower_bound_max",
+             ToMs(static_cast<double>(report.lower_bound_max_us)));
   json.EndObject();
   json.Key("latency_histogram");
   json.BeginArray();
@@ -164,6 +178,8 @@ absl::string_view NameOf(LoadEnd end) {
       return "duration";
     case LoadEnd::kInterrupt:
       return "interrupt";
+    case LoadEnd::kSilence:
+      return "silence";
   }
   return "";
 }
@@ -171,19 +187,23 @@ absl::string_view NameOf(LoadEnd end) {
 }  // namespace
 
 std::string RenderReportJson(const LoadOptions& options,
-                             const LoadReport& report) {
+                             const LoadReport& report,
+                             absl::string_view server_address) {
   JsonWriter json;
   json.BeginObject();
-  json.Field("format", uint64_t{1});
+  json.Field("format", uint64_t{2});
   json.Key("options");
   WriteOptions(json, options);
+  json.Field("load", DescribeLoad(options));
+  WriteTexts(json, "caveats", CaveatsOf(options, report));
+  json.Field("address", server_address);
   json.Key("server");
   WriteServer(json, report.archive);
   json.Field("compared", report.is_compared);
   json.Field("ended_by", NameOf(report.end));
   WriteCounts(json, report);
   WriteTraffic(json, options, report);
-  WriteLatency(json, report.latency);
+  WriteLatency(json, report);
   WriteTimeline(json, report.timeline);
   json.Key("server_metrics");
   json.BeginObject();

@@ -6,32 +6,37 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
+
 #include "loadtest/report/load_report.h"
 #include "loadtest/requests/load_options.h"
 
 namespace quire {
 
-// One JSON object. Members are only ever added as long as "format" is 1; the
+// One JSON object. Members are only ever added as long as "format" is 2; the
 // meaning of each is that of the field of LoadReport or LoadOptions where no
 // other is given here. Times of latency are in milliseconds.
 //
-//   format                  1
+//   format                  2
 //   options                 archive, mode, replay (true: the requests are those
 //                           of a log), what, distribution, zipf_exponent,
 //                           seed, range_size_min_bytes, range_size_bytes,
 //                           requests, duration_seconds, warmup_requests,
 //                           warmup_seconds, rate, arrivals, in_flight, streams,
-//                           batch_size, encoding; null where there is no limit,
-//                           or a closed loop has no rate
+//                           batch_size, encoding, deadline_seconds; null where
+//                           there is no limit, or a closed loop has no rate
+//   load                    the options in words
+//   caveats                 [what makes the figures doubtful, in words]
+//   address                 the server's
 //   server                  uuid, codec, block_size_bytes, size_bytes,
 //                           stored_size_bytes, documents: the archive's
 //   compared                whether answers were compared with the source
-//   ended_by                "requests", "duration" or "interrupt"
+//   ended_by                "requests", "duration", "interrupt" or "silence"
 //   requests, right, wrong  of the run, warm-up not included
 //   errors                  how many; requests = right + wrong + errors
 //   errors_by_code          {"CODE REASON": how many}
 //   faults                  the first few in words
-//   retries, held, late, unstarted, cut, warmup_requests
+//   retries, held, late, unstarted, unanswered, warmup_requests
 //   keeps_up                false: the generator was too late for the load that
 //                           was asked for, and the figures are its own
 //   seconds                 of the run
@@ -43,7 +48,9 @@ namespace quire {
 //   answers                 {encoding: how many}; all 0 for identity
 //   ended_at                what `auto` found best; else what was asked for
 //   own_cpu_seconds         CPU time of the generator
-//   latency_ms              {mean, p50, p90, p99, p999, p9999, max}
+//   latency_ms              {mean, p50, p90, p99, p999, p9999, max,
+//                           lower_bounds, lower_bound_max}; lower_bounds says
+//                           how many values are not more than that
 //   latency_histogram       [{up_to_ms, count}], ascending
 //   timeline_seconds        how long a part of the timeline is
 //   timeline                [{second, requests, text_bytes, p50_ms, p99_ms}] of
@@ -53,7 +60,8 @@ namespace quire {
 //
 // Thread-safe.
 std::string RenderReportJson(const LoadOptions& options,
-                             const LoadReport& report);
+                             const LoadReport& report,
+                             absl::string_view server_address);
 
 }  // namespace quire
 

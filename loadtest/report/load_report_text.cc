@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/byte_size.h"
 
@@ -52,9 +53,9 @@ void AppendCounts(const LoadReport& report, std::string& out) {
     absl::StrAppend(&out, "  warm-up    ", FormatCount(report.warmup_count),
                     " before, not counted\n");
   }
-  if (report.cut_count > 0) {
-    absl::StrAppend(&out, "  cut        ", FormatCount(report.cut_count),
-                    " not answered when the run ended\n");
+  if (report.unanswered_count > 0) {
+    absl::StrAppend(&out, "  unanswered ", FormatCount(report.unanswered_count),
+                    " when the run ended\n");
   }
 }
 
@@ -98,8 +99,11 @@ void AppendLatency(const LoadReport& report, std::string& out) {
   absl::StrAppendFormat(&out, "    mean %.3f   p50 %s   p90 %s   p99 %s\n",
                         latency.mean_us() / 1000, Ms(latency, 50),
                         Ms(latency, 90), Ms(latency, 99));
-  absl::StrAppendFormat(&out, "    p99.9 %s   p99.99 %s   longest %.3f\n",
+  const bool is_lower_bound = report.lower_bound_count > 0 &&
+                              report.lower_bound_max_us == latency.max_us();
+  absl::StrAppendFormat(&out, "    p99.9 %s   p99.99 %s   longest %s%.3f\n",
                         Ms(latency, 99.9), Ms(latency, 99.99),
+                        is_lower_bound ? "at least " : "",
                         static_cast<double>(latency.max_us()) / 1000);
 }
 
@@ -155,7 +159,7 @@ std::vector<std::string> CaveatsOf(const LoadOptions& options,
                                    const LoadReport& report) {
   std::vector<std::string> caveats;
   if (!report.is_compared) {
-    caveats.push_back(
+    caveats.emplace_back(
         "Contents were not compared with a source, only checksums, ranges and "
         "descriptions were checked.");
   }
@@ -176,13 +180,25 @@ std::vector<std::string> CaveatsOf(const LoadOptions& options,
         FormatCounted(options.mode == LoadMode::kRandom ? options.in_flight
                                                         : options.stream_count,
                       "call", "calls"),
-        " may be out. Their latency is not in the figures."));
+        " may be out."));
+  }
+  if (report.lower_bound_count > 0) {
+    caveats.push_back(absl::StrCat(
+        FormatCounted(report.lower_bound_count, "latency is a lower bound",
+                      "latencies are lower bounds"),
+        ": these requests were given up without an answer."));
   }
   if (report.end == LoadEnd::kInterrupt) {
-    caveats.push_back("The run was interrupted; this is what it had done.");
+    caveats.emplace_back("The run was interrupted; this is what it had done.");
+  }
+  if (report.end == LoadEnd::kSilence) {
+    caveats.push_back(
+        absl::StrCat("The server sent nothing for ",
+                     absl::FormatDuration(absl::FromChrono(options.deadline)),
+                     ", so the run was given up."));
   }
   if (report.request_count == 0) {
-    caveats.push_back("No request was answered after the warm-up.");
+    caveats.emplace_back("No request was answered after the warm-up.");
   }
   return caveats;
 }

@@ -57,6 +57,33 @@ TEST(LoadReportTextTest, WarnsOfWhatMakesFiguresDoubtful) {
               ElementsAre(HasSubstr("not compared"), HasSubstr("interrupted")));
 }
 
+TEST(LoadReportTextTest, SaysWhichLatenciesAreLowerBounds) {
+  LoadReport report;
+  report.is_compared = true;
+  report.request_count = report.right_count = 1;
+  report.latency.Add(2'000);
+  report.latency.Add(1'500, 3);
+  report.unanswered_count = report.lower_bound_count = 3;
+  report.lower_bound_max_us = 1'500;
+  std::string text = RenderReportText({}, report);
+  EXPECT_THAT(text, HasSubstr("  unanswered 3 when the run ended\n"));
+  EXPECT_THAT(text, HasSubstr("longest 2.000\n"));
+  EXPECT_THAT(text, HasSubstr("3 latencies are lower bounds"));
+  report.latency.Add(4'000);
+  report.lower_bound_max_us = 4'000;
+  EXPECT_THAT(RenderReportText({}, report),
+              HasSubstr("longest at least 4.000\n"));
+}
+
+TEST(LoadReportTextTest, SaysThatNothingWasAnswered) {
+  LoadReport report;
+  report.is_compared = true;
+  report.end = LoadEnd::kSilence;
+  EXPECT_THAT(CaveatsOf({}, report),
+              ElementsAre(HasSubstr("sent nothing for 30s"),
+                          HasSubstr("No request was answered")));
+}
+
 TEST(LoadReportTextTest, ShowsCountersThatRose) {
   LoadReport report;
   report.request_count = report.right_count = 3;

@@ -35,18 +35,15 @@ void LoadTimeline::Add(uint64_t elapsed_ns, uint64_t latency_us,
   part.latency.Add(latency_us);
 }
 
+void LoadTimeline::AddUnanswered(uint64_t elapsed_ns, uint64_t latency_us,
+                                 uint64_t count) {
+  PartAt(elapsed_ns).latency.Add(latency_us, count);
+}
+
 void LoadTimeline::ExtendTo(uint64_t elapsed_ns) {
   if (elapsed_ns > 0) {
     PartAt(elapsed_ns - 1);
   }
-}
-
-double LoadTimeline::SecondsOf(size_t index, double elapsed_seconds) const {
-  // What is measured in a sliver of a part says nothing.
-  constexpr double kShortest = 0.1;
-  const double begin = static_cast<double>(index) * part_seconds();
-  return std::clamp(elapsed_seconds - begin, kShortest * part_seconds(),
-                    part_seconds());
 }
 
 }  // namespace quire

@@ -28,6 +28,10 @@ class LoadTimeline {
   // A right answer came `elapsed_ns` after the beginning.
   void Add(uint64_t elapsed_ns, uint64_t latency_us, uint64_t text_bytes);
 
+  // `count` waits of `latency_us` each were given up `elapsed_ns` after the
+  // beginning. They count in the latencies alone.
+  void AddUnanswered(uint64_t elapsed_ns, uint64_t latency_us, uint64_t count);
+
   // Makes parts without any answer for what is left of a run that lasted
   // `elapsed_ns`.
   void ExtendTo(uint64_t elapsed_ns);
@@ -35,10 +39,6 @@ class LoadTimeline {
   double part_seconds() const { return static_cast<double>(part_ns_) / 1e9; }
 
   const std::vector<Part>& parts() const { return parts_; }
-
-  // How much of part `index` a run of `elapsed_seconds` had: the last part may
-  // be short. Never 0.
-  double SecondsOf(size_t index, double elapsed_seconds) const;
 
  private:
   // The part of that time, which exists from then on.

@@ -54,14 +54,5 @@ TEST(LoadTimelineTest, ExtendsToTheEndOfARun) {
   EXPECT_EQ(timeline.parts().size(), 11u);
 }
 
-TEST(LoadTimelineTest, KnowsThatTheLastPartIsShort) {
-  LoadTimeline timeline;
-  timeline.ExtendTo(kSecond / 4);
-  ASSERT_EQ(timeline.parts().size(), 3u);
-  EXPECT_DOUBLE_EQ(timeline.SecondsOf(0, 0.25), 0.1);
-  EXPECT_NEAR(timeline.SecondsOf(2, 0.25), 0.05, 1e-9);
-  EXPECT_GT(timeline.SecondsOf(2, 0.2), 0);
-}
-
 }  // namespace
 }  // namespace quire

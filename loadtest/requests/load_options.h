@@ -100,8 +100,9 @@ struct LoadOptions {
   // `stored` is not tried.
   EncodingChoice encoding = EncodingChoice::kIdentity;
 
-  // Of one call; a stream of a batch or a scan has none. Also how long a server
-  // may say that it is busy.
+  // Of one Read, and of the wait for each message of a stream. Also how long a
+  // server may say that it is busy. One that sends nothing at all for so long
+  // ends the run.
   std::chrono::milliseconds deadline{30'000};
 
   // Requests that one call makes; of a scan it cannot be said.

@@ -48,12 +48,14 @@ void LoadPacer::Finish(uint64_t now_ns) {
   --outstanding_count_;
 }
 
-void LoadPacer::Stop(uint64_t now_ns) {
+void LoadPacer::Stop(uint64_t now_ns,
+                     absl::FunctionRef<void(uint64_t)> unstarted) {
   if (schedule_ != nullptr) {
     // Their index does not advance, as they were never started.
     while (!is_stopped_ && next_.due_ns <= now_ns &&
            next_.index + unstarted_count_ != call_count_) {
       ++unstarted_count_;
+      unstarted(next_.due_ns);
       next_.due_ns = schedule_->NextNs();
     }
   }

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
+
 #include "loadtest/requests/arrival_schedule.h"
 
 namespace quire {
@@ -44,8 +46,9 @@ class LoadPacer {
   // A call has ended.
   void Finish(uint64_t now_ns);
 
-  // From here on no call starts. Counts those that were due by `now_ns`.
-  void Stop(uint64_t now_ns);
+  // From here on no call starts. Counts those that were due by `now_ns`, and
+  // calls `unstarted` with the time that each was due.
+  void Stop(uint64_t now_ns, absl::FunctionRef<void(uint64_t)> unstarted);
 
   // When Take() will give something, should no call end before; unset: not
   // until one does.

@@ -2,11 +2,15 @@
 #include "loadtest/requests/load_pacer.h"
 
 #include <deque>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace quire {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr uint64_t kMs = 1'000'000;
 
@@ -99,15 +103,17 @@ TEST(LoadPacerTest, EndsAtItsCountOrWhenStopped) {
   counted.Take(100 * kMs);
   EXPECT_TRUE(counted.is_over());
   EXPECT_FALSE(counted.Take(100 * kMs).has_value());
-  counted.Stop(1000 * kMs);
+  counted.Stop(1000 * kMs, [](uint64_t) {});
   EXPECT_EQ(counted.unstarted_count(), 0u);
 
   LoadPacer stopped(1, EveryTenMs());
   stopped.Take(0);
-  stopped.Stop(35 * kMs);
-  stopped.Stop(95 * kMs);
+  std::vector<uint64_t> unstarted;
+  const auto note = [&](uint64_t due_ns) { unstarted.push_back(due_ns); };
+  stopped.Stop(35 * kMs, note);
+  stopped.Stop(95 * kMs, note);
   EXPECT_TRUE(stopped.is_over());
-  // Those of 10, 20 and 30 ms.
+  EXPECT_THAT(unstarted, ElementsAre(10 * kMs, 20 * kMs, 30 * kMs));
   EXPECT_EQ(stopped.unstarted_count(), 3u);
   EXPECT_EQ(stopped.started_count(), 1u);
   EXPECT_EQ(stopped.outstanding_count(), 1u);

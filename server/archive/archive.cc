@@ -11,152 +11,96 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "server/archive/archive_folder.h"
-#include "server/archive/dictionary_file.h"
-#include "server/archive/huge_pages.h"
-#include "server/archive/manifest.h"
+#include "server/archive/files/archive_directory.h"
+#include "server/archive/files/dictionary_file.h"
+#include "server/archive/files/huge_pages.h"
+#include "server/archive/files/symbol_table_file.h"
+#include "server/archive/format/manifest.h"
 #include "server/archive/segment_reader.h"
-#include "server/archive/symbol_table_file.h"
 
 namespace quire {
 namespace {
 
-class ArchiveImpl final : public Archive {
- public:
-  static absl::StatusOr<std::shared_ptr<const Archive>> Open(
-      const std::string& path, const ArchiveOpenOptions& options);
+// Working memory of a decoder and the objects around the indexes.
+constexpr uint64_t kFixedMemoryBytes = 64 << 10;
 
-  const std::string& path() const override { return path_; }
+}  // namespace
 
-  const ArchiveInfo& info() const override { return info_; }
+struct Archive::Segment {
+  SegmentFile file;
+  // Reads `file`.
+  SegmentReader reader;
+  // Of the segment, in the logical space and among the ordinals.
+  uint64_t start = 0;
+  uint64_t first_ordinal = 0;
 
-  const ArchiveMemory& memory() const override { return memory_; }
-
-  const BlockCodec& codec() const override { return *codec_; }
-
-  const std::string& direct_io_note() const override { return direct_io_note_; }
-
-  ByteView dictionary() const override { return AsBytes(context_->dictionary); }
-
-  ByteView symbol_table() const override {
-    return AsBytes(context_->symbol_table);
-  }
-
-  absl::StatusOr<std::vector<BlockSlice>> Plan(
-      LogicalRange range) const override;
-
-  uint32_t BlockSizeBytes(BlockAddress block) const override {
-    return SegmentOf(block).BlockSizeBytes(block.block_index);
-  }
-
-  Extent BlockExtent(BlockAddress block) const override {
-    return SegmentOf(block).BlockExtent(block.block_index);
-  }
-
-  uint64_t SegmentBlockCount(uint32_t segment_index) const override {
-    return segments_[segment_index].reader.block_count();
-  }
-
-  LogicalRange BlockRange(BlockAddress block) const override {
-    return {{segments_[block.segment_index].start +
-             block.block_index * info_.block_size_bytes},
-            BlockSizeBytes(block)};
-  }
-
-  absl::Status DecodeBlock(BlockAddress block, ByteView frame,
-                           MutableByteView raw,
-                           BlockCodec::Scratch& scratch) const override {
-    return SegmentOf(block).DecodeBlock(block.block_index, frame, raw, *codec_,
-                                        scratch);
-  }
-
-  absl::Status CheckBlock(BlockAddress block, ByteView frame) const override {
-    return SegmentOf(block).CheckBlock(block.block_index, frame);
-  }
-
-  absl::Status ReadBlock(BlockAddress block, MutableByteView raw,
-                         BlockCodec::Scratch& scratch) const override {
-    const SegmentReader& segment = SegmentOf(block);
-    std::vector<uint8_t> frame;
-    QUIRE_RETURN_IF_ERROR(segment.ReadFrame(block.block_index, frame).status());
-    return segment.DecodeCheckedFrame(block.block_index, frame, raw, *codec_,
-                                      scratch);
-  }
-
-  absl::StatusOr<Document> GetDocument(DocumentOrdinal ordinal) const override;
-  absl::StatusOr<LogicalRange> GetDocumentRange(
-      DocumentOrdinal ordinal) const override;
-  absl::StatusOr<std::vector<DocumentOrdinal>> FindDocuments(
-      absl::string_view id) const override;
-  FoundDocument FindDocument(absl::string_view id,
-                             std::optional<uint64_t> occurrence) const override;
-  absl::StatusOr<DocumentOrdinal> DocumentAt(
-      LogicalOffset offset) const override;
-  void VisitDocuments(
-      absl::string_view prefix, const std::optional<IdCursor>& after,
-      const std::function<bool(const Document&)>& visit) const override;
-
- private:
-  struct Segment {
-    SegmentReader reader;
-    // Of the segment, in the logical space and among the ordinals.
-    uint64_t start = 0;
-    uint64_t first_ordinal = 0;
-
-    Document Describe(uint64_t local_ordinal) const;
-  };
-
-  absl::Status Load(const ArchiveFolder& folder,
-                    const ArchiveOpenOptions& options);
-
-  const SegmentReader& SegmentOf(BlockAddress block) const {
-    return segments_[block.segment_index].reader;
-  }
-
-  // The segment of a document. REQUIRES: ordinal < info_.document_count.
-  const Segment& SegmentOfDocument(uint64_t ordinal) const;
-  // The index of the segment of a byte. REQUIRES: offset < info_.size_bytes.
-  size_t SegmentIndexAt(uint64_t offset) const;
-  absl::Status CheckOrdinal(DocumentOrdinal ordinal) const;
-  // The rank in `segment` at which a listing begins.
-  static uint64_t FirstRank(const Segment& segment, absl::string_view prefix,
-                            const std::optional<IdCursor>& after);
-
-  std::string path_;
-  ArchiveInfo info_;
-  ArchiveMemory memory_;
-  std::shared_ptr<const CodecContext> context_;
-  std::unique_ptr<const BlockCodec> codec_;
-  std::vector<Segment> segments_;
-  std::string direct_io_note_;
+  Document Describe(uint64_t local_ordinal) const;
 };
 
-absl::StatusOr<std::shared_ptr<const Archive>> ArchiveImpl::Open(
+absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
     const std::string& path, const ArchiveOpenOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(const ArchiveFolder folder, OpenArchiveFolder(path));
-  auto archive = std::make_shared<ArchiveImpl>();
-  archive->path_ = path;
-  QUIRE_RETURN_IF_ERROR(archive->Load(folder, options));
-  return archive;
+  std::shared_ptr<const Archive> opened;
+  try {
+    const absl::Status status =
+        WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
+          const std::shared_ptr<Archive> archive(new Archive(path));
+          opened = archive;
+          return archive->Load(directory, options);
+        });
+    QUIRE_RETURN_IF_ERROR(status);
+    return opened;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path, ": not enough memory to open it"));
 }
 
-absl::Status ArchiveImpl::Load(const ArchiveFolder& folder,
-                               const ArchiveOpenOptions& options) {
-  const Manifest& manifest = folder.manifest;
-  info_ = manifest.Describe(folder.manifest_file_size_bytes);
+absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
+  uint64_t size_bytes = kFixedMemoryBytes;
+  const absl::Status status =
+      WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
+        const Manifest& manifest = directory.manifest;
+        if (manifest.dictionary.has_value()) {
+          size_bytes += manifest.dictionary->size_bytes;
+        }
+        if (manifest.symbol_table.has_value()) {
+          size_bytes += kSymbolTableMemoryBytes;
+        }
+        for (const ManifestSegment& segment : manifest.segments) {
+          size_bytes += SegmentReader::EstimateMemoryBytes(segment);
+        }
+        return absl::OkStatus();
+      });
+  QUIRE_RETURN_IF_ERROR(status);
+  return size_bytes;
+}
+
+Archive::Archive(std::string path) : path_(std::move(path)) {}
+
+Archive::~Archive() = default;
+
+absl::Status Archive::Load(const ArchiveDirectory& directory,
+                           const ArchiveOpenOptions& options) {
+  const Manifest& manifest = directory.manifest;
+  ArchiveFiles files = OpenArchiveFiles(directory, options.direct_io);
+  QUIRE_RETURN_IF_ERROR(files.FirstFault(manifest));
+  files_ = files.Identify(directory);
+  direct_io_note_ = std::move(files.direct_io_note);
+  info_ = manifest.Describe(directory.manifest_file.size_bytes);
   auto context = std::make_shared<CodecContext>();
-  if (manifest.dictionary.has_value()) {
+  if (files.dictionary.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(
         context->dictionary,
-        ReadDictionaryFile(folder.fd.get(), path_, *manifest.dictionary));
+        ReadDictionaryFile(**files.dictionary, *manifest.dictionary));
     // Blocks copy from all over it.
     PreferHugePages(AsMutableBytes(context->dictionary));
     memory_.dictionary_bytes = context->dictionary.capacity();
   }
-  if (manifest.symbol_table.has_value()) {
+  if (files.symbol_table.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(
         context->symbol_table,
-        ReadSymbolTableFile(folder.fd.get(), path_, *manifest.symbol_table));
+        ReadSymbolTableFile(**files.symbol_table, *manifest.symbol_table));
     memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
   }
   context_ = std::move(context);
@@ -166,29 +110,74 @@ absl::Status ArchiveImpl::Load(const ArchiveFolder& folder,
   memory_.codec_bytes = codec_->MemoryBytes();
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
-  for (const ManifestSegment& expected : manifest.segments) {
-    QUIRE_ASSIGN_OR_RETURN(
-        SegmentReader reader,
-        SegmentReader::Open(folder.fd.get(), path_, manifest, expected));
-    QUIRE_ASSIGN_OR_RETURN(
-        direct_io_note_, reader.OpenDirect(folder.fd.get(), options.direct_io));
+  segments_.reserve(manifest.segments.size());
+  for (size_t i = 0; i < manifest.segments.size(); ++i) {
+    const ManifestSegment& expected = manifest.segments[i];
+    SegmentFile file = *std::move(files.segments[i]);
+    QUIRE_ASSIGN_OR_RETURN(SegmentReader reader,
+                           SegmentReader::Open(file, manifest, expected));
     reader.AddMemory(memory_);
-    segments_.push_back({std::move(reader), start, first_ordinal});
+    description_size_bytes_max_ =
+        std::max(description_size_bytes_max_,
+                 reader.documents().DescriptionSizeBytesMax());
+    segments_.push_back(
+        {std::move(file), std::move(reader), start, first_ordinal});
     start += expected.size_bytes;
     first_ordinal += expected.document_count;
   }
   return absl::OkStatus();
 }
 
-Document ArchiveImpl::Segment::Describe(uint64_t local_ordinal) const {
+const SegmentReader& Archive::SegmentOf(BlockAddress block) const {
+  return segments_[block.segment_index].reader;
+}
+
+uint32_t Archive::BlockSizeBytes(BlockAddress block) const {
+  return SegmentOf(block).BlockSizeBytes(block.block_index);
+}
+
+Extent Archive::BlockExtent(BlockAddress block) const {
+  return SegmentOf(block).BlockExtent(block.block_index);
+}
+
+uint64_t Archive::SegmentBlockCount(uint32_t segment_index) const {
+  return segments_[segment_index].reader.block_count();
+}
+
+LogicalRange Archive::BlockRange(BlockAddress block) const {
+  return {{segments_[block.segment_index].start +
+           block.block_index * info_.block_size_bytes},
+          BlockSizeBytes(block)};
+}
+
+absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
+                                  MutableByteView raw,
+                                  BlockCodec::Scratch& scratch) const {
+  return SegmentOf(block).DecodeBlock(block.block_index, frame, raw, *codec_,
+                                      scratch);
+}
+
+absl::Status Archive::CheckBlock(BlockAddress block, ByteView frame) const {
+  return SegmentOf(block).CheckBlock(block.block_index, frame);
+}
+
+absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
+                                BlockCodec::Scratch& scratch) const {
+  const SegmentReader& segment = SegmentOf(block);
+  std::vector<uint8_t> frame;
+  QUIRE_RETURN_IF_ERROR(segment.ReadFrame(block.block_index, frame).status());
+  return segment.DecodeCheckedFrame(block.block_index, frame, raw, *codec_,
+                                    scratch);
+}
+
+Document Archive::Segment::Describe(uint64_t local_ordinal) const {
   Document document = reader.documents().Describe(local_ordinal);
   document.ordinal.value = first_ordinal + local_ordinal;
   document.range.offset.value += start;
   return document;
 }
 
-const ArchiveImpl::Segment& ArchiveImpl::SegmentOfDocument(
-    uint64_t ordinal) const {
+const Archive::Segment& Archive::SegmentOfDocument(uint64_t ordinal) const {
   const auto after = std::upper_bound(
       segments_.begin(), segments_.end(), ordinal,
       [](uint64_t value, const Segment& s) { return value < s.first_ordinal; });
@@ -196,14 +185,14 @@ const ArchiveImpl::Segment& ArchiveImpl::SegmentOfDocument(
   return *std::prev(after);
 }
 
-size_t ArchiveImpl::SegmentIndexAt(uint64_t offset) const {
+size_t Archive::SegmentIndexAt(uint64_t offset) const {
   const auto after = std::upper_bound(
       segments_.begin(), segments_.end(), offset,
       [](uint64_t value, const Segment& s) { return value < s.start; });
   return static_cast<size_t>(std::prev(after) - segments_.begin());
 }
 
-absl::StatusOr<std::vector<BlockSlice>> ArchiveImpl::Plan(
+absl::StatusOr<std::vector<BlockSlice>> Archive::Plan(
     LogicalRange range) const {
   if (range.offset.value > info_.size_bytes ||
       range.size_bytes > info_.size_bytes - range.offset.value) {
@@ -239,7 +228,7 @@ absl::StatusOr<std::vector<BlockSlice>> ArchiveImpl::Plan(
   return slices;
 }
 
-absl::Status ArchiveImpl::CheckOrdinal(DocumentOrdinal ordinal) const {
+absl::Status Archive::CheckOrdinal(DocumentOrdinal ordinal) const {
   if (ordinal.value >= info_.document_count) {
     return absl::OutOfRangeError(
         absl::StrCat("document ", ordinal.value, " of an archive of ",
@@ -248,8 +237,7 @@ absl::Status ArchiveImpl::CheckOrdinal(DocumentOrdinal ordinal) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Document> ArchiveImpl::GetDocument(
-    DocumentOrdinal ordinal) const {
+absl::StatusOr<Document> Archive::GetDocument(DocumentOrdinal ordinal) const {
   QUIRE_RETURN_IF_ERROR(CheckOrdinal(ordinal));
   const Segment& segment = SegmentOfDocument(ordinal.value);
   const uint64_t local = ordinal.value - segment.first_ordinal;
@@ -258,7 +246,7 @@ absl::StatusOr<Document> ArchiveImpl::GetDocument(
   return document;
 }
 
-absl::StatusOr<LogicalRange> ArchiveImpl::GetDocumentRange(
+absl::StatusOr<LogicalRange> Archive::GetDocumentRange(
     DocumentOrdinal ordinal) const {
   QUIRE_RETURN_IF_ERROR(CheckOrdinal(ordinal));
   const Segment& segment = SegmentOfDocument(ordinal.value);
@@ -268,7 +256,7 @@ absl::StatusOr<LogicalRange> ArchiveImpl::GetDocumentRange(
   return range;
 }
 
-absl::StatusOr<std::vector<DocumentOrdinal>> ArchiveImpl::FindDocuments(
+absl::StatusOr<std::vector<DocumentOrdinal>> Archive::FindDocuments(
     absl::string_view id) const {
   std::vector<DocumentOrdinal> found;
   for (const Segment& segment : segments_) {
@@ -285,7 +273,7 @@ absl::StatusOr<std::vector<DocumentOrdinal>> ArchiveImpl::FindDocuments(
   return found;
 }
 
-Archive::FoundDocument ArchiveImpl::FindDocument(
+Archive::FoundDocument Archive::FindDocument(
     absl::string_view id, std::optional<uint64_t> occurrence) const {
   FoundDocument found;
   for (const Segment& segment : segments_) {
@@ -302,7 +290,7 @@ Archive::FoundDocument ArchiveImpl::FindDocument(
   return found;
 }
 
-absl::StatusOr<DocumentOrdinal> ArchiveImpl::DocumentAt(
+absl::StatusOr<DocumentOrdinal> Archive::DocumentAt(
     LogicalOffset offset) const {
   if (offset.value >= info_.size_bytes) {
     return absl::OutOfRangeError(absl::StrCat("byte ", offset.value,
@@ -315,9 +303,8 @@ absl::StatusOr<DocumentOrdinal> ArchiveImpl::DocumentAt(
       segment.reader.documents().At(offset.value - segment.start)};
 }
 
-uint64_t ArchiveImpl::FirstRank(const Segment& segment,
-                                absl::string_view prefix,
-                                const std::optional<IdCursor>& after) {
+uint64_t Archive::FirstRank(const Segment& segment, absl::string_view prefix,
+                            const std::optional<IdCursor>& after) {
   const DocumentIndex& documents = segment.reader.documents();
   const uint64_t rank = documents.ids().LowerBound(prefix);
   const uint64_t first = segment.first_ordinal;
@@ -326,7 +313,7 @@ uint64_t ArchiveImpl::FirstRank(const Segment& segment,
                                                      first));
 }
 
-void ArchiveImpl::VisitDocuments(
+void Archive::VisitDocuments(
     absl::string_view prefix, const std::optional<IdCursor>& after,
     const std::function<bool(const Document&)>& visit) const {
   struct Position {
@@ -371,19 +358,6 @@ void ArchiveImpl::VisitDocuments(
       next.push(i);
     }
   }
-}
-
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
-    const std::string& path, const ArchiveOpenOptions& options) {
-  try {
-    return ArchiveImpl::Open(path, options);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
-  return absl::ResourceExhaustedError(
-      absl::StrCat(path, ": not enough memory to open it"));
 }
 
 }  // namespace quire

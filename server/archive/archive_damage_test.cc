@@ -18,10 +18,10 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_testing.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/handmade_archive.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/crafted_archive.h"
 
 namespace quire {
 namespace {
@@ -72,7 +72,7 @@ class ArchiveDamageTest : public ::testing::Test {
     options.codec = ParseCodecSpec("rlz").value();
     options.block_size_bytes = 4096;
     const auto context = std::make_shared<CodecContext>(
-        CodecContext{text(500), HandmadeSymbolTable()});
+        CodecContext{text(500), CraftedSymbolTable()});
     QUIRE_ASSERT_OK(WriteTestArchive(path_, options, segments_, context));
     QUIRE_ASSERT_OK_AND_ASSIGN(contents_, Contents(path_));
   }
@@ -96,8 +96,8 @@ class ArchiveDamageTest : public ::testing::Test {
     EXPECT_THAT(std::string(found.status().message()), HasSubstr(file));
   }
 
-  const TemporaryFolder folder_;
-  const std::string path_ = folder_.File("a.quire");
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("a.quire");
   std::vector<TestSegment> segments_;
   std::string contents_;
 };
@@ -150,7 +150,7 @@ TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   options.block_size_bytes = 4096;
-  const std::string path = folder_.File("b.quire");
+  const std::string path = directory_.File("b.quire");
   QUIRE_ASSERT_OK(WriteTestArchive(
       path, options,
       {{{.id = "a",

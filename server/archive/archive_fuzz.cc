@@ -6,24 +6,24 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "codecs/base/check.h"
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_testing.h"
 #include "server/archive/archive_verifier.h"
-#include "server/archive/handmade_archive.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/crafted_archive.h"
 
 namespace quire {
 namespace {
 
-Handmade MakeArchive(FuzzedDataProvider& input) {
-  Handmade made;
+Crafted MakeArchive(FuzzedDataProvider& input) {
+  Crafted made;
   const CodecInfo& info = AllCodecs()[input.ConsumeIntegralInRange<size_t>(
       0, AllCodecs().size() - 1)];
   const CodecId codec = info.id;
@@ -31,7 +31,7 @@ Handmade MakeArchive(FuzzedDataProvider& input) {
     made.UseDictionary(input.ConsumeRandomLengthString(100) + "text");
   }
   if (info.needs_symbol_table) {
-    made.symbol_table = HandmadeSymbolTable();
+    made.symbol_table = CraftedSymbolTable();
   }
   if (input.ConsumeBool()) {
     made.UseCodec(
@@ -74,9 +74,7 @@ void ReadAll(const std::string& path) {
   archive.VisitDocuments("", std::nullopt, [&](const Document& document) {
     const auto same = archive.GetDocument(document.ordinal);
     const auto found = archive.FindDocuments(document.id);
-    if (!same.ok() || same->id != document.id || !found.ok()) {
-      std::abort();
-    }
+    QUIRE_CHECK(same.ok() && same->id == document.id && found.ok());
     return true;
   });
 }
@@ -86,11 +84,11 @@ void ReadAll(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // In memory where there is such a place: a disk would slow this down tenfold.
-  static const quire::TemporaryFolder folder(
+  static const quire::TemporaryDirectory directory(
       std::filesystem::exists("/dev/shm") ? "/dev/shm" : "");
   FuzzedDataProvider input(data, size);
-  const quire::Handmade made = quire::MakeArchive(input);
-  quire::WriteHandmade(folder.path(), made);
-  quire::ReadAll(folder.path());
+  const quire::Crafted made = quire::MakeArchive(input);
+  quire::WriteCrafted(directory.path(), made);
+  quire::ReadAll(directory.path());
   return 0;
 }

@@ -13,8 +13,8 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_testing.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/testing/archive_testing.h"
 
 namespace quire {
 namespace {
@@ -34,8 +34,8 @@ uint64_t SizeOf(uint64_t ordinal) {
 }
 
 TEST(ArchiveScaleTest, HoldsAMillionDocuments) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a.quire");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec("copy").value();
   options.block_size_bytes = kBlockSizeBytes;
@@ -84,7 +84,8 @@ TEST(ArchiveScaleTest, HoldsAMillionDocuments) {
   // bits with an eighth and a bit for the order.
   EXPECT_LT(archive->memory().document_starts_bytes * 8 / kCount, 10u);
   EXPECT_LT(archive->memory().document_ids_bytes * 8 / kCount, 65u);
-  EXPECT_EQ(archive->memory().document_attributes_bytes, 0u);
+  // Two columns without text.
+  EXPECT_LT(archive->memory().document_attributes_bytes, 64u);
 }
 
 }  // namespace

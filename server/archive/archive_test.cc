@@ -18,9 +18,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/archive/archive_testing.h"
 #include "server/archive/archive_writer.h"
-#include "server/archive/handmade_archive.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/crafted_archive.h"
 
 namespace quire {
 namespace {
@@ -150,12 +150,12 @@ class Model {
 void ExpectRoundTrip(const std::string& codec,
                      const std::vector<TestSegment>& segments,
                      const std::string& dictionary = "") {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a.quire");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
   const bool has_symbol_table =
       FindCodec(ParseCodecSpec(codec)->id)->needs_symbol_table;
   const auto context = std::make_shared<CodecContext>(
-      CodecContext{dictionary, has_symbol_table ? HandmadeSymbolTable() : ""});
+      CodecContext{dictionary, has_symbol_table ? CraftedSymbolTable() : ""});
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo info,
       WriteTestArchive(path, Options(codec), segments, context));
@@ -235,8 +235,8 @@ TEST(ArchiveTest, AnswersAsTheModelDoes) {
       segments.push_back(
           RandomTestSegment(random() % 200, random() % 3000, random));
     }
-    const TemporaryFolder folder;
-    const std::string path = folder.File("a.quire");
+    const TemporaryDirectory directory;
+    const std::string path = directory.File("a.quire");
     QUIRE_ASSERT_OK(WriteTestArchive(path, Options("zstd:3"), segments));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
     const Model model(segments);
@@ -261,8 +261,8 @@ TEST(ArchiveTest, PlansAnyRange) {
   const std::vector<TestSegment> segments = {
       RandomTestSegment(50, 1000, random), RandomTestSegment(3, 0, random),
       RandomTestSegment(50, 1000, random)};
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a.quire");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options("copy"), segments));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   const uint64_t size = archive->info().size_bytes;
@@ -287,8 +287,8 @@ TEST(ArchiveTest, KnowsWhereBlocksLie) {
   std::mt19937_64 random(13);
   const std::vector<TestSegment> segments = {
       RandomTestSegment(40, 2000, random), RandomTestSegment(40, 2000, random)};
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a.quire");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options("zlib:9"), segments));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   uint64_t offset = 0;
@@ -309,8 +309,8 @@ TEST(ArchiveTest, KnowsWhereBlocksLie) {
 }
 
 TEST(ArchiveTest, StopsAListingWhenAsked) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a.quire");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
   QUIRE_ASSERT_OK(
       WriteTestArchive(path, Options("copy"),
                        {{{.id = "b", .text = "1"}, {.id = "a", .text = "2"}},
@@ -328,29 +328,29 @@ TEST(ArchiveTest, IsTheSameForTheSameContents) {
   std::mt19937_64 random(17);
   const std::vector<TestSegment> segments = {
       RandomTestSegment(60, 2000, random)};
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo first,
-      WriteTestArchive(folder.File("a"), Options("zstd"), segments));
+      WriteTestArchive(directory.File("a"), Options("zstd"), segments));
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo second,
-      WriteTestArchive(folder.File("b"), Options("zstd"), segments));
+      WriteTestArchive(directory.File("b"), Options("zstd"), segments));
   EXPECT_EQ(first.uuid, second.uuid);
   for (const char* file : {"/MANIFEST", "/segment-000000"}) {
-    EXPECT_EQ(ReadTestFile(folder.File("a") + file),
-              ReadTestFile(folder.File("b") + file));
+    EXPECT_EQ(ReadTestFile(directory.File("a") + file),
+              ReadTestFile(directory.File("b") + file));
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const ArchiveInfo other,
-      WriteTestArchive(folder.File("c"), Options("zstd:1"), segments));
+      WriteTestArchive(directory.File("c"), Options("zstd:1"), segments));
   EXPECT_NE(first.uuid, other.uuid);
 }
 
 TEST(ArchiveTest, EstimatesItsMemory) {
   std::mt19937_64 random(19);
   for (const size_t document_count : {size_t{0}, size_t{100}, size_t{20000}}) {
-    const TemporaryFolder folder;
-    const std::string path = folder.File("a.quire");
+    const TemporaryDirectory directory;
+    const std::string path = directory.File("a.quire");
     QUIRE_ASSERT_OK(
         WriteTestArchive(path, Options("copy"),
                          {RandomTestSegment(document_count, 20, random)}));
@@ -363,14 +363,14 @@ TEST(ArchiveTest, EstimatesItsMemory) {
 }
 
 TEST(ArchiveTest, SaysWhyItCannotBeOpened) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   EXPECT_THAT(
-      Archive::Open(folder.File("none")),
+      Archive::Open(directory.File("none")),
       FailsWith(absl::StatusCode::kNotFound, HasSubstr("none: cannot open")));
-  EXPECT_THAT(Archive::Open(folder.path()),
+  EXPECT_THAT(Archive::Open(directory.path()),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("MANIFEST")));
-  WriteTestFile(folder.File("file"), "x");
-  EXPECT_THAT(Archive::Open(folder.File("file")),
+  WriteTestFile(directory.File("file"), "x");
+  EXPECT_THAT(Archive::Open(directory.File("file")),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("is a file")));
 }
 

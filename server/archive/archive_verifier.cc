@@ -15,11 +15,11 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
-#include "server/archive/archive_folder.h"
-#include "server/archive/block_frame.h"
-#include "server/archive/dictionary_file.h"
+#include "server/archive/files/archive_directory.h"
+#include "server/archive/files/dictionary_file.h"
+#include "server/archive/files/symbol_table_file.h"
+#include "server/archive/format/block_frame.h"
 #include "server/archive/segment_reader.h"
-#include "server/archive/symbol_table_file.h"
 
 namespace quire {
 namespace {
@@ -29,11 +29,11 @@ constexpr uint64_t kBatchBlockCount = 1024;
 
 class Verifier {
  public:
-  Verifier(const std::string& path, const ArchiveFolder& folder,
+  Verifier(ArchiveDirectory directory, ArchiveFiles files,
            const VerifyOptions& options,
            const std::function<void(const ArchiveDamage&)>& on_damage)
-      : path_(path),
-        folder_(folder),
+      : directory_(std::move(directory)),
+        files_(std::move(files)),
         options_(options),
         on_damage_(on_damage) {}
 
@@ -56,9 +56,11 @@ class Verifier {
                       std::vector<uint8_t>& frame, std::vector<uint8_t>& raw,
                       BlockCodec::Scratch* scratch) const;
   // Reads the blocks of a segment whose indexes are of no use, from its start.
-  void SalvageSegment(uint32_t segment_index, const absl::Status& why);
+  // `file` is null if it cannot be opened.
+  void SalvageSegment(uint32_t segment_index, const ReadableFile* file,
+                      const absl::Status& why);
   // Moves `position` past the block's frame if that can be told.
-  absl::Status SalvageBlock(int fd, BlockAddress block, uint64_t end,
+  absl::Status SalvageBlock(const ReadableFile& file, BlockAddress block,
                             uint64_t& position) const;
 
   void Report(const ArchiveDamage& damage) {
@@ -78,10 +80,9 @@ class Verifier {
   // Fills in the documents that `damage.lost` touches.
   void AddDocuments(const SegmentReader& segment, ArchiveDamage& damage) const;
   LogicalRange BlockRange(BlockAddress block) const;
-  std::string FileOf(uint32_t segment_index) const;
 
-  const std::string& path_;
-  const ArchiveFolder& folder_;
+  const ArchiveDirectory directory_;
+  ArchiveFiles files_;
   const VerifyOptions& options_;
   const std::function<void(const ArchiveDamage&)>& on_damage_;
   // Null if the dictionary is damaged: then blocks are checked, not decoded.
@@ -94,13 +95,13 @@ class Verifier {
 };
 
 VerifyReport Verifier::Run() {
-  const Manifest& manifest = folder_.manifest;
-  report_.info = manifest.Describe(folder_.manifest_file_size_bytes);
+  const Manifest& manifest = directory_.manifest;
+  report_.info = manifest.Describe(directory_.manifest_file.size_bytes);
   progress_.blocks_total = report_.info.block_count;
   if (manifest.DeriveUuid() != manifest.uuid) {
     ArchiveDamage damage;
     damage.status =
-        InFile(absl::StrCat(path_, "/", kManifestFileName),
+        InFile(absl::StrCat(directory_.path, "/", kManifestFileName),
                Damaged("the uuid is not the one that the contents have"));
     Report(damage);
   }
@@ -115,17 +116,18 @@ VerifyReport Verifier::Run() {
 }
 
 void Verifier::MakeCodec() {
-  const Manifest& manifest = folder_.manifest;
+  const Manifest& manifest = directory_.manifest;
   const auto make = [&]() -> absl::StatusOr<std::unique_ptr<BlockCodec>> {
     auto context = std::make_shared<CodecContext>();
-    if (manifest.dictionary.has_value()) {
+    if (files_.dictionary.has_value()) {
+      QUIRE_RETURN_IF_ERROR(files_.dictionary->status());
       QUIRE_ASSIGN_OR_RETURN(
           context->dictionary,
-          ReadDictionaryFile(folder_.fd.get(), path_, *manifest.dictionary));
+          ReadDictionaryFile(**files_.dictionary, *manifest.dictionary));
     }
     QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ReadSymbolTable());
     auto codec = MakeBlockCodec(manifest.codec, context, CodecUse::kDecode);
-    QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
+    QUIRE_RETURN_IF_ERROR(InFile(directory_.path, codec.status()));
     return codec;
   };
   auto codec = make();
@@ -144,12 +146,13 @@ void Verifier::MakeCodec() {
 }
 
 absl::StatusOr<std::string> Verifier::ReadSymbolTable() {
-  const Manifest& manifest = folder_.manifest;
-  if (!manifest.symbol_table.has_value()) {
+  const Manifest& manifest = directory_.manifest;
+  if (!files_.symbol_table.has_value()) {
     return "";
   }
-  auto table =
-      ReadSymbolTableFile(folder_.fd.get(), path_, *manifest.symbol_table);
+  const auto& file = *files_.symbol_table;
+  auto table = file.ok() ? ReadSymbolTableFile(*file, *manifest.symbol_table)
+                         : file.status();
   if (!table.ok() && !FindCodec(manifest.codec.id)->needs_symbol_table) {
     // Nothing but answers in FSST needs it.
     ArchiveDamage damage;
@@ -161,12 +164,23 @@ absl::StatusOr<std::string> Verifier::ReadSymbolTable() {
 }
 
 void Verifier::VerifySegment(uint32_t segment_index) {
-  auto segment = SegmentReader::Open(folder_.fd.get(), path_, folder_.manifest,
-                                     folder_.manifest.segments[segment_index]);
+  const Manifest& manifest = directory_.manifest;
+  const ManifestSegment& expected = manifest.segments[segment_index];
+  absl::StatusOr<SegmentFile> file = std::move(files_.segments[segment_index]);
+  if (absl::IsUnavailable(file.status())) {
+    // Too many files were open: those of the segments before no longer are.
+    std::string note;
+    file = OpenSegmentFile(directory_, expected.number, DirectIo::kOff, note);
+  }
+  if (!file.ok()) {
+    SalvageSegment(segment_index, nullptr, file.status());
+    return;
+  }
+  const auto segment = SegmentReader::Open(*file, manifest, expected);
   if (segment.ok()) {
     VerifyBlocks(segment_index, *segment);
   } else {
-    SalvageSegment(segment_index, segment.status());
+    SalvageSegment(segment_index, &file->file, segment.status());
   }
 }
 
@@ -262,15 +276,12 @@ Verifier::BlockResult Verifier::ReadOne(const SegmentReader& segment,
   return result;
 }
 
-void Verifier::SalvageSegment(uint32_t segment_index, const absl::Status& why) {
-  const ManifestSegment& expected = folder_.manifest.segments[segment_index];
+void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
+                              const absl::Status& why) {
+  const ManifestSegment& expected = directory_.manifest.segments[segment_index];
   ArchiveDamage damage;
   damage.status = why;
-  const std::string file = FileOf(segment_index);
-  const auto fd =
-      OpenForReading(folder_.fd.get(), SegmentFileName(expected.number), file);
-  const auto end = fd.ok() ? FileSizeBytes(fd->get(), file) : fd.status();
-  if (!end.ok()) {
+  if (file == nullptr) {
     damage.lost = {{segment_start_}, expected.size_bytes};
     damage.document_count = expected.document_count;
     report_.damaged_block_count += expected.block_count;
@@ -284,7 +295,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const absl::Status& why) {
     const BlockAddress block = {segment_index, i};
     const uint64_t before = position;
     damage = {};
-    damage.status = SalvageBlock(fd->get(), block, *end, position);
+    damage.status = SalvageBlock(*file, block, position);
     AddProgress(1);
     if (damage.status.ok()) {
       AddGood(BlockRange(block).size_bytes);
@@ -311,12 +322,14 @@ void Verifier::SalvageSegment(uint32_t segment_index, const absl::Status& why) {
   }
 }
 
-absl::Status Verifier::SalvageBlock(int fd, BlockAddress block, uint64_t end,
+absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
+                                    BlockAddress block,
                                     uint64_t& position) const {
   const ManifestSegment& expected =
-      folder_.manifest.segments[block.segment_index];
+      directory_.manifest.segments[block.segment_index];
+  const int fd = opened.fd.get();
   const std::string file =
-      absl::StrCat(FileOf(block.segment_index), ": block ", block.block_index);
+      absl::StrCat(opened.path, ": block ", block.block_index);
   uint8_t word_bytes[kFrameWordSizeBytes];
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd, position, word_bytes, file));
   const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(word_bytes));
@@ -325,7 +338,7 @@ absl::Status Verifier::SalvageBlock(int fd, BlockAddress block, uint64_t end,
   const uint64_t frame_size_bytes =
       uint64_t{word->payload_size_bytes} + kFrameOverheadSizeBytes;
   if (word->payload_size_bytes > raw.size() ||
-      frame_size_bytes > end - position) {
+      frame_size_bytes > opened.size_bytes() - position) {
     return InFile(file, Damaged(absl::StrCat("payload size is ",
                                              word->payload_size_bytes)));
   }
@@ -370,17 +383,12 @@ void Verifier::AddDocuments(const SegmentReader& segment,
 }
 
 LogicalRange Verifier::BlockRange(BlockAddress block) const {
-  const uint64_t start = block.block_index * folder_.manifest.block_size_bytes;
+  const uint64_t start =
+      block.block_index * directory_.manifest.block_size_bytes;
   const uint64_t left =
-      folder_.manifest.segments[block.segment_index].size_bytes - start;
+      directory_.manifest.segments[block.segment_index].size_bytes - start;
   return {{segment_start_ + start},
-          std::min<uint64_t>(left, folder_.manifest.block_size_bytes)};
-}
-
-std::string Verifier::FileOf(uint32_t segment_index) const {
-  return absl::StrCat(
-      path_, "/",
-      SegmentFileName(folder_.manifest.segments[segment_index].number));
+          std::min<uint64_t>(left, directory_.manifest.block_size_bytes)};
 }
 
 }  // namespace
@@ -388,9 +396,21 @@ std::string Verifier::FileOf(uint32_t segment_index) const {
 absl::StatusOr<VerifyReport> VerifyArchive(
     const std::string& path, const VerifyOptions& options,
     const std::function<void(const ArchiveDamage&)>& on_damage) {
-  QUIRE_ASSIGN_OR_RETURN(const ArchiveFolder folder, OpenArchiveFolder(path));
   try {
-    return Verifier(path, folder, options, on_damage).Run();
+    ArchiveDirectory directory;
+    std::optional<ArchiveFiles> files;
+    const absl::Status status =
+        WithArchiveDirectory(path, [&](ArchiveDirectory& opened) {
+          files = OpenArchiveFiles(opened, DirectIo::kOff);
+          directory = std::move(opened);
+          return files->FirstFault(directory.manifest);
+        });
+    // The fault of a file is damage, which is reported where it belongs.
+    if (!files.has_value() || files->FirstFault(directory.manifest) != status) {
+      return status;
+    }
+    return Verifier(std::move(directory), *std::move(files), options, on_damage)
+        .Run();
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, ": not enough memory to verify it"));

@@ -68,10 +68,12 @@ struct VerifyReport {
 //
 // Calls `on_damage` on the calling thread for each damage found, in order of
 // file and place, whatever the number of threads. Blocks until all is read.
-// Holds the dictionary, one segment's indexes and one block per thread.
-// Errors: where there is nothing to verify: as OpenArchiveFolder(), that is the
-// manifest is missing, damaged or unknown; ResourceExhausted  not enough
-// memory.
+// All files are opened before the first is read: an archive that is replaced
+// meanwhile is verified as it was when this was called, or soon after. Holds
+// the dictionary, one segment's indexes and one block per thread. Errors: where
+// there is nothing to verify: as WithArchiveDirectory(), that is the manifest
+// is missing, damaged or unknown, or the archive is replaced over and over;
+// ResourceExhausted  not enough memory.
 absl::StatusOr<VerifyReport> VerifyArchive(
     const std::string& path, const VerifyOptions& options,
     const std::function<void(const ArchiveDamage&)>& on_damage);

@@ -15,7 +15,11 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
-#include "server/archive/archive.h"
+#include "server/archive/files/dictionary_file.h"
+#include "server/archive/files/partial_directory.h"
+#include "server/archive/format/archive_description.h"
+#include "server/archive/format/manifest.h"
+#include "server/archive/segment_writer.h"
 
 namespace quire {
 
@@ -29,18 +33,10 @@ struct ArchiveWriterOptions {
   bool replace = false;
 };
 
-// A document to be added. Views are used during the call only.
-struct NewDocument {
-  absl::string_view id = {};
-  uint64_t size_bytes = 0;
-  std::optional<int64_t> capture_time_ms = std::nullopt;
-  absl::string_view record_type = {};
-  absl::string_view media_type = {};
-};
-
-// All files are written to the folder PATH.partial beside the archive, synced,
-// and the folder is renamed at Commit(). A lock in it tells a writer at work
-// from a leftover; leftovers are removed by the next Create() for the path.
+// All files are written to the directory PATH.partial, next to the archive,
+// synced, and the directory is renamed at Commit(). A locked file in it tells
+// an active writer from a leftover; leftovers are removed by the next Create()
+// for the path, other directories of that name never.
 //
 // The contents are a function of options, dictionary, blocks and documents:
 // no clock, no random numbers.
@@ -55,45 +51,60 @@ class ArchiveWriter {
   //         FailedPrecondition  another writer is at work on this path.
   //         InvalidArgument     options out of range, or no path to give a new
   //                             archive.
-  //         NotFound            the folder that is to hold it does not exist.
-  //         PermissionDenied, Unavailable  the file system refuses.
+  //         NotFound            the directory that is to hold it does not
+  //         exist. PermissionDenied, Unavailable  the file system refuses.
   static absl::StatusOr<std::unique_ptr<ArchiveWriter>> Create(
       const std::string& path, const ArchiveWriterOptions& options,
       std::shared_ptr<const CodecContext> context);
 
   // Removes what was written unless Commit() succeeded.
-  virtual ~ArchiveWriter() = default;
+  ~ArchiveWriter() = default;
 
   // Appends the next block of the current segment. All blocks of a segment but
   // its last have exactly block_size_bytes of text.
   // `stored` is the codec's encoding of `raw`, or empty to store `raw` as is
   // (what a block should do where the codec cannot make it smaller).
   // Errors: Unavailable  the file system refuses (full disk, ...).
-  virtual absl::Status AppendBlock(ByteView raw, ByteView stored) = 0;
+  absl::Status AppendBlock(ByteView raw, ByteView stored);
 
   // Adds the next document to the current segment. Its bytes are the next
   // size_bytes of the logical space, and lie wholly in this segment.
   // Errors: InvalidArgument  over a limit of the format: ids and attributes of
   //                          65535 bytes, 2^32 - 1 documents in a segment.
-  virtual absl::Status AddDocument(const NewDocument& document) = 0;
+  absl::Status AddDocument(const NewDocument& document);
 
   // Ends the current segment; the next block starts a new one. Documents added
   // and blocks appended since the last call must agree in size.
   // A segment without blocks and documents is not written.
-  virtual absl::Status FinishSegment() = 0;
+  absl::Status FinishSegment();
 
   // Writes the archive's symbol table, as fsst/symbol_table.h serialises it. At
   // most once. A codec that uses a table needs this call, with the table of the
   // context that encoded the blocks; for others it may come as late as the
   // table is known, or not at all.
   // Errors: InvalidArgument  not a symbol table, or the second one.
-  virtual absl::Status SetSymbolTable(absl::string_view serialised) = 0;
+  absl::Status SetSymbolTable(absl::string_view serialised);
 
   // Ends the last segment, writes the manifest, syncs all, and puts the archive
   // in its place. The writer is of no more use, whatever it returns.
   // Errors: as all calls before; after one failure, of any call, every call
   //         returns it again.
-  virtual absl::StatusOr<ArchiveInfo> Commit() = 0;
+  absl::StatusOr<ArchiveInfo> Commit();
+
+ private:
+  ArchiveWriter(PartialDirectory directory, const ArchiveWriterOptions& options,
+                std::shared_ptr<const CodecContext> dictionary);
+
+  absl::Status StartSegment();
+  // After one failure no other call may make an archive of what is there.
+  absl::Status Keep(const absl::Status& status);
+
+  // First, so that it outlives those who write into it.
+  PartialDirectory directory_;
+  Manifest manifest_;
+  std::optional<DictionaryFileWriter> dictionary_;
+  std::optional<SegmentWriter> segment_;
+  absl::Status status_;
 };
 
 }  // namespace quire

@@ -22,7 +22,7 @@
 #include "codecs/base/no_more_threads.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
-#include "server/archive/archive_testing.h"
+#include "server/archive/testing/archive_testing.h"
 
 namespace quire {
 namespace {
@@ -59,60 +59,61 @@ void ExpectWhole(const std::string& path, char letter) {
 }
 
 TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   const auto create = [&](const std::string& path) {
     return ArchiveWriter::Create(path, Options(), nullptr);
   };
-  EXPECT_THAT(create(folder.File("none/a")),
+  EXPECT_THAT(create(directory.File("none/a")),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("none")));
   for (const std::string& path :
-       {std::string(), std::string("/"), folder.path() + "/.",
-        folder.path() + "/..", std::string("..")}) {
+       {std::string(), std::string("/"), directory.path() + "/.",
+        directory.path() + "/..", std::string("..")}) {
     EXPECT_THAT(create(path), HasCode(absl::StatusCode::kInvalidArgument))
         << path;
   }
-  WriteTestFile(folder.File("file"), "x");
+  WriteTestFile(directory.File("file"), "x");
+  EXPECT_THAT(create(directory.File("file")),
+              FailsWith(absl::StatusCode::kAlreadyExists,
+                        HasSubstr("is no directory")));
+  EXPECT_THAT(create(directory.File("file/a")), Not(IsOk()));
+  std::filesystem::create_directory(directory.File("directory"));
   EXPECT_THAT(
-      create(folder.File("file")),
-      FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("is no folder")));
-  EXPECT_THAT(create(folder.File("file/a")), Not(IsOk()));
-  std::filesystem::create_directory(folder.File("folder"));
-  EXPECT_THAT(
-      create(folder.File("folder")),
+      create(directory.File("directory")),
       FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("not an archive")));
   ArchiveWriterOptions options = Options();
   for (const uint32_t block_size_bytes : {0u, 2048u, 5000u, 2u << 20}) {
     options.block_size_bytes = block_size_bytes;
-    EXPECT_THAT(ArchiveWriter::Create(folder.File("a"), options, nullptr),
+    EXPECT_THAT(ArchiveWriter::Create(directory.File("a"), options, nullptr),
                 HasCode(absl::StatusCode::kInvalidArgument));
   }
-  EXPECT_FALSE(std::filesystem::exists(folder.File("a.partial")));
+  EXPECT_FALSE(std::filesystem::exists(directory.File("a.partial")));
 }
 
 TEST(ArchiveWriterTest, TakesATrailingSlash) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   QUIRE_ASSERT_OK(
-      WriteTestArchive(folder.File("a") + "//", Options(), Segments('x')));
-  ExpectWhole(folder.File("a"), 'x');
+      WriteTestArchive(directory.File("a") + "//", Options(), Segments('x')));
+  ExpectWhole(directory.File("a"), 'x');
 }
 
 TEST(ArchiveWriterTest, WritesItsDictionaryWithoutAThreadToSpare) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   ArchiveWriterOptions options = Options();
   options.codec = ParseCodecSpec("rlz").value();
   const auto context =
       std::make_shared<CodecContext>(CodecContext{std::string(5000, 'x'), ""});
   const NoMoreThreads none;
   QUIRE_ASSERT_OK(
-      WriteTestArchive(folder.File("a"), options, Segments('x'), context));
-  ExpectWhole(folder.File("a"), 'x');
+      WriteTestArchive(directory.File("a"), options, Segments('x'), context));
+  ExpectWhole(directory.File("a"), 'x');
 }
 
 TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
-  const TemporaryFolder folder;
+  const TemporaryDirectory directory;
   const std::vector<uint8_t> block(kBlockSizeBytes, 'x');
   const auto create = [&] {
-    return ArchiveWriter::Create(folder.File("a"), Options(), nullptr).value();
+    return ArchiveWriter::Create(directory.File("a"), Options(), nullptr)
+        .value();
   };
   {
     const auto writer = create();
@@ -133,17 +134,17 @@ TEST(ArchiveWriterTest, RefusesBlocksAndDocumentsThatDoNotFit) {
   {
     const auto writer = create();
     const std::string id(65536, 'i');
-    EXPECT_THAT(writer->AddDocument({.id = id}),
-                FailsWith(absl::StatusCode::kInvalidArgument,
-                          HasSubstr("65536 bytes long")));
+    EXPECT_THAT(
+        writer->AddDocument({.id = id}),
+        FailsWith(absl::StatusCode::kInvalidArgument, HasSubstr("got 65536")));
   }
-  EXPECT_FALSE(std::filesystem::exists(folder.File("a")));
-  EXPECT_FALSE(std::filesystem::exists(folder.File("a.partial")));
+  EXPECT_FALSE(std::filesystem::exists(directory.File("a")));
+  EXPECT_FALSE(std::filesystem::exists(directory.File("a.partial")));
 }
 
 TEST(ArchiveWriterTest, KeepsOthersOut) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
   QUIRE_ASSERT_OK_AND_ASSIGN(auto first,
                              ArchiveWriter::Create(path, Options(), nullptr));
   EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
@@ -157,8 +158,8 @@ TEST(ArchiveWriterTest, KeepsOthersOut) {
 }
 
 TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
   QUIRE_ASSERT_OK_AND_ASSIGN(auto writer,
                              ArchiveWriter::Create(path, Options(), nullptr));
   std::filesystem::create_directory(path);
@@ -170,14 +171,14 @@ TEST(ArchiveWriterTest, DoesNotOverwriteWhatCameMeanwhile) {
 }
 
 TEST(ArchiveWriterTest, Replaces) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('x')));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto old, Archive::Open(path));
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('y')));
   ExpectWhole(path, 'y');
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
-  // Whoever had the old one open reads on.
+  // A reader of the old one reads on.
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::string text,
                              ReadTestRange(*old, {{0}, 100}));
   EXPECT_EQ(text, std::string(100, 'x'));
@@ -188,28 +189,51 @@ TEST(ArchiveWriterTest, Replaces) {
 }
 
 TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
   const std::string partial = path + ".partial";
   std::filesystem::create_directory(partial);
-  for (const char* file :
-       {"MANIFEST", "segment-000007", "dictionary-0123456789abcdef"}) {
+  for (const char* file : {"PARTIAL", "MANIFEST", "segment-000007",
+                           "dictionary-0123456789abcdef"}) {
     WriteTestFile(partial + "/" + file, "left over");
   }
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
   ExpectWhole(path, 'x');
   EXPECT_FALSE(std::filesystem::exists(path + "/segment-000007"));
+  EXPECT_FALSE(std::filesystem::exists(path + "/PARTIAL"));
 
-  const std::string other = folder.File("b");
+  const std::string other = directory.File("b");
   std::filesystem::create_directory(other + ".partial");
   WriteTestFile(other + ".partial/thesis.tex", "precious");
-  EXPECT_THAT(
-      ArchiveWriter::Create(other, Options(), nullptr),
-      FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("thesis.tex")));
-  EXPECT_EQ(ReadTestFile(other + ".partial/thesis.tex"), "precious");
-  WriteTestFile(folder.File("c.partial"), "a file");
-  EXPECT_THAT(ArchiveWriter::Create(folder.File("c"), Options(), nullptr),
+  // Marked or not.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(
+        ArchiveWriter::Create(other, Options(), nullptr),
+        FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("thesis.tex")));
+    EXPECT_EQ(ReadTestFile(other + ".partial/thesis.tex"), "precious");
+    WriteTestFile(other + ".partial/PARTIAL", "");
+  }
+  WriteTestFile(directory.File("c.partial"), "a file");
+  EXPECT_THAT(ArchiveWriter::Create(directory.File("c"), Options(), nullptr),
               HasCode(absl::StatusCode::kAlreadyExists));
+}
+
+TEST(ArchiveWriterTest, LeavesAnArchiveAloneThatIsCalledPartial) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
+  const std::string partial = path + ".partial";
+  QUIRE_ASSERT_OK(WriteTestArchive(partial, Options(), Segments('x')));
+  EXPECT_THAT(
+      ArchiveWriter::Create(path, Options(), nullptr),
+      FailsWith(
+          absl::StatusCode::kAlreadyExists,
+          HasSubstr("a.partial: holds \"MANIFEST\" but no file PARTIAL")));
+  ExpectWhole(partial, 'x');
+  // Nor is one that was replaced.
+  QUIRE_ASSERT_OK(WriteTestArchive(partial, Options(true), Segments('y')));
+  EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
+              HasCode(absl::StatusCode::kAlreadyExists));
+  ExpectWhole(partial, 'y');
 }
 
 // Writes archives over and over in a child, which is killed after a while.
@@ -248,8 +272,8 @@ TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
   std::mt19937_64 random(seed);
   int absent = 0;
   for (int round = 0; round < 30; ++round) {
-    const TemporaryFolder folder;
-    const std::string path = folder.File("a");
+    const TemporaryDirectory directory;
+    const std::string path = directory.File("a");
     KillAWriter(path, 'x', false, static_cast<useconds_t>(random() % 40000));
     if (std::filesystem::exists(path)) {
       ExpectWhole(path, 'x');
@@ -269,8 +293,8 @@ TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
   const uint64_t seed = std::random_device{}();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::mt19937_64 random(seed);
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('x')));
   for (int round = 0; round < 30; ++round) {
     KillAWriter(path, 'x', true, static_cast<useconds_t>(random() % 40000));
@@ -282,8 +306,8 @@ TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
 }
 
 TEST(ArchiveWriterTest, SurvivesAFullDisk) {
-  const TemporaryFolder folder;
-  const std::string path = folder.File("a");
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
   // In a child, because the limit and the signal concern the whole process.
   const pid_t child = fork();
   ASSERT_GE(child, 0);

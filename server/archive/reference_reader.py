@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads Quire archives; written from FORMAT.md alone, to be read beside it.
+"""Reads Quire archives; written from FORMAT.md alone, to be read next to it.
 
 usage: reference_reader.py list ARCHIVE            ordinal, offset, size, time,
                                                    media type, record type, id,
@@ -9,7 +9,7 @@ usage: reference_reader.py list ARCHIVE            ordinal, offset, size, time,
        reference_reader.py text ARCHIVE            all documents on stdout
        reference_reader.py check ARCHIVE           reads all; prints the uuid
 
-reference_codecs.py and reference_segment.py beside it are its other parts. Needs
+reference_codecs.py and reference_segment.py next to it are its other parts. Needs
 python3-xxhash, python3-zstandard, python3-lz4. It is plain, not fast.
 """
 

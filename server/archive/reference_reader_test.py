@@ -8,9 +8,9 @@ import re
 import subprocess
 import sys
 
-FOLDER = pathlib.Path(__file__).resolve().parent
-GOLDEN = FOLDER / "golden"
-READER = FOLDER / "reference_reader.py"
+DIRECTORY = pathlib.Path(__file__).resolve().parent
+GOLDEN = DIRECTORY / "golden"
+READER = DIRECTORY / "reference_reader.py"
 
 
 def run(*arguments):
@@ -23,7 +23,7 @@ def run(*arguments):
 
 def example_faults():
     """The hex dumps at the end of FORMAT.md must be those golden files."""
-    text = (FOLDER / "FORMAT.md").read_text()
+    text = (DIRECTORY / "FORMAT.md").read_text()
     dumps = re.split(r"\n`([A-Za-z0-9-]+)`, \d+ bytes:\n", text)[1:]
     faults = [] if len(dumps) == 4 else ["FORMAT.md: expected two dumps"]
     for name, dump in zip(dumps[::2], dumps[1::2]):
@@ -40,14 +40,14 @@ def main():
     good = sorted((GOLDEN / "good").iterdir())
     for archive in good:
         output = b""
-        for verb in ("check", "list"):
-            result = run(verb, archive)
+        for subcommand in ("check", "list"):
+            result = run(subcommand, archive)
             output += result.stdout + result.stderr
         if output != (GOLDEN / "expected" / f"{archive.name}.txt").read_bytes():
             faults.append(f"{archive.name}: differs from what is expected")
     bad = sorted((GOLDEN / "bad").iterdir())
     for archive in bad:
-        result = run("text", archive)
+        result = run("check", archive)
         if result.returncode != 1 or b"Traceback" in result.stderr:
             faults.append(f"{archive.name}: not refused properly: {result.stderr}")
     for name in ("mixed-rlz", "mixed-rlz-zz", "mixed-zstd-dict"):

@@ -11,12 +11,16 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
-#include "server/archive/block_frame.h"
-#include "server/archive/column.h"
-#include "server/archive/section_compression.h"
+#include "server/archive/format/block_frame.h"
+#include "server/archive/format/column.h"
+#include "server/archive/format/section_compression.h"
 
 namespace quire {
 namespace {
+
+// More than the objects of a segment take without their arrays, with a path of
+// some hundred bytes.
+constexpr uint64_t kSegmentFixedMemoryBytes = 3 << 10;
 
 absl::string_view SectionName(uint32_t type) {
   switch (static_cast<SectionType>(type)) {
@@ -98,20 +102,20 @@ absl::Status CompareWithManifest(const SegmentFooter& footer,
 }  // namespace
 
 absl::StatusOr<SegmentReader> SegmentReader::Open(
-    int folder_fd, const std::string& folder, const Manifest& manifest,
+    const SegmentFile& file, const Manifest& manifest,
     const ManifestSegment& expected) {
+  QUIRE_RETURN_IF_ERROR(CheckFileSize(file.file, expected.file_size_bytes));
   SegmentReader segment;
-  const std::string name = SegmentFileName(expected.number);
-  segment.file_ = absl::StrCat(folder, "/", name);
-  QUIRE_ASSIGN_OR_RETURN(segment.fd_,
-                         OpenPartForReading(folder_fd, name, segment.file_));
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t file_size_bytes,
-                         FileSizeBytes(segment.fd_.get(), segment.file_));
-  if (file_size_bytes != expected.file_size_bytes ||
-      file_size_bytes < kSegmentHeaderSizeBytes + kTrailerSizeBytes) {
-    return absl::DataLossError(absl::StrCat(
-        segment.file_, ": is ", file_size_bytes, " bytes long, expected ",
-        expected.file_size_bytes, "; restore the file from a copy"));
+  segment.file_ = file.file.path;
+  segment.fd_ = file.file.fd.get();
+  segment.direct_fd_ = file.direct.fd.get();
+  segment.direct_alignment_bytes_ = file.direct.alignment_bytes;
+  constexpr uint64_t kSizeMin = kSegmentHeaderSizeBytes + kTrailerSizeBytes;
+  if (expected.file_size_bytes < kSizeMin) {
+    return absl::DataLossError(
+        absl::StrCat(segment.file_, ": is ", expected.file_size_bytes,
+                     " bytes long, expected at least ", kSizeMin,
+                     "; restore the archive from a copy"));
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
@@ -119,27 +123,10 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   return segment;
 }
 
-absl::StatusOr<std::string> SegmentReader::OpenDirect(int folder_fd,
-                                                      DirectIo direct_io) {
-  if (direct_io == DirectIo::kOff) {
-    return "";
-  }
-  auto direct =
-      quire::OpenDirect(folder_fd, SegmentFileName(header_.number), file_);
-  if (direct.ok()) {
-    direct_ = *std::move(direct);
-    return "";
-  }
-  if (direct_io == DirectIo::kOn) {
-    return direct.status();
-  }
-  return std::string(direct.status().message());
-}
-
 absl::Status SegmentReader::ReadHeaderAndFooter(
     const Manifest& manifest, const ManifestSegment& expected) {
   std::array<uint8_t, kSegmentHeaderSizeBytes> header_bytes;
-  QUIRE_RETURN_IF_ERROR(ReadExactly(fd_.get(), 0, header_bytes, "header"));
+  QUIRE_RETURN_IF_ERROR(ReadExactly(fd_, 0, header_bytes, "header"));
   QUIRE_ASSIGN_OR_RETURN(header_, ParseSegmentHeader(header_bytes));
   QUIRE_RETURN_IF_ERROR(CompareWithManifest(header_, manifest, expected));
 
@@ -147,8 +134,8 @@ absl::Status SegmentReader::ReadHeaderAndFooter(
   const size_t tail_size_bytes = static_cast<size_t>(std::min<uint64_t>(
       kFooterSizeBytesMax, file_size_bytes - kSegmentHeaderSizeBytes));
   std::vector<uint8_t> tail(tail_size_bytes);
-  QUIRE_RETURN_IF_ERROR(ReadExactly(
-      fd_.get(), file_size_bytes - tail_size_bytes, tail, "footer"));
+  QUIRE_RETURN_IF_ERROR(
+      ReadExactly(fd_, file_size_bytes - tail_size_bytes, tail, "footer"));
   const ByteView bytes = tail;
   QUIRE_ASSIGN_OR_RETURN(const size_t footer_size_bytes,
                          SegmentFooterSizeBytes(bytes.last(kTrailerSizeBytes)));
@@ -168,7 +155,7 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
   const absl::string_view name = SectionName(entry.type);
   std::string stored(entry.stored_size_bytes, '\0');
   QUIRE_RETURN_IF_ERROR(
-      ReadExactly(fd_.get(), entry.offset, AsMutableBytes(stored), name));
+      ReadExactly(fd_, entry.offset, AsMutableBytes(stored), name));
   const uint64_t found = Checksum64(AsBytes(stored));
   if (found != entry.checksum) {
     return ChecksumMismatch(absl::StrCat(name, " checksum"), found,
@@ -235,11 +222,11 @@ uint32_t SegmentReader::BlockSizeBytes(uint64_t block_index) const {
 Extent SegmentReader::BlockExtent(uint64_t block_index) const {
   const uint64_t start = frames_[block_index];
   const uint64_t end = frames_[block_index + 1];
-  return {.fd = fd_.get(),
+  return {.fd = fd_,
           .offset = {start},
           .size_bytes = static_cast<uint32_t>(end - start),
-          .direct_fd = direct_.fd.get(),
-          .direct_alignment_bytes = direct_.alignment_bytes};
+          .direct_fd = direct_fd_,
+          .direct_alignment_bytes = direct_alignment_bytes_};
 }
 
 absl::Status SegmentReader::InBlock(uint64_t block_index,
@@ -289,13 +276,17 @@ absl::Status SegmentReader::DecodeCheckedFrame(
 }
 
 void SegmentReader::AddMemory(ArchiveMemory& memory) const {
-  memory.block_index_bytes += frames_.MemoryBytes();
+  // With what describes the segment and its file.
+  memory.block_index_bytes +=
+      frames_.MemoryBytes() + sizeof(SegmentFile) + sizeof(*this) +
+      2 * file_.capacity() + footer_.sections.capacity() * sizeof(SectionEntry);
   documents_.AddMemory(memory);
 }
 
 uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
   const uint64_t count = segment.document_count;
   uint64_t size_bytes =
+      kSegmentFixedMemoryBytes +
       EliasFano::EstimateBytes(segment.block_count + 1,
                                segment.file_size_bytes) +
       EliasFano::EstimateBytes(count + 1, segment.size_bytes + count);
@@ -309,10 +300,12 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
         size_bytes += InvertiblePermutation::EstimateBytes(count);
         break;
       case SectionType::kCaptureTimes:
+        size_bytes +=
+            DocumentIndex::EstimateTimesBytes(section.size_bytes, count);
+        break;
       case SectionType::kMediaTypes:
       case SectionType::kRecordTypes:
-        // Columns lose bits in RAM; the few strings gain some overhead.
-        size_bytes += section.size_bytes + 4096;
+        size_bytes += StringColumn::EstimateBytes(section.size_bytes, count);
         break;
       default:
         break;

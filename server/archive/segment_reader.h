@@ -12,33 +12,26 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
-#include "server/archive/archive.h"
-#include "server/archive/direct_file.h"
-#include "server/archive/document_index.h"
-#include "server/archive/elias_fano.h"
-#include "server/archive/file_io.h"
-#include "server/archive/manifest.h"
-#include "server/archive/segment_format.h"
+#include "server/archive/files/archive_directory.h"
+#include "server/archive/format/manifest.h"
+#include "server/archive/format/segment_format.h"
+#include "server/archive/index/document_index.h"
+#include "server/archive/index/elias_fano.h"
 
 namespace quire {
 
 // Movable. Thread-safe.
 class SegmentReader {
  public:
-  // Opens the segment that `expected` describes, in the folder `folder_fd`,
-  // whose path for messages is `folder`. Reads all but the blocks.
+  // Reads all but the blocks of the segment that `expected` describes. Borrows
+  // the open descriptors of `file`.
   // Errors: DataLoss, FailedPrecondition, Unavailable, ...: the message begins
   // with the file's path.
-  static absl::StatusOr<SegmentReader> Open(int folder_fd,
-                                            const std::string& folder,
+  static absl::StatusOr<SegmentReader> Open(const SegmentFile& file,
                                             const Manifest& manifest,
                                             const ManifestSegment& expected);
-
-  // From here on extents can be read past the page cache, too. Returns why not
-  // where that may be so, which is empty otherwise.
-  // Errors: as OpenDirect() of direct_file.h, for DirectIo::kOn.
-  absl::StatusOr<std::string> OpenDirect(int folder_fd, DirectIo direct_io);
 
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
@@ -71,7 +64,7 @@ class SegmentReader {
                                   BlockCodec::Scratch& scratch) const;
 
   void AddMemory(ArchiveMemory& memory) const;
-  // About what AddMemory() would add in all, rounded up.
+  // At least what AddMemory() would add in all.
   static uint64_t EstimateMemoryBytes(const ManifestSegment& segment);
 
  private:
@@ -84,8 +77,9 @@ class SegmentReader {
   // The section, checked and decompressed.
   absl::StatusOr<std::string> ReadSection(const SectionEntry& entry) const;
 
-  UniqueFd fd_;
-  DirectFile direct_;
+  int fd_ = -1;
+  int direct_fd_ = -1;
+  uint32_t direct_alignment_bytes_ = 1;
   std::string file_;
   SegmentHeader header_;
   SegmentFooter footer_;

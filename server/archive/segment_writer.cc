@@ -7,18 +7,19 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
-#include "server/archive/block_frame.h"
-#include "server/archive/column.h"
-#include "server/archive/section_compression.h"
+#include "server/archive/format/block_frame.h"
+#include "server/archive/format/column.h"
+#include "server/archive/format/section_compression.h"
 
 namespace quire {
 
 absl::StatusOr<SegmentWriter> SegmentWriter::Create(
-    int folder_fd, const std::string& folder, const SegmentHeader& header) {
+    int directory_fd, const std::string& directory,
+    const SegmentHeader& header) {
   const std::string name = SegmentFileName(header.number);
-  std::string file = absl::StrCat(folder, "/", name);
+  std::string file = absl::StrCat(directory, "/", name);
   QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
-                         FileWriter::Create(folder_fd, name, file));
+                         FileWriter::Create(directory_fd, name, file));
   QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(EncodeSegmentHeader(header))));
   return SegmentWriter(header, std::move(file), std::move(writer));
 }

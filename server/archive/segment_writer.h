@@ -12,21 +12,21 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "server/archive/archive_writer.h"
-#include "server/archive/document_index_builder.h"
-#include "server/archive/file_io.h"
-#include "server/archive/manifest.h"
-#include "server/archive/segment_format.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/format/archive_description.h"
+#include "server/archive/format/manifest.h"
+#include "server/archive/format/segment_format.h"
+#include "server/archive/index/document_index_builder.h"
 
 namespace quire {
 
 // Thread-compatible. ArchiveWriter documents the calls of the same name.
 class SegmentWriter {
  public:
-  // Creates the file in the folder `folder_fd`; `folder` is its path for
-  // messages.
-  static absl::StatusOr<SegmentWriter> Create(int folder_fd,
-                                              const std::string& folder,
+  // Creates the file in the directory `directory_fd`; `directory` is its path
+  // for messages.
+  static absl::StatusOr<SegmentWriter> Create(int directory_fd,
+                                              const std::string& directory,
                                               const SegmentHeader& header);
 
   absl::Status AppendBlock(ByteView raw, ByteView stored);

@@ -42,7 +42,9 @@ class ArchiveBuild {
  public:
   ArchiveBuild(std::span<const std::unique_ptr<Source>> sources,
                const BuildOptions& options)
-      : sources_(sources), options_(options) {}
+      : sources_(sources),
+        options_(options),
+        limits_(options.input_size_bytes_max) {}
 
   absl::StatusOr<BuildSummary> Run(const std::string& path) {
     QUIRE_RETURN_IF_ERROR(Count());
@@ -110,21 +112,27 @@ class ArchiveBuild {
 
   absl::Status ForEachDocument(const Visit& visit) {
     SkippedEntries skipped;
+    limits_.StartPass();
     for (const std::unique_ptr<Source>& source : sources_) {
+      source_ = source.get();
+      QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source));
       QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
                              source->Open());
       while (true) {
         QUIRE_RETURN_IF_ERROR(CheckCancelled());
-        QUIRE_ASSIGN_OR_RETURN(const std::optional<SourceDocument> document,
+        QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
                                reader->Next());
         if (!document.has_value()) {
           break;
         }
+        QUIRE_RETURN_IF_ERROR(
+            limits_.StartDocument(*source, *reader, *document));
         QUIRE_RETURN_IF_ERROR(visit(*reader, *document));
       }
       skipped += reader->skipped();
     }
     summary_.skipped = skipped;
+    summary_.dropped_attributes = limits_.dropped();
     return absl::OkStatus();
   }
 
@@ -142,12 +150,13 @@ class ArchiveBuild {
                              const SourceDocument& document) {
     if (document.size_bytes.has_value()) {
       Advance(*document.size_bytes);
-      return absl::OkStatus();
+      return limits_.AddText(*source_, reader, *document.size_bytes);
     }
     uint64_t skipped = kReadSizeBytes;
     while (skipped == kReadSizeBytes) {
       QUIRE_RETURN_IF_ERROR(CheckCancelled());
       QUIRE_ASSIGN_OR_RETURN(skipped, reader.Skip(kReadSizeBytes));
+      QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, skipped));
       Advance(skipped);
     }
     return absl::OkStatus();
@@ -195,6 +204,7 @@ class ArchiveBuild {
         if (got == 0) {
           return absl::OkStatus();
         }
+        QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
         // What was added to the inputs since they were counted is not
         // sampled; it is encoded all the same.
         const uint64_t rest = total_bytes - progress_.done_bytes;
@@ -253,6 +263,7 @@ class ArchiveBuild {
       if (got == 0) {
         break;
       }
+      QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
       if (sampler_.has_value()) {
         sampler_->Add(ByteView(block_).subspan(block_filled_, got));
       }
@@ -286,6 +297,9 @@ class ArchiveBuild {
 
   const std::span<const std::unique_ptr<Source>> sources_;
   const BuildOptions& options_;
+  InputLimits limits_;
+  // Of the pass that runs.
+  const Source* source_ = nullptr;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;
@@ -307,13 +321,15 @@ absl::StatusOr<BuildSummary> BuildArchive(
     const BuildOptions& options) {
   if (options.threads == 0 || options.segment_size_bytes == 0) {
     return absl::InvalidArgumentError(
-        "threads and segment size must be at least 1");
+        absl::StrCat("threads and segment size must be at least 1, got ",
+                     options.threads, " and ", options.segment_size_bytes));
   }
   const CodecInfo* const codec = FindCodec(options.archive.codec.id);
   if (codec != nullptr && codec->needs_symbol_table && !options.symbol_table) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", codec->name,
-                     " needs the symbol table that it is told to leave out"));
+                     " needs a symbol table, which --no-symbol-table leaves "
+                     "out; leave out that option, or choose another codec"));
   }
   ArchiveBuild build(sources, options);
   return build.Run(path);

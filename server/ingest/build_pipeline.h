@@ -17,6 +17,7 @@
 
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/ingest/input_limits.h"
 #include "server/ingest/source.h"
 
 namespace quire {
@@ -69,6 +70,9 @@ struct BuildOptions {
   // A segment ends with the document that makes it this large, in bytes of
   // text. At least 1.
   uint64_t segment_size_bytes = uint64_t{64} << 30;
+  // What all inputs together may hold, in bytes of documents; unset: the bounds
+  // of input_limits.h.
+  std::optional<uint64_t> input_size_bytes_max;
 
   // Affects performance: threads that encode, at least 1. Memory grows by two
   // blocks, raw and stored, with each.
@@ -84,6 +88,7 @@ struct BuildOptions {
 struct BuildSummary {
   ArchiveInfo info;
   SkippedEntries skipped;
+  DroppedAttributes dropped_attributes;
   // Blocks stored as they are because encoding did not make them smaller.
   uint64_t raw_block_count = 0;
 };
@@ -99,7 +104,9 @@ struct BuildSummary {
 // The archive depends on documents, options and their order only, not on
 // threads or timing. On any error, and on a kill at any moment, `path` is what
 // it was before. Blocks. Errors: those of Source, DictionaryBuilder,
-// MakeBlockCodec() and ArchiveWriter; Cancelled.
+// MakeBlockCodec() and ArchiveWriter; Cancelled;
+// and, in the first pass already where the inputs do not change meanwhile,
+// those of InputLimits: InvalidArgument, ResourceExhausted.
 absl::StatusOr<BuildSummary> BuildArchive(
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
     const BuildOptions& options);

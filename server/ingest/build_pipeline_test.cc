@@ -73,41 +73,41 @@ absl::StatusOr<IdsAndContents> ReadArchive(const std::string& path) {
   return documents;
 }
 
-std::map<std::string, std::string> FilesOf(const std::string& folder) {
+std::map<std::string, std::string> FilesOf(const std::string& directory) {
   std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     files[entry.path().filename()] = ReadTestFile(entry.path());
   }
   return files;
 }
 
-std::vector<std::string> NamesIn(const std::string& folder) {
+std::vector<std::string> NamesIn(const std::string& directory) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     names.push_back(entry.path().filename());
   }
   return names;
 }
 
 TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
-  const TestFolder folder;
-  folder.Write("in/a/b.txt", MakeTestText(30000, 1));
-  folder.Write("in/c.txt", "");
-  folder.Write("in/d.txt", MakeTestText(4096, 2));
+  const TestDirectory directory;
+  directory.Write("in/a/b.txt", MakeTestText(30000, 1));
+  directory.Write("in/c.txt", "");
+  directory.Write("in/d.txt", MakeTestText(4096, 2));
   const std::vector<TestEntry> entries = {{"x", MakeTestText(50000, 3)},
                                           {"y", "short"}};
   const std::vector<std::string> inputs = {
-      folder / "in",
-      folder.Write("tar", MakeTestArchive("pax", "zstd", entries)),
-      folder.Write("zip", MakeTestArchive("zip", "none", entries)),
-      folder.Write(
+      directory / "in",
+      directory.Write("tar", MakeTestArchive("pax", "zstd", entries)),
+      directory.Write("zip", MakeTestArchive("zip", "none", entries)),
+      directory.Write(
           "warc",
           Gzip(MakeWarcRecord(
               {"WARC-Target-URI: http://u/", "WARC-Date: 2020-01-01T00:00:00Z",
                "WARC-Type: resource", "Content-Type: text/plain"},
               MakeTestText(20000, 4)))),
-      folder.Write("plain", MakeTestText(9999, 5)),
-      folder.Write("empty", "")};
+      directory.Write("plain", MakeTestText(9999, 5)),
+      directory.Write("empty", "")};
   IdsAndContents expected;
   for (const std::string& input : inputs) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents,
@@ -120,9 +120,9 @@ TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
     std::vector<std::unique_ptr<Source>> sources;
     for (const std::string& input : inputs) {
       QUIRE_ASSERT_OK_AND_ASSIGN(sources.emplace_back(),
-                                 OpenSource(input, folder.path()));
+                                 OpenSource(input, directory.path()));
     }
-    const std::string path = folder / (name + ".quire");
+    const std::string path = directory / (name + ".quire");
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const BuildSummary summary,
         BuildArchive(path, sources, Options(name.c_str())));
@@ -143,7 +143,7 @@ TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
 }
 
 TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
-  const TestFolder folder;
+  const TestDirectory directory;
   for (const char* codec : {"rlz", "rlz-zz", "zstd:3"}) {
     SCOPED_TRACE(codec);
     std::map<std::string, std::string> first;
@@ -152,7 +152,7 @@ TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
       BuildOptions options = Options(codec);
       options.threads = threads;
       options.segment_size_bytes = 60000;
-      const std::string path = folder / absl::StrCat(codec, threads);
+      const std::string path = directory / absl::StrCat(codec, threads);
       std::vector<std::unique_ptr<Source>> sources;
       for (uint64_t seed = 0; seed < 5; ++seed) {
         sources.push_back(FixedSource(SomeDocuments(seed)));
@@ -169,7 +169,7 @@ TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
 }
 
 TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
-  const TestFolder folder;
+  const TestDirectory directory;
   std::vector<std::unique_ptr<Source>> sources;
   for (const char letter : {'a', 'b', 'c', 'd'}) {
     sources.push_back(
@@ -178,7 +178,7 @@ TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
   BuildOptions options = Options("rlz");
   options.dictionary_size_bytes = 40 << 10;
   options.dictionary_method = DictionaryMethod::kUniform;
-  const std::string path = folder / "x.quire";
+  const std::string path = directory / "x.quire";
   QUIRE_ASSERT_OK(BuildArchive(path, sources, options));
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   const absl::string_view dictionary = AsText(archive->dictionary());
@@ -193,7 +193,7 @@ TEST(BuildPipelineTest, SamplesTheDictionaryOverAllInputs) {
 }
 
 TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(6000, 1)},
                                     {"b", MakeTestText(6000, 2)},
                                     {"c", MakeTestText(30000, 3)},
@@ -201,7 +201,7 @@ TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
                                     {"e", MakeTestText(100, 4)}};
   BuildOptions options = Options("zstd");
   options.segment_size_bytes = 10000;
-  const std::string path = folder / "x.quire";
+  const std::string path = directory / "x.quire";
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const BuildSummary summary,
       BuildArchive(path, Sources(FixedSource(documents)), options));
@@ -215,16 +215,16 @@ TEST(BuildPipelineTest, StartsSegmentsAtDocuments) {
 }
 
 TEST(BuildPipelineTest, NoDocumentsAreAnArchiveToo) {
-  const TestFolder folder;
+  const TestDirectory directory;
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
     SCOPED_TRACE(name);
-    const std::string path = folder / name;
+    const std::string path = directory / name;
     QUIRE_ASSERT_OK(
         BuildArchive(path, Sources(FixedSource({})), Options(name.c_str())));
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
     EXPECT_TRUE(back.empty());
-    const std::string empties = folder / (name + "-empties");
+    const std::string empties = directory / (name + "-empties");
     const IdsAndContents documents = {{"", ""}, {"", ""}, {"x", ""}};
     QUIRE_ASSERT_OK(BuildArchive(empties, Sources(FixedSource(documents)),
                                  Options(name.c_str())));
@@ -234,8 +234,8 @@ TEST(BuildPipelineTest, NoDocumentsAreAnArchiveToo) {
 }
 
 TEST(BuildPipelineTest, CountsRepeatedIds) {
-  const TestFolder folder;
-  const std::string path = folder / "x.quire";
+  const TestDirectory directory;
+  const std::string path = directory / "x.quire";
   QUIRE_ASSERT_OK(BuildArchive(
       path,
       Sources(FixedSource(
@@ -246,7 +246,7 @@ TEST(BuildPipelineTest, CountsRepeatedIds) {
 }
 
 TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
-  const TestFolder folder;
+  const TestDirectory directory;
   std::string noise(20000, '\0');
   uint64_t state = 1;
   for (char& byte : noise) {
@@ -255,16 +255,16 @@ TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const BuildSummary summary,
-      BuildArchive(folder / "x.quire", Sources(FixedSource({{"a", noise}})),
+      BuildArchive(directory / "x.quire", Sources(FixedSource({{"a", noise}})),
                    Options("zlib")));
   EXPECT_EQ(summary.raw_block_count, 5);
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
-                             ReadArchive(folder / "x.quire"));
+                             ReadArchive(directory / "x.quire"));
   EXPECT_THAT(back, ElementsAre(::testing::Pair("a", noise)));
 }
 
 TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
-  const TestFolder folder;
+  const TestDirectory directory;
   // Grows from pass to pass: counted, dictionary counted, collected, encoded.
   const auto growing = [](int pass) {
     IdsAndContents documents;
@@ -273,43 +273,43 @@ TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
     }
     return documents;
   };
-  QUIRE_ASSERT_OK(BuildArchive(folder / "x",
+  QUIRE_ASSERT_OK(BuildArchive(directory / "x",
                                Sources(std::make_unique<MemorySource>(growing)),
                                Options("rlz")));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
-                             ReadArchive(folder / "x"));
+                             ReadArchive(directory / "x"));
   EXPECT_EQ(back, growing(3));
 }
 
 TEST(BuildPipelineTest, SaysSoIfInputsShrinkBeforeSampling) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const auto shrinking = [](int pass) {
     return IdsAndContents{{"a", std::string(pass == 0 ? 20000 : 10000, 'x')}};
   };
-  EXPECT_THAT(BuildArchive(folder / "x",
+  EXPECT_THAT(BuildArchive(directory / "x",
                            Sources(std::make_unique<MemorySource>(shrinking)),
                            Options("rlz")),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("became smaller")));
-  EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
+  EXPECT_THAT(NamesIn(directory.path()), ElementsAre());
 }
 
 TEST(BuildPipelineTest, LeavesNothingBehindOnErrors) {
-  const TestFolder folder;
-  const std::string cut = folder.Write(
-      "in", MakeWarcRecord({}, MakeTestText(50000, 1)) + "WARC/1.0 cut");
+  const TestDirectory directory;
+  const std::string truncated = directory.Write(
+      "in", MakeWarcRecord({}, MakeTestText(50000, 1)) + "WARC/1.0 truncated");
   for (const char* codec : {"rlz", "zstd"}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Source> source,
-                               OpenSource(cut, folder.path()));
-    EXPECT_THAT(
-        BuildArchive(folder / "x", Sources(std::move(source)), Options(codec)),
-        FailsWith(absl::StatusCode::kDataLoss, HasSubstr("record 1")));
-    EXPECT_THAT(NamesIn(folder.path()), ElementsAre("in"));
+                               OpenSource(truncated, directory.path()));
+    EXPECT_THAT(BuildArchive(directory / "x", Sources(std::move(source)),
+                             Options(codec)),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr("record 1")));
+    EXPECT_THAT(NamesIn(directory.path()), ElementsAre("in"));
   }
 }
 
 TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
-  const TestFolder folder;
+  const TestDirectory directory;
   for (const BuildPhase phase :
        {BuildPhase::kCount, BuildPhase::kDictionary, BuildPhase::kIndex,
         BuildPhase::kEncode, BuildPhase::kFinish}) {
@@ -319,15 +319,15 @@ TEST(BuildPipelineTest, CanBeCancelledInEveryPhase) {
     options.on_progress = [&](const BuildProgress& progress) {
       cancel = cancel || progress.phase == phase;
     };
-    EXPECT_THAT(BuildArchive(folder / "x",
+    EXPECT_THAT(BuildArchive(directory / "x",
                              Sources(FixedSource(SomeDocuments(1))), options),
                 HasCode(absl::StatusCode::kCancelled));
-    EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
+    EXPECT_THAT(NamesIn(directory.path()), ElementsAre());
   }
 }
 
 TEST(BuildPipelineTest, CanBeCancelledWithBlocksInFlight) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(4 << 20, 1)}};
   for (const uint64_t stop_bytes : std::vector<uint64_t>{0, 1 << 20, 3 << 20}) {
     std::atomic<bool> cancel = false;
@@ -340,14 +340,14 @@ TEST(BuildPipelineTest, CanBeCancelledWithBlocksInFlight) {
                           progress.done_bytes > stop_bytes);
     };
     EXPECT_THAT(
-        BuildArchive(folder / "x", Sources(FixedSource(documents)), options),
+        BuildArchive(directory / "x", Sources(FixedSource(documents)), options),
         HasCode(absl::StatusCode::kCancelled));
-    EXPECT_THAT(NamesIn(folder.path()), ElementsAre());
+    EXPECT_THAT(NamesIn(directory.path()), ElementsAre());
   }
 }
 
 TEST(BuildPipelineTest, ReportsProgress) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const IdsAndContents documents = {{"a", MakeTestText(10 << 20, 1)}};
   BuildOptions options = Options("lz4");
   options.archive.block_size_bytes = 65536;
@@ -356,7 +356,7 @@ TEST(BuildPipelineTest, ReportsProgress) {
     seen.push_back(progress);
   };
   QUIRE_ASSERT_OK(
-      BuildArchive(folder / "x", Sources(FixedSource(documents)), options));
+      BuildArchive(directory / "x", Sources(FixedSource(documents)), options));
   ASSERT_GE(seen.size(), 10);
   EXPECT_EQ(seen.front().phase, BuildPhase::kCount);
   EXPECT_EQ(seen.back().phase, BuildPhase::kFinish);

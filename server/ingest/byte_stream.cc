@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
+#include "server/ingest/input_limits.h"
 
 namespace quire {
 
@@ -25,7 +26,7 @@ InputFile::InputFile(UniqueFd fd, std::string name)
 
 absl::StatusOr<std::shared_ptr<const InputFile>> InputFile::Open(
     const std::string& path) {
-  // Not blocking, for pipes: nobody may ever write to them.
+  // Not blocking: a pipe may never have a writer.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) {
     return ErrnoStatus(errno, path, "open");
@@ -36,8 +37,10 @@ absl::StatusOr<std::shared_ptr<const InputFile>> InputFile::Open(
   }
   if (!S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": neither a file nor a folder, so it cannot be read twice; to ",
-        "build from a pipe, give - as the input and a tar on standard input"));
+        path,
+        ": is neither a regular file nor a directory, and an input is read ",
+        "several times; to build from a pipe, give - as the input and a tar on "
+        "standard input"));
   }
   return std::make_shared<const InputFile>(std::move(fd), path);
 }
@@ -87,6 +90,16 @@ absl::StatusOr<size_t> MemoryStream::Read(MutableByteView out) {
   std::copy_n(rest_.begin(), size, out.begin());
   rest_ = rest_.subspan(size);
   return size;
+}
+
+absl::StatusOr<size_t> BoundedStream::Read(MutableByteView out) {
+  QUIRE_ASSIGN_OR_RETURN(const size_t got, stream_->Read(out));
+  read_bytes_ += got;
+  if (read_bytes_ > size_bytes_max_) {
+    return InputTooLarge(absl::StrCat(name_, ": decompresses to more"),
+                         size_bytes_max_);
+  }
+  return got;
 }
 
 absl::StatusOr<size_t> ReadFully(ByteStream& stream, MutableByteView out) {

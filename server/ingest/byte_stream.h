@@ -10,13 +10,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "server/archive/file_io.h"
+#include "server/archive/files/file_io.h"
 
 namespace quire {
 
@@ -27,7 +28,7 @@ class ByteStream {
 
   // Up to out.size() bytes; 0 at the end only.
   // REQUIRES: !out.empty().
-  // Errors: DataLoss     malformed or cut compressed data.
+  // Errors: DataLoss     malformed or truncated compressed data.
   //         Unavailable  the file cannot be read.
   virtual absl::StatusOr<size_t> Read(MutableByteView out) = 0;
 
@@ -96,6 +97,27 @@ class MemoryStream final : public ByteStream {
  private:
   ByteView rest_;
   size_t read_size_max_;
+};
+
+// What a decompressor gives, up to a limit.
+class BoundedStream final : public ByteStream {
+ public:
+  // `name` is for messages.
+  BoundedStream(std::unique_ptr<ByteStream> stream, std::string name,
+                uint64_t size_bytes_max)
+      : stream_(std::move(stream)),
+        name_(std::move(name)),
+        size_bytes_max_(size_bytes_max) {}
+
+  // Errors: ResourceExhausted  there is more than `size_bytes_max`; and those
+  //                            of the stream.
+  absl::StatusOr<size_t> Read(MutableByteView out) override;
+
+ private:
+  const std::unique_ptr<ByteStream> stream_;
+  const std::string name_;
+  const uint64_t size_bytes_max_;
+  uint64_t read_bytes_ = 0;
 };
 
 // The default of the Skip() of streams and source readers.

@@ -2,11 +2,12 @@
 #include "server/ingest/container_source.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/entry_walker.h"
 #include "server/ingest/hard_links.h"
@@ -36,11 +37,12 @@ class ContainerReader final : public SourceReader {
       switch (walker_->kind()) {
         case Kind::kFile:
           current_ = walker_.get();
-          return Describe();
+          return Describe(walker_->size_bytes());
         case Kind::kHardLink: {
           QUIRE_ASSIGN_OR_RETURN(const bool found, FollowLink());
           if (found) {
-            return Describe();
+            return Describe(current_ != nullptr ? current_->size_bytes()
+                                                : spool_rest_bytes_);
           }
           ++skipped_.dangling_links;
           break;
@@ -51,23 +53,37 @@ class ContainerReader final : public SourceReader {
         case Kind::kSpecial:
           ++skipped_.special_files;
           break;
-        case Kind::kFolder:
+        case Kind::kDirectory:
           break;
       }
     }
   }
 
+  std::string Place() const override { return walker_->Place(); }
+
   absl::StatusOr<size_t> Read(MutableByteView out) override {
-    return current_->Read(out);
+    if (current_ != nullptr) {
+      return current_->Read(out);
+    }
+    if (spool_rest_bytes_ == 0) {
+      return 0;
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t got,
+        spool_->Read(out.first(static_cast<size_t>(
+            std::min<uint64_t>(out.size(), spool_rest_bytes_)))));
+    QUIRE_CHECK(got > 0, "the spool of hard links is shorter than its table");
+    spool_rest_bytes_ -= got;
+    return got;
   }
 
   SkippedEntries skipped() const override { return skipped_; }
 
  private:
-  SourceDocument Describe() const {
+  SourceDocument Describe(std::optional<uint64_t> size_bytes) const {
     SourceDocument document;
     document.id = walker_->entry_name();
-    document.size_bytes = current_->size_bytes();
+    document.size_bytes = size_bytes;
     return document;
   }
 
@@ -80,30 +96,21 @@ class ContainerReader final : public SourceReader {
     if (!target.has_value()) {
       return false;
     }
-    if (input_.file != nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(
-          follower_, EntryWalker::Open(input_, format_, target->header_offset));
-      QUIRE_ASSIGN_OR_RETURN(const bool there, follower_->Next());
-      return CheckTarget(there);
+    if (table->spool() != nullptr) {
+      spool_.emplace(table->spool(), target->spool_offset);
+      spool_rest_bytes_ = target->size_bytes;
+      current_ = nullptr;
+      return true;
     }
-    if (follower_ == nullptr || follower_at_ > target->entry_index) {
-      QUIRE_ASSIGN_OR_RETURN(follower_, EntryWalker::Open(input_, format_));
-      follower_at_ = 0;
-    }
-    bool there = true;
-    while (there && follower_at_ <= target->entry_index) {
-      QUIRE_ASSIGN_OR_RETURN(there, follower_->Next());
-      ++follower_at_;
-    }
-    return CheckTarget(there);
-  }
-
-  absl::StatusOr<bool> CheckTarget(bool there) {
+    QUIRE_ASSIGN_OR_RETURN(
+        follower_, EntryWalker::Open(input_, format_, target->header_offset));
+    QUIRE_ASSIGN_OR_RETURN(const bool there, follower_->Next());
     if (!there || follower_->kind() != Kind::kFile) {
       return absl::UnavailableError(absl::StrCat(
-          input_.name, ": the target of the hard link \"",
-          absl::CHexEscape(walker_->entry_name()), "\" is no longer where it ",
-          "was; do not change the input while building from it"));
+          input_.name, ": ", walker_->Place(),
+          ": the target of this hard link ", "is no longer at byte ",
+          target->header_offset, ", where it was; do ",
+          "not change the input during a build"));
     }
     current_ = follower_.get();
     return true;
@@ -113,11 +120,13 @@ class ContainerReader final : public SourceReader {
   const Format format_;
   const std::shared_ptr<LazyHardLinkTable> links_;
   const std::unique_ptr<EntryWalker> walker_;
-  // Reads the targets of hard links. In a compressed tar it only goes forward,
-  // and this is how many entries it has gone.
+  // Reads the target of a hard link in a tar that is not compressed.
   std::unique_ptr<EntryWalker> follower_;
-  uint64_t follower_at_ = 0;
-  // The one of the two that has the contents of the current document.
+  // Reads that of a compressed one, and how much of it is left.
+  std::optional<FileStream> spool_;
+  uint64_t spool_rest_bytes_ = 0;
+  // The one of the walkers that has the contents of the current document; null
+  // if spool_ has them.
   EntryWalker* current_ = nullptr;
   SkippedEntries skipped_;
 };
@@ -131,6 +140,10 @@ class ContainerSource final : public Source {
 
   const char* kind() const override {
     return format_ == Format::kTar ? "tar" : "zip";
+  }
+
+  absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
+    return input_.stored_size_bytes;
   }
 
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/container_source.h"
 
-#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
+#include "server/ingest/gzip_stream.h"
 #include "server/ingest/ingest_testing.h"
 
 namespace quire {
@@ -20,9 +24,9 @@ using Kind = TestEntry::Kind;
 
 std::vector<TestEntry> SomeFiles() {
   return {{"b.txt", MakeTestText(100000, 1)},
-          {"folder/", "", Kind::kFolder},
-          {"folder/empty", ""},
-          {"folder/a.txt", "short"},
+          {"directory/", "", Kind::kDirectory},
+          {"directory/empty", ""},
+          {"directory/a.txt", "short"},
           {"\xFF\xFE not UTF-8", "bytes"},
           {"\xC3\xA4 is UTF-8", "more"},
           {std::string(300, 'l') + "/" + std::string(200, 'n'), "long name"}};
@@ -39,13 +43,13 @@ IdsAndContents FilesOf(const std::vector<TestEntry>& entries) {
 }
 
 TEST(ContainerSourceTest, ReadsTarsInEveryFormatAndCompression) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::vector<TestEntry> entries = SomeFiles();
   for (const char* format : {"gnutar", "pax"}) {
     for (const char* filter : {"none", "gzip", "bzip2", "xz", "zstd", "lz4",
                                "lzip", "lzma", "compress"}) {
       SCOPED_TRACE(absl::StrCat(format, " ", filter));
-      const std::string path = folder.Write(
+      const std::string path = directory.Write(
           "no-extension", MakeTestArchive(format, filter, entries));
       QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
       EXPECT_EQ(files, FilesOf(entries));
@@ -54,26 +58,26 @@ TEST(ContainerSourceTest, ReadsTarsInEveryFormatAndCompression) {
 }
 
 TEST(ContainerSourceTest, ReadsZips) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::vector<TestEntry> entries = SomeFiles();
   for (const char* filter : {"none", "gzip", "xz"}) {
     SCOPED_TRACE(filter);
     const std::string path =
-        folder.Write("zip", MakeTestArchive("zip", filter, entries));
+        directory.Write("zip", MakeTestArchive("zip", filter, entries));
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
     EXPECT_EQ(files, FilesOf(entries));
   }
 }
 
 TEST(ContainerSourceTest, CountsWhatIsNoRegularFile) {
-  const TestFolder folder;
-  const std::string path = folder.Write(
+  const TestDirectory directory;
+  const std::string path = directory.Write(
       "tar", MakeTestArchive("gnutar", "none",
                              {{"link", "file", Kind::kSymbolicLink},
                               {"file", "contents"},
                               {"pipe", "", Kind::kPipe},
                               {"dangling", "elsewhere", Kind::kHardLink},
-                              {"folder/", "", Kind::kFolder}}));
+                              {"directory/", "", Kind::kDirectory}}));
   SkippedEntries skipped;
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
                              ReadInput(path, &skipped));
@@ -84,7 +88,7 @@ TEST(ContainerSourceTest, CountsWhatIsNoRegularFile) {
 }
 
 TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string big = MakeTestText(3000000, 7);
   const std::vector<TestEntry> entries = {
       {"early", "to nothing before it", Kind::kHardLink},
@@ -99,7 +103,7 @@ TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
   for (const char* filter : {"none", "gzip"}) {
     SCOPED_TRACE(filter);
     const std::string path =
-        folder.Write("tar", MakeTestArchive("gnutar", filter, entries));
+        directory.Write("tar", MakeTestArchive("gnutar", filter, entries));
     SkippedEntries skipped;
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
                                ReadInput(path, &skipped));
@@ -114,49 +118,90 @@ TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
   }
 }
 
-// Sparse files as GNU tar's oldest format ("S") writes them, made by hand:
-// libarchive only writes its own.
-std::string GnuSparseTar(const std::string& data, uint64_t data_offset,
-                         uint64_t size_bytes) {
-  std::string header(512, '\0');
-  const auto put = [&header](size_t at, const std::string& text) {
-    std::memcpy(header.data() + at, text.data(), text.size());
-  };
-  const auto octal = [](uint64_t value) {
-    std::string digits(11, '0');
-    for (size_t i = digits.size(); i-- > 0; value /= 8) {
-      digits[i] = static_cast<char>('0' + value % 8);
-    }
-    return digits;
-  };
-  put(0, "sparse");
-  put(100, "0000644");
-  put(108, "0000000");
-  put(116, "0000000");
-  put(124, octal(data.size()));
-  put(136, octal(0));
-  put(148, "        ");
-  put(156, "S");
-  put(257, "ustar  ");
-  put(386, octal(data_offset));
-  put(398, octal(data.size()));
-  put(410, octal(size_bytes));
-  put(422, octal(0));
-  put(483, octal(size_bytes));
-  uint64_t sum = 0;
-  for (const char c : header) {
-    sum += static_cast<uint8_t>(c);
+// Links in an order that is not that of their targets, many to one target.
+std::vector<TestEntry> FilesAndManyLinks() {
+  std::vector<TestEntry> entries;
+  for (uint64_t i = 0; i < 10; ++i) {
+    entries.push_back({absl::StrCat("file", i), MakeTestText(5000 + i, i)});
   }
-  put(148, octal(sum).substr(4) + " ");
-  const size_t padding = (512 - data.size() % 512) % 512;
-  return header + data + std::string(padding + 1024, '\0');
+  for (int i = 0; i < 60; ++i) {
+    entries.push_back({absl::StrCat("link", i),
+                       absl::StrCat("file", 9 - i % 10), Kind::kHardLink});
+  }
+  entries.push_back({"empty", ""});
+  entries.push_back({"link to empty", "empty", Kind::kHardLink});
+  return entries;
+}
+
+TEST(ContainerSourceTest, LinksOfACompressedTarDoNotDecompressItOnceEach) {
+  const TestDirectory directory;
+  const std::vector<TestEntry> entries = FilesAndManyLinks();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::shared_ptr<const InputFile> file,
+      InputFile::Open(directory.Write(
+          "tar.gz", MakeTestArchive("gnutar", "gzip", entries))));
+  int opened_count = 0;
+  ContainerInput input;
+  input.name = file->name();
+  input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+    ++opened_count;
+    return GzipStream::Create(std::make_unique<FileStream>(file), "tar.gz");
+  };
+  input.spool_directory = directory.path();
+  const std::unique_ptr<Source> source = MakeTarSource(std::move(input));
+  for (int pass = 1; pass <= 3; ++pass) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadAllDocuments(*source));
+    ASSERT_EQ(documents.size(), entries.size());
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const bool is_link = entries[i].kind == Kind::kHardLink;
+      const size_t target = i < 70 ? 9 - (i - 10) % 10 : 70;
+      EXPECT_EQ(documents[i].document.id, entries[i].name);
+      EXPECT_EQ(documents[i].contents, entries[is_link ? target : i].contents);
+    }
+    // Two passes to find the targets, and one for each of ours.
+    EXPECT_EQ(opened_count, 2 + pass);
+  }
+  // The spool has no name.
+  EXPECT_EQ(
+      std::distance(std::filesystem::directory_iterator(directory.path()), {}),
+      1);
+}
+
+TEST(ContainerSourceTest, TargetsOfLinksAreBounded) {
+  const TestDirectory directory;
+  const std::string path = directory.Write(
+      "tar.gz", MakeTestArchive("gnutar", "gzip",
+                                {{"a", "x"},
+                                 {"l", "a", Kind::kHardLink},
+                                 {"a", std::string(100000, 'x')}}));
+  for (const uint64_t size_bytes_max : {100000u, 100001u}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<const InputFile> file,
+                               InputFile::Open(path));
+    ContainerInput input;
+    input.name = path;
+    input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+      return GzipStream::Create(std::make_unique<FileStream>(file), path);
+    };
+    input.spool_directory = directory.path();
+    input.size_bytes_max = size_bytes_max;
+    const absl::StatusOr<std::vector<IngestedDocument>> documents =
+        ReadAllDocuments(*MakeTarSource(std::move(input)));
+    if (size_bytes_max == 100001) {
+      EXPECT_THAT(documents, IsOk());
+    } else {
+      EXPECT_THAT(documents,
+                  FailsWith(absl::StatusCode::kResourceExhausted,
+                            HasSubstr("entry 2 (from 0), \"a\", at byte ")));
+    }
+  }
 }
 
 TEST(ContainerSourceTest, HolesOfSparseFilesAreZeros) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string data = MakeTestText(1000, 3);
   const std::string path =
-      folder.Write("tar", GnuSparseTar(data, 500000, 1000000));
+      directory.Write("tar", GnuSparseTar(data, 500000, 1000000));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
   ASSERT_EQ(files.size(), 1);
   EXPECT_EQ(files[0].first, "sparse");
@@ -165,7 +210,7 @@ TEST(ContainerSourceTest, HolesOfSparseFilesAreZeros) {
 }
 
 TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
-  const TestFolder folder;
+  const TestDirectory directory;
   std::vector<TestEntry> entries;
   for (uint64_t i = 0; i < 3; ++i) {
     entries.push_back({absl::StrCat("file", i), MakeTestText(700 + i, i)});
@@ -173,25 +218,25 @@ TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
   const std::string tar = MakeTestArchive("ustar", "none", entries);
   const size_t end = size_t{3} * (512 + 1024);
   for (size_t size = 512; size < end; size += 128) {
-    const std::string path = folder.Write("tar", tar.substr(0, size));
+    const std::string path = directory.Write("tar", tar.substr(0, size));
     EXPECT_THAT(ReadInput(path),
                 FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
         << size;
   }
   // The end mark alone, without the padding that usually follows.
-  const std::string path = folder.Write("tar", tar.substr(0, end + 1024));
+  const std::string path = directory.Write("tar", tar.substr(0, end + 1024));
   EXPECT_THAT(ReadInput(path), IsOk());
 }
 
 TEST(ContainerSourceTest, ACompressedTarCutAnywhereIsAnError) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::vector<TestEntry> entries = {{"a", MakeTestText(2000, 1)},
                                           {"b", MakeTestText(2000, 2)}};
   for (const char* filter : {"gzip", "xz", "zstd", "bzip2"}) {
     const std::string tar = MakeTestArchive("ustar", filter, entries);
     for (size_t cut = 1; cut < tar.size() - 20; cut += 97) {
       const std::string path =
-          folder.Write("tar", tar.substr(0, tar.size() - cut));
+          directory.Write("tar", tar.substr(0, tar.size() - cut));
       EXPECT_THAT(ReadInput(path),
                   FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
           << filter << " without its last " << cut << " bytes";
@@ -200,49 +245,49 @@ TEST(ContainerSourceTest, ACompressedTarCutAnywhereIsAnError) {
 }
 
 TEST(ContainerSourceTest, ReadsTarsOneAfterTheOther) {
-  const TestFolder folder;
-  const std::string path =
-      folder.Write("tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
-                              MakeTestArchive("ustar", "none", {{"b", "2"}}));
+  const TestDirectory directory;
+  const std::string path = directory.Write(
+      "tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
+                 MakeTestArchive("ustar", "none", {{"b", "2"}}));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
   EXPECT_THAT(files, ElementsAre(Pair("a", "1"), Pair("b", "2")));
 }
 
 TEST(ContainerSourceTest, GarbageBehindATarIsAnError) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string path =
-      folder.Write("tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
-                              MakeTestText(2000, 1));
+      directory.Write("tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
+                                 MakeTestText(2000, 1));
   EXPECT_THAT(ReadInput(path), HasCode(absl::StatusCode::kDataLoss));
 }
 
 TEST(ContainerSourceTest, AZipCutOrDamagedIsAnError) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string zip = MakeTestArchive(
       "zip", "none", {{"a", MakeTestText(3000, 1)}, {"b", "2"}});
   for (size_t size = 30; size < zip.size(); size += 31) {
-    const std::string path = folder.Write("zip", zip.substr(0, size));
+    const std::string path = directory.Write("zip", zip.substr(0, size));
     EXPECT_THAT(ReadInput(path), HasCode(absl::StatusCode::kDataLoss)) << size;
   }
-  EXPECT_THAT(ReadInput(folder.Write("zip", zip.substr(0, 1000))),
+  EXPECT_THAT(ReadInput(directory.Write("zip", zip.substr(0, 1000))),
               FailsWith(absl::StatusCode::kDataLoss,
-                        HasSubstr("begins like a zip, but has no end")));
+                        HasSubstr("begins like a zip, but the list of its")));
   std::string damaged = zip;
   damaged[500] = static_cast<char>(damaged[500] ^ 0x10);
-  EXPECT_THAT(ReadInput(folder.Write("zip", damaged)),
+  EXPECT_THAT(ReadInput(directory.Write("zip", damaged)),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("\"a\"")));
 }
 
 TEST(ContainerSourceTest, EveryPassIsTheSame) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string path =
-      folder.Write("tar", MakeTestArchive("pax", "xz", SomeFiles()));
+      directory.Write("tar", MakeTestArchive("pax", "xz", SomeFiles()));
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Source> source,
-                             OpenSource(path, folder.path()));
+                             OpenSource(path, directory.path()));
   EXPECT_STREQ(source->kind(), "tar");
   // Deleted or replaced: the descriptor still has it.
-  folder.Write("other", "not a tar");
-  ASSERT_EQ(std::rename((folder / "other").c_str(), path.c_str()), 0);
+  directory.Write("other", "not a tar");
+  ASSERT_EQ(std::rename((directory / "other").c_str(), path.c_str()), 0);
   for (int pass = 0; pass < 3; ++pass) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
                                ReadAllDocuments(*source));

@@ -13,23 +13,25 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
-#include "server/archive/file_io.h"
+#include "server/archive/files/file_io.h"
 #include "server/ingest/byte_stream.h"
 
 namespace quire {
 namespace {
 
 struct DirCloser {
-  void operator()(DIR* folder) const { closedir(folder); }
+  void operator()(DIR* directory) const { closedir(directory); }
 };
 
-// A folder on the way to the current file.
+// A directory on the way to the current file.
 struct Listing {
   // Relative to the input; empty or ends in '/'.
   std::string prefix;
-  // Names of files, and of folders with a '/' behind them: sorted like that,
-  // each folder stands where its contents belong in the order of whole paths.
+  // Names of files, and of directories with a '/' behind them: sorted like
+  // that, each directory stands where its contents belong in the order of whole
+  // paths.
   std::vector<std::string> names;
   size_t next = 0;
 };
@@ -38,7 +40,7 @@ class DirectoryReader final : public SourceReader {
  public:
   explicit DirectoryReader(std::string root) : root_(std::move(root)) {}
 
-  // Reads the top folder, so that Open() tells if it cannot be read.
+  // Reads the top directory, so that Open() tells if it cannot be read.
   absl::Status Start() { return Descend(""); }
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
@@ -56,6 +58,10 @@ class DirectoryReader final : public SourceReader {
       return OpenFile(std::move(path));
     }
     return std::nullopt;
+  }
+
+  std::string Place() const override {
+    return absl::StrCat("the file ", QuotedText(current_));
   }
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
@@ -80,8 +86,8 @@ class DirectoryReader final : public SourceReader {
       return ErrnoStatus(errno, path, "open");
     }
     // Takes the descriptor over, unless it fails.
-    const std::unique_ptr<DIR, DirCloser> folder(fdopendir(fd));
-    if (folder == nullptr) {
+    const std::unique_ptr<DIR, DirCloser> directory(fdopendir(fd));
+    if (directory == nullptr) {
       const int error = errno;
       close(fd);
       return ErrnoStatus(error, path, "list");
@@ -92,7 +98,7 @@ class DirectoryReader final : public SourceReader {
       errno = 0;
       // Only this thread reads from this DIR.
       const dirent* const entry =
-          readdir(folder.get());  // NOLINT(concurrency-mt-unsafe)
+          readdir(directory.get());  // NOLINT(concurrency-mt-unsafe)
       if (entry == nullptr) {
         break;
       }
@@ -106,14 +112,15 @@ class DirectoryReader final : public SourceReader {
     return absl::OkStatus();
   }
 
-  absl::Status List(int folder_fd, const std::string& name,
-                    const std::string& folder, Listing& listing) {
+  absl::Status List(int directory_fd, const std::string& name,
+                    const std::string& directory, Listing& listing) {
     if (name == "." || name == "..") {
       return absl::OkStatus();
     }
     struct stat status = {};
-    if (fstatat(folder_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-      return ErrnoStatus(errno, folder + name, "look at");
+    if (fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) !=
+        0) {
+      return ErrnoStatus(errno, directory + name, "look at");
     }
     if (S_ISREG(status.st_mode)) {
       listing.names.push_back(name);
@@ -140,12 +147,13 @@ class DirectoryReader final : public SourceReader {
     }
     if (!S_ISREG(status.st_mode)) {
       return absl::UnavailableError(absl::StrCat(
-          path, ": was a regular file a moment ago and is none any more; do ",
-          "not change the input while building from it"));
+          path, ": was a regular file when its directory was listed and is ",
+          "something else now; do not change the input during a build"));
     }
     file_ = std::make_unique<FileStream>(
         std::make_shared<const InputFile>(std::move(fd), path));
     SourceDocument document;
+    current_ = id;
     document.id = std::move(id);
     document.size_bytes = static_cast<uint64_t>(status.st_size);
     return document;
@@ -153,6 +161,8 @@ class DirectoryReader final : public SourceReader {
 
   const std::string root_;
   std::vector<Listing> listings_;
+  // The id of the current document.
+  std::string current_;
   std::unique_ptr<FileStream> file_;
   SkippedEntries skipped_;
 };
@@ -163,7 +173,7 @@ class DirectorySource final : public Source {
 
   const std::string& name() const override { return path_; }
 
-  const char* kind() const override { return "folder"; }
+  const char* kind() const override { return "directory"; }
 
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
     auto reader = std::make_unique<DirectoryReader>(path_);

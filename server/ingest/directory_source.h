@@ -9,10 +9,11 @@
 
 namespace quire {
 
-// All regular files below the folder `path`, in bytewise order of their path
-// relative to it. Memory: the listings of the folders on the way to the current
-// file. A file that goes away between listing and reading is an error; files
-// that come and go between passes are simply in the one and not in the other.
+// All regular files below the directory `path`, in bytewise order of their path
+// relative to it. Memory: the listings of the directories on the way to the
+// current file. A file that goes away between listing and reading is an error;
+// files that come and go between passes are simply in the one and not in the
+// other.
 std::unique_ptr<Source> MakeDirectorySource(std::string path);
 
 }  // namespace quire

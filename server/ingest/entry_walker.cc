@@ -9,9 +9,9 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -54,7 +54,7 @@ EntryWalker::Kind KindOf(archive_entry* entry) {
     case AE_IFLNK:
       return EntryWalker::Kind::kSymbolicLink;
     case AE_IFDIR:
-      return EntryWalker::Kind::kFolder;
+      return EntryWalker::Kind::kDirectory;
     default:
       return EntryWalker::Kind::kSpecial;
   }
@@ -110,15 +110,17 @@ absl::StatusOr<bool> EntryWalker::Next() {
   }
   if (format_ == LibarchiveInput::Format::kTar && !input_->SawTarEnd()) {
     return absl::DataLossError(absl::StrCat(
-        name_, ": ends after ", entry_count_, " entries without the mark that ",
-        "ends a tar: it seems to be cut; if it is whole, append 1024 zero ",
-        "bytes to it"));
+        name_, ": ends after ", entry_count_,
+        " entries without the two blocks ",
+        "of zeros that must end a tar: it seems to be truncated; if it is ",
+        "whole, append 1024 zero bytes to it"));
   }
   return false;
 }
 
 absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
   index_ = entry_count_++;
+  entry_name_.clear();
   header_offset_ =
       start_offset_ +
       static_cast<uint64_t>(archive_read_header_position(input_->get()));
@@ -127,8 +129,10 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
     path = archive_entry_pathname_utf8(entry);
   }
   if (path == nullptr) {
-    return absl::DataLossError(absl::StrCat(
-        name_, ": the name of entry ", index_, " (from 0) cannot be read"));
+    return absl::DataLossError(
+        absl::StrCat(name_, ": ", Place(),
+                     ": its name must be in the character set that the ",
+                     "header says, and is not; the input is damaged"));
   }
   entry_name_ = path;
   kind_ = KindOf(entry);
@@ -138,8 +142,8 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
   }
   if (kind_ == Kind::kFile && archive_entry_is_encrypted(entry) != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        name_, ": \"", absl::CHexEscape(entry_name_), "\" is encrypted; ",
-        "unpack it first and build from the folder"));
+        name_, ": ", Place(), ": is encrypted, and no password can be given; ",
+        "unpack the archive and build from the directory"));
   }
   size_bytes_ = std::nullopt;
   if (archive_entry_size_is_set(entry) != 0) {
@@ -153,10 +157,15 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
   return absl::OkStatus();
 }
 
+std::string EntryWalker::Place() const {
+  return absl::StrCat("entry ", index_, " (from 0), ", QuotedText(entry_name_),
+                      ", at byte ", header_offset_, " of the uncompressed ",
+                      format_ == LibarchiveInput::Format::kTar ? "tar" : "zip");
+}
+
 absl::Status EntryWalker::Failure() const {
-  return input_->Failure(absl::StrCat("in entry ", index_, ", from 0, \"",
-                                      absl::CHexEscape(entry_name_),
-                                      "\", after ", position_, " bytes of it"));
+  return input_->Failure(
+      absl::StrCat("in ", Place(), ", after ", position_, " bytes of it"));
 }
 
 absl::Status EntryWalker::NextPiece() {
@@ -167,7 +176,7 @@ absl::Status EntryWalker::NextPiece() {
       archive_read_data_block(input_->get(), &bytes, &size, &offset);
   if (result == ARCHIVE_EOF) {
     pieces_ended_ = true;
-    // A hole at the end has no piece behind it.
+    // A hole at the end has no piece after it.
     piece_ = {};
     piece_offset_ = std::max(position_, size_bytes_.value_or(position_));
     return absl::OkStatus();
@@ -177,8 +186,9 @@ absl::Status EntryWalker::NextPiece() {
   }
   if (offset < 0 || static_cast<uint64_t>(offset) < position_) {
     return absl::DataLossError(absl::StrCat(
-        name_, ": the pieces of the sparse file \"",
-        absl::CHexEscape(entry_name_), "\" overlap at byte ", position_));
+        name_, ": ", Place(), ": the pieces of a sparse file must ascend, and ",
+        "the one at byte ", offset, " starts before byte ", position_,
+        ", where the one before it ends; the input is damaged"));
   }
   piece_ = ByteView(static_cast<const uint8_t*>(bytes), size);
   piece_offset_ = static_cast<uint64_t>(offset);

@@ -24,7 +24,7 @@ namespace quire {
 // Thread-compatible.
 class EntryWalker {
  public:
-  enum class Kind { kFile, kHardLink, kSymbolicLink, kFolder, kSpecial };
+  enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kSpecial };
 
   // Starts at byte `offset` of the container, where a header must be; only 0
   // where input.file is null.
@@ -35,6 +35,11 @@ class EntryWalker {
   // Goes to the next entry; false after the last.
   // Errors: DataLoss, Unavailable.
   absl::StatusOr<bool> Next();
+
+  const std::string& container_name() const { return name_; }
+
+  // As SourceReader::Place(), of the current entry.
+  std::string Place() const;
 
   // Of the current entry. REQUIRES: Next() returned true.
   Kind kind() const { return kind_; }
@@ -71,7 +76,7 @@ class EntryWalker {
   const std::string name_;
   const uint64_t start_offset_;
 
-  Kind kind_ = Kind::kFolder;
+  Kind kind_ = Kind::kDirectory;
   std::string entry_name_;
   std::string link_target_;
   std::optional<uint64_t> size_bytes_;

@@ -104,7 +104,7 @@ absl::StatusOr<size_t> GzipStream::Read(MutableByteView out) {
     }
     QUIRE_RETURN_IF_ERROR(Refill());
     if (z.avail_in == 0) {
-      return Damaged("the file ends (is it cut?)");
+      return Damaged("the file ends (is it truncated?)");
     }
     const int result = inflate(&z, Z_NO_FLUSH);
     if (result == Z_STREAM_END) {

@@ -19,7 +19,7 @@ namespace quire {
 
 // The text of all members of a gzip file (RFC 1952), as one stream. Stricter
 // than libarchive's reader, which neither checks the checksums of members nor
-// tells garbage between them from the end: here both are errors. Zeros behind
+// tells garbage between them from the end: here both are errors. Zeros after
 // the last member are passed over, as gzip does.
 class GzipStream final : public ByteStream {
  public:
@@ -28,7 +28,8 @@ class GzipStream final : public ByteStream {
       std::unique_ptr<ByteStream> compressed, std::string name);
   ~GzipStream() override;
 
-  // Errors: DataLoss  cut inside a member, damaged, a checksum that does not
+  // Errors: DataLoss  truncated inside a member, damaged, a checksum that does
+  // not
   //                   match, or bytes between members; the message has the
   //                   offset in the compressed file. And those of the
   //                   compressed stream.

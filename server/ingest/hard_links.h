@@ -22,6 +22,9 @@ struct LinkTarget {
   uint64_t entry_index = 0;
   // In the decompressed tar.
   uint64_t header_offset = 0;
+  // Where its contents are in HardLinkTable::spool(); 0 where there is none.
+  uint64_t spool_offset = 0;
+  uint64_t size_bytes = 0;
 };
 
 // A tar names the target of a link by name, and a name may occur several times:
@@ -29,16 +32,24 @@ struct LinkTarget {
 // Memory: by the number of links and of targets, not of entries.
 class HardLinkTable {
  public:
-  // Takes two passes over the headers of the tar.
+  // Takes two passes over the tar. Of a compressed one, the second copies the
+  // contents of all targets to a file without a name in
+  // `input.spool_directory`, so that links are read in any order and the tar is
+  // not decompressed again for them.
   // Errors: DataLoss, Unavailable.
+  //         ResourceExhausted  the targets are over `input.size_bytes_max`.
   static absl::StatusOr<std::shared_ptr<const HardLinkTable>> Build(
       const ContainerInput& input);
 
   // Nullopt if the link's target is not in the tar.
   std::optional<LinkTarget> Find(uint64_t link_entry_index) const;
 
+  // The contents of the targets of a compressed tar; null for others.
+  const std::shared_ptr<const InputFile>& spool() const { return spool_; }
+
  private:
   absl::flat_hash_map<uint64_t, LinkTarget> targets_;
+  std::shared_ptr<const InputFile> spool_;
 };
 
 // Builds the table when it is first asked for: most tars have no links.

@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -27,7 +28,7 @@ unsigned FileTypeOf(TestEntry::Kind kind) {
       return AE_IFREG;
     case TestEntry::Kind::kSymbolicLink:
       return AE_IFLNK;
-    case TestEntry::Kind::kFolder:
+    case TestEntry::Kind::kDirectory:
       return AE_IFDIR;
     case TestEntry::Kind::kPipe:
       return AE_IFIFO;
@@ -69,22 +70,22 @@ la_ssize_t AppendToString(archive* /*writer*/, void* out, const void* bytes,
 
 }  // namespace
 
-TestFolder::TestFolder() {
+TestDirectory::TestDirectory() {
   path_ = absl::StrCat(::testing::TempDir(), "quire-test-XXXXXX");
   EXPECT_NE(mkdtemp(path_.data()), nullptr) << path_;
 }
 
-TestFolder::~TestFolder() {
+TestDirectory::~TestDirectory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string TestFolder::operator/(absl::string_view name) const {
+std::string TestDirectory::operator/(absl::string_view name) const {
   return absl::StrCat(path_, "/", name);
 }
 
-std::string TestFolder::Write(absl::string_view name,
-                              absl::string_view contents) const {
+std::string TestDirectory::Write(absl::string_view name,
+                                 absl::string_view contents) const {
   std::string path = *this / name;
   std::filesystem::create_directories(
       std::filesystem::path(path).parent_path());
@@ -177,6 +178,51 @@ std::string MakeTestArchive(const std::string& format,
       << archive_error_string(writer);
   archive_write_free(writer);
   return out;
+}
+
+std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
+                         uint64_t size_bytes) {
+  std::string header(512, '\0');
+  const auto put = [&header](size_t at, const std::string& text) {
+    std::memcpy(header.data() + at, text.data(), text.size());
+  };
+  // Octal, or for what 11 digits cannot hold, big-endian after a byte 0x80.
+  const auto octal = [](uint64_t value) {
+    if (value >= uint64_t{1} << 33) {
+      std::string bytes(12, '\0');
+      bytes[0] = '\x80';
+      for (size_t i = bytes.size(); i-- > 4; value >>= 8) {
+        bytes[i] = static_cast<char>(value);
+      }
+      return bytes;
+    }
+    std::string digits(11, '0');
+    for (size_t i = digits.size(); i-- > 0; value /= 8) {
+      digits[i] = static_cast<char>('0' + value % 8);
+    }
+    return digits;
+  };
+  put(0, "sparse");
+  put(100, "0000644");
+  put(108, "0000000");
+  put(116, "0000000");
+  put(124, octal(data.size()));
+  put(136, octal(0));
+  put(148, "        ");
+  put(156, "S");
+  put(257, "ustar  ");
+  put(386, octal(data_offset));
+  put(398, octal(data.size()));
+  put(410, octal(size_bytes));
+  put(422, octal(0));
+  put(483, octal(size_bytes));
+  uint64_t sum = 0;
+  for (const char c : header) {
+    sum += static_cast<uint8_t>(c);
+  }
+  put(148, octal(sum).substr(4) + " ");
+  const size_t padding = (512 - data.size() % 512) % 512;
+  return absl::StrCat(header, data, std::string(padding + 1024, '\0'));
 }
 
 std::string Gzip(absl::string_view text) {

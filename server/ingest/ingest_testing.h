@@ -16,20 +16,20 @@
 
 namespace quire {
 
-// A folder of its own, removed with all that is in it.
-class TestFolder {
+// A directory of its own, removed with all that is in it.
+class TestDirectory {
  public:
-  TestFolder();
-  ~TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
+  TestDirectory();
+  ~TestDirectory();
+  TestDirectory(const TestDirectory&) = delete;
+  TestDirectory& operator=(const TestDirectory&) = delete;
 
   const std::string& path() const { return path_; }
 
   // The path of something in it.
   std::string operator/(absl::string_view name) const;
 
-  // Writes a file, and the folders above it; returns its path.
+  // Writes a file, and the directories above it; returns its path.
   std::string Write(absl::string_view name, absl::string_view contents) const;
 
  private:
@@ -56,7 +56,7 @@ absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
                                          SkippedEntries* skipped = nullptr);
 
 struct TestEntry {
-  enum class Kind { kFile, kHardLink, kSymbolicLink, kFolder, kPipe };
+  enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kPipe };
   std::string name;
   // Of links: the target.
   std::string contents;
@@ -68,6 +68,11 @@ struct TestEntry {
 std::string MakeTestArchive(const std::string& format,
                             const std::string& filter,
                             const std::vector<TestEntry>& entries);
+
+// A tar of one sparse file "sparse" as GNU tar's oldest format ("S") writes it;
+// libarchive writes only its own. All but `data` is holes.
+std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
+                         uint64_t size_bytes);
 
 // One gzip member.
 std::string Gzip(absl::string_view text);

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -51,7 +52,7 @@ struct LibarchiveInput::Callbacks {
   static la_int64_t Skip(archive* reader, void* self, la_int64_t size_bytes) {
     auto* const input = static_cast<LibarchiveInput*>(self);
     // A tar's end mark is recognised by the bytes before the end, so these are
-    // always read: libarchive reads what is left of a skip cut short.
+    // always read: libarchive reads what a short skip leaves.
     const auto reserve = static_cast<la_int64_t>(2 * kBufferSizeBytes);
     if (size_bytes <= reserve) {
       return 0;
@@ -118,7 +119,7 @@ absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
   switch (format) {
     case Format::kTar:
       archive_read_support_format_tar(reader);
-      // Zeros end a tar, but not the file: what comes behind them is read, and
+      // Zeros end a tar, but not the file: what comes after them is read, and
       // if it is no tar that is an error, instead of being dropped in silence.
       archive_read_set_format_option(reader, "tar",
                                      "read_concatenated_archives", "1");
@@ -182,9 +183,10 @@ absl::Status LibarchiveInput::Failure(const std::string& place) const {
                           absl::StartsWith(reason, "Unrecognized archive");
   return absl::DataLossError(
       absl::StrCat(name_, ": ",
-                   has_no_end ? "begins like a zip, but has no end (is it cut?)"
-                   : reason != nullptr ? reason
-                                       : "damaged or cut",
+                   has_no_end ? "begins like a zip, but the list of its "
+                                "entries is missing (is it truncated?)"
+                   : reason != nullptr ? PrintableMessage(reason)
+                                       : "damaged or truncated",
                    " (", place, ")"));
 }
 

@@ -82,7 +82,7 @@ class DecompressedStream final : public ByteStream {
   static absl::StatusOr<std::unique_ptr<DecompressedStream>> Create(
       std::unique_ptr<ByteStream> compressed, const std::string& name);
 
-  // Errors: DataLoss  damaged or cut.
+  // Errors: DataLoss  damaged or truncated.
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
  private:

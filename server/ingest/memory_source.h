@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "server/ingest/ingest_testing.h"
 #include "server/ingest/source.h"
 
@@ -51,6 +53,10 @@ class MemorySource final : public Source {
       document.id = documents_[next_].first;
       contents_ = AsBytes(documents_[next_++].second);
       return document;
+    }
+
+    std::string Place() const override {
+      return absl::StrCat("document ", next_ - 1);
     }
 
     absl::StatusOr<size_t> Read(MutableByteView out) override {

@@ -124,7 +124,7 @@ void ParallelEncoder::EncodeLoop() {
   }
 }
 
-// Codecs allocate, which throws; nobody else on this thread would catch that.
+// Codecs allocate, which throws; nothing else on this thread would catch that.
 absl::StatusOr<size_t> ParallelEncoder::Encode(
     Slot& slot, std::unique_ptr<BlockCodec::Scratch>& scratch) {
   try {

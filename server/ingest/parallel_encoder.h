@@ -23,7 +23,7 @@ namespace quire {
 // they came, so that what comes out does not depend on the number of threads.
 //
 //   while there is text:
-//     buffer = encoder->Acquire()     a block's worth of room
+//     buffer = encoder->Acquire()     a block's worth of space
 //     fill it
 //     encoder->Submit(size)
 //   encoder->Drain()

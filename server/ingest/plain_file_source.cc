@@ -24,6 +24,8 @@ class PlainFileReader final : public SourceReader {
     return document;
   }
 
+  std::string Place() const override { return "the file"; }
+
   absl::StatusOr<size_t> Read(MutableByteView out) override {
     return stream_.Read(out);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where documents come from: folders, tars, zips, WARCs, single files.
+// Where documents come from: directories, tars, zips, WARCs, single files.
 //
 // What every source keeps to:
-// - Only regular files become documents. Folders are walked; symbolic links are
-//   never followed (but an input that is itself a link is); links, devices,
-//   pipes and sockets are left out and counted.
+// - Only regular files become documents. Directories are walked; symbolic links
+//   are never followed (but an input that is itself a link is); links,
+//   devices, pipes and sockets are left out and counted.
 // - Bytes are kept as they are, ids are bytes and are kept as they are.
 // - What cannot be read to its end is an error that names it. Nothing is lost
 //   in silence.
@@ -36,7 +36,7 @@ struct SourceDocument {
   std::string media_type;
 };
 
-// Entries of an input that are no documents. Folders are not counted.
+// Entries of an input that are no documents. Directories are not counted.
 struct SkippedEntries {
   uint64_t symbolic_links = 0;
   // Devices, pipes, sockets.
@@ -65,10 +65,17 @@ class SourceReader {
 
   // Goes to the next document, over what is left of the current one; nullopt
   // after the last.
-  // Errors: DataLoss     the input is malformed or cut; names file and place.
-  //         Unavailable  it cannot be read.
+  // Errors: DataLoss     the input is malformed or truncated; names file and
+  //                      place.
+  //         ResourceExhausted  it decompresses to more than OpenSource()
+  //         allows. Unavailable  it cannot be read.
   // After an error the reader is of no more use.
   virtual absl::StatusOr<std::optional<SourceDocument>> Next() = 0;
+
+  // Where in the input the current document is, for messages: "record 3 (from
+  // 0) at byte 512 of the uncompressed WARC". Fit for terminals.
+  // REQUIRES: Next() returned a document.
+  virtual std::string Place() const = 0;
 
   // Reads on in the current document; 0 at its end. May return less than asked
   // for before that.
@@ -97,8 +104,14 @@ class Source {
   // For messages: the path as the user gave it.
   virtual const std::string& name() const = 0;
 
-  // What the input was taken for: "folder", "tar", "zip", "warc", "file".
+  // What the input was taken for: "directory", "tar", "zip", "warc", "file".
   virtual const char* kind() const = 0;
+
+  // What the input takes where it lies, if its documents may hold more than
+  // that: of tars, zips and WARCs. Errors: Unavailable.
+  virtual absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const {
+    return std::nullopt;
+  }
 
   // Errors: NotFound, PermissionDenied, Unavailable  it cannot be opened (any
   //         more).
@@ -107,8 +120,8 @@ class Source {
 
 // Looks at what `path` is, by its contents and not its name, and returns its
 // source:
-//   folder   every regular file below it is a document, ordered bytewise by
-//            its path below the folder, which is its id.
+//   directory   every regular file below it is a document, ordered bytewise by
+//            its path below the directory, which is its id.
 //   tar, zip every regular file in it, in its order, with its name as id.
 //            A hard link is a document with the contents of its target.
 //   WARC     1.0 or 1.1; every record, from its version line to the two line
@@ -117,21 +130,28 @@ class Source {
 //   other    one document, whose id is the last part of the path.
 // Tars, zips and WARCs may be compressed as a whole: by gzip, in any number of
 // members, or bzip2, compress, lz4, lzip, lzma, lzop, xz or zstd. A compressed
-// file of anything else is one document, as it is. Inside folders and archives
-// nothing is unpacked.
-// The file is opened now and read through the same descriptor in every pass,
-// so that renaming or deleting it does no harm.
+// file of anything else is one document, as it is. Inside directories and
+// archives nothing is unpacked. The file is opened now and read through the
+// same descriptor in every pass, so that renaming or deleting it does no harm.
 //
 // "-" is a tar (zip, WARC) on standard input, which is spooled to an unnamed
-// file in `spool_folder` because it is read more than once. Blocks until the
-// input ends.
+// file in `spool_directory` because it is read more than once. Blocks until the
+// input ends. The targets of hard links of a compressed tar are spooled there
+// too, when the first of these links is met.
+//
+// `input_size_bytes_max` is what the user allows a compressed input, or
+// standard input, to hold in all, decompressed, headers included; for the
+// default see input_limits.h. What goes over it is an error of Open() or of
+// the reader.
 // Errors: NotFound         no such file.
-//         InvalidArgument  neither file nor folder; or standard input is none
-//                          of the three.
+//         InvalidArgument  neither file nor directory; or standard input is
+//                          none of the three.
+//         ResourceExhausted  standard input is over the limit.
 //         DataLoss         begins like a compressed file or a tar, but is
 //                          damaged from the start.
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(
-    const std::string& path, const std::string& spool_folder);
+    const std::string& path, const std::string& spool_directory,
+    std::optional<uint64_t> input_size_bytes_max = std::nullopt);
 
 }  // namespace quire
 

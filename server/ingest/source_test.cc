@@ -31,16 +31,16 @@ std::string KindOf(const std::string& path) {
 }
 
 TEST(DirectorySourceTest, OrdersByPathBytewise) {
-  const TestFolder folder;
-  // '!' < '.' < '/' < '0', so the folder's contents come between.
+  const TestDirectory directory;
+  // '!' < '.' < '/' < '0', so the directory's contents come between.
   for (const char* name :
        {"in/a/x", "in/a/b/y", "in/a!", "in/a.txt", "in/a0", "in/\xFF", "in/Z",
         "in/empty/.hidden", "in/new\nline"}) {
-    folder.Write(name, name);
+    directory.Write(name, name);
   }
-  std::filesystem::create_directories(folder / "in/nothing/here");
+  std::filesystem::create_directories(directory / "in/nothing/here");
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
-                             ReadInput(folder / "in"));
+                             ReadInput(directory / "in"));
   std::vector<std::string> ids;
   for (const auto& [id, contents] : files) {
     EXPECT_EQ(contents, "in/" + id);
@@ -49,58 +49,59 @@ TEST(DirectorySourceTest, OrdersByPathBytewise) {
   EXPECT_THAT(ids, ElementsAre("Z", "a!", "a.txt", "a/b/y", "a/x", "a0",
                                "empty/.hidden", "new\nline", "\xFF"));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents same,
-                             ReadInput(folder / "in/"));
+                             ReadInput(directory / "in/"));
   EXPECT_EQ(same, files);
 }
 
 TEST(DirectorySourceTest, LeavesOutLinksAndSpecialFiles) {
-  const TestFolder folder;
-  folder.Write("in/file", "contents");
-  folder.Write("outside/secret", "secret");
-  std::filesystem::create_symlink("file", folder / "in/link");
-  std::filesystem::create_symlink("../outside", folder / "in/folder-link");
-  std::filesystem::create_symlink(".", folder / "in/loop");
-  std::filesystem::create_symlink("nowhere", folder / "in/dangling");
-  ASSERT_EQ(mkfifo((folder / "in/pipe").c_str(), 0600), 0);
+  const TestDirectory directory;
+  directory.Write("in/file", "contents");
+  directory.Write("outside/secret", "secret");
+  std::filesystem::create_symlink("file", directory / "in/link");
+  std::filesystem::create_symlink("../outside",
+                                  directory / "in/directory-link");
+  std::filesystem::create_symlink(".", directory / "in/loop");
+  std::filesystem::create_symlink("nowhere", directory / "in/dangling");
+  ASSERT_EQ(mkfifo((directory / "in/pipe").c_str(), 0600), 0);
   SkippedEntries skipped;
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
-                             ReadInput(folder / "in", &skipped));
+                             ReadInput(directory / "in", &skipped));
   EXPECT_THAT(files, ElementsAre(Pair("file", "contents")));
   EXPECT_EQ(skipped.symbolic_links, 4);
   EXPECT_EQ(skipped.special_files, 1);
   EXPECT_EQ(skipped.total(), 5);
 
-  std::filesystem::create_symlink("in", folder / "in-link");
+  std::filesystem::create_symlink("in", directory / "in-link");
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents by_link,
-                             ReadInput(folder / "in-link"));
+                             ReadInput(directory / "in-link"));
   EXPECT_EQ(by_link, files);
 }
 
 TEST(DirectorySourceTest, AFileThatGoesAwayIsAnError) {
-  const TestFolder folder;
-  folder.Write("in/a", "1");
-  folder.Write("in/b", "2");
+  const TestDirectory directory;
+  directory.Write("in/a", "1");
+  directory.Write("in/b", "2");
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Source> source,
-                             OpenSource(folder / "in", folder.path()));
+                             OpenSource(directory / "in", directory.path()));
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SourceReader> reader,
                              source->Open());
   QUIRE_ASSERT_OK(reader->Next());
-  std::filesystem::remove(folder / "in/b");
+  std::filesystem::remove(directory / "in/b");
   EXPECT_THAT(reader->Next(),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("in/b")));
 }
 
 TEST(DirectorySourceTest, NothingInsideIsUnpacked) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string tar = MakeTestArchive("ustar", "gzip", {{"a", "1"}});
-  folder.Write("in/x.tar.gz", tar);
+  directory.Write("in/x.tar.gz", tar);
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
-                             ReadInput(folder / "in"));
+                             ReadInput(directory / "in"));
   EXPECT_THAT(files, ElementsAre(Pair("x.tar.gz", tar)));
 }
 
 TEST(OpenSourceTest, APlainFileIsOneDocument) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::vector<std::string> contents = {
       "",
       "text",
@@ -114,7 +115,7 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
       "begin 644 uuencode\n#86)C\n`\nend\n",
       "#!/bin/sh\n"};
   for (const std::string& content : contents) {
-    const std::string path = folder.Write("x.tar.gz", content);
+    const std::string path = directory.Write("x.tar.gz", content);
     SkippedEntries skipped;
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
                                ReadInput(path, &skipped));
@@ -125,60 +126,63 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
 }
 
 TEST(OpenSourceTest, LooksAtContentsNotAtNames) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string warc =
       MakeWarcRecord({"WARC-Target-URI: a"}, "block", "WARC/1.1");
-  EXPECT_EQ(KindOf(folder.Write("a.txt", warc)), "warc");
-  EXPECT_EQ(KindOf(folder.Write("a.txt", Gzip(warc) + Gzip(warc))), "warc");
-  EXPECT_EQ(KindOf(folder.Write(
+  EXPECT_EQ(KindOf(directory.Write("a.txt", warc)), "warc");
+  EXPECT_EQ(KindOf(directory.Write("a.txt", Gzip(warc) + Gzip(warc))), "warc");
+  EXPECT_EQ(KindOf(directory.Write(
                 "a.warc", MakeTestArchive("ustar", "none", {{"a", "1"}}))),
             "tar");
-  EXPECT_EQ(KindOf(folder.Write(
+  EXPECT_EQ(KindOf(directory.Write(
                 "a.warc.gz", MakeTestArchive("ustar", "gzip", {{"a", "1"}}))),
             "tar");
-  EXPECT_EQ(KindOf(folder.Write("a.txt", MakeTestArchive("zip", "none", {}))),
-            "zip");
-  EXPECT_EQ(KindOf(folder.path()), "folder");
+  EXPECT_EQ(
+      KindOf(directory.Write("a.txt", MakeTestArchive("zip", "none", {}))),
+      "zip");
+  EXPECT_EQ(KindOf(directory.path()), "directory");
 }
 
 TEST(OpenSourceTest, ReadsCompressedWarcs) {
-  const TestFolder folder;
+  const TestDirectory directory;
   const std::string warc =
       MakeWarcRecord({"WARC-Target-URI: a"}, MakeTestText(100000, 1));
-  const std::string path = folder.Write("x", Gzip(warc) + Gzip(warc));
+  const std::string path = directory.Write("x", Gzip(warc) + Gzip(warc));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
   EXPECT_THAT(files, ElementsAre(Pair("a", warc), Pair("a", warc)));
 }
 
 TEST(OpenSourceTest, RefusesWhatOnlyLooksLikeAnArchive) {
-  const TestFolder folder;
+  const TestDirectory directory;
   std::string tar = MakeTestArchive("ustar", "none", {{"a", "1"}});
   tar[0] = 'b';
-  EXPECT_THAT(OpenSource(folder.Write("x.tar", tar), folder.path()),
+  EXPECT_THAT(OpenSource(directory.Write("x.tar", tar), directory.path()),
               FailsWith(absl::StatusCode::kDataLoss,
-                        HasSubstr("put it into a folder")));
-  EXPECT_THAT(
-      OpenSource(folder.Write("x.gz", "\x1F\x8B\x08 no gzip"), folder.path()),
-      FailsWith(absl::StatusCode::kDataLoss,
-                HasSubstr("put it into a folder")));
+                        HasSubstr("put it into a directory")));
+  EXPECT_THAT(OpenSource(directory.Write("x.gz", "\x1F\x8B\x08 no gzip"),
+                         directory.path()),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("put it into a directory")));
 }
 
-TEST(OpenSourceTest, RefusesWhatIsNeitherFileNorFolder) {
-  const TestFolder folder;
-  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(OpenSource(folder / "pipe", folder.path()),
+TEST(OpenSourceTest, RefusesWhatIsNeitherFileNorDirectory) {
+  const TestDirectory directory;
+  ASSERT_EQ(mkfifo((directory / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(OpenSource(directory / "pipe", directory.path()),
               FailsWith(absl::StatusCode::kInvalidArgument,
                         HasSubstr("give - as the input")));
-  EXPECT_THAT(OpenSource("/dev/null", folder.path()),
+  EXPECT_THAT(OpenSource("/dev/null", directory.path()),
               HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(OpenSource(folder / "missing", folder.path()),
+  EXPECT_THAT(OpenSource(directory / "missing", directory.path()),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("/missing")));
 }
 
 TEST(SpoolTest, LeavesNoNameBehind) {
-  const TestFolder folder;
+  const TestDirectory directory;
   int ends[2] = {-1, -1};
-  ASSERT_EQ(pipe(ends), 0);
+  // Not blocking, as a pipe or socket of another program may be.
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
   const std::string text = MakeTestText(3000000, 1);
   std::thread writer([&] {
     for (size_t at = 0; at < text.size();) {
@@ -190,11 +194,11 @@ TEST(SpoolTest, LeavesNoNameBehind) {
     close(ends[1]);
   });
   absl::StatusOr<std::shared_ptr<const InputFile>> file =
-      SpoolToUnnamedFile(ends[0], "pipe", folder.path());
+      SpoolToUnnamedFile(ends[0], "pipe", directory.path(), text.size());
   writer.join();
   close(ends[0]);
   QUIRE_ASSERT_OK(file);
-  EXPECT_THAT(std::vector(std::filesystem::directory_iterator(folder.path()),
+  EXPECT_THAT(std::vector(std::filesystem::directory_iterator(directory.path()),
                           std::filesystem::directory_iterator()),
               IsEmpty());
   FileStream stream(*file);
@@ -205,9 +209,43 @@ TEST(SpoolTest, LeavesNoNameBehind) {
   EXPECT_EQ(back, text);
 }
 
-TEST(SpoolTest, NamesTheFolderThatCannotTakeIt) {
+TEST(SpoolTest, StopsAtTheLimit) {
+  const TestDirectory directory;
+  const std::string path = directory.Write("in", MakeTestText(3000, 1));
+  for (const uint64_t size_bytes_max : {3000u, 2999u}) {
+    const UniqueFd fd(open(path.c_str(), O_RDONLY));
+    const absl::StatusOr<std::shared_ptr<const InputFile>> file =
+        SpoolToUnnamedFile(fd.get(), "in", directory.path(), size_bytes_max);
+    EXPECT_EQ(file.status().code(), size_bytes_max == 3000
+                                        ? absl::StatusCode::kOk
+                                        : absl::StatusCode::kResourceExhausted);
+  }
+}
+
+TEST(SpoolTest, KeepsZerosInHoles) {
+  const TestDirectory directory;
+  QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
+                             Spool::Create(directory.path(), "test"));
+  const std::string zeros(1 << 20, '\0');
+  const std::string text = MakeTestText(5000, 1);
+  for (int i = 0; i < 64; ++i) {
+    QUIRE_ASSERT_OK(spool.Append(AsBytes(zeros)));
+  }
+  QUIRE_ASSERT_OK(spool.Append(AsBytes(text)));
+  QUIRE_ASSERT_OK(spool.Append(AsBytes(zeros)));
+  EXPECT_EQ(spool.size_bytes(), 65 * zeros.size() + text.size());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<const InputFile> file,
+                             std::move(spool).Finish("spool"));
+  EXPECT_EQ(*file->SizeBytes(), 65 * zeros.size() + text.size());
+  std::string back(text.size() + 2, 'x');
+  QUIRE_ASSERT_OK(
+      file->ReadAt(64 * zeros.size() - 1, AsMutableBytes(back)).status());
+  EXPECT_EQ(back, std::string(1, '\0') + text + std::string(1, '\0'));
+}
+
+TEST(SpoolTest, NamesTheDirectoryThatCannotTakeIt) {
   EXPECT_THAT(
-      SpoolToUnnamedFile(0, "standard input", "/nonexistent"),
+      SpoolToUnnamedFile(0, "standard input", "/nonexistent", 1),
       FailsWith(absl::StatusCode::kNotFound, HasSubstr("/nonexistent")));
 }
 

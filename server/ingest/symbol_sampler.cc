@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "codecs/fsst/symbol_table.h"
-#include "codecs/fsst/symbol_trainer.h"
+#include "codecs/fsst/table/symbol_table.h"
+#include "codecs/fsst/training/symbol_trainer.h"
 
 namespace quire {
 

@@ -10,8 +10,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/fsst/fsst_encoder.h"
-#include "codecs/fsst/symbol_table.h"
+#include "codecs/fsst/encode/fsst_encoder.h"
+#include "codecs/fsst/table/symbol_table.h"
 
 namespace quire {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
+#include "codecs/base/check.h"
 #include "server/ingest/warc_source.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -38,20 +38,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (*got == 0) {
         break;
       }
-      if (position + *got > text.size() ||
-          !std::equal(piece.begin(),
-                      piece.begin() + static_cast<ptrdiff_t>(*got),
-                      text.begin() + static_cast<ptrdiff_t>(position))) {
-        std::abort();
-      }
+      QUIRE_CHECK(position + *got <= text.size() &&
+                  std::equal(piece.begin(),
+                             piece.begin() + static_cast<ptrdiff_t>(*got),
+                             text.begin() + static_cast<ptrdiff_t>(position)));
       position += *got;
     }
-    if ((*document)->size_bytes != position - start) {
-      std::abort();
-    }
+    QUIRE_CHECK((*document)->size_bytes == position - start);
   }
-  if (position != text.size()) {
-    std::abort();
-  }
+  QUIRE_CHECK(position == text.size());
   return 0;
 }

@@ -8,12 +8,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -21,9 +21,7 @@ namespace {
 
 // For messages: untrusted and of any length.
 std::string Quoted(absl::string_view text) {
-  constexpr size_t kShownMax = 60;
-  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kShownMax)),
-                      text.size() > kShownMax ? "...\"" : "\"");
+  return QuotedText(text, 60);
 }
 
 // Takes the first line off `rest`, without its line end.
@@ -79,13 +77,13 @@ absl::StatusOr<uint64_t> ParseContentLength(absl::string_view text) {
   if (text.empty() || !std::all_of(text.begin(), text.end(), [](char c) {
         return absl::ascii_isdigit(static_cast<unsigned char>(c));
       })) {
-    return absl::DataLossError(
-        absl::StrCat("Content-Length is ", Quoted(text), ", not a number"));
+    return absl::DataLossError(absl::StrCat(
+        "Content-Length must be a number of bytes, got ", Quoted(text)));
   }
   if (!absl::SimpleAtoi(text, &length) ||
       length > static_cast<uint64_t>(INT64_MAX)) {
-    return absl::DataLossError(absl::StrCat("Content-Length ", Quoted(text),
-                                            " is over the largest size"));
+    return absl::DataLossError(absl::StrCat(
+        "Content-Length must be at most 2^63 - 1, got ", Quoted(text)));
   }
   return length;
 }
@@ -103,8 +101,9 @@ absl::Status TakeIntoHeader(const Field& field,
     QUIRE_ASSIGN_OR_RETURN(const uint64_t length,
                            ParseContentLength(field.value));
     if (content_length.value_or(length) != length) {
-      return absl::DataLossError(absl::StrCat(
-          "Content-Length is both ", *content_length, " and ", length));
+      return absl::DataLossError(
+          absl::StrCat("the header has two fields Content-Length, ",
+                       *content_length, " and ", length, "; they must agree"));
     }
     content_length = length;
   } else if (absl::EqualsIgnoreCase(field.name, "WARC-Type")) {
@@ -194,12 +193,13 @@ absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
   while (std::optional<Field> field = TakeField(rest)) {
     if (field->name.empty()) {
       return absl::DataLossError(absl::StrCat(
-          "the header line ", Quoted(field->value), " has no name and colon"));
+          "a header line must be NAME: VALUE, got ", Quoted(field->value)));
     }
     QUIRE_RETURN_IF_ERROR(TakeIntoHeader(*field, content_length, header));
   }
   if (!content_length.has_value()) {
-    return absl::DataLossError("the header has no Content-Length");
+    return absl::DataLossError(
+        "the header has no field Content-Length, which every record must have");
   }
   header.content_length = *content_length;
   return header;
@@ -252,7 +252,7 @@ std::optional<std::string> HttpMediaType(ByteView bytes) {
   if (!absl::StartsWith(rest, "HTTP/")) {
     return std::nullopt;
   }
-  // A header that is cut by the end of `bytes` may end inside its last line.
+  // A header that the end of `bytes` truncates may end inside its last line.
   const std::optional<size_t> end = FindWarcHeaderEnd(bytes);
   rest = rest.substr(0, end.has_value() ? *end : rest.rfind('\n') + 1);
   TakeLine(rest);

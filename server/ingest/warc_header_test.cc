@@ -63,18 +63,23 @@ TEST(WarcHeaderTest, RefusesTheRest) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "must start with WARC/1.0"},
       {"WARC/2.0\r\nContent-Length: 1\r\n\r\n", "WARC/2.0"},
-      {"WARC/1.0\r\n\r\n", "no Content-Length"},
-      {"WARC/1.0\r\nContent-Length 5\r\n\r\n", "no name and colon"},
-      {"WARC/1.0\r\n: 5\r\n\r\n", "no name and colon"},
-      {"WARC/1.0\r\nContent-Length:\r\n\r\n", "not a number"},
-      {"WARC/1.0\r\nContent-Length: -5\r\n\r\n", "not a number"},
-      {"WARC/1.0\r\nContent-Length: +5\r\n\r\n", "not a number"},
-      {"WARC/1.0\r\nContent-Length: 5a\r\n\r\n", "not a number"},
-      {"WARC/1.0\r\nContent-Length: 9223372036854775808\r\n\r\n", "largest"},
+      {"WARC/1.0\r\n\r\n", "no field Content-Length"},
+      {"WARC/1.0\r\nContent-Length 5\r\n\r\n", "must be NAME: VALUE, got \""},
+      {"WARC/1.0\r\n: 5\r\n\r\n", "must be NAME: VALUE, got \""},
+      {"WARC/1.0\r\nContent-Length:\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: -5\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: +5\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: 5a\r\n\r\n",
+       "must be a number of bytes, got \""},
+      {"WARC/1.0\r\nContent-Length: 9223372036854775808\r\n\r\n",
+       "at most 2^63 - 1, got \""},
       {"WARC/1.0\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-       "largest"},
+       "at most 2^63 - 1, got \""},
       {"WARC/1.0\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-       "both 5 and 6"}};
+       "5 and 6; they must agree"}};
   for (const auto& [text, message] : cases) {
     EXPECT_THAT(ParseWarcHeader(AsBytes(text)),
                 FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)))

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/warc_header.h"
 
@@ -18,26 +18,32 @@ namespace {
 constexpr size_t kBufferSizeBytes = 128 << 10;
 // Most HTTP headers are smaller.
 constexpr size_t kHttpPeekSizeBytes = 8 << 10;
+// Of what is found instead of a record, in messages.
+constexpr size_t kShownSizeBytes = 20;
 
 class WarcSource final : public Source {
  public:
   using OpenStream =
       std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()>;
 
-  WarcSource(std::string name, OpenStream open)
-      : name_(std::move(name)), open_(std::move(open)) {}
+  WarcSource(std::shared_ptr<const InputFile> file, OpenStream open)
+      : file_(std::move(file)), open_(std::move(open)) {}
 
-  const std::string& name() const override { return name_; }
+  const std::string& name() const override { return file_->name(); }
 
   const char* kind() const override { return "warc"; }
 
+  absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
+    return file_->SizeBytes();
+  }
+
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, open_());
-    return std::make_unique<WarcReader>(std::move(stream), name_);
+    return std::make_unique<WarcReader>(std::move(stream), name());
   }
 
  private:
-  const std::string name_;
+  const std::shared_ptr<const InputFile> file_;
   const OpenStream open_;
 };
 
@@ -49,9 +55,12 @@ WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name)
       buffer_(kBufferSizeBytes) {}
 
 absl::Status WarcReader::Malformed(absl::string_view what) const {
-  return absl::DataLossError(absl::StrCat(name_, ": record ", record_count_ - 1,
-                                          " (from 0) at byte ", record_offset_,
-                                          " of the uncompressed WARC: ", what));
+  return absl::DataLossError(absl::StrCat(name_, ": ", Place(), ": ", what));
+}
+
+std::string WarcReader::Place() const {
+  return absl::StrCat("record ", record_count_ - 1, " (from 0) at byte ",
+                      record_offset_, " of the uncompressed WARC");
 }
 
 absl::Status WarcReader::Fill(size_t size) {
@@ -86,8 +95,8 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
   QUIRE_RETURN_IF_ERROR(Fill(kMagic.size()));
   if (!absl::StartsWith(AsText(buffered()), kMagic)) {
     return Malformed(absl::StrCat(
-        "found \"", absl::CHexEscape(AsText(buffered()).substr(0, 20)),
-        "\" where a record must start with WARC/1.0 or WARC/1.1; if it is not ",
+        "found ", QuotedText(AsText(buffered()), kShownSizeBytes),
+        " where a record must start with WARC/1.0 or WARC/1.1; if it is not ",
         "the first, the Content-Length of the one before may be wrong"));
   }
   for (size_t size = 1 << 10;; size *= 2) {
@@ -97,10 +106,12 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
       return *end;
     }
     if (buffered().size() >= kWarcHeaderSizeBytesMax) {
-      return Malformed("its header is over 1 MiB, or no empty line ends it");
+      return Malformed(
+          "no empty line ends its header within 1 MiB; the record is "
+          "malformed");
     }
     if (stream_ended_) {
-      return Malformed("the file ends inside its header (is it cut?)");
+      return Malformed("the file ends inside its header (is it truncated?)");
     }
   }
 }
@@ -162,13 +173,13 @@ absl::Status WarcReader::CheckRecordEnd() {
     return absl::OkStatus();
   }
   if (absl::StartsWith(record_end_, found)) {
-    return Malformed(absl::StrCat("the file ends after ",
-                                  record_position_ + found.size(), " of its ",
-                                  record_size_bytes_, " bytes (is it cut?)"));
+    return Malformed(absl::StrCat(
+        "the file ends after ", record_position_ + found.size(), " of its ",
+        record_size_bytes_, " bytes (is it truncated?)"));
   }
   return Malformed(absl::StrCat(
-      "found \"", absl::CHexEscape(found), "\" behind its block, where two ",
-      "line ends must be: its Content-Length is wrong, or the file damaged"));
+      "found ", QuotedText(found), " after its block, where two line ends ",
+      "must be: its Content-Length is wrong, or the file damaged"));
 }
 
 absl::StatusOr<size_t> WarcReader::Read(MutableByteView out) {
@@ -198,7 +209,7 @@ absl::StatusOr<size_t> WarcReader::Read(MutableByteView out) {
     if (size == 0) {
       return Malformed(absl::StrCat("the file ends after ", record_position_,
                                     " of its ", record_size_bytes_,
-                                    " bytes (is it cut?)"));
+                                    " bytes (is it truncated?)"));
     }
   }
   record_position_ += size;
@@ -231,9 +242,9 @@ absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
 }
 
 std::unique_ptr<Source> MakeWarcSource(
-    std::string name,
+    std::shared_ptr<const InputFile> file,
     std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open) {
-  return std::make_unique<WarcSource>(std::move(name), std::move(open));
+  return std::make_unique<WarcSource>(std::move(file), std::move(open));
 }
 
 }  // namespace quire

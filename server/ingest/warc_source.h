@@ -34,7 +34,7 @@ namespace quire {
 // searched of the HTTP header, is at most 1 MiB. Line ends may be CRLF, as the
 // standard says, or LF alone throughout a record.
 // Errors: DataLoss for whatever does not follow: garbage between records, no or
-// a wrong Content-Length, a file cut short. The message has the record's number
+// a wrong Content-Length, a truncated file. The message has the record's number
 // and offset in the uncompressed file.
 //
 // Thread-compatible.
@@ -44,6 +44,7 @@ class WarcReader final : public SourceReader {
   WarcReader(std::unique_ptr<ByteStream> stream, std::string name);
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override;
+  std::string Place() const override;
   absl::StatusOr<size_t> Read(MutableByteView out) override;
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
 
@@ -77,9 +78,9 @@ class WarcReader final : public SourceReader {
   absl::string_view record_end_;
 };
 
-// `open` starts a pass over the uncompressed WARC.
+// `open` starts a pass over the uncompressed text of the WARC in `file`.
 std::unique_ptr<Source> MakeWarcSource(
-    std::string name,
+    std::shared_ptr<const InputFile> file,
     std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open);
 
 }  // namespace quire

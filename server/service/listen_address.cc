@@ -100,10 +100,10 @@ std::string WhyNotAtPath(const std::string& path) {
     return "there is a file that is no socket";
   }
   const size_t slash = path.rfind('/');
-  const std::string folder =
+  const std::string directory =
       slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return access(folder.c_str(), W_OK | X_OK) != 0
-             ? absl::StrCat(folder, ": ",
+  return access(directory.c_str(), W_OK | X_OK) != 0
+             ? absl::StrCat(directory, ": ",
                             std::generic_category().message(errno))
              : "a socket cannot be made there";
 }
@@ -111,10 +111,8 @@ std::string WhyNotAtPath(const std::string& path) {
 }  // namespace
 
 absl::Status CheckListenAddress(const std::string& address) {
-  absl::string_view rest = address;
-  if (absl::ConsumePrefix(&rest, "unix:")) {
-    absl::ConsumePrefix(&rest, "//");
-    return CheckUnixSocket(rest);
+  if (const std::optional<std::string> path = UnixSocketPath(address)) {
+    return CheckUnixSocket(*path);
   }
   if (!IsHostAndPort(address)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -149,12 +147,19 @@ std::string DescribeListenError(int error_number) {
   }
 }
 
-std::string WhyNotListening(const std::string& address) {
-  absl::string_view rest = address;
-  if (absl::ConsumePrefix(&rest, "unix:")) {
-    absl::ConsumePrefix(&rest, "//");
-    return WhyNotAtPath(std::string(rest));
+std::optional<std::string> UnixSocketPath(absl::string_view address) {
+  if (!absl::ConsumePrefix(&address, "unix:")) {
+    return std::nullopt;
   }
+  absl::ConsumePrefix(&address, "//");
+  return std::string(address);
+}
+
+std::string WhyNotListening(const std::string& address) {
+  if (const std::optional<std::string> path = UnixSocketPath(address)) {
+    return WhyNotAtPath(*path);
+  }
+  const absl::string_view rest = address;
   const size_t colon = rest.rfind(':');
   return colon == absl::string_view::npos
              ? "it is not HOST:PORT"
@@ -162,7 +167,7 @@ std::string WhyNotListening(const std::string& address) {
 }
 
 std::string WithPort(const std::string& address, int port) {
-  if (absl::string_view(address).substr(0, 5) == "unix:") {
+  if (UnixSocketPath(address).has_value()) {
     return address;
   }
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);

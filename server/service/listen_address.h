@@ -2,9 +2,11 @@
 #ifndef QUIRE_SERVER_SERVICE_LISTEN_ADDRESS_H_
 #define QUIRE_SERVER_SERVICE_LISTEN_ADDRESS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace quire {
 
@@ -17,6 +19,9 @@ absl::Status CheckListenAddress(const std::string& address);
 // without a host the library that serves them would take all of the machine's
 // addresses, strangers' side included.
 absl::Status CheckMetricsAddress(const std::string& address);
+
+// The path of "unix:PATH" or "unix://PATH"; unset for other addresses.
+std::optional<std::string> UnixSocketPath(absl::string_view address);
 
 // Why a server cannot listen on `address`, HOST:PORT or unix:PATH, as the end
 // of a sentence: "the port is in use". For the message after it was

@@ -60,11 +60,11 @@ TEST(ListenAddressTest, TellsWhyNotListening) {
   EXPECT_EQ(WhyNotListening("203.0.113.1:7420"),
             "this machine has no such address");
   // Too long to be asked for.
-  EXPECT_THAT(WhyNotListening(std::string(300, 'x') + ":7420"),
+  EXPECT_THAT(WhyNotListening(absl::StrCat(std::string(300, 'x'), ":7420")),
               testing::StartsWith("the host is not known ("));
   EXPECT_THAT(WhyNotListening("127.0.0.1:0"), testing::HasSubstr("try again"));
-  EXPECT_THAT(WhyNotListening("unix:/no-such-folder/socket"),
-              testing::StartsWith("/no-such-folder/: No such file"));
+  EXPECT_THAT(WhyNotListening("unix:/no-such-directory/socket"),
+              testing::StartsWith("/no-such-directory/: No such file"));
   EXPECT_EQ(WhyNotListening("unix:/proc/version"),
             "there is a file that is no socket");
 }

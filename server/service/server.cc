@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "prometheus/exposer.h"
@@ -19,18 +20,21 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
-#include "server/service/archive_service.h"
-#include "server/service/call_context.h"
-#include "server/service/drive_report.h"
+#include "server/service/calls/archive_service.h"
+#include "server/service/calls/call_context.h"
+#include "server/service/catalog/drive_report.h"
 #include "server/service/listen_address.h"
+#include "server/service/unix_listener.h"
 
 namespace quire {
 namespace {
 
 constexpr char kServiceName[] = "quire.v1.Archive";
-// Requests are small; our client closes a batch message at 1 MiB. What is not
-// yet a whole request waits in gRPC, outside of every other bound.
+// Requests are small; our client closes a batch message at 1 MiB.
 constexpr int kRequestSizeBytesMax = 2 << 20;
+// Of gRPC's threads that wait for a call each. Only reflection has such calls;
+// those over the bound get RESOURCE_EXHAUSTED.
+constexpr int kBlockingThreadsMax = 4;
 // A connection is good for many calls; one that has none for so long is let go.
 constexpr int kConnectionIdleMsMax = 10 * 60 * 1000;
 constexpr int kStreamsPerConnectionMax = 256;
@@ -41,8 +45,8 @@ constexpr int kKeepaliveTimeoutMs = 20 * 1000;
 v1::Limits MakeLimits(const MemoryPlan& plan) {
   v1::Limits limits;
   limits.set_in_flight_size_bytes_max(plan.in_flight_bytes);
-  // Half of it for one connection: alone it can do well, and cannot shut out
-  // the others.
+  // Half of it for one client: alone it can do well, and cannot shut out the
+  // others.
   limits.set_client_in_flight_size_bytes_max(plan.in_flight_bytes / 2);
   // An answer pins up to two blocks more than its own length.
   limits.set_read_size_bytes_max(std::min(8 * kMiB, plan.in_flight_bytes / 4) -
@@ -58,7 +62,7 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
   return limits;
 }
 
-// A stream or batch has at most an eighth of what one client may hold, or room
+// A stream or batch has at most an eighth of what one client may hold, or space
 // for one whole chunk, its blocks and what is made of them, if that is more. A
 // batch item that is larger is read alone.
 uint64_t StreamWindowBytes(const v1::Limits& limits) {
@@ -104,6 +108,7 @@ class ServerImpl : public Server {
               .admission = admission_,
               .metrics = metrics_,
               .stall_guard = stall_guard_,
+              .unix_peers = unix_peers_,
               .draining = draining_,
               .limits = limits_,
               .stream_window_size_bytes = StreamWindowBytes(limits_)},
@@ -160,6 +165,7 @@ class ServerImpl : public Server {
     }
     draining_ = true;
     grpc_server_->GetHealthCheckService()->SetServingStatus(false);
+    unix_listener_.reset();
     grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
     grpc_server_->Wait();
     grpc_server_.reset();
@@ -173,10 +179,26 @@ class ServerImpl : public Server {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     int port = 0;
-    builder.AddListeningPort(options_.listen_address,
-                             grpc::InsecureServerCredentials(), &port);
+    if (const std::optional<std::string> path =
+            UnixSocketPath(options_.listen_address)) {
+      absl::StatusOr<std::unique_ptr<UnixListener>> listener =
+          UnixListener::Open(*path, unix_peers_);
+      if (!listener.ok()) {
+        return CannotListen();
+      }
+      unix_listener_ = *std::move(listener);
+    } else {
+      builder.AddListeningPort(options_.listen_address,
+                               grpc::InsecureServerCredentials(), &port);
+    }
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
+    // Where requests that have not arrived in full take more than this, gRPC
+    // ends connections without calls, then calls. It does so while it goes on
+    // reading: what arrives in the meantime comes on top.
+    builder.SetResourceQuota(grpc::ResourceQuota("quired")
+                                 .Resize(plan_.requests_bytes)
+                                 .SetMaxThreads(kBlockingThreadsMax));
     // Two servers on one port would each get half of the connections.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
@@ -194,10 +216,7 @@ class ServerImpl : public Server {
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
     grpc_server_ = builder.BuildAndStart();
     if (grpc_server_ == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("cannot listen on ", options_.listen_address, ": ",
-                       WhyNotListening(options_.listen_address),
-                       "; choose another address with --listen"));
+      return CannotListen();
     }
     address_ = WithPort(options_.listen_address, port);
     grpc::HealthCheckServiceInterface* health =
@@ -207,7 +226,15 @@ class ServerImpl : public Server {
     for (const auto& [name, served] : *archives) {
       health->SetServingStatus(HealthName(name), true);
     }
-    return absl::OkStatus();
+    return unix_listener_ == nullptr ? absl::OkStatus()
+                                     : unix_listener_->Serve(*grpc_server_);
+  }
+
+  absl::Status CannotListen() const {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot listen on ", options_.listen_address, ": ",
+                     WhyNotListening(options_.listen_address),
+                     "; choose another address with --listen"));
   }
 
   absl::Status StartMetrics() {
@@ -247,34 +274,27 @@ class ServerImpl : public Server {
     std::shared_ptr<const ServedArchive>& served = archives[argument.name];
     QUIRE_ASSIGN_OR_RETURN(const uint64_t needed_bytes,
                            Archive::EstimateMemoryBytes(argument.path));
-    // The old one goes only when the last call that reads it has ended, so
-    // there must be room for both, and for those replaced before that are read
-    // still.
-    uint64_t held_bytes = ReplacedBytes();
+    // The old one goes only when the last call that reads it has ended, so both
+    // must fit, and those replaced before that calls still read.
+    ReloadNeed need = {.replaced_bytes = ReplacedBytes(),
+                       .fresh_bytes = needed_bytes};
     for (const auto& [name, other] : archives) {
-      held_bytes += other->archive->memory().total_bytes();
+      need.served_bytes += other->archive->memory().total_bytes();
     }
-    const uint64_t room_bytes = plan_.archives_bytes + plan_.reload_bytes;
-    if (held_bytes + needed_bytes > room_bytes) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "it needs ", FormatByteSize(needed_bytes), " beside the old one, ",
-          FormatByteSize(room_bytes - std::min(room_bytes, held_bytes)),
-          " are free for that; ",
-          replaced_.empty() ? "restart with more --memory"
-                            : "try again when the calls have ended that read "
-                              "what was replaced before"));
-    }
+    QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
     QUIRE_ASSIGN_OR_RETURN(
         std::shared_ptr<const ServedArchive> fresh,
         OpenServedArchive(argument, options_.cache_form, options_.report_damage,
                           options_.direct_io));
+    // Once more, with what it takes: the path may name another archive by now.
+    need.fresh_bytes = fresh->archive->memory().total_bytes();
+    QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
     for (const DriveInfo& drive : DrivesOf(*fresh, options_.drive)) {
       QUIRE_RETURN_IF_ERROR(store_->AddDrive(drive));
     }
     const bool is_same_text =
         fresh->archive->info().uuid == served->archive->info().uuid;
-    if (is_same_text && !fresh->files_identity.empty() &&
-        fresh->files_identity == served->files_identity) {
+    if (is_same_text && fresh->archive->files() == served->archive->files()) {
       return "unchanged";
     }
     // The same text in other files: a copy put in place of damaged ones.
@@ -310,6 +330,7 @@ class ServerImpl : public Server {
   CallMetrics metrics_;
   const std::shared_ptr<ServerCollector> collector_;
   StallGuard stall_guard_;
+  UnixPeers unix_peers_;
   ServiceCore core_;
   const std::unique_ptr<grpc::Service> service_;
   std::string address_;
@@ -320,6 +341,8 @@ class ServerImpl : public Server {
   std::vector<std::weak_ptr<const Archive>> replaced_
       ABSL_GUARDED_BY(reload_mutex_);
   std::unique_ptr<grpc::Server> grpc_server_;
+  // Null if the address is not of a unix socket.
+  std::unique_ptr<UnixListener> unix_listener_;
   std::unique_ptr<prometheus::Exposer> exposer_;
 };
 

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-#include "server/service/catalog.h"
-#include "server/service/memory_plan.h"
+#include "server/service/catalog/catalog.h"
+#include "server/service/limits/memory_plan.h"
 #include "server/storage/block_store.h"
 
 namespace quire {

@@ -2,6 +2,7 @@
 //
 // That answers and archives stay within their bounds whatever names, attributes
 // and reloads come.
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,14 +11,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 
 #include "server/archive/archive_writer.h"
-#include "server/service/server_fixture.h"
+#include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 using ServerBoundsTest = ServerTest;
@@ -48,7 +52,8 @@ TEST_F(ServerBoundsTest, PagesEndEarlyWhereMediaTypesAreLong) {
     const grpc::Status status =
         stub().ListDocuments(&context, request, &response);
     ASSERT_TRUE(status.ok()) << status.error_message();
-    EXPECT_LT(response.ByteSizeLong(), 2'000'000u);
+    // With the token of the next page, but not with a document more.
+    EXPECT_LE(response.ByteSizeLong(), (1u << 20) + 100);
     ASSERT_GT(response.documents_size(), 0);
     for (const v1::Document& document : response.documents()) {
       EXPECT_EQ(document.ordinal(), next_ordinal++);
@@ -58,12 +63,149 @@ TEST_F(ServerBoundsTest, PagesEndEarlyWhereMediaTypesAreLong) {
   EXPECT_EQ(next_ordinal, static_cast<uint64_t>(kDocumentCount));
 }
 
+// Of documents whose descriptions are far longer than what is asked of them.
+class LongIdsTest : public ServerTest {
+ protected:
+  static constexpr uint64_t kDocumentCount = 5;
+  static constexpr uint64_t kIdSizeBytes = 65'000;
+  // Of stock clients.
+  static constexpr uint64_t kMessageSizeBytesMax = 4 << 20;
+
+  LongIdsTest() {
+    std::vector<TestDocument> documents = MakeDocuments(kDocumentCount, 7);
+    for (uint64_t i = 0; i < kDocumentCount; ++i) {
+      documents[i].id = absl::StrCat(i, std::string(kIdSizeBytes, 'x'));
+      documents[i].text.resize(1'000'000, 'y');
+    }
+    WriteArchive(archive_path(), documents);
+    ServerOptions options;
+    options.metrics_address = "127.0.0.1:0";
+    StartServer(options);
+  }
+
+  static v1::BatchReadRequest Items(uint64_t count, uint64_t size_bytes) {
+    v1::BatchReadRequest request;
+    request.set_archive("docs");
+    for (uint64_t tag = 0; tag < count; ++tag) {
+      v1::BatchItem& item = *request.add_items();
+      item.set_tag(tag);
+      v1::DocumentName& name = *item.mutable_document();
+      name.set_ordinal(tag % kDocumentCount);
+      name.mutable_range()->set_offset(0);
+      name.mutable_range()->set_size_bytes(size_bytes);
+    }
+    return request;
+  }
+};
+
+TEST_F(LongIdsTest, BatchMessagesCountDescriptions) {
+  constexpr uint64_t kItemCount = 1000;
+  // Empty ranges; and ranges that are just short of closing a message, followed
+  // by others that are much longer.
+  for (const uint64_t size_bytes : {0u, 500'000u}) {
+    grpc::ClientContext context;
+    const auto call = stub().BatchRead(&context);
+    v1::BatchReadRequest request = Items(kItemCount, size_bytes);
+    for (int i = 0; i < request.items_size(); i += 2) {
+      if (size_bytes > 0) {
+        v1::BatchItem& item = *request.mutable_items(i);
+        item.mutable_range()->set_offset(static_cast<uint64_t>(i));
+        item.mutable_range()->set_size_bytes(kMessageSizeBytesMax - 1000);
+      }
+    }
+    if (size_bytes > 0) {
+      request.mutable_items()->DeleteSubrange(40, request.items_size() - 40);
+    }
+    ASSERT_TRUE(call->Write(request));
+    ASSERT_TRUE(call->WritesDone());
+    std::vector<int> answers(static_cast<size_t>(request.items_size()));
+    v1::BatchReadResponse response;
+    while (call->Read(&response)) {
+      EXPECT_LE(response.ByteSizeLong(), kMessageSizeBytesMax);
+      for (const v1::BatchResult& result : response.results()) {
+        ++answers.at(result.tag());
+        EXPECT_FALSE(result.has_status()) << result.status().message();
+        if (request.items(static_cast<int>(result.tag())).has_document()) {
+          EXPECT_EQ(result.document().ordinal(), result.tag() % kDocumentCount);
+          EXPECT_EQ(result.document().id().size(), kIdSizeBytes + 1);
+        }
+      }
+    }
+    const grpc::Status status = call->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_THAT(answers, Each(1));
+  }
+}
+
+TEST_F(LongIdsTest, DescriptionsOfAnswersInFlightAreCounted) {
+  constexpr uint64_t kItemCount = 100;
+  const auto in_flight_bytes = [&] {
+    const std::string page = HttpGet(server().metrics_address(), "/metrics");
+    const std::string name = "\nquire_in_flight_bytes ";
+    const size_t at = page.find(name);
+    return at == std::string::npos
+               ? 0.0
+               : std::strtod(page.c_str() + at + name.size(), nullptr);
+  };
+  grpc::ClientContext context;
+  const auto call = stub().BatchRead(&context);
+  ASSERT_TRUE(call->Write(Items(kItemCount, 0)));
+  // Nothing is read: at least the descriptions of the first message, which is
+  // larger than what flow control lets pass, wait.
+  constexpr double kFirstMessageBytes = 512 << 10;
+  const absl::Time give_up = absl::Now() + absl::Seconds(60);
+  while (in_flight_bytes() < kFirstMessageBytes && absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_GE(in_flight_bytes(), kFirstMessageBytes);
+  ASSERT_TRUE(call->WritesDone());
+  uint64_t answer_count = 0;
+  v1::BatchReadResponse response;
+  while (call->Read(&response)) {
+    answer_count += static_cast<uint64_t>(response.results_size());
+  }
+  EXPECT_TRUE(call->Finish().ok());
+  EXPECT_EQ(answer_count, kItemCount);
+  // What was taken is given back to the last byte.
+  while (in_flight_bytes() > 0 && absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(in_flight_bytes(), 0);
+}
+
+TEST_F(LongIdsTest, ReadsAndStreamsDescribeTheirDocument) {
+  v1::ReadRequest request;
+  request.set_archive("docs");
+  request.mutable_document()->set_ordinal(3);
+  const std::string id = absl::StrCat(3, std::string(kIdSizeBytes, 'x'));
+  {
+    grpc::ClientContext context;
+    v1::ReadResponse response;
+    ASSERT_TRUE(stub().Read(&context, request, &response).ok());
+    EXPECT_EQ(response.document().id(), id);
+    EXPECT_EQ(response.data().size(), 1'000'000u);
+  }
+  grpc::ClientContext context;
+  const auto call = stub().ReadStream(&context, request);
+  v1::ReadStreamResponse response;
+  uint64_t size_bytes = 0;
+  while (call->Read(&response)) {
+    EXPECT_EQ(response.has_document(), size_bytes == 0);
+    if (response.has_document()) {
+      EXPECT_EQ(response.document().id(), id);
+    }
+    size_bytes += response.data().size();
+  }
+  EXPECT_TRUE(call->Finish().ok());
+  EXPECT_EQ(size_bytes, 1'000'000u);
+}
+
 TEST_F(ServerBoundsTest, NamesThatAreCutKeepTheReasonReadable) {
   WriteArchive(archive_path(), MakeDocuments(2, 1));
   StartServer();
   v1::GetArchiveRequest request;
   // The cut goes through the last letter, which takes two bytes.
-  request.set_archive(std::string(127, 'a') + "\u00e9");
+  request.set_archive(absl::StrCat(std::string(127, 'a'), "\u00e9"));
   grpc::ClientContext context;
   v1::GetArchiveResponse response;
   const grpc::Status status = stub().GetArchive(&context, request, &response);
@@ -72,21 +214,79 @@ TEST_F(ServerBoundsTest, NamesThatAreCutKeepTheReasonReadable) {
   EXPECT_THAT(status.error_message(), HasSubstr("aaa\\xc3\" here"));
 }
 
-TEST_F(ServerBoundsTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
+class ServerReloadTest : public ServerTest {
+ protected:
   // Nearly all of its memory is the dictionary.
-  const auto write = [&](char letter) {
+  void WriteDictionaryOf(char letter) {
     ArchiveWriterOptions options{.codec = ParseCodecSpec("rlz").value(),
                                  .replace = true};
     const auto context = std::make_shared<CodecContext>(
-        CodecContext{.dictionary = std::string(4 << 20, letter)});
+        CodecContext{.dictionary = std::string(kDictionarySizeBytes, letter)});
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const auto writer,
         ArchiveWriter::Create(archive_path(), options, context));
     QUIRE_ASSERT_OK(writer->AddDocument({.id = "a", .size_bytes = 1}));
     QUIRE_ASSERT_OK(writer->AppendBlock(AsBytes("a"), {}));
     QUIRE_ASSERT_OK(writer->Commit());
-  };
-  write('a');
+  }
+
+  // What a reload says, repeated while it keeps the old archive: the server
+  // lets go of a call in its own time.
+  std::string ReloadAtLast() {
+    std::string line;
+    const absl::Time give_up = absl::Now() + absl::Seconds(60);
+    do {
+      absl::SleepFor(absl::Milliseconds(5));
+      line = server().Reload()[0];
+    } while (absl::StrContains(line, "stays as it was") &&
+             absl::Now() < give_up);
+    return line;
+  }
+
+  // Reads the first message of the server's dictionary.
+  std::unique_ptr<grpc::ClientReader<v1::GetDictionaryResponse>>
+  StartDictionary(grpc::ClientContext& context) {
+    grpc::ClientContext list_context;
+    v1::ListArchivesResponse list;
+    EXPECT_TRUE(stub().ListArchives(&list_context, {}, &list).ok());
+    v1::GetDictionaryRequest request;
+    request.set_hash(list.archives(0).dictionary_hash());
+    // Or flow control might let all of it through to a client that does not
+    // read.
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    const auto stub = v1::Archive::NewStub(grpc::CreateCustomChannel(
+        server().address(), grpc::InsecureChannelCredentials(), arguments));
+    auto reader = stub->GetDictionary(&context, request);
+    v1::GetDictionaryResponse response;
+    EXPECT_TRUE(reader->Read(&response));
+    return reader;
+  }
+
+  static constexpr uint64_t kDictionarySizeBytes = 4 << 20;
+};
+
+TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
+  WriteDictionaryOf('a');
+  StartServer();
+  grpc::ClientContext context;
+  const auto reader = StartDictionary(context);
+  WriteDictionaryOf('b');
+  EXPECT_THAT(server().Reload()[0], HasSubstr("replaced"));
+  // There is memory for two and a quarter.
+  WriteDictionaryOf('c');
+  EXPECT_THAT(server().Reload()[0],
+              AllOf(HasSubstr("stays as it was"),
+                    HasSubstr("try again when the calls have ended")));
+  for (v1::GetDictionaryResponse response; reader->Read(&response);) {
+    EXPECT_EQ(response.data().find_first_not_of('a'), std::string::npos);
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_THAT(ReloadAtLast(), HasSubstr("replaced"));
+}
+
+TEST_F(ServerReloadTest, SilentBatchesDoNotKeepReplacedArchives) {
+  WriteDictionaryOf('a');
   StartServer();
   grpc::ClientContext context;
   const auto call = stub().BatchRead(&context);
@@ -96,24 +296,28 @@ TEST_F(ServerBoundsTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
   ASSERT_TRUE(call->Write(request));
   v1::BatchReadResponse response;
   ASSERT_TRUE(call->Read(&response));
-  write('b');
-  EXPECT_THAT(server().Reload()[0], HasSubstr("replaced"));
-  // There is room for two and a quarter.
-  write('c');
-  EXPECT_THAT(server().Reload()[0],
-              AllOf(HasSubstr("stays as it was"),
-                    HasSubstr("try again when the calls have ended")));
-  EXPECT_TRUE(call->WritesDone());
+  for (const char letter : {'b', 'c', 'd'}) {
+    WriteDictionaryOf(letter);
+    EXPECT_THAT(ReloadAtLast(), HasSubstr("replaced"));
+  }
+  call->Write(request);
   EXPECT_FALSE(call->Read(&response));
-  EXPECT_TRUE(call->Finish().ok());
-  // The server lets go of the call in its own time.
-  std::string line;
-  const absl::Time give_up = absl::Now() + absl::Seconds(60);
-  do {
-    absl::SleepFor(absl::Milliseconds(5));
-    line = server().Reload()[0];
-  } while (absl::StrContains(line, "stays as it was") && absl::Now() < give_up);
-  EXPECT_THAT(line, HasSubstr("replaced"));
+  const grpc::Status status = call->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonIn(status), "ARCHIVE_REPLACED");
+}
+
+TEST_F(ServerReloadTest, ADictionaryThatIsSentCountsAsMessageAndSerialised) {
+  WriteDictionaryOf('a');
+  ServerOptions options;
+  options.metrics_address = "127.0.0.1:0";
+  StartServer(options);
+  grpc::ClientContext context;
+  const auto reader = StartDictionary(context);
+  EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
+              HasSubstr(absl::StrCat("\nquire_in_flight_bytes ", 2 << 20)));
+  context.TryCancel();
+  reader->Finish();
 }
 
 }  // namespace

@@ -19,7 +19,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
-#include "server/service/server_fixture.h"
+#include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {
@@ -360,7 +360,7 @@ TEST_F(ServerLifeTest, ServesOnAUnixSocketAndKeepsItsPlace) {
   WriteArchive(archive_path(), documents);
   ServerOptions options;
   options.archives = {{"docs", archive_path()}};
-  options.listen_address = absl::StrCat("unix:", folder(), "/socket");
+  options.listen_address = absl::StrCat("unix:", directory(), "/socket");
   StartServer(options);
   std::string data;
   EXPECT_TRUE(ReadRange(3, 500, &data).ok());
@@ -388,7 +388,7 @@ TEST_F(ServerLifeTest, RefusesWhatCannotWork) {
   options.archives.push_back({"docs", archive_path()});
   EXPECT_THAT(Server::Start(options),
               HasCode(absl::StatusCode::kInvalidArgument));
-  options.archives = {{"x", folder() + "/absent.quire"}};
+  options.archives = {{"x", directory() + "/absent.quire"}};
   EXPECT_THAT(Server::Start(options), HasCode(absl::StatusCode::kNotFound));
   options.archives.clear();
   EXPECT_THAT(Server::Start(options),

@@ -10,7 +10,7 @@
 
 #include "grpcpp/client_context.h"
 
-#include "server/service/server_fixture.h"
+#include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {

@@ -17,7 +17,7 @@
 #include "grpcpp/security/credentials.h"
 
 #include "codecs/base/checksum.h"
-#include "server/service/server_fixture.h"
+#include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {
@@ -164,7 +164,7 @@ TEST_F(ServerCallsTest, RefusesWithCodeAndReason) {
     const grpc::Status status = Read(c.request, &response);
     EXPECT_EQ(status.error_code(), c.code) << c.request.ShortDebugString();
     EXPECT_EQ(ReasonIn(status), c.reason) << status.error_message();
-    EXPECT_EQ(status.error_message().find(folder()), std::string::npos);
+    EXPECT_EQ(status.error_message().find(directory()), std::string::npos);
   }
 }
 
@@ -360,6 +360,77 @@ TEST_F(ServerCallsTest, ListsByPrefixAndPage) {
   grpc::ClientContext second;
   EXPECT_EQ(stub().ListDocuments(&second, request, &response).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerCallsTest, AResumedScanEndsWhereTheFirstWouldHave) {
+  const uint64_t offset = 30'000;
+  const uint64_t size_bytes = all_.size() / 2;
+  v1::ScanRequest request;
+  request.set_archive("docs");
+  request.set_offset(offset);
+  request.set_size_bytes(size_bytes);
+  std::string got;
+  std::string token;
+  {
+    grpc::ClientContext context;
+    const auto reader = stub().Scan(&context, request);
+    v1::ScanResponse response;
+    ASSERT_TRUE(reader->Read(&response));
+    got = response.data();
+    token = response.resume_token();
+    context.TryCancel();
+    reader->Finish();
+  }
+  ASSERT_LT(got.size(), size_bytes);
+  v1::ScanRequest resumed;
+  resumed.set_archive("docs");
+  resumed.set_resume_token(token);
+  grpc::ClientContext context;
+  const auto reader = stub().Scan(&context, resumed);
+  for (v1::ScanResponse response; reader->Read(&response);) {
+    got += response.data();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(got.size(), size_bytes);
+  EXPECT_TRUE(got == all_.substr(offset, size_bytes));
+}
+
+TEST_F(ServerCallsTest, ListsArchivesPageByPageAndRefusesForeignTokens) {
+  ServerOptions options;
+  for (const char* name : {"a", "b", "c"}) {
+    options.archives.push_back({name, archive_path()});
+  }
+  StartServer(options);
+  v1::ListArchivesRequest request;
+  request.set_page_size(2);
+  grpc::ClientContext first_context;
+  v1::ListArchivesResponse first;
+  ASSERT_TRUE(stub().ListArchives(&first_context, request, &first).ok());
+  ASSERT_EQ(first.archives_size(), 2);
+  request.set_page_token(first.next_page_token());
+  grpc::ClientContext second_context;
+  v1::ListArchivesResponse second;
+  ASSERT_TRUE(stub().ListArchives(&second_context, request, &second).ok());
+  ASSERT_EQ(second.archives_size(), 1);
+  EXPECT_EQ(second.archives(0).name(), "c");
+  EXPECT_FALSE(second.has_next_page_token());
+
+  v1::ListDocumentsRequest list;
+  list.set_archive("a");
+  list.set_page_size(1);
+  grpc::ClientContext list_context;
+  v1::ListDocumentsResponse documents;
+  ASSERT_TRUE(stub().ListDocuments(&list_context, list, &documents).ok());
+  for (const std::string& token :
+       {std::string(), std::string("b"), documents.next_page_token()}) {
+    request.set_page_token(token);
+    grpc::ClientContext context;
+    v1::ListArchivesResponse response;
+    const grpc::Status status =
+        stub().ListArchives(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << token;
+    EXPECT_EQ(ReasonIn(status), "MALFORMED_REQUEST");
+  }
 }
 
 TEST_F(ServerCallsTest, DescribesArchivesAndLimits) {

@@ -17,9 +17,9 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/block_codec.h"
-#include "codecs/fsst/fsst_decoder.h"
-#include "codecs/fsst/symbol_table.h"
-#include "server/service/server_fixture.h"
+#include "codecs/fsst/decode/fsst_decoder.h"
+#include "codecs/fsst/table/symbol_table.h"
+#include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {

@@ -13,9 +13,9 @@
 #include "grpcpp/client_context.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/fsst/fsst_decoder.h"
-#include "codecs/fsst/symbol_table.h"
-#include "server/service/server_fixture.h"
+#include "codecs/fsst/decode/fsst_decoder.h"
+#include "codecs/fsst/table/symbol_table.h"
+#include "server/service/testing/server_fixture.h"
 
 namespace quire {
 namespace {

@@ -1,15 +1,46 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/storage/block_store.h"
 
+#include <algorithm>
+#include <iterator>
+#include <limits>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+
 #include "codecs/base/status_macros.h"
-#include "server/storage/device.h"
-#include "server/storage/device_block_store.h"
+#include "server/storage/fetch/decode_task.h"
 #include "server/storage/model/drive_presets.h"
-#include "server/storage/modelled_device.h"
+#include "server/storage/model/modelled_device.h"
 
 namespace quire {
+namespace {
+
+// Less is not worth a timer; more would let a device stand still that the
+// decoders could soon need.
+constexpr std::chrono::microseconds kDevicePatienceMin{50};
+constexpr std::chrono::microseconds kDevicePatienceMax{400};
+
+SchedulerTime Now() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+
+absl::Status CheckFetch(const BlockFetch& fetch) {
+  const Extent& extent = fetch.extent;
+  if (extent.size_bytes == 0 || fetch.decoder == nullptr ||
+      extent.offset.value >
+          static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) -
+              extent.size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no block can be read from ", extent.size_bytes,
+                     " bytes at offset ", extent.offset.value,
+                     fetch.decoder == nullptr ? " without decoder" : ""));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
     const BlockStoreOptions& options) {
@@ -20,7 +51,7 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
         return OpenDevice(engine, depth, std::move(done));
       };
   if (options.device_model.empty()) {
-    return DeviceBlockStore::Create(options, open_engine);
+    return Create(options, open_engine);
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DriveModel> drive,
                          MakeDriveModel(options.device_model));
@@ -29,7 +60,7 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
                       .kind = drive->rotational() ? DriveKind::kRotational
                                                   : DriveKind::kSolidState,
                       .has_priorities = drive->has_priorities()}};
-  return DeviceBlockStore::Create(
+  return Create(
       modelled, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
         OpenedDevice opened;
         QUIRE_ASSIGN_OR_RETURN(
@@ -38,6 +69,387 @@ absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
                                  open_engine, std::move(done)));
         return opened;
       });
+}
+
+absl::StatusOr<std::unique_ptr<BlockStore>> BlockStore::Create(
+    const BlockStoreOptions& options, DeviceFactory open_device) {
+  if (options.pending_fetches_max == 0 || options.device_depth == 0) {
+    return absl::InvalidArgumentError(
+        "the block store's depth and number of pending fetches must be at "
+        "least 1");
+  }
+  auto store = std::unique_ptr<BlockStore>(
+      new BlockStore(options, std::move(open_device)));
+  QUIRE_ASSIGN_OR_RETURN(store->decode_pool_,
+                         DecodePool::Create(options.decode_threads));
+  for (const DriveInfo& info : options.drives) {
+    QUIRE_RETURN_IF_ERROR(store->AddDrive(info));
+  }
+  if (options.drives.empty()) {
+    QUIRE_RETURN_IF_ERROR(store->AddDrive({}));
+  }
+  return store;
+}
+
+// An eighth of the memory for buffers may idle in the pool.
+BlockStore::BlockStore(const BlockStoreOptions& options,
+                       DeviceFactory open_device)
+    : options_(options),
+      open_device_(std::move(open_device)),
+      buffers_(BufferPool::Create(options.buffers_size_bytes_max / 8)),
+      cache_({.capacity_size_bytes = options.cache_size_bytes}),
+      memory_(
+          options.buffers_size_bytes_max - options.buffers_size_bytes_max / 8,
+          options.direct_io) {}
+
+BlockStore::~BlockStore() {
+  std::vector<std::unique_ptr<InFlightBlock>> cancelled;
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    drives_.DequeueAll();
+    cancelled = in_flight_.CancelQueued();
+  }
+  for (const std::unique_ptr<InFlightBlock>& block : cancelled) {
+    for (InFlightBlock::Waiter& waiter : block->waiters) {
+      waiter.done(absl::CancelledError("the block store is shutting down"));
+    }
+  }
+  cancelled.clear();
+  {
+    // A read may have ended before the StartPlanned() that began it.
+    MutexLock lock(&mutex_);
+    while (drives_.has_reads() || unstarted_plans_ > 0) {
+      reads_ended_.Wait(&mutex_);
+    }
+  }
+  // Before the decode pool, which their threads feed.
+  drives_.CloseDevices();
+}
+
+BlockStore::BlockPtr BlockStore::Lookup(const BlockKey& key,
+                                        FetchClass fetch_class) {
+  return cache_.Find(key, BlockCache::UseOf(fetch_class));
+}
+
+BlockStore::FetchId BlockStore::Fetch(BlockFetch fetch, Done done) {
+  absl::StatusOr<BlockPtr> result = BlockPtr();
+  std::optional<FetchId> id;
+  DriveReads reads;
+  {
+    MutexLock lock(&mutex_);
+    const SchedulerTime now = Now();
+    BlockRun run;
+    id = Begin(now, fetch, done, result, run);
+    Enqueue(now, run);
+    reads = Plan(now);
+  }
+  StartPlanned(reads);
+  if (id.has_value()) {
+    return *id;
+  }
+  done(std::move(result));
+  return 0;
+}
+
+std::vector<BlockStore::FetchId> BlockStore::FetchAll(
+    std::vector<FetchItem> items) {
+  std::vector<FetchId> ids;
+  ids.reserve(items.size());
+  for (size_t i = 0; i < items.size(); i += kFetchesPerStep) {
+    FetchSome(std::span(items).subspan(
+                  i, std::min(kFetchesPerStep, items.size() - i)),
+              ids);
+  }
+  return ids;
+}
+
+void BlockStore::FetchSome(std::span<FetchItem> items,
+                           std::vector<FetchId>& ids) {
+  // Of the fetches that have ended at once.
+  std::vector<std::pair<size_t, absl::StatusOr<BlockPtr>>> results;
+  DriveReads reads;
+  {
+    MutexLock lock(&mutex_);
+    const SchedulerTime now = Now();
+    BlockRun run;
+    for (size_t i = 0; i < items.size(); ++i) {
+      absl::StatusOr<BlockPtr> result = BlockPtr();
+      const std::optional<FetchId> id =
+          Begin(now, items[i].fetch, items[i].done, result, run);
+      ids.push_back(id.value_or(0));
+      if (!id.has_value()) {
+        results.emplace_back(i, std::move(result));
+      }
+    }
+    Enqueue(now, run);
+    reads = Plan(now);
+  }
+  StartPlanned(reads);
+  for (auto& [index, result] : results) {
+    items[index].done(std::move(result));
+  }
+}
+
+std::optional<BlockStore::FetchId> BlockStore::Begin(
+    SchedulerTime now, BlockFetch& fetch, Done& done,
+    absl::StatusOr<BlockPtr>& result, BlockRun& run) {
+  InFlightBlock* in_flight = in_flight_.Find(fetch.key);
+  if (in_flight == nullptr) {
+    // A block is in the cache before it is taken out of the table, so that this
+    // look-up finds what was decoded since the caller's own.
+    BlockPtr cached =
+        cache_.Find(fetch.key, BlockCache::UseOf(fetch.fetch_class));
+    if (cached != nullptr) {
+      result = std::move(cached);
+      return std::nullopt;
+    }
+  }
+  ++stats_.cache_misses;
+  if (stopping_) {
+    result = absl::CancelledError("the block store is shutting down");
+    return std::nullopt;
+  }
+  if (in_flight_.fetch_count() >= options_.pending_fetches_max) {
+    result = absl::ResourceExhaustedError(
+        absl::StrCat("the block store is busy: ", in_flight_.fetch_count(),
+                     " fetches wait; try again later"));
+    return std::nullopt;
+  }
+  if (in_flight != nullptr) {
+    // It may be of this very run, and a run that is enqueued can be split.
+    Enqueue(now, run);
+    return Join(now, *in_flight, fetch, done);
+  }
+  if (absl::Status status = CheckFetch(fetch); !status.ok()) {
+    result = std::move(status);
+    return std::nullopt;
+  }
+  if (!MayJoin(run, fetch, memory_)) {
+    Enqueue(now, run);
+  }
+  InFlightBlock& begun = in_flight_.Begin(std::move(fetch));
+  run.push_back(&begun);
+  return in_flight_.Join(begun, begun.fetch.takes_packed, std::move(done));
+}
+
+BlockStore::FetchId BlockStore::Join(SchedulerTime now, InFlightBlock& block,
+                                     const BlockFetch& fetch, Done& done) {
+  const FetchId id =
+      in_flight_.Join(block, fetch.takes_packed, std::move(done));
+  if (fetch.fetch_class < block.fetch.fetch_class) {
+    if (block.at_device) {
+      block.fetch.fetch_class = fetch.fetch_class;
+    } else {
+      block.queue->Promote(now, block, fetch.fetch_class);
+    }
+  }
+  return id;
+}
+
+void BlockStore::Enqueue(SchedulerTime now, BlockRun& run) {
+  if (!run.empty()) {
+    drives_.QueueOf(run.front()->fetch).Enqueue(now, run);
+  }
+}
+
+void BlockStore::Cancel(FetchId id) {
+  std::optional<InFlightTable::Withdrawn> withdrawn;
+  {
+    MutexLock lock(&mutex_);
+    withdrawn = in_flight_.Cancel(id);
+    if (withdrawn.has_value() && withdrawn->abandoned != nullptr) {
+      InFlightBlock& block = *withdrawn->abandoned;
+      block.queue->Dequeue(Now(), block);
+    }
+  }
+  if (withdrawn.has_value()) {
+    withdrawn->done(absl::CancelledError("the fetch was cancelled"));
+  }
+}
+
+DriveReads BlockStore::Plan(SchedulerTime now) {
+  DriveReads reads = drives_.Plan(now);
+  unstarted_plans_ += reads.empty() ? 0 : 1;
+  return reads;
+}
+
+void BlockStore::StartPlanned(const DriveReads& reads) {
+  if (reads.empty()) {
+    return;
+  }
+  std::vector<DecodePool::Task> tasks;
+  for (const DriveReadPtr& failed : StartReads(reads, *buffers_)) {
+    tasks.emplace_back([this, failed] {
+      DeviceResult result{
+          .id = failed->id(),
+          .size_bytes = 0,
+          .status = NoBufferMemory(failed->buffer_size_bytes())};
+      OnDeviceResults(failed->queue(), {&result, 1});
+    });
+  }
+  decode_pool_->Add(tasks);
+  MutexLock lock(&mutex_);
+  --unstarted_plans_;
+  if (stopping_) {
+    reads_ended_.NotifyAll();
+  }
+}
+
+void BlockStore::OnDeviceResults(DriveQueue& queue,
+                                 std::span<DeviceResult> results) {
+  std::vector<DecodePool::Task> tasks;
+  std::vector<DeviceRead> repeats;
+  DriveReads reads;
+  {
+    MutexLock lock(&mutex_);
+    const SchedulerTime now = Now();
+    for (const DeviceResult& result : results) {
+      DriveQueue::Ended ended = queue.TakeResult(now, result, repeats);
+      AddDecodeTasks(ended.read, ended.blocks, tasks);
+    }
+    if (stopping_ && !queue.has_reads()) {
+      reads_ended_.NotifyAll();
+    }
+    reads = Plan(now);
+  }
+  if (!repeats.empty()) {
+    queue.Submit(repeats);
+  }
+  StartPlanned(reads);
+  decode_pool_->Add(tasks);
+}
+
+void BlockStore::AddDecodeTasks(const DriveReadPtr& read,
+                                std::span<ReadBlock> blocks,
+                                std::vector<DecodePool::Task>& tasks) {
+  const size_t task_blocks = std::clamp<size_t>(
+      blocks.size() / decode_pool_->thread_count(), 1, DecodeTask::kBlocksMax);
+  while (!blocks.empty()) {
+    const std::span<ReadBlock> part =
+        blocks.first(std::min(blocks.size(), task_blocks));
+    blocks = blocks.subspan(part.size());
+    tasks.emplace_back([this, read,
+                        read_blocks = std::vector<ReadBlock>(
+                            std::make_move_iterator(part.begin()),
+                            std::make_move_iterator(part.end()))] {
+      RunDecodeTask(*read, read_blocks);
+    });
+  }
+}
+
+void BlockStore::RunDecodeTask(DriveRead& read,
+                               std::span<const ReadBlock> blocks) {
+  DecodeTask task(read, blocks, *buffers_, cache_);
+  task.Decode();
+  DriveReads reads;
+  {
+    MutexLock lock(&mutex_);
+    const SchedulerTime now = Now();
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      InFlightBlock& block = *blocks[i].block;
+      BlockOutcome& outcome = task.outcomes()[i];
+      if (outcome.is_damaged && !stopping_ && in_flight_.ReturnToQueue(block)) {
+        // A bit may have been flipped on the way: a read of its own.
+        BlockRun run = {&block};
+        Enqueue(now, run);
+        continue;
+      }
+      const bool succeeded = outcome.text.ok();
+      stats_.blocks_decoded += succeeded ? 1 : 0;
+      stats_.decoded_bytes += succeeded ? block.fetch.raw_size_bytes : 0;
+      stats_.decode_failures += !succeeded && blocks[i].status.ok() ? 1 : 0;
+      outcome.ended = in_flight_.End(block, succeeded);
+    }
+    memory_.Release(task.freed_size_bytes());
+    reads = Plan(now);
+  }
+  StartPlanned(reads);
+  task.Answer();
+}
+
+absl::Status BlockStore::AddDrive(const DriveInfo& info) {
+  InFlightTable* in_flight = nullptr;
+  ReadMemory* memory = nullptr;
+  {
+    MutexLock lock(&mutex_);
+    // Whatever the files lie on, a modelled drive is the only one.
+    const bool is_modelled = !options_.device_model.empty();
+    if (drives_.Find(info.name) != nullptr ||
+        (is_modelled && !drives_.empty())) {
+      return absl::OkStatus();
+    }
+    // The queue uses them under the lock.
+    in_flight = &in_flight_;
+    memory = &memory_;
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<DriveQueue> queue,
+      DriveQueue::Open(
+          {.drive = info,
+           .depth = options_.device_depth,
+           .pending_max = options_.pending_fetches_max},
+          open_device_,
+          [this](DriveQueue& q, std::span<DeviceResult> results) {
+            OnDeviceResults(q, results);
+          },
+          *in_flight, *memory));
+  queue->SetPatience([this] { return DevicePatience(); });
+  MutexLock lock(&mutex_);
+  // If another thread was quicker, this queue is closed again.
+  if (drives_.Find(info.name) == nullptr) {
+    drives_.Add(std::move(queue));
+  }
+  return absl::OkStatus();
+}
+
+std::chrono::microseconds BlockStore::DevicePatience() const {
+  const std::chrono::nanoseconds half = decode_pool_->Backlog() / 2;
+  return half < kDevicePatienceMin
+             ? std::chrono::microseconds(0)
+             : std::chrono::duration_cast<std::chrono::microseconds>(
+                   std::min<std::chrono::nanoseconds>(half,
+                                                      kDevicePatienceMax));
+}
+
+std::string BlockStore::engine_name() const {
+  MutexLock lock(&mutex_);
+  return drives_.queues().front()->engine_name();
+}
+
+std::vector<DriveDescription> BlockStore::Drives() const {
+  MutexLock lock(&mutex_);
+  std::vector<DriveDescription> descriptions;
+  for (const std::unique_ptr<DriveQueue>& queue : drives_.queues()) {
+    descriptions.push_back(queue->Describe());
+  }
+  return descriptions;
+}
+
+BlockStoreStats BlockStore::Stats() const {
+  const BlockCache::Stats cache = cache_.GetStats();
+  MutexLock lock(&mutex_);
+  BlockStoreStats stats = stats_;
+  stats.cache_hits = cache.hits;
+  stats.cache_evictions = cache.evictions;
+  stats.cache_size_bytes = cache.size_bytes;
+  stats.cache_blocks = cache.blocks;
+  const InFlightTable::Stats& in_flight = in_flight_.stats();
+  stats.joined_fetches = in_flight.joined_fetches;
+  stats.cancelled_fetches = in_flight.cancelled_fetches;
+  stats.repeated_blocks = in_flight.repeated_blocks;
+  stats.recovered_blocks = in_flight.recovered_blocks;
+  stats.queued_fetches = in_flight.queued_fetches;
+  for (const std::unique_ptr<DriveQueue>& queue : drives_.queues()) {
+    const DriveStats& of_drive = stats.drives.emplace_back(queue->Stats());
+    stats.device_reads += of_drive.reads;
+    stats.device_read_bytes += of_drive.read_bytes;
+    stats.device_errors += of_drive.errors;
+    stats.queue_wait_us += of_drive.queue_wait_us;
+    stats.device_reads_in_flight += of_drive.reads_in_flight;
+  }
+  stats.buffers_size_bytes = memory_.reserved_size_bytes();
+  return stats;
 }
 
 }  // namespace quire

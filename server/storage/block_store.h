@@ -5,106 +5,34 @@
 #ifndef QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
 #define QUIRE_SERVER_STORAGE_BLOCK_STORE_H_
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/base/bytes.h"
-#include "server/archive/positions.h"
-#include "server/storage/buffer_pool.h"
-#include "server/storage/drive_kind.h"
-#include "server/storage/file_placement.h"
+#include "codecs/base/mutex.h"
+#include "server/storage/base/block_types.h"
+#include "server/storage/cache/block_cache.h"
+#include "server/storage/device/device.h"
+#include "server/storage/device/drive_kind.h"
+#include "server/storage/fetch/block_fetch.h"
+#include "server/storage/fetch/buffer_pool.h"
+#include "server/storage/fetch/decode_pool.h"
+#include "server/storage/fetch/drive_description.h"
+#include "server/storage/fetch/drive_set.h"
+#include "server/storage/fetch/in_flight_table.h"
+#include "server/storage/fetch/read_memory.h"
+#include "server/storage/scheduler/scheduler.h"
 
 namespace quire {
-
-// Names a block within this process, for ever: archives that are opened anew
-// get a new source_id.
-struct BlockKey {
-  uint64_t source_id = 0;
-  BlockAddress block;
-
-  auto operator<=>(const BlockKey&) const = default;
-
-  template <typename H>
-  friend H AbslHashValue(H h, const BlockKey& key) {
-    return H::combine(std::move(h), key.source_id, key.block.segment_index,
-                      key.block.block_index);
-  }
-};
-
-// The text of one block. Immutable; whoever holds the pointer may read it.
-class DecodedBlock {
- public:
-  virtual ~DecodedBlock() = default;
-  virtual ByteView bytes() const = 0;
-
-  // bytes() is not the text but what BlockDecoder::Pack() made of it.
-  virtual bool is_packed() const { return false; }
-};
-
-// Turns what a device returned into text; injected, so that storage knows
-// neither formats nor codecs.
-// Thread-safe: called from all threads of the decode pool at once.
-class BlockDecoder {
- public:
-  virtual ~BlockDecoder() = default;
-  // `stored` is all of the block's extent, straight from the device and not yet
-  // checked; `raw` has the block's decoded size.
-  // Errors: DataLoss.
-  virtual absl::Status Decode(BlockAddress block, ByteView stored,
-                              MutableByteView raw) const = 0;
-
-  // Told of a block that Decode() found damaged, also when it was read again:
-  // what it said at last. Called before those who fetched the block hear of it.
-  virtual void NoteDamage(BlockAddress /*block*/,
-                          const absl::Status& /*status*/) const {}
-
-  // Whether the cache is to hold what Pack() makes of blocks.
-  virtual bool packs() const { return false; }
-
-  // Writes another form of a block's text, smaller than the text, to what
-  // `allocate` returns for its size; that may be empty, for lack of memory.
-  // False if that came to pass or the text has no smaller form.
-  virtual bool Pack(
-      ByteView /*raw*/,
-      const std::function<MutableByteView(size_t)>& /*allocate*/) const {
-    return false;
-  }
-};
-
-// Who waits: decides what goes first when devices are busy.
-enum class FetchClass {
-  kInteractive,
-  kBatch,
-  kScan,
-};
-
-struct BlockFetch {
-  BlockKey key;
-  Extent extent;
-  uint32_t raw_size_bytes = 0;
-  FetchClass fetch_class = FetchClass::kInteractive;
-  // Whoever asks: within a class, those with few fetches do not wait for those
-  // with many. Any numbers; of fetches that share a read the first one's
-  // counts.
-  uint64_t client_id = 0;
-  // Where a block is read that the cache is to hold packed, both forms are
-  // there: whoever asked takes the text unless this is set. A block from the
-  // cache comes as it is.
-  bool takes_packed = false;
-  // Also keeps extent.fd open until the fetch has ended.
-  std::shared_ptr<const BlockDecoder> decoder;
-  // Of extent.fd: whose queue the fetch joins, and where. Null, or of a drive
-  // that the store does not know: the store's first drive, and the order of
-  // files and offsets.
-  std::shared_ptr<const FilePlacement> placement = nullptr;
-};
 
 struct BlockStoreOptions {
   // Affects memory. The cache holds at most this much: blocks, each rounded up
@@ -121,8 +49,7 @@ struct BlockStoreOptions {
   // Affects performance.
   // 0: one for each core.
   uint32_t decode_threads = 0;
-  // "auto" takes io_uring where the kernel allows it and pread otherwise.
-  enum class Engine { kAuto, kIoUring, kPread };
+  using Engine = DeviceEngine;
   Engine engine = Engine::kAuto;
   // Reads in flight at each drive.
   uint32_t device_depth = 32;
@@ -130,34 +57,11 @@ struct BlockStoreOptions {
   // alignment; where that fails they are read again through their fd.
   bool direct_io = false;
   // What is read from: each drive has its own queue and engine. None: one of
-  // which nothing is known. A modelled drive knows for itself.
+  // which nothing is known. A drive model brings its own.
   std::vector<DriveInfo> drives = {};
   // Makes reads take as long as this drive would; empty: as long as they take.
   // One of DrivePresets() (model/drive_presets.h).
   std::string device_model = {};
-};
-
-// One drive as the store uses it.
-struct DriveDescription {
-  DriveInfo drive;
-  // "io_uring", "pread", or "model:" and the drive's name.
-  std::string engine;
-  // Urgent reads are marked as such for the drive.
-  bool uses_priorities = false;
-  // Why the engine is not io_uring, or why priorities are not used, although
-  // that was possible; empty otherwise.
-  std::string note;
-};
-
-struct DriveStats {
-  std::string name;
-  uint64_t reads = 0;
-  uint64_t read_bytes = 0;
-  uint64_t errors = 0;
-  // Levels: requests that wait, each perhaps for several fetches, and reads at
-  // the drive.
-  uint64_t queued_requests = 0;
-  uint64_t reads_in_flight = 0;
 };
 
 // Monotonous counters and current levels, for metrics.
@@ -180,7 +84,7 @@ struct BlockStoreStats {
   // Blocks that were read a second time, because of a device error or because
   // their bytes did not decode; and those of them whose second read was good.
   uint64_t repeated_blocks = 0;
-  uint64_t healed_blocks = 0;
+  uint64_t recovered_blocks = 0;
   uint64_t cancelled_fetches = 0;
   // Of all device requests together, from Fetch() until their read was started.
   uint64_t queue_wait_us = 0;
@@ -192,44 +96,74 @@ struct BlockStoreStats {
   std::vector<DriveStats> drives = {};
 };
 
+// The way of a block that is not cached:
+//
+//   Fetch()            enters the block in the table of in-flight blocks, or
+//                      joins it there (in_flight_table.h); the queue of its
+//                      drive has one request for each run of neighbours that
+//                      are asked for together (drive_queue.h)
+//   Plan()             the drives, in turn, join requests into reads whose
+//                      memory is reserved (drive_set.h, read_memory.h);
+//                      StartPlanned() hands them to the devices
+//   OnDeviceResults()  device thread: the blocks that were read become decode
+//                      tasks; plans again
+//   RunDecodeTask()    decode pool: decodes and caches (decode_task.h), takes
+//                      the blocks out of the table or enqueues a damaged one
+//                      once more; plans again; answers the fetches
+//
+// One mutex guards the table, the queues and the account of memory. Blocks that
+// Lookup() finds take only the lock of their shard of the cache. No lock is
+// held across I/O, decoding, callbacks or the destruction of what belongs to
+// callers.
 // Thread-safe.
 class BlockStore {
  public:
-  using BlockPtr = std::shared_ptr<const DecodedBlock>;
-  using Done = std::function<void(absl::StatusOr<BlockPtr>)>;
-  // Names a fetch that has not ended yet; 0 names none.
-  using FetchId = uint64_t;
+  using BlockPtr = quire::BlockPtr;
+  using Done = FetchDone;
+  using FetchId = quire::FetchId;
 
-  // Starts the device threads and the decode pool.
+  // Starts the device threads and the decode pool. With `open_device`, drives
+  // are read through what it opens, once for each drive, also for those that
+  // are added later; otherwise as the options say.
   // Errors: FailedPrecondition  the engine asked for does not work here; the
   //                             message says why.
   //         InvalidArgument     an option is out of range, or there is no such
   //                             drive model.
+  //         ResourceExhausted   the system gives no more threads.
+  //         Those of `open_device`.
   static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
       const BlockStoreOptions& options);
+  static absl::StatusOr<std::unique_ptr<BlockStore>> Create(
+      const BlockStoreOptions& options, DeviceFactory open_device);
 
-  // Ends all fetches (with Cancelled where they were still queued), then joins
-  // its threads. Blocks that were handed out stay valid.
+  // Ends all fetches (with Cancelled where they were still queued), runs all
+  // tasks of the decode pool, then joins the threads. Blocks that were handed
+  // out stay valid.
   // REQUIRES: no other call runs, and this is not called by a `done`.
-  virtual ~BlockStore() = default;
+  ~BlockStore();
+  BlockStore(const BlockStore&) = delete;
+  BlockStore& operator=(const BlockStore&) = delete;
 
   // The block if it is in the cache, else null. Counts as a hit or as nothing:
-  // the Fetch() that follows counts the miss. Never blocks on I/O. Marks the
-  // block as in demand: scans call Fetch() alone, which does not.
-  virtual BlockPtr Lookup(const BlockKey& key) = 0;
+  // the Fetch() that follows counts the miss. Never blocks on I/O. Unless it is
+  // for a scan, marks the block as in demand.
+  BlockPtr Lookup(const BlockKey& key,
+                  FetchClass fetch_class = FetchClass::kInteractive);
 
-  // Gets a block. `done` is called exactly once, on a thread of the decode pool
-  // or, where the block is cached or the fetch is refused, on this one before
-  // Fetch() returns. It must not block. No lock is held while it runs.
+  // Gets a block: from the cache, too, but a caller who expects it there calls
+  // Lookup() first, which does not take the store's mutex. `done` is called
+  // exactly once, on a thread of the decode pool or, where the block is cached
+  // or the fetch is refused, on this one before Fetch() returns. It must not
+  // block. No lock is held while it runs.
   // Fetches of one block that overlap in time share one read and one decoding.
   // A block that the device fails to read, or that does not decode, is read
-  // once more, from the drive where the system lets us, before `done` hears of
-  // it.
+  // once more, from the drive where the system lets us, before `done` is
+  // called.
   // Returns the fetch's id, or 0 if `done` has run already.
   // Errors, through `done`: DataLoss (from the decoder, or the file ends
   // early), Unavailable (device error), ResourceExhausted (queue full, or no
   // memory), Cancelled, InvalidArgument (empty extent or no decoder).
-  virtual FetchId Fetch(BlockFetch fetch, Done done) = 0;
+  FetchId Fetch(BlockFetch fetch, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Fetch() for each, in one step: neighbours that are asked for together are
   // read together even where the device idles. Returns the ids in their order.
@@ -238,40 +172,94 @@ class BlockStore {
     Done done;
   };
 
-  virtual std::vector<FetchId> FetchAll(std::vector<FetchItem> items) {
-    std::vector<FetchId> ids;
-    ids.reserve(items.size());
-    for (FetchItem& item : items) {
-      ids.push_back(Fetch(std::move(item.fetch), std::move(item.done)));
-    }
-    return ids;
-  }
+  std::vector<FetchId> FetchAll(std::vector<FetchItem> items)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Withdraws a fetch: if its read has not started, `done` gets Cancelled (on
   // this thread, before Cancel() returns) and no I/O takes place on its behalf.
   // Otherwise, or if it has ended, nothing happens.
-  virtual void Cancel(FetchId id) = 0;
+  void Cancel(FetchId id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Memory as blocks have it, for what is made of them; outside of all bounds
-  // of the options. Empty if the system gives none.
-  virtual Buffer Allocate(size_t size_bytes) = 0;
+  // The threads that decode, for work on blocks that is too long for the
+  // caller's thread; and the memory that blocks have, for what is made of them,
+  // which is outside of all bounds of the options. They live as long as the
+  // store, buffers longer.
+  DecodePool& decode_pool() { return *decode_pool_; }
 
-  // Runs `task` on a thread of the decode pool: for work that is too long for
-  // the caller's thread. All tasks have run before the store is gone.
-  virtual void Run(std::function<void()> task) = 0;
+  BufferPool& buffers() { return *buffers_; }
 
   // Gives a drive a queue and an engine unless it has them: for files that are
-  // opened later. Blocks for a moment.
+  // opened later. Opening takes some system calls.
   // Errors: as Create().
-  virtual absl::Status AddDrive(const DriveInfo& drive) = 0;
+  absl::Status AddDrive(const DriveInfo& drive) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Of the first drive: "io_uring", "pread", or "model:" and the drive's name.
-  virtual std::string engine_name() const = 0;
+  std::string engine_name() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // In the order in which they were added. For the log.
-  virtual std::vector<DriveDescription> Drives() const = 0;
+  std::vector<DriveDescription> Drives() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  virtual BlockStoreStats Stats() const = 0;
+  BlockStoreStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  BlockStore(const BlockStoreOptions& options, DeviceFactory open_device);
+
+  // FetchAll() for so many that the lock is not held long.
+  static constexpr size_t kFetchesPerStep = 256;
+  void FetchSome(std::span<FetchItem> items, std::vector<FetchId>& ids)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Begins a fetch, which takes `done`. Nothing, with `done` left and `result`
+  // set, if it has ended at once. A block that is not in flight yet joins the
+  // run, which is enqueued first if it cannot; the caller enqueues what is left
+  // of the run.
+  std::optional<FetchId> Begin(SchedulerTime now, BlockFetch& fetch, Done& done,
+                               absl::StatusOr<BlockPtr>& result, BlockRun& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One more fetch for a block that is in flight.
+  FetchId Join(SchedulerTime now, InFlightBlock& block, const BlockFetch& fetch,
+               Done& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Enqueue(SchedulerTime now, BlockRun& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // What the devices are to read now; the caller passes it to StartPlanned()
+  // without the lock.
+  DriveReads Plan(SchedulerTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartPlanned(const DriveReads& reads) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void OnDeviceResults(DriveQueue& queue, std::span<DeviceResult> results)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Appends the tasks that finish the blocks, which are moved from.
+  void AddDecodeTasks(const DriveReadPtr& read, std::span<ReadBlock> blocks,
+                      std::vector<DecodePool::Task>& tasks);
+  void RunDecodeTask(DriveRead& read, std::span<const ReadBlock> blocks)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For so long results may wait for each other: half of the time for which the
+  // decoders have enough to do.
+  std::chrono::microseconds DevicePatience() const;
+
+  const BlockStoreOptions options_;
+  const DeviceFactory open_device_;
+  const std::shared_ptr<BufferPool> buffers_;
+  BlockCache cache_;
+
+  mutable Mutex mutex_;
+  // Signalled, while the store is being destroyed, when a drive's last read or
+  // a StartPlanned() ends.
+  CondVar reads_ended_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // Plan()s whose StartPlanned() has not ended.
+  size_t unstarted_plans_ ABSL_GUARDED_BY(mutex_) = 0;
+  ReadMemory memory_ ABSL_GUARDED_BY(mutex_);
+  InFlightTable in_flight_ ABSL_GUARDED_BY(mutex_);
+  // Never empty, and no drive is ever removed, once there is a store.
+  DriveSet drives_ ABSL_GUARDED_BY(mutex_);
+  // What the cache, the table and the drives do not count.
+  BlockStoreStats stats_ ABSL_GUARDED_BY(mutex_);
+
+  // Last: its threads use all of the above until they are joined.
+  std::unique_ptr<DecodePool> decode_pool_;
 };
 
 }  // namespace quire

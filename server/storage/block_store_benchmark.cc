@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // What the store costs above the device: blocks out of its cache, and blocks of
-// 8 KiB out of the page cache beside plain pread of the same bytes. "Decoding"
-// copies, so that nothing else is measured.
+// 8 KiB out of the page cache compared with plain pread of the same bytes.
+// "Decoding" copies, so that nothing else is measured.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include "benchmark/benchmark.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/check.h"
 #include "codecs/base/mutex.h"
 #include "server/storage/block_store.h"
 
@@ -40,17 +41,14 @@ int OpenFile() {
   std::string path =
       std::filesystem::temp_directory_path() / "quire_benchmark_XXXXXX";
   const int fd = mkstemp(path.data());
-  if (fd < 0) {
-    std::abort();
-  }
+  QUIRE_CHECK(fd >= 0, "cannot write the file to read: ", std::strerror(errno));
   unlink(path.c_str());
   std::vector<uint8_t> block(kBlockSizeBytes);
   for (uint64_t i = 0; i < kBlocks; ++i) {
     std::fill(block.begin(), block.end(), static_cast<uint8_t>(i));
-    if (pwrite(fd, block.data(), block.size(),
-               static_cast<off_t>(i * kBlockSizeBytes)) < 0) {
-      std::abort();
-    }
+    QUIRE_CHECK(pwrite(fd, block.data(), block.size(),
+                       static_cast<off_t>(i * kBlockSizeBytes)) >= 0,
+                "cannot write the file to read: ", std::strerror(errno));
   }
   return fd;
 }

@@ -13,9 +13,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/fault_plan.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/block_store.h"
+#include "server/storage/simulation/fault_plan.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -96,7 +96,7 @@ class Steps {
 
   void Run(int steps) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        store_, DeviceBlockStore::Create(
+        store_, BlockStore::Create(
                     options_,
                     [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
                       auto device = std::make_unique<FaultyDevice>(
@@ -126,7 +126,7 @@ class Steps {
     trace.push_back(end_stats_.device_reads);
     trace.push_back(end_stats_.device_read_bytes);
     trace.push_back(end_stats_.cache_hits);
-    trace.push_back(end_stats_.healed_blocks);
+    trace.push_back(end_stats_.recovered_blocks);
     return trace;
   }
 
@@ -235,7 +235,7 @@ TEST(BlockStoreFaultTest, EachFetchEndsAsItsOwnBlockSays) {
     ASSERT_FALSE(HasFatalFailure()) << HowToRepeat(seed);
     sum.device_errors += steps.end_stats().device_errors;
     sum.decode_failures += steps.end_stats().decode_failures;
-    sum.healed_blocks += steps.end_stats().healed_blocks;
+    sum.recovered_blocks += steps.end_stats().recovered_blocks;
     sum.joined_fetches += steps.end_stats().joined_fetches;
     sum.cancelled_fetches += steps.end_stats().cancelled_fetches;
     fetches += steps.fetches();
@@ -244,7 +244,7 @@ TEST(BlockStoreFaultTest, EachFetchEndsAsItsOwnBlockSays) {
     EXPECT_GT(fetches, 500 * seeds.size());
     EXPECT_GT(sum.device_errors, seeds.size());
     EXPECT_GT(sum.decode_failures, seeds.size());
-    EXPECT_GT(sum.healed_blocks, seeds.size());
+    EXPECT_GT(sum.recovered_blocks, seeds.size());
     EXPECT_GT(sum.joined_fetches, seeds.size());
     EXPECT_GT(sum.cancelled_fetches, seeds.size());
   }
@@ -275,7 +275,7 @@ TEST(BlockStoreFaultTest, ThreadsDoNotChangeHowFetchesEnd) {
     FetchLog log;
     std::vector<uint64_t> asked;
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        auto store, DeviceBlockStore::Create(
+        auto store, BlockStore::Create(
                         {.cache_size_bytes = 200'000,
                          .buffers_size_bytes_max = 150'000,
                          .decode_threads = 3,

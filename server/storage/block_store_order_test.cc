@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,8 +14,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/block_store.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -93,6 +91,9 @@ class ManyAndFewTest : public ::testing::TestWithParam<FetchClass> {
     }
     const uint64_t many_before_asking = many_ended_;
     serve();
+    if (::testing::Test::HasFatalFailure()) {
+      return 0;
+    }
     log_.WaitForAll();
     for (uint64_t i = 0; i < kMany + kFew; ++i) {
       EXPECT_TRUE(log_.Get(i).result.ok());
@@ -112,23 +113,25 @@ TEST_P(ManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
   ManualDevice* device = nullptr;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto store,
-      DeviceBlockStore::Create({.cache_size_bytes = 0,
-                                .buffers_size_bytes_max = kBuffersSizeBytes,
-                                .decode_threads = 1},
-                               [&](Device::Done done) {
-                                 auto made = std::make_unique<ManualDevice>(
-                                     std::move(done));
-                                 device = made.get();
-                                 return OpenedDevice{std::move(made), ""};
-                               }));
+      BlockStore::Create({.cache_size_bytes = 0,
+                          .buffers_size_bytes_max = kBuffersSizeBytes,
+                          .decode_threads = 1},
+                         [&](Device::Done done) {
+                           auto made =
+                               std::make_unique<ManualDevice>(std::move(done));
+                           device = made.get();
+                           return OpenedDevice{std::move(made), ""};
+                         }));
   const uint64_t before = Run(*store, [&] {
     for (uint64_t served = 0; served < kMany + kFew; ++served) {
-      // What is next is begun when what was served has been decoded.
-      while (device->waiting().empty()) {
-        std::this_thread::yield();
-      }
+      // What is next is begun when what was served has been decoded. A
+      // scheduler that keeps a read back is to fail and not to spin.
+      SettleDecoding(*store);
+      ASSERT_FALSE(device->waiting().empty())
+          << "nothing is read after " << served << " reads";
       device->Serve();
     }
+    SettleDecoding(*store);
   });
   EXPECT_LE(before, kBeforeTheFewMax);
 }
@@ -141,7 +144,7 @@ INSTANTIATE_TEST_SUITE_P(Classes, ManyAndFewTest,
 class ModelledManyAndFewTest : public ManyAndFewTest {};
 
 TEST_P(ModelledManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
-  // One at a time, so that no thread's bad luck lets others pass.
+  // One at a time, so that no thread is overtaken by chance.
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto store,
       BlockStore::Create({.cache_size_bytes = 0,
@@ -160,7 +163,9 @@ class DrivesTest : public ::testing::Test {
  protected:
   void Open(BlockStoreOptions options) {
     options.cache_size_bytes = 0;
-    auto store = DeviceBlockStore::Create(options, [this](Device::Done done) {
+    // So that SettleDecoding() leaves nothing to wait for.
+    options.decode_threads = 1;
+    auto store = BlockStore::Create(options, [this](Device::Done done) {
       auto device = std::make_unique<ManualDevice>(std::move(done));
       devices_.push_back(device.get());
       return OpenedDevice{std::move(device), ""};
@@ -188,22 +193,26 @@ class DrivesTest : public ::testing::Test {
     store_->FetchAll(std::move(items));
   }
 
-  // Waits until so many reads are at the device.
-  static std::vector<DeviceRead> AwaitReads(const ManualDevice& device,
-                                            size_t count) {
-    while (device.waiting().size() < count) {
-      std::this_thread::yield();
-    }
+  // What is at the device once all that was read is decoded.
+  std::vector<DeviceRead> ReadsAt(const ManualDevice& device) {
+    SettleDecoding(*store_);
     return device.waiting();
   }
 
-  // As soon as there are any, one after the other; where they were.
-  static std::vector<uint64_t> ServeInTurn(ManualDevice& device, size_t count) {
+  // One after the other, `count` or as many as come; where they were.
+  std::vector<uint64_t> ServeInTurn(ManualDevice& device, size_t count) {
     std::vector<uint64_t> offsets;
-    for (size_t i = 0; i < count; ++i) {
-      offsets.push_back(AwaitReads(device, 1)[0].offset.value);
+    while (offsets.size() < count) {
+      const std::vector<DeviceRead> reads = ReadsAt(device);
+      if (reads.empty()) {
+        ADD_FAILURE() << "nothing is read after " << offsets.size() << " of "
+                      << count << " reads";
+        break;
+      }
+      offsets.push_back(reads[0].offset.value);
       device.Serve();
     }
+    SettleDecoding(*store_);
     return offsets;
   }
 
@@ -229,10 +238,11 @@ TEST_F(DrivesTest, ReadsInPhysicalOrderAndNotOverBreaks) {
                                 {{8'192}, 8'192, 200'000},
                                 {{16'384}, 8'192, 100'000},
                                 {{24'576}, 8'192, 0}}));
-  EXPECT_EQ(AwaitReads(*devices_[0], 1)[0].buffer.size(), 8'192);
+  ASSERT_EQ(devices_[0]->waiting().size(), 1);
+  EXPECT_EQ(devices_[0]->waiting()[0].buffer.size(), 8'192);
   EXPECT_THAT(ServeInTurn(*devices_[0], 4),
               ElementsAre(24'576, 16'384, 8'192, 0));
-  log_.WaitForAll();
+  SettleDecoding(*store_);
   ExpectTexts(blocks, 0);
 }
 
@@ -241,13 +251,13 @@ TEST_F(DrivesTest, ABlockOverABreakIsReadAlone) {
   Open({.drives = {{.name = "a"}}});
   // Through the middle of the second one.
   FetchAll(blocks, Placed("a", {{{0}, 6'000, 0}, {{6'000}, 90'000, 500'000}}));
-  const std::vector<DeviceRead> reads = AwaitReads(*devices_[0], 3);
+  const std::vector<DeviceRead> reads = ReadsAt(*devices_[0]);
   ASSERT_EQ(reads.size(), 3);
   EXPECT_EQ(reads[0].buffer.size(), 4'096);
   EXPECT_EQ(reads[1].buffer.size(), 4'096);
   EXPECT_EQ(reads[2].buffer.size(), 8'192);
   ServeInTurn(*devices_[0], 3);
-  log_.WaitForAll();
+  SettleDecoding(*store_);
   ExpectTexts(blocks, 0);
 }
 
@@ -281,7 +291,7 @@ TEST_F(DrivesTest, EachDriveHasAQueueAndADepthOfItsOwn) {
   EXPECT_EQ(stats.device_reads_in_flight, 4);
   ServeInTurn(*devices_[0], 5);
   ServeInTurn(*devices_[1], 5);
-  log_.WaitForAll();
+  SettleDecoding(*store_);
   ExpectTexts(of_a, 0);
   ExpectTexts(of_b, 5);
   ExpectTexts(of_c, 10);
@@ -308,7 +318,7 @@ TEST_F(DrivesTest, WhatLiesElsewhereGoesToTheFirstInOrderOfOffsets) {
   ASSERT_EQ(reads.size(), 1);
   EXPECT_EQ(reads[0].buffer.size(), 8'192);
   devices_[0]->Serve();
-  log_.WaitForAll();
+  SettleDecoding(*store_);
   ExpectTexts(blocks, 0);
 }
 
@@ -327,17 +337,17 @@ TEST_F(DrivesTest, TakeTurnsWhereMemoryIsShort) {
   // for them: between two large ones there is a turn of the small ones.
   size_t of_a_served = 0;
   for (uint64_t i = 0; i < of_b.count(); ++i) {
-    while (devices_[1]->waiting().empty()) {
-      if (!devices_[0]->waiting().empty()) {
-        devices_[0]->Serve();
-        ++of_a_served;
-      }
+    while (ReadsAt(*devices_[1]).empty()) {
+      ASSERT_FALSE(devices_[0]->waiting().empty())
+          << "both drives wait for memory that nothing takes";
+      devices_[0]->Serve();
+      ++of_a_served;
     }
     devices_[1]->Serve();
   }
   EXPECT_LE(of_a_served, at_first + 2 * of_b.count());
   ServeInTurn(*devices_[0], of_a.count() - of_a_served);
-  log_.WaitForAll();
+  SettleDecoding(*store_);
   ExpectTexts(of_a, 0);
   ExpectTexts(of_b, 40);
 }

@@ -11,9 +11,9 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/fault_plan.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/block_store.h"
+#include "server/storage/simulation/fault_plan.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -51,7 +51,7 @@ class BlockStoreRepeatTest : public ::testing::Test {
  protected:
   void Open(BlockStoreOptions options) {
     options.decode_threads = 1;
-    auto store = DeviceBlockStore::Create(
+    auto store = BlockStore::Create(
         options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
           auto device = std::make_unique<ManualDevice>(std::move(done));
           device_ = device.get();
@@ -119,7 +119,7 @@ TEST_F(BlockStoreRepeatTest, ASecondReadHealsWhatPassesAway) {
   }
   const BlockStoreStats stats = store_->Stats();
   EXPECT_EQ(stats.repeated_blocks, 2);
-  EXPECT_EQ(stats.healed_blocks, 2);
+  EXPECT_EQ(stats.recovered_blocks, 2);
   EXPECT_EQ(stats.device_reads, 4);
   EXPECT_EQ(stats.device_errors, 1);
   EXPECT_EQ(stats.decode_failures, 0);
@@ -151,7 +151,7 @@ TEST_F(BlockStoreRepeatTest, ThereIsNoThirdRead) {
   }
   const BlockStoreStats stats = store_->Stats();
   EXPECT_EQ(stats.repeated_blocks, 4);
-  EXPECT_EQ(stats.healed_blocks, 0);
+  EXPECT_EQ(stats.recovered_blocks, 0);
   EXPECT_EQ(stats.decode_failures, 2);
   EXPECT_EQ(stats.device_reads, 8);
   EXPECT_EQ(stats.buffers_size_bytes, 0);
@@ -264,27 +264,27 @@ TEST_F(BlockStoreRepeatTest, ASecondReadThatIsSharedMayFailForOthers) {
 // (odd: spared): so are the number of reads and the fetch's end.
 TEST_F(BlockStoreRepeatTest, EndsAsThePlanOfFaultsSays) {
   Open({.cache_size_bytes = 0});
-  uint64_t healed = 0;
+  uint64_t recovered = 0;
   const std::vector<uint64_t> seeds = SimulationSeeds(6);
   for (const uint64_t seed : seeds) {
     const FaultPlan plan(seed, blocks_.count(), blocks_.stored_size_bytes(),
                          blocks_.OffsetOf(1));
     for (uint64_t block = 0; block < blocks_.count(); ++block) {
       const BlockFault fault = plan.FaultOf(block);
-      for (uint64_t luck = 0; luck < 4; ++luck) {
+      for (uint64_t draw = 0; draw < 4; ++draw) {
         const bool lasts =
             fault == BlockFault::kUnreadable || fault == BlockFault::kFlipped;
         const bool passes =
-            fault == BlockFault::kWeak || fault == BlockFault::kGarbled;
-        const bool first_is_bad = lasts || (passes && luck % 2 == 0);
+            fault == BlockFault::kWeak || fault == BlockFault::kCorrupted;
+        const bool first_is_bad = lasts || (passes && draw % 2 == 0);
         const bool ends_well =
-            fault == BlockFault::kNone || (passes && luck > 0);
+            fault == BlockFault::kNone || (passes && draw > 0);
         const size_t end = log_.ended();
         Fetch(block);
         uint64_t reads = 0;
         for (; !device_->waiting().empty(); ++reads) {
           Serve([&](const DeviceRead& read, DeviceResult& result) {
-            plan.Apply(read, luck >> reads, result);
+            plan.Apply(read, draw >> reads, result);
           });
         }
         ASSERT_EQ(reads, first_is_bad ? 2 : 1) << HowToRepeat(seed);
@@ -292,13 +292,13 @@ TEST_F(BlockStoreRepeatTest, EndsAsThePlanOfFaultsSays) {
         const absl::Status status = log_.Get(end).result.status();
         ASSERT_EQ(status.ok(), ends_well) << HowToRepeat(seed);
         ASSERT_TRUE(plan.Allows(block, status.code())) << HowToRepeat(seed);
-        healed += first_is_bad && ends_well ? 1 : 0;
+        recovered += first_is_bad && ends_well ? 1 : 0;
       }
     }
   }
-  EXPECT_EQ(store_->Stats().healed_blocks, healed);
+  EXPECT_EQ(store_->Stats().recovered_blocks, recovered);
   if (seeds.size() > 1) {
-    EXPECT_GT(healed, 0);
+    EXPECT_GT(recovered, 0);
   }
 }
 

@@ -11,8 +11,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/block_store.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -28,7 +27,7 @@ class BlockRunsTest : public ::testing::Test {
   void Open(uint64_t buffers_size_bytes_max) {
     const DriveInfo drive{.name = "drive", .kind = DriveKind::kSolidState};
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        store_, DeviceBlockStore::Create(
+        store_, BlockStore::Create(
                     {.cache_size_bytes = 0,
                      .buffers_size_bytes_max = buffers_size_bytes_max,
                      .decode_threads = 1,

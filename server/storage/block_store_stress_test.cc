@@ -17,8 +17,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/block_store.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -66,7 +65,7 @@ ReadFault RandomFaults(uint64_t seed) {
 
 absl::StatusOr<std::unique_ptr<BlockStore>> OpenChaos(
     const BlockStoreOptions& options, uint64_t seed, const ReadFault& fault) {
-  return DeviceBlockStore::Create(
+  return BlockStore::Create(
       options, [&](Device::Done done) -> absl::StatusOr<OpenedDevice> {
         return OpenedDevice{
             std::make_unique<ChaosDevice>(seed, fault, std::move(done)), ""};
@@ -184,7 +183,7 @@ BlockStoreOptions TightOptions() {
 
 TEST(BlockStoreStressTest, EachFetchEndsOnceWhateverTheDeviceDoes) {
   TestBlocks blocks(kBlocks, kRawSizeBytes);
-  uint64_t healed_blocks = 0;
+  uint64_t recovered_blocks = 0;
   for (uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const BlockStoreOptions options = TightOptions();
@@ -213,12 +212,12 @@ TEST(BlockStoreStressTest, EachFetchEndsOnceWhateverTheDeviceDoes) {
     EXPECT_GT(stats.device_errors, 0);
     // How many are withdrawn in time depends on how busy the machine is.
     EXPECT_GT(good, 0);
-    healed_blocks += stats.healed_blocks;
+    recovered_blocks += stats.recovered_blocks;
     EXPECT_EQ(stats.queued_fetches, 0);
     EXPECT_EQ(stats.device_reads_in_flight, 0);
     EXPECT_EQ(stats.buffers_size_bytes, 0);
   }
-  EXPECT_GT(healed_blocks, 0);
+  EXPECT_GT(recovered_blocks, 0);
 }
 
 TEST(BlockStoreStressTest, EachBlockIsDecodedOnceHoweverManyAsk) {

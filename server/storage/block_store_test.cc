@@ -14,8 +14,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -123,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, EngineTest,
 class ManualTest : public ::testing::Test {
  protected:
   void Open(const BlockStoreOptions& options) {
-    auto store = DeviceBlockStore::Create(
+    auto store = BlockStore::Create(
         options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
           auto device = std::make_unique<ManualDevice>(std::move(done));
           device_ = device.get();

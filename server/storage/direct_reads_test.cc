@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Blocks read through descriptors that want aligned reads: step by step over a
-// device that the test works by hand, and with O_DIRECT where the folder for
+// device that the test works by hand, and with O_DIRECT where the directory for
 // temporary files knows that.
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,8 +16,8 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/storage/device_block_store.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/block_store.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -50,7 +50,7 @@ class DirectReadsTest : public ::testing::Test {
     BlockStoreOptions options;
     options.direct_io = direct_io;
     options.decode_threads = 1;
-    auto store = DeviceBlockStore::Create(
+    auto store = BlockStore::Create(
         options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
           auto device = std::make_unique<ManualDevice>(std::move(done));
           device_ = device.get();
@@ -206,7 +206,7 @@ TEST_F(DirectReadsTest, ReadsADamagedBlockAgainPastThePageCache) {
   device_->Serve();
   log_.WaitForAll();
   ExpectText(0, 2);
-  EXPECT_EQ(store_->Stats().healed_blocks, 1);
+  EXPECT_EQ(store_->Stats().recovered_blocks, 1);
 }
 
 // What the kernel makes of it, with either engine. If this file system refuses

@@ -2,8 +2,8 @@
 //
 // FULL: a file of 128 MiB in blocks of 64 KiB, read through the store as a scan
 // of the service reads it (chunks fetched ahead within a window, taken in
-// order), beside the two things that bound it: reading the file in a row and
-// "decoding" alone, which here is a checksum and a copy. O_DIRECT where the
+// order), compared with the two things that bound it: reading the file in a row
+// and "decoding" alone, which here is a checksum and a copy. O_DIRECT where the
 // file system has it; the label says. For figures, in one run:
 //
 //   full_read_benchmark --benchmark_repetitions=3
@@ -22,6 +22,7 @@
 #include "benchmark/benchmark.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/mutex.h"
 #include "server/storage/block_store.h"
@@ -53,15 +54,12 @@ struct File {
 File OpenFile() {
   std::string path = "/var/tmp/quire_benchmark_XXXXXX";
   int fd = mkstemp(path.data());
-  if (fd < 0) {
-    std::abort();
-  }
+  QUIRE_CHECK(fd >= 0, "cannot write the file to read: ", std::strerror(errno));
   const std::vector<uint8_t> zeroes(kReadSizeBytes, 'q');
   for (uint64_t offset = 0; offset < kFileSizeBytes; offset += kReadSizeBytes) {
-    if (pwrite(fd, zeroes.data(), zeroes.size(), static_cast<off_t>(offset)) <
-        0) {
-      std::abort();
-    }
+    QUIRE_CHECK(pwrite(fd, zeroes.data(), zeroes.size(),
+                       static_cast<off_t>(offset)) >= 0,
+                "cannot write the file to read: ", std::strerror(errno));
   }
   fsync(fd);
   const int direct_fd = open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);

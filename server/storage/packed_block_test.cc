@@ -3,13 +3,14 @@
 // Blocks that the cache holds in another form than their text.
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/block_store.h"
-#include "server/storage/buffer_pool.h"
-#include "server/storage/storage_test_util.h"
+#include "server/storage/fetch/buffer_pool.h"
+#include "server/storage/testing/storage_test_util.h"
 
 namespace quire {
 namespace {
@@ -114,10 +115,61 @@ TEST_F(PackedBlockTest, ScansPackOnlyWhatTheyTake) {
 TEST_F(PackedBlockTest, TasksRunOnThePoolAndBeforeTheEnd) {
   int run_count = 0;
   for (int i = 0; i < 100; ++i) {
-    store_->Run([&run_count] { ++run_count; });
+    store_->decode_pool().Add([&run_count] { ++run_count; });
   }
   store_.reset();
   EXPECT_EQ(run_count, 100);
+}
+
+// Finds no memory, as a codec may whose work space a block's header sizes.
+class NoMemoryDecoder final : public BlockDecoder {
+ public:
+  NoMemoryDecoder(std::shared_ptr<const BlockDecoder> decoder, bool decodes)
+      : decoder_(std::move(decoder)), decodes_(decodes) {}
+
+  absl::Status Decode(BlockAddress block, ByteView stored,
+                      MutableByteView raw) const override {
+    if (!decodes_) {
+      throw std::bad_alloc();
+    }
+    return decoder_->Decode(block, stored, raw);
+  }
+
+  bool packs() const override { return true; }
+
+  bool Pack(ByteView /*raw*/, const std::function<MutableByteView(size_t)>&
+            /*allocate*/) const override {
+    throw std::bad_alloc();
+  }
+
+ private:
+  const std::shared_ptr<const BlockDecoder> decoder_;
+  const bool decodes_;
+};
+
+TEST_F(PackedBlockTest, NoMemoryToDecodeIsTheFetchsError) {
+  BlockFetch fetch = blocks_.Fetch(0, FetchClass::kInteractive);
+  fetch.decoder =
+      std::make_shared<NoMemoryDecoder>(fetch.decoder, /*decodes=*/false);
+  FetchLog log;
+  store_->Fetch(std::move(fetch), log.Watch());
+  log.WaitForAll();
+  EXPECT_THAT(log.Get(0).result, HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(store_->Lookup(blocks_.Key(0)), nullptr);
+  EXPECT_EQ(store_->Stats().buffers_size_bytes, 0u);
+  // The thread goes on.
+  ExpectText(Fetch(1, FetchClass::kInteractive, false), 1);
+}
+
+TEST_F(PackedBlockTest, NoMemoryToPackLeavesTheText) {
+  BlockFetch fetch = blocks_.Fetch(0, FetchClass::kInteractive);
+  fetch.decoder =
+      std::make_shared<NoMemoryDecoder>(fetch.decoder, /*decodes=*/true);
+  FetchLog log;
+  store_->Fetch(std::move(fetch), log.Watch());
+  log.WaitForAll();
+  ExpectText(log.Get(0).result.value_or(nullptr), 0);
+  ExpectText(store_->Lookup(blocks_.Key(0)), 0);
 }
 
 }  // namespace

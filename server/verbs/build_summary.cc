@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
 #include "server/verbs/progress_meter.h"
-#include "server/verbs/verb_support.h"
+#include "server/verbs/subcommand_support.h"
 
 namespace quire {
 namespace {
@@ -40,15 +41,23 @@ void PrintSkipped(const SkippedEntries& skipped) {
 
 void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   PrintSkipped(summary.skipped);
+  const DroppedAttributes& dropped = summary.dropped_attributes;
+  if (dropped.count > 0) {
+    std::cerr << "warning: "
+              << FormatCounted(dropped.count, "attribute was",
+                               "attributes were")
+              << " over the limits of an archive and left out; the first: "
+              << PrintableMessage(dropped.first) << "\n";
+  }
   if (archive.info().document_count == 0) {
-    std::cerr << "warning: there were no documents in what was given\n";
+    std::cerr << "warning: the inputs hold no documents\n";
   }
 }
 
 void PrintSummary(const std::string& output, const BuildSummary& summary,
                   const Archive& archive, double seconds) {
   const ArchiveInfo& info = archive.info();
-  std::cerr << output << ": "
+  std::cerr << PrintableMessage(output) << ": "
             << FormatCounted(info.document_count, "document", "documents")
             << ", " << FormatByteSize(info.size_bytes) << " in "
             << FormatCounted(info.block_count, "block", "blocks") << " of "

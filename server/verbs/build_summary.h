@@ -17,7 +17,8 @@ namespace quire {
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);
 
 // Counts, sizes, the time that it took, and the memory that serving takes.
-// `output` is the folder as the user gave it, `archive` what was opened there.
+// `output` is the directory as the user gave it, `archive` what was opened
+// there.
 void PrintSummary(const std::string& output, const BuildSummary& summary,
                   const Archive& archive, double seconds);
 

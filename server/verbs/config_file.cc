@@ -5,23 +5,28 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/printable_text.h"
+
 namespace quire {
 
-absl::Status ApplyConfigFile(const std::string& path, CLI::App& verb) {
+absl::Status ApplyConfigFile(const std::string& path, CLI::App& subcommand) {
   std::vector<CLI::ConfigItem> items;
   try {
     items = CLI::ConfigTOML().from_file(path);
   } catch (const CLI::Error& error) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, ": cannot be read as a configuration: ", error.what()));
+        path,
+        ": must be a TOML file with a line OPTION = VALUE for each option, ",
+        "and cannot be read as one: ", error.what()));
   }
   for (const CLI::ConfigItem& item : items) {
-    CLI::Option* option = verb.get_option_no_throw("--" + item.name);
+    CLI::Option* option = subcommand.get_option_no_throw("--" + item.name);
     if (option == nullptr || !item.parents.empty() || item.name == "help" ||
         item.name == "config") {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": ", item.fullname(), " is no option of `",
-                       verb.get_name(), "`; its --help lists them"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": names in it must be long options of ", subcommand.get_name(),
+          ", got ", QuotedText(item.fullname()), "; quired ",
+          subcommand.get_name(), " --help lists them"));
     }
     if (option->count() > 0) {
       continue;

@@ -9,13 +9,13 @@
 
 namespace quire {
 
-// Reads a TOML file of options into `verb`: each key is the long name of one of
-// its options. Options that the command line gave stay as they are.
+// Reads a TOML file of options into `subcommand`: each key is the long name of
+// one of its options. Options that the command line gave stay as they are.
 // (CLI11 reads configuration files for the top command only.)
 // Errors: InvalidArgument  the file cannot be read, a key is no option of the
-//                          verb, or a value is refused by the option's checks;
-//                          the message names file and key.
-absl::Status ApplyConfigFile(const std::string& path, CLI::App& verb);
+//                          subcommand, or a value is refused by the option's
+//                          checks; the message names file and key.
+absl::Status ApplyConfigFile(const std::string& path, CLI::App& subcommand);
 
 }  // namespace quire
 

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SIGKILLs `quired build` at random moments. Afterwards the archive is absent or
-whole (if it was there before: the old one or the new one, and whole), and the
-next build cleans up what the killed one left.
+"""SIGKILLs `quired build`, the first times as soon as it has begun to write, then
+at random moments. Afterwards the archive is absent or whole (if it was there
+before: the old one or the new one, and whole), and the next build cleans up what
+the killed one left. Fails if builds were not killed, or left nothing.
 
-Usage: kill_build_test.py [SEED]; QUIRE_BINARY_DIR names the build folder.
+Usage: kill_build_test.py [SEED]; QUIRE_BINARY_DIR names the build directory.
 """
 import json
 import os
@@ -17,13 +18,15 @@ from pathlib import Path
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = 20
+# With and without an archive to be replaced.
+KILLED_AT_THE_START_COUNT = 4
 
 
-def make_input(folder, generator):
-    folder.mkdir()
+def make_input(directory, generator):
+    directory.mkdir()
     for i in range(8):
         words = [f"word{generator.randrange(2000)}" for _ in range(15000)]
-        (folder / f"{i:02}.txt").write_text(" ".join(words))
+        (directory / f"{i:02}.txt").write_text(" ".join(words))
 
 
 def build_command(archive, source, *options):
@@ -39,13 +42,19 @@ def uuid_of_whole(archive):
     return json.loads(inspected.stdout)["uuid"]
 
 
-def kill_after(command, seconds):
-    """True if the build was killed, false if it was done before."""
+def kill_after(command, seconds, partial):
+    """Kills the build after so long, or when the directory `partial` appears if
+    that is None. True if it was killed, false if it was done before."""
     with subprocess.Popen(command) as process:
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
+        if seconds is None:
+            while process.poll() is None and not partial.exists():
+                time.sleep(0.001)
             process.kill()
+        else:
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
         process.wait()
         if process.returncode not in (0, -9):
             sys.exit(f"the build failed by itself: {process.returncode}")
@@ -57,18 +66,19 @@ def main():
     print(f"seed {seed}")
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="quire-kill-") as scratch:
-        folder = Path(scratch)
-        source = folder / "in"
+        directory = Path(scratch)
+        source = directory / "in"
         make_input(source, generator)
-        new = folder / "new.quire"
+        new = directory / "new.quire"
         start = time.monotonic()
         subprocess.run(build_command(new, source), check=True)
         duration = time.monotonic() - start
         new_uuid = uuid_of_whole(new)
         killed_count = 0
+        leftover_count = 0
         for i in range(KILL_COUNT):
             # Every other time there is an archive to be replaced.
-            archive = folder / "x.quire"
+            archive = directory / "x.quire"
             allowed = {None, new_uuid}
             options = []
             if i % 2 == 1:
@@ -77,20 +87,27 @@ def main():
                      "--codec", "lz4", source], check=True)
                 allowed = {uuid_of_whole(archive), new_uuid}
                 options = ["--force"]
+            partial = directory / "x.quire.partial"
+            seconds = (None if i < KILLED_AT_THE_START_COUNT else
+                       generator.random() * duration * 1.05)
             killed_count += kill_after(build_command(archive, source, *options),
-                                       generator.random() * duration * 1.05)
+                                       seconds, partial)
+            leftover_count += partial.exists()
             found = uuid_of_whole(archive) if archive.exists() else None
             if found not in allowed:
                 sys.exit(f"kill {i}: found archive {found}, not {allowed}")
             subprocess.run(build_command(archive, source, "--force"), check=True)
             if uuid_of_whole(archive) != new_uuid:
                 sys.exit(f"kill {i}: the next build made another archive")
-            left = sorted(os.listdir(folder))
+            left = sorted(os.listdir(directory))
             if left != ["in", "new.quire", "x.quire"]:
                 sys.exit(f"kill {i}: the next build left {left}")
             subprocess.run(["rm", "-r", archive], check=True)
         print(f"{killed_count} of {KILL_COUNT} builds of {duration:.2f} s were "
-              "killed; every archive was absent or whole")
+              f"killed, {leftover_count} left something; every archive was "
+              "absent or whole")
+        if min(killed_count, leftover_count) < KILLED_AT_THE_START_COUNT:
+            sys.exit("the builds were over before they could be killed")
 
 
 if __name__ == "__main__":

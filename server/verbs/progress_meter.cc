@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 
 #include "codecs/base/byte_size.h"
-#include "server/verbs/verb_support.h"
+#include "server/verbs/subcommand_support.h"
 
 namespace quire {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 
 namespace quire {
@@ -63,7 +63,7 @@ size_t BlockCost::MemoryBytesFor(size_t block_size_bytes_max) {
 }
 
 void BlockCost::Estimate(ByteView block) {
-  assert(block.size() < sums_.size());
+  QUIRE_CHECK(block.size() < sums_.size());
   FindMatches(block);
   PriceLiterals(block);
   uint32_t sum = 0;

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 
+#include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
 
 namespace quire {
@@ -32,7 +32,7 @@ constexpr GearTable kGearTable = MakeGearTable();
 
 void SampleKmers(ByteView block, uint32_t interval,
                  std::vector<SampledKmer>& kmers) {
-  assert(block.size() <= UINT32_MAX);
+  QUIRE_CHECK(block.size() <= UINT32_MAX);
   static_assert(kKmerSizeBytes == 32, "the gear hash has as many bits");
   kmers.clear();
   if (block.size() < kKmerSizeBytes) {

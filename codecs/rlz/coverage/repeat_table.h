@@ -11,7 +11,7 @@ namespace quire {
 
 // What the repetitions of things (of k-mers, by their hashes) are worth, in
 // memory that is bounded whatever comes: things seen once are kept apart, in
-// two bytes each, and where room is short what is worth least gives way.
+// two bytes each, and where space is short what is worth least gives way.
 // Deterministic. Thread-compatible.
 class RepeatTable {
  public:

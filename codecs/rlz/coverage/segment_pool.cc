@@ -111,8 +111,8 @@ void SegmentPool::Add(ByteView block, std::span<const SampledKmer> kmers) {
   for (; next < worthy_.size(); ++next) {
     table_->GiveBack(worthy_slots_[next]);
   }
-  const size_t room = kmers_.capacity() - kmers_.size();
-  if (text_.size() > 2 * dictionary_size_ || room < worthy_.capacity()) {
+  const size_t space_left = kmers_.capacity() - kmers_.size();
+  if (text_.size() > 2 * dictionary_size_ || space_left < worthy_.capacity()) {
     Shrink();
   }
 }
@@ -215,13 +215,13 @@ std::vector<uint32_t> SegmentPool::SizesThatFit() const {
               return a.worth != b.worth ? a.worth > b.worth
                                         : a.segment < b.segment;
             });
-  uint64_t room = dictionary_size_;
+  uint64_t space_left = dictionary_size_;
   std::vector<uint32_t> sizes(segments_.size());
   for (const Candidate& candidate : candidates) {
     const uint64_t size =
-        std::min<uint64_t>(room, segments_[candidate.segment].size);
+        std::min<uint64_t>(space_left, segments_[candidate.segment].size);
     sizes[candidate.segment] = static_cast<uint32_t>(size);
-    room -= size;
+    space_left -= size;
   }
   return sizes;
 }

@@ -2,10 +2,10 @@
 #include "codecs/rlz/paper/deflated_streams.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -30,7 +30,7 @@ void DeflatedStream::Start(ByteView stored, size_t size_max,
 }
 
 absl::Status DeflatedStream::DecodeTo(size_t wanted) {
-  assert(wanted <= size_max_);
+  QUIRE_CHECK(wanted <= size_max_);
   const absl::StatusOr<size_t> size = decoder_.DecodeTo(wanted);
   if (!size.ok()) {
     return Named(size.status());

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cstring>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/paper/token_sums.h"
@@ -34,7 +34,7 @@ absl::Status MalformedToken() {
 template <typename Kind>
 absl::StatusOr<bool> SkipTokensOf(ByteView tokens, size_t text_position,
                                   TokenPlace& place) {
-  assert(place.text_size <= text_position);
+  QUIRE_DCHECK(place.text_size <= text_position);
   while (tokens.size() - place.token_bytes >= sizeof(uint64_t)) {
     // As many as are short, and the long one after them.
     const auto eight =
@@ -155,7 +155,7 @@ class Copier {
 
   // Copies until an end is near or a token is not in order: the last factors,
   // tokens of three bytes, and all errors are left to CopyOne(). There is no
-  // branch between literals and factors, which nobody could predict.
+  // branch between literals and factors, which cannot be predicted.
   void CopyFast() {
     const size_t loadable = LoadableOffsets();
     if (loadable <= place_.offsets || dictionary_.size() < kCopyStep) {
@@ -224,12 +224,12 @@ class Copier {
   }
 
   // Copies a long factor in whole steps; false, and nothing done, if either
-  // side has no room for the last.
+  // side has no space for the last.
   bool CopyLong(const uint8_t* from, size_t length, uint8_t* to,
                 const uint8_t* to_end) const {
-    const size_t room = length + kCopyStep;
-    if (!Fits(room, to, to_end) ||
-        !Fits(room, from, dictionary_.data() + dictionary_.size())) {
+    const size_t copy_size = length + kCopyStep;
+    if (!Fits(copy_size, to, to_end) ||
+        !Fits(copy_size, from, dictionary_.data() + dictionary_.size())) {
       return false;
     }
     for (size_t done = 0; done < length; done += kCopyStep) {

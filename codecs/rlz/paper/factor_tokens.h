@@ -6,7 +6,7 @@
 // from the lowest bit of the first byte on; and perhaps literals. This is what
 // turns them back into text, the same for all of them.
 //
-// Whoever wants a range of the text goes through the tokens before it, eight at
+// A reader of a range of the text goes through the tokens before it, eight at
 // a time, and through nothing else.
 #ifndef QUIRE_CODECS_RLZ_PAPER_FACTOR_TOKENS_H_
 #define QUIRE_CODECS_RLZ_PAPER_FACTOR_TOKENS_H_

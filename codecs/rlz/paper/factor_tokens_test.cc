@@ -11,6 +11,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 #include "codecs/codec_test_inputs.h"
+#include "codecs/guarded_bytes_testing.h"
 
 namespace quire {
 namespace {
@@ -61,38 +62,37 @@ struct Made {
   }
 };
 
-// Decodes a range of `made`. Everything lies in memory of exactly its size.
+// Decodes a range of `made`. Everything ends at a page that cannot be accessed.
 absl::StatusOr<std::string> Decode(const std::string& dictionary,
                                    const Made& made, size_t begin,
                                    size_t size) {
   const std::string packed = made.PackedOffsets();
-  const std::vector<uint8_t> offsets(packed.begin(), packed.end());
-  const std::vector<uint8_t> tokens(made.tokens.begin(), made.tokens.end());
-  const std::vector<uint8_t> literals(made.literals.begin(),
-                                      made.literals.end());
-  const std::vector<uint8_t> text(dictionary.begin(), dictionary.end());
+  const GuardedBytes offsets(AsBytes(packed));
+  const GuardedBytes tokens(AsBytes(made.tokens));
+  const GuardedBytes literals(AsBytes(made.literals));
+  const GuardedBytes text(AsBytes(dictionary));
   const FactorTokens factors = {.kind = made.kind,
-                                .tokens = tokens,
-                                .offsets = offsets,
+                                .tokens = tokens.bytes(),
+                                .offsets = offsets.bytes(),
                                 .offset_count = made.offsets.size(),
                                 .offset_bits = made.offset_bits,
-                                .literals = literals,
-                                .literal_count = literals.size()};
+                                .literals = literals.bytes(),
+                                .literal_count = literals.bytes().size()};
   TokenPlace place;
-  const auto reached = SkipTokens(made.kind, tokens, begin, place);
+  const auto reached = SkipTokens(made.kind, tokens.bytes(), begin, place);
   if (!reached.ok()) {
     return reached.status();
   }
   if (!*reached) {
     return absl::OutOfRangeError("not reached");
   }
-  std::vector<uint8_t> out(size);
-  const absl::Status status =
-      CopyFactorText(text, factors, begin - place.text_size, place, out);
+  const GuardedBytes out(size);
+  const absl::Status status = CopyFactorText(
+      text.bytes(), factors, begin - place.text_size, place, out.bytes());
   if (!status.ok()) {
     return status;
   }
-  return std::string(out.begin(), out.end());
+  return std::string(AsText(out.bytes()));
 }
 
 const std::vector<unsigned>& Widths(TokenKind kind) {
@@ -213,9 +213,34 @@ TEST(FactorTokensTest, RefusesWhatIsNotInTheDictionary) {
         for (int i = 0; i < behind; ++i) {
           made.AddFactor(dictionary, 5, 20);
         }
-        EXPECT_THAT(Decode(dictionary, made, 0, length),
+        // All of it: factors are decoded fast only far from the text's end.
+        EXPECT_THAT(Decode(dictionary, made, 0,
+                           length + static_cast<size_t>(behind) * 20),
                     FailsWith(absl::StatusCode::kDataLoss,
                               HasSubstr("of a dictionary of 100 bytes")));
+      }
+    }
+  }
+}
+
+// Copies are made in wide steps, which read more than they need: near the
+// dictionary's end they must not.
+TEST(FactorTokensTest, ReadsTheDictionaryToItsLastByteAndNoFurther) {
+  TestRandom random(9);
+  const std::string dictionary = RandomText(random, 4096);
+  for (const TokenKind kind :
+       {TokenKind::kFactors, TokenKind::kFactorsAndRuns}) {
+    for (uint32_t length = 1; length <= 130; ++length) {
+      for (uint32_t left = 0; left <= 70; left += 1 + left / 40) {
+        Made made = {.kind = kind};
+        const auto end = static_cast<uint32_t>(dictionary.size());
+        for (int i = 0; i < 12; ++i) {
+          made.AddFactor(dictionary, i == 3 ? end - left - length : 7u,
+                         i == 3 ? length : 40u);
+        }
+        const auto text = Decode(dictionary, made, 0, made.text.size());
+        ASSERT_THAT(text, IsOk());
+        ASSERT_EQ(*text, made.text) << length << " " << left;
       }
     }
   }

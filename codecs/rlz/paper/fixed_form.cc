@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "codecs/rlz/paper/factor_tokens.h"
@@ -21,7 +21,7 @@ unsigned PackedOffsetBits(size_t dictionary_size) {
 
 absl::StatusOr<ByteView> FixedForm::Write(ByteView /*raw*/,
                                           const FactorList& factors) {
-  assert(factors.size() > 0);
+  QUIRE_CHECK(factors.size() > 0);
   stored_.clear();
   AppendVarint(factors.size(), stored_);
   uint64_t bits = 0;

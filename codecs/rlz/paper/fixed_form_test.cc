@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -86,7 +87,7 @@ TEST(FixedFormTest, NamesWhatIsWrongWithABlock) {
   expect("\x03" + zeros + std::string(4, '\0') + "\x0A\x0A\x01",
          "more factors follow");
   expect("\x02" + zeros + "\x0A\x0B", "the 11 bytes at 0");
-  expect("\x02" + std::string("\x01\0\0\0\0\0\0\0\x0A\x0A", 10),
+  expect(absl::StrCat("\x02", std::string("\x01\0\0\0\0\0\0\0\x0A\x0A", 10)),
          "the 10 bytes at 1 of a dictionary of 10 bytes");
   expect("\x03" + zeros + std::string("\0\0\0\0\x0A\x09\x02", 7),
          "gives 21 bytes of text");

@@ -2,9 +2,9 @@
 #include "codecs/rlz/paper/paper_codec.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
 #include "codecs/rlz/factor.h"
@@ -53,7 +53,7 @@ class PaperCodec final : public CodecBase {
   absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
                            MutableByteView out,
                            Scratch& scratch) const override {
-    assert(offset <= raw_size && out.size() <= raw_size - offset);
+    QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
     if (!stored.empty() && stored.front() == kTextFollows) {
       const ByteView text = stored.subspan(1);
       if (text.size() != raw_size) {
@@ -102,7 +102,8 @@ class PaperCodec final : public CodecBase {
       case CodecId::kRlzZzz:
         return std::make_unique<ZzzForm>(level_, dictionary_size);
       default:
-        assert(info().id == CodecId::kRlzZz || info().id == CodecId::kRlzZzp);
+        QUIRE_CHECK(info().id == CodecId::kRlzZz ||
+                    info().id == CodecId::kRlzZzp);
         return std::make_unique<ZzForm>(level_, priming_.get());
     }
   }

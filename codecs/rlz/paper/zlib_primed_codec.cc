@@ -2,7 +2,6 @@
 #include "codecs/rlz/paper/zlib_primed_codec.h"
 
 #include <algorithm>
-#include <cassert>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,20 +10,18 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
-#include "codecs/block/deflate_decoder.h"
-#include "codecs/block/deflate_range.h"
+#include "codecs/block/deflate_codec.h"
 #include "codecs/block/zlib_stream.h"
-#include "codecs/codec_base.h"
 #include "codecs/rlz/paper/window_chooser.h"
 
 namespace quire {
 namespace {
 
-class ZlibPrimedCodec final : public CodecBase {
+class ZlibPrimedCodec final : public DeflateCodec {
  public:
   ZlibPrimedCodec(const CodecInfo& info, int level,
                   std::shared_ptr<const CodecContext> context, CodecUse use)
-      : CodecBase(info, use), level_(level), context_(std::move(context)) {
+      : DeflateCodec(info, use), level_(level), context_(std::move(context)) {
     if (use == CodecUse::kEncodeAndDecode) {
       chooser_.emplace(AsBytes(context_->dictionary));
     }
@@ -42,32 +39,17 @@ class ZlibPrimedCodec final : public CodecBase {
     return sizeof(*this) + (chooser_ ? chooser_->MemoryBytes() : 0);
   }
 
-  absl::Status Decode(ByteView stored, MutableByteView raw,
-                      Scratch& scratch) const override {
-    return DecodeRange(stored, raw.size(), 0, raw, scratch);
-  }
-
-  absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
-                           MutableByteView out,
-                           Scratch& scratch) const override {
-    assert(offset <= raw_size && out.size() <= raw_size - offset);
-    ByteView stream = stored;
-    const auto window = TakeVarint(stream);
-    if (!window.ok()) {
-      return Damaged(stored, window.status().message());
-    }
-    if (*window > context_->dictionary.size()) {
-      return Damaged(stored,
-                     absl::StrCat("window at ", *window, " of a dictionary of ",
-                                  context_->dictionary.size(), " bytes"));
-    }
-    const absl::Status status = DecodeDeflateRange(
-        stream, WindowAt(*window), raw_size, offset, out,
-        static_cast<PrimedScratch&>(scratch).decoder, scratch);
-    return status.ok() ? status : Damaged(stored, status.message());
-  }
-
  protected:
+  absl::StatusOr<PrimedStream> FindStream(ByteView stored) const override {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t window, TakeVarint(stored));
+    if (window > context_->dictionary.size()) {
+      return absl::DataLossError(
+          absl::StrCat("window at ", window, " of a dictionary of ",
+                       context_->dictionary.size(), " bytes"));
+    }
+    return PrimedStream{.stream = stored, .dictionary = WindowAt(window)};
+  }
+
   absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
                                      Scratch& scratch) const override {
     auto& own = static_cast<PrimedScratch&>(scratch);
@@ -83,11 +65,9 @@ class ZlibPrimedCodec final : public CodecBase {
   }
 
  private:
-  struct PrimedScratch final : public Scratch {
-    explicit PrimedScratch(int level) : deflate(level) {}
+  struct PrimedScratch final : public DeflateScratch {
+    using DeflateScratch::DeflateScratch;
 
-    DeflateStream deflate;
-    DeflateDecoder decoder;
     WindowChooser::Memory chooser_memory;
   };
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "codecs/rlz/paper/factor_tokens.h"
@@ -55,7 +55,7 @@ absl::StatusOr<size_t> ZzForm::WriteStream(ByteView bytes, ByteView priming,
 
 absl::StatusOr<ByteView> ZzForm::Write(ByteView /*raw*/,
                                        const FactorList& factors) {
-  assert(factors.size() > 0);
+  QUIRE_CHECK(factors.size() > 0);
   const std::vector<uint32_t>* offsets = &factors.offsets;
   if (priming_ != nullptr) {
     known_offsets_ = factors.offsets;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -93,9 +94,9 @@ TEST(ZzFormTest, NamesWhatIsWrongWithABlock) {
   expect("\x15", "claims 21 factors");
   const std::string good = StoredBlock(MakeFactors({{0, 10}, {0, 10}}));
   EXPECT_THAT(codec.Decode(good, 20), IsOk());
-  expect("\x15" + good.substr(1), "claims 21 factors");
-  expect("\x03" + good.substr(1), "claims 3 factors, but has 2");
-  expect("\x01" + good.substr(1), "claims 1 factors, but has 2");
+  expect(absl::StrCat("\x15", good.substr(1)), "claims 21 factors");
+  expect(absl::StrCat("\x03", good.substr(1)), "claims 3 factors, but has 2");
+  expect(absl::StrCat("\x01", good.substr(1)), "claims 1 factors, but has 2");
   expect(good.substr(0, 1) + "\x7F" + good.substr(2), "claims 127 bytes");
   expect(good + "x", "length stream: 1 bytes follow the end");
   expect(StoredBlock(MakeFactors({{0, 10}})), "gives 10 bytes of text");

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "codecs/rlz/paper/factor_tokens.h"
@@ -65,7 +65,7 @@ void ZzzForm::Collect(ByteView raw, const FactorList& factors) {
 
 absl::StatusOr<ByteView> ZzzForm::Write(ByteView raw,
                                         const FactorList& factors) {
-  assert(factors.size() > 0);
+  QUIRE_CHECK(factors.size() > 0);
   Collect(raw, factors);
   std::array<size_t, 3> sizes = {};
   for (size_t i = 0; i < streams_.size(); ++i) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -97,9 +98,10 @@ TEST(ZzzFormTest, NamesWhatIsWrongWithABlock) {
   const std::string good = StoredBlock("\x19\x03\x15", zeros, "abcd");
   EXPECT_EQ(zzz.Decode(good, 20).value_or(""), "0123456789abcd012345");
   expect("", "malformed variable-length integer");
-  expect("\x15" + good.substr(1), "claims 21 bytes of tokens");
-  expect("\x02" + good.substr(1), "gives 14 bytes of text");
-  expect("\x04" + good.substr(1), "claims 4 bytes of tokens, but has 3");
+  expect(absl::StrCat("\x15", good.substr(1)), "claims 21 bytes of tokens");
+  expect(absl::StrCat("\x02", good.substr(1)), "gives 14 bytes of text");
+  expect(absl::StrCat("\x04", good.substr(1)),
+         "claims 4 bytes of tokens, but has 3");
   expect(good.substr(0, 1) + "\x7F" + good.substr(2), "claims 127 bytes");
   expect(good.substr(0, 2) + "\x7F" + good.substr(3), "127 of offsets");
   expect(good + "x", "literal stream: 1 bytes follow");

@@ -46,7 +46,7 @@ class DictionaryIndex {
 
   ByteView dictionary() const { return dictionary_; }
 
-  // What the index takes, beside the dictionary.
+  // What the index takes, besides the dictionary.
   size_t MemoryBytes() const {
     return (short_table_.bucket_count + long_table_.bucket_count +
             longest_table_.bucket_count) *

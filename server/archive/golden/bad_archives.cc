@@ -8,23 +8,23 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "server/archive/handmade_archive.h"
+#include "server/archive/testing/crafted_archive.h"
 
 namespace quire {
 namespace {
 
-void WriteBad(const std::string& folder, const std::string& name,
-              const std::function<void(Handmade&)>& spoil) {
-  Handmade made;
+void WriteBad(const std::string& directory, const std::string& name,
+              const std::function<void(Crafted&)>& spoil) {
+  Crafted made;
   spoil(made);
-  WriteHandmade(absl::StrCat(folder, "/", name), made);
+  WriteCrafted(absl::StrCat(directory, "/", name), made);
 }
 
-void WriteBadManifests(const std::string& folder) {
+void WriteBadManifests(const std::string& directory) {
   const auto bytes = [&](const char* name,
                          std::function<void(std::string&)> edit) {
-    WriteBad(folder, name,
-             [&](Handmade& made) { made.edit_manifest_bytes = edit; });
+    WriteBad(directory, name,
+             [&](Crafted& made) { made.edit_manifest_bytes = edit; });
   };
   bytes("manifest-magic", [](std::string& file) { file[0] = 'x'; });
   bytes("manifest-version", [](std::string& file) {
@@ -40,7 +40,8 @@ void WriteBadManifests(const std::string& folder) {
   });
   const auto fields = [&](const char* name,
                           std::function<void(Manifest&)> edit) {
-    WriteBad(folder, name, [&](Handmade& made) { made.edit_manifest = edit; });
+    WriteBad(directory, name,
+             [&](Crafted& made) { made.edit_manifest = edit; });
   };
   fields("manifest-codec",
          [](Manifest& m) { m.codec.id = static_cast<CodecId>(999); });
@@ -59,27 +60,27 @@ void WriteBadManifests(const std::string& folder) {
   });
 }
 
-void WriteBadDictionaries(const std::string& folder) {
-  WriteBad(folder, "dictionary-hash", [](Handmade& made) {
+void WriteBadDictionaries(const std::string& directory) {
+  WriteBad(directory, "dictionary-hash", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     made.dictionary[0] = 'D';
   });
-  WriteBad(folder, "dictionary-bomb", [](Handmade& made) {
+  WriteBad(directory, "dictionary-bomb", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     made.dictionary_header.method = CompressionMethod::kXz;
-    made.dictionary_header.size_bytes = kDictionarySizeBytesMax;
+    made.dictionary_header.size_bytes = kDictionaryTextSizeBytesMax;
   });
-  WriteBad(folder, "dictionary-not-xz", [](Handmade& made) {
+  WriteBad(directory, "dictionary-not-xz", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     made.dictionary_header.method = CompressionMethod::kXz;
   });
 }
 
-void WriteBadSymbolTables(const std::string& folder) {
+void WriteBadSymbolTables(const std::string& directory) {
   const auto table = [&](const char* name,
                          std::function<void(std::string&)> edit) {
-    WriteBad(folder, name, [&](Handmade& made) {
-      made.symbol_table = HandmadeSymbolTable();
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.symbol_table = CraftedSymbolTable();
       edit(made.symbol_table);
     });
   };
@@ -88,8 +89,8 @@ void WriteBadSymbolTables(const std::string& folder) {
   table("symbols-short", [](std::string& bytes) { bytes.pop_back(); });
   const auto file = [&](const char* name,
                         std::function<void(std::string&)> edit) {
-    WriteBad(folder, name, [&](Handmade& made) {
-      made.symbol_table = HandmadeSymbolTable();
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.symbol_table = CraftedSymbolTable();
       made.edit_symbol_table_file = edit;
     });
   };
@@ -105,10 +106,10 @@ void WriteBadSymbolTables(const std::string& folder) {
   });
 }
 
-void WriteBadStructures(const std::string& folder) {
+void WriteBadStructures(const std::string& directory) {
   const auto segment = [&](const char* name,
                            std::function<void(std::string&)> edit) {
-    WriteBad(folder, name, [&](Handmade& made) { made.edit_segment = edit; });
+    WriteBad(directory, name, [&](Crafted& made) { made.edit_segment = edit; });
   };
   segment("segment-magic", [](std::string& file) { file[1] = 'q'; });
   segment("segment-header", [](std::string& file) { file[24] ^= 1; });
@@ -116,22 +117,22 @@ void WriteBadStructures(const std::string& folder) {
   segment("segment-short", [](std::string& file) { file.resize(50); });
   segment("section-checksum",
           [](std::string& file) { file[file.size() - 72 - 3 * 40 - 1] ^= 1; });
-  WriteBad(folder, "segment-number",
-           [](Handmade& made) { made.header.number = 7; });
-  WriteBad(folder, "segment-block-size",
-           [](Handmade& made) { made.header.block_size_bytes = 8192; });
-  WriteBad(folder, "footer-reserved", [](Handmade& made) {
+  WriteBad(directory, "segment-number",
+           [](Crafted& made) { made.header.number = 7; });
+  WriteBad(directory, "segment-block-size",
+           [](Crafted& made) { made.header.block_size_bytes = 8192; });
+  WriteBad(directory, "footer-reserved", [](Crafted& made) {
     made.edit_footer_bytes = [](std::string& bytes) {
       bytes[bytes.size() - 20] = 1;
       Reseal(bytes, 8);
     };
   });
-  WriteBad(folder, "footer-checksum", [](Handmade& made) {
+  WriteBad(directory, "footer-checksum", [](Crafted& made) {
     made.edit_footer_bytes = [](std::string& bytes) { bytes[0] ^= 2; };
   });
   const auto footer = [&](const char* name,
                           std::function<void(SegmentFooter&)> edit) {
-    WriteBad(folder, name, [&](Handmade& made) { made.edit_footer = edit; });
+    WriteBad(directory, name, [&](Crafted& made) { made.edit_footer = edit; });
   };
   footer("section-gap", [](SegmentFooter& f) { f.sections[1].offset += 1; });
   footer("section-beyond",
@@ -153,120 +154,116 @@ void WriteBadStructures(const std::string& folder) {
          [](SegmentFooter& f) { f.document_count = 1 << 20; });
 }
 
-void WriteBadIndexes(const std::string& folder) {
-  WriteBad(folder, "block-sizes-empty", [](Handmade& made) {
-    made.sections[0].second = HandmadeColumn({0});
-  });
-  WriteBad(folder, "block-sizes-large", [](Handmade& made) {
-    made.sections[0].second = HandmadeColumn({6});
-  });
-  WriteBad(folder, "block-sizes-missing",
-           [](Handmade& made) { made.sections.erase(made.sections.begin()); });
-  WriteBad(folder, "column-width", [](Handmade& made) {
+void WriteBadIndexes(const std::string& directory) {
+  WriteBad(directory, "block-sizes-empty",
+           [](Crafted& made) { made.sections[0].second = CraftedColumn({0}); });
+  WriteBad(directory, "block-sizes-large",
+           [](Crafted& made) { made.sections[0].second = CraftedColumn({6}); });
+  WriteBad(directory, "block-sizes-missing",
+           [](Crafted& made) { made.sections.erase(made.sections.begin()); });
+  WriteBad(directory, "column-width", [](Crafted& made) {
     made.sections[1].second = std::string("\x09") + std::string(9, '\0');
   });
-  WriteBad(folder, "document-sizes-sum", [](Handmade& made) {
-    made.sections[1].second = HandmadeColumn({4});
+  WriteBad(directory, "document-sizes-sum",
+           [](Crafted& made) { made.sections[1].second = CraftedColumn({4}); });
+  WriteBad(directory, "document-sizes-beyond", [](Crafted& made) {
+    made.sections[1].second = CraftedColumn({~uint64_t{0}});
   });
-  WriteBad(folder, "document-sizes-beyond", [](Handmade& made) {
-    made.sections[1].second = HandmadeColumn({~uint64_t{0}});
+  WriteBad(directory, "ids-order", [](Crafted& made) {
+    made.SetEmptyDocuments(2, 2, CraftedVarints({0, 0, 1, 1}) + "ba");
   });
-  WriteBad(folder, "ids-order", [](Handmade& made) {
-    made.SetEmptyDocuments(2, 2, HandmadeVarints({0, 0, 1, 1}) + "ba");
+  WriteBad(directory, "ids-sharing-short", [](Crafted& made) {
+    made.SetEmptyDocuments(2, 3, CraftedVarints({0, 0, 1, 2}) + "aab");
   });
-  WriteBad(folder, "ids-sharing-short", [](Handmade& made) {
-    made.SetEmptyDocuments(2, 3, HandmadeVarints({0, 0, 1, 2}) + "aab");
+  WriteBad(directory, "ids-sharing-long", [](Crafted& made) {
+    made.SetEmptyDocuments(1, 2, CraftedVarints({1, 1}) + "a");
   });
-  WriteBad(folder, "ids-sharing-long", [](Handmade& made) {
-    made.SetEmptyDocuments(1, 2, HandmadeVarints({1, 1}) + "a");
+  WriteBad(directory, "ids-total", [](Crafted& made) {
+    made.SetEmptyDocuments(1, 2, CraftedVarints({0, 1}) + "a");
   });
-  WriteBad(folder, "ids-total", [](Handmade& made) {
-    made.SetEmptyDocuments(1, 2, HandmadeVarints({0, 1}) + "a");
-  });
-  WriteBad(folder, "ids-varint", [](Handmade& made) {
+  WriteBad(directory, "ids-varint", [](Crafted& made) {
     made.SetEmptyDocuments(1, 1, std::string("\x80\x00\x01", 3) + "a");
   });
-  const auto two_documents = [](Handmade& made, const char* second_id) {
+  const auto two_documents = [](Crafted& made, const char* second_id) {
     made.SetEmptyDocuments(2, 2,
-                           HandmadeVarints({0, second_id[0] == 'a' ? 1u : 0u, 1,
-                                            second_id[0] == 'a' ? 0u : 1u}) +
+                           CraftedVarints({0, second_id[0] == 'a' ? 1u : 0u, 1,
+                                           second_id[0] == 'a' ? 0u : 1u}) +
                                (second_id[0] == 'a' ? "a" : "ab"));
   };
-  WriteBad(folder, "order-twice", [&](Handmade& made) {
+  WriteBad(directory, "order-twice", [&](Crafted& made) {
     two_documents(made, "b");
-    made.sections.emplace_back(4, HandmadeColumn({0, 1}));
+    made.sections.emplace_back(4, CraftedColumn({0, 1}));
   });
-  WriteBad(folder, "order-beyond", [&](Handmade& made) {
+  WriteBad(directory, "order-beyond", [&](Crafted& made) {
     two_documents(made, "b");
-    made.sections.emplace_back(4, HandmadeColumn({4, 0}));
+    made.sections.emplace_back(4, CraftedColumn({4, 0}));
   });
-  WriteBad(folder, "order-equal-ids", [&](Handmade& made) {
+  WriteBad(directory, "order-equal-ids", [&](Crafted& made) {
     two_documents(made, "a");
-    made.sections.emplace_back(4, HandmadeColumn({2, 3}));
+    made.sections.emplace_back(4, CraftedColumn({2, 3}));
   });
-  WriteBad(folder, "times-unit", [](Handmade& made) {
-    made.sections.emplace_back(5,
-                               HandmadeVarints({0, 0}) + HandmadeColumn({1}));
+  WriteBad(directory, "times-unit", [](Crafted& made) {
+    made.sections.emplace_back(5, CraftedVarints({0, 0}) + CraftedColumn({1}));
   });
-  WriteBad(folder, "times-late", [](Handmade& made) {
+  WriteBad(directory, "times-late", [](Crafted& made) {
     made.sections.emplace_back(
-        5, HandmadeVarints({0, 1}) + HandmadeColumn({~uint64_t{0}}));
+        5, CraftedVarints({0, 1}) + CraftedColumn({~uint64_t{0}}));
   });
-  WriteBad(folder, "strings-index", [](Handmade& made) {
+  WriteBad(directory, "strings-index", [](Crafted& made) {
     made.sections.emplace_back(
-        6, HandmadeVarints({1, 1}) + "x" + HandmadeColumn({2}));
+        6, CraftedVarints({1, 1}) + "x" + CraftedColumn({2}));
   });
-  WriteBad(folder, "strings-cut", [](Handmade& made) {
+  WriteBad(directory, "strings-cut", [](Crafted& made) {
     made.sections.emplace_back(
-        7, HandmadeVarints({1, 9}) + "x" + HandmadeColumn({1}));
+        7, CraftedVarints({1, 9}) + "x" + CraftedColumn({1}));
   });
 }
 
-void WriteBadBlocks(const std::string& folder) {
-  WriteBad(folder, "block-checksum", [](Handmade& made) {
+void WriteBadBlocks(const std::string& directory) {
+  WriteBad(directory, "block-checksum", [](Crafted& made) {
     made.edit_frame = [](std::string& frame) { frame[5] ^= 1; };
   });
-  WriteBad(folder, "block-misplaced",
-           [](Handmade& made) { made.frame_index = 1; });
-  WriteBad(folder, "block-reserved", [](Handmade& made) {
+  WriteBad(directory, "block-misplaced",
+           [](Crafted& made) { made.frame_index = 1; });
+  WriteBad(directory, "block-reserved", [](Crafted& made) {
     made.edit_frame = [](std::string& frame) {
       frame[3] = '\x03';
       Reseal(frame);
     };
   });
-  WriteBad(folder, "block-word", [](Handmade& made) {
+  WriteBad(directory, "block-word", [](Crafted& made) {
     made.edit_frame = [](std::string& frame) {
       frame[0] = 4;
       Reseal(frame);
     };
   });
-  WriteBad(folder, "block-zlib", [](Handmade& made) {
+  WriteBad(directory, "block-zlib", [](Crafted& made) {
     made.UseCodec(CodecId::kZlib, "garbage", "hello you all");
   });
-  WriteBad(folder, "block-zlib-short", [](Handmade& made) {
+  WriteBad(directory, "block-zlib-short", [](Crafted& made) {
     // A stored DEFLATE block of the five bytes "hello".
     made.UseCodec(CodecId::kZlib, std::string("\x01\x05\x00\xFA\xFFhello", 10),
                   "hello you all");
   });
-  WriteBad(folder, "block-lz4", [](Handmade& made) {
+  WriteBad(directory, "block-lz4", [](Crafted& made) {
     made.UseCodec(CodecId::kLz4, "\xFF\xFF", "hello you all");
   });
-  WriteBad(folder, "block-zstd", [](Handmade& made) {
+  WriteBad(directory, "block-zstd", [](Crafted& made) {
     made.UseCodec(CodecId::kZstd, "garbage", "hello you all");
   });
-  WriteBad(folder, "block-rlz-factor", [](Handmade& made) {
+  WriteBad(directory, "block-rlz-factor", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     // One factor: 100 bytes from offset 0 of a dictionary of 15 bytes.
     const std::string offsets("\x01\x04\x00\xFB\xFF\0\0\0\0", 9);
     const std::string lengths("\x01\x01\x00\xFE\xFF\x64", 6);
     made.UseCodec(CodecId::kRlzZz,
-                  HandmadeVarints({1, offsets.size()}) + offsets + lengths,
+                  CraftedVarints({1, offsets.size()}) + offsets + lengths,
                   std::string(100, 'x'));
   });
   for (const CodecId id : {CodecId::kRlz, CodecId::kZstdDict}) {
     const std::string name =
         absl::StrCat("block-", std::string(FindCodec(id)->name));
-    WriteBad(folder, name, [&](Handmade& made) {
+    WriteBad(directory, name, [&](Crafted& made) {
       made.UseDictionary("dictionary text");
       // Five literals, then one match of 34 bytes at a distance of 60, of which
       // there are 20 before it. All codes are of the kind that has one value.
@@ -277,31 +274,31 @@ void WriteBadBlocks(const std::string& folder) {
                     "hello" + std::string(34, 'x'));
     });
   }
-  WriteBad(folder, "block-fsst", [](Handmade& made) {
-    made.symbol_table = HandmadeSymbolTable();
+  WriteBad(directory, "block-fsst", [](Crafted& made) {
+    made.symbol_table = CraftedSymbolTable();
     // Two strings, of 511 and of 89 times "the " or so; the second begins at
     // byte 512 of the codes, of which there are 150.
     made.UseCodec(CodecId::kFsst,
                   std::string("\0\0\2", 3) + std::string(150, '\0'),
                   std::string(600, 'x'));
   });
-  WriteBad(folder, "block-fsst-table", [](Handmade& made) {
-    made.symbol_table = HandmadeSymbolTable();
-    std::string table = HandmadeSymbolTable();
+  WriteBad(directory, "block-fsst-table", [](Crafted& made) {
+    made.symbol_table = CraftedSymbolTable();
+    std::string table = CraftedSymbolTable();
     ++table[9];
     made.UseCodec(CodecId::kFsst, "\1" + table + std::string(15, '\0'),
                   std::string(60, 'x'));
   });
-  WriteBad(folder, "block-rlz-flags", [](Handmade& made) {
+  WriteBad(directory, "block-rlz-flags", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     // All of the dictionary twice, but with a flag that is reserved.
     const std::string offsets("\x01\x08\x00\xF7\xFF\0\0\0\0\0\0\0\0", 13);
     const std::string lengths("\x01\x02\x00\xFD\xFF\x0F\x0F", 7);
     made.UseCodec(CodecId::kRlzZzp,
-                  HandmadeVarints({2, 4, offsets.size()}) + offsets + lengths,
+                  CraftedVarints({2, 4, offsets.size()}) + offsets + lengths,
                   "dictionary textdictionary text");
   });
-  WriteBad(folder, "block-zlib-window", [](Handmade& made) {
+  WriteBad(directory, "block-zlib-window", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     // A window from byte 16 of a dictionary of 15 bytes; then a stored DEFLATE
     // block of the text.
@@ -310,38 +307,49 @@ void WriteBadBlocks(const std::string& folder) {
         CodecId::kZlibPrimed,
         std::string("\x10\x01\x0D\x00\xF2\xFF", 6) + text.substr(0, 13), text);
   });
-  WriteBad(folder, "block-rlz-literal", [](Handmade& made) {
+  WriteBad(directory, "block-rlz-literal", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     // Two factors, so that there is a second offset: the literal 256.
     const std::string factors("\x02\0\0\0\0\0\1\0\0\x0F\0", 11);
     made.UseCodec(CodecId::kRlzUv, factors, std::string(16, 'x'));
   });
-  WriteBad(folder, "block-rlz-count", [](Handmade& made) {
+  WriteBad(directory, "block-rlz-count", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     // Room for three offsets of a byte, but no length left for the third.
     made.UseCodec(CodecId::kRlzPv, std::string("\x03\0\0\0\x0F\x0F", 6),
                   std::string(30, 'x'));
   });
-  WriteBad(folder, "block-rlz-run", [](Handmade& made) {
+  WriteBad(directory, "block-rlz-run", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     // One token, a run of 16 literals, and a stream of no literals.
     const std::string tokens("\x01\x01\x00\xFE\xFF\x0F", 6);
     made.UseCodec(CodecId::kRlzZzz,
-                  HandmadeVarints({1, tokens.size(), 0}) + tokens +
+                  CraftedVarints({1, tokens.size(), 0}) + tokens +
                       std::string("\x01\0\0\xFF\xFF", 5),
                   std::string(16, 'x'));
   });
 }
 
+// What only reading everything shows.
+void WriteBadSums(const std::string& directory) {
+  WriteBad(directory, "block-chain", [](Crafted& made) {
+    made.edit_footer = [](SegmentFooter& f) { f.block_chain ^= 1; };
+  });
+  WriteBad(directory, "manifest-uuid", [](Crafted& made) {
+    made.edit_uuid = [](Manifest::Uuid& uuid) { uuid[0] ^= 1; };
+  });
+}
+
 }  // namespace
 
-void WriteBadArchives(const std::string& folder) {
-  WriteBadManifests(folder);
-  WriteBadDictionaries(folder);
-  WriteBadSymbolTables(folder);
-  WriteBadStructures(folder);
-  WriteBadIndexes(folder);
-  WriteBadBlocks(folder);
+void WriteBadArchives(const std::string& directory) {
+  WriteBadManifests(directory);
+  WriteBadDictionaries(directory);
+  WriteBadSymbolTables(directory);
+  WriteBadStructures(directory);
+  WriteBadIndexes(directory);
+  WriteBadBlocks(directory);
+  WriteBadSums(directory);
 }
 
 }  // namespace quire

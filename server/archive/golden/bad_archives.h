@@ -6,8 +6,9 @@
 
 namespace quire {
 
-// Writes every bad archive of README.md into a folder of its name in `folder`.
-void WriteBadArchives(const std::string& folder);
+// Writes every bad archive of README.md into a directory of its name in
+// `directory`.
+void WriteBadArchives(const std::string& directory);
 
 }  // namespace quire
 

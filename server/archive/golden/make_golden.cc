@@ -2,7 +2,11 @@
 //
 // Makes the golden archives: good/ with the writer, bad/ by hand.
 //
-// usage: make_golden FOLDER
+// usage: make_golden DIRECTORY
+//        make_golden --adversarial ARCHIVE
+//
+// The second writes an archive that takes much memory for its size, which is
+// too large to be kept (testing/adversarial_archive.h).
 //
 // Run it once for a version of the format, and keep what it made: the point of
 // golden files is that later programs still read (or refuse) them.
@@ -18,10 +22,11 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/block_codec.h"
-#include "codecs/fsst/symbol_table.h"
-#include "server/archive/archive_testing.h"
+#include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/golden/bad_archives.h"
+#include "server/archive/testing/adversarial_archive.h"
+#include "server/archive/testing/archive_testing.h"
 
 namespace quire {
 namespace {
@@ -90,7 +95,7 @@ std::vector<TestSegment> ManySegments() {
   return {segment};
 }
 
-void WriteGood(const std::string& folder, const std::string& name,
+void WriteGood(const std::string& directory, const std::string& name,
                const std::string& codec,
                const std::vector<TestSegment>& segments,
                bool has_symbol_table = false) {
@@ -102,7 +107,7 @@ void WriteGood(const std::string& folder, const std::string& name,
   if (has_symbol_table || FindCodec(options.codec.id)->needs_symbol_table) {
     context->symbol_table = VerseTable();
   }
-  const auto info = WriteTestArchive(absl::StrCat(folder, "/good/", name),
+  const auto info = WriteTestArchive(absl::StrCat(directory, "/good/", name),
                                      options, segments, context);
   if (!info.ok()) {
     std::fprintf(stderr, "%s\n", info.status().ToString().c_str());
@@ -110,17 +115,17 @@ void WriteGood(const std::string& folder, const std::string& name,
   }
 }
 
-int Main(const std::string& folder) {
-  std::filesystem::create_directories(folder + "/good");
-  WriteGood(folder, "empty", "copy", {});
-  WriteGood(folder, "one-empty-document", "copy", {{TestDocument{}}});
-  WriteGood(folder, "many", "copy", ManySegments());
-  WriteGood(folder, "symbol-table", "zstd", MixedSegments(), true);
+int Main(const std::string& directory) {
+  std::filesystem::create_directories(directory + "/good");
+  WriteGood(directory, "empty", "copy", {});
+  WriteGood(directory, "one-empty-document", "copy", {{TestDocument{}}});
+  WriteGood(directory, "many", "copy", ManySegments());
+  WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
-    WriteGood(folder, "mixed-" + name, name, MixedSegments());
+    WriteGood(directory, "mixed-" + name, name, MixedSegments());
   }
-  WriteBadArchives(folder + "/bad");
+  WriteBadArchives(directory + "/bad");
   return 0;
 }
 
@@ -128,8 +133,18 @@ int Main(const std::string& folder) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
+  if (argc == 3 && std::string(argv[1]) == "--adversarial") {
+    const auto info = quire::WriteAdversarialArchive(argv[2]);
+    if (!info.ok()) {
+      std::fprintf(stderr, "%s\n", info.status().ToString().c_str());
+      return 1;
+    }
+    return 0;
+  }
   if (argc != 2) {
-    std::fprintf(stderr, "usage: make_golden FOLDER\n");
+    std::fprintf(stderr,
+                 "usage: make_golden DIRECTORY\n"
+                 "       make_golden --adversarial ARCHIVE\n");
     return 2;
   }
   return quire::Main(argv[1]);

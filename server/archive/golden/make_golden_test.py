@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""make_golden makes the golden archives beside this file, byte for byte.
+"""make_golden makes the golden archives next to this file, byte for byte.
 
 Of what an encoder or the writer does otherwise since, the golden archive stays as
 it is, for it must still be read: IMPROVED_SINCE says why.
@@ -19,19 +19,19 @@ IMPROVED_SINCE = {
 }
 
 
-def archives(folder):
-    """Of each archive, by the name of its folder: its files' bytes by name."""
+def archives(directory):
+    """Of each archive, by the name of its directory: its files' bytes by name."""
     return {
         f"{kind}/{archive.name}": {file.name: file.read_bytes() for file in archive.iterdir()}
         for kind in ("good", "bad")
-        for archive in (folder / kind).iterdir()
+        for archive in (directory / kind).iterdir()
     }
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.argv[1], folder], check=True)
-        made, golden = archives(pathlib.Path(folder)), archives(GOLDEN)
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([sys.argv[1], directory], check=True)
+        made, golden = archives(pathlib.Path(directory)), archives(GOLDEN)
     faults = [f"{name}: there is no such golden archive" for name in made.keys() - golden.keys()]
     faults += [f"{name}: not made any more" for name in golden.keys() - made.keys()]
     for name in sorted(made.keys() & golden.keys()):

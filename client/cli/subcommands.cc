@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/subcommands.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "client/cli/shown_text.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+std::string JsonArchive(const v1::ArchiveDescription& archive) {
+  std::string json =
+      absl::StrCat("{", JsonBytes("name", View(archive.name())), ",",
+                   JsonBytes("uuid", View(archive.uuid())),
+                   ",\"size_bytes\":", archive.size_bytes(),
+                   ",\"stored_size_bytes\":", archive.stored_size_bytes(),
+                   ",\"document_count\":", archive.document_count(),
+                   ",\"block_count\":", archive.block_count(),
+                   ",\"segment_count\":", archive.segment_count(),
+                   ",\"block_size_bytes\":", archive.block_size_bytes(), ",",
+                   JsonBytes("codec", View(archive.codec())));
+  if (archive.has_dictionary_hash()) {
+    absl::StrAppend(
+        &json, ",",
+        JsonBytes("dictionary_hash", View(archive.dictionary_hash())),
+        ",\"dictionary_size_bytes\":", archive.dictionary_size_bytes());
+  }
+  return json + "}\n";
+}
+
+std::string Percent(uint64_t part, uint64_t whole) {
+  return whole == 0
+             ? "-"
+             : absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part) /
+                                              static_cast<double>(whole));
+}
+
+// As ParseByteSize(), naming what the size is of.
+absl::StatusOr<uint64_t> ParseNamedSize(const char* name,
+                                        const std::string& text) {
+  absl::StatusOr<uint64_t> size_bytes = ParseByteSize(View(text));
+  if (!size_bytes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": ", size_bytes.status().message()));
+  }
+  return size_bytes;
+}
+
+absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document) {
+  const CliSettings& settings = run.settings();
+  if (settings.json) {
+    return run.output().Write(View("{" + JsonDocument(document) + "}\n"));
+  }
+  std::string line;
+  if (settings.long_listing) {
+    line = absl::StrFormat("%12d  %-24s  %10d  ", document.range().size_bytes(),
+                           document.has_capture_time_ms()
+                               ? FormatTimeMs(document.capture_time_ms())
+                               : "-",
+                           document.ordinal());
+  }
+  line += run.output().is_terminal() ? PrintableText(View(document.id()))
+                                     : document.id();
+  line += settings.null_separated ? '\0' : '\n';
+  return run.output().Write(View(line));
+}
+
+}  // namespace
+
+absl::Status RunArchives(CliRun& run) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<v1::ArchiveDescription> archives,
+                         run.client().ListArchives());
+  if (run.settings().json) {
+    for (const v1::ArchiveDescription& archive : archives) {
+      QUIRE_RETURN_IF_ERROR(run.output().Write(View(JsonArchive(archive))));
+    }
+    return absl::OkStatus();
+  }
+  if (archives.empty()) {
+    run.Note("the server holds no archives");
+    return absl::OkStatus();
+  }
+  size_t width = 4;
+  for (const v1::ArchiveDescription& archive : archives) {
+    width = std::max(width, archive.name().size());
+  }
+  std::string table =
+      absl::StrFormat("%-*s  %12s  %10s  %10s  %s\n", static_cast<int>(width),
+                      "NAME", "DOCUMENTS", "SIZE", "STORED", "CODEC");
+  for (const v1::ArchiveDescription& archive : archives) {
+    absl::StrAppendFormat(&table, "%-*s  %12s  %10s  %10s  %s\n",
+                          static_cast<int>(width),
+                          PrintableText(View(archive.name())),
+                          FormatCount(archive.document_count()),
+                          FormatByteSize(archive.size_bytes()),
+                          FormatByteSize(archive.stored_size_bytes()),
+                          PrintableText(View(archive.codec())));
+  }
+  return run.output().Write(View(table));
+}
+
+absl::Status RunInfo(CliRun& run) {
+  QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
+                         run.client().GetArchive(View(run.settings().archive)));
+  if (run.settings().json) {
+    return run.output().Write(View(JsonArchive(archive)));
+  }
+  const auto size = [](uint64_t size_bytes) {
+    return absl::StrCat(FormatByteSize(size_bytes), " (",
+                        FormatCount(size_bytes), " bytes)");
+  };
+  std::string text = absl::StrCat(
+      "name:        ", PrintableText(View(archive.name())), "\n",
+      "uuid:        ", PrintableText(View(archive.uuid())), "\n",
+      "documents:   ", FormatCount(archive.document_count()), "\n",
+      "size:        ", size(archive.size_bytes()), "\n",
+      "stored:      ", size(archive.stored_size_bytes()), ", ",
+      Percent(archive.stored_size_bytes(), archive.size_bytes()), "\n",
+      "codec:       ", PrintableText(View(archive.codec())), "\n",
+      "block size:  ", FormatByteSize(archive.block_size_bytes()), "\n",
+      "blocks:      ", FormatCount(archive.block_count()), "\n",
+      "segments:    ", FormatCount(archive.segment_count()), "\n");
+  if (archive.has_dictionary_hash()) {
+    absl::StrAppend(&text,
+                    "dictionary:  ", size(archive.dictionary_size_bytes()),
+                    ", ", PrintableText(View(archive.dictionary_hash())), "\n");
+  }
+  return run.output().Write(View(text));
+}
+
+absl::Status RunLs(CliRun& run) {
+  const CliSettings& settings = run.settings();
+  DocumentLister lister =
+      run.client().ListDocuments(View(settings.archive), View(settings.prefix));
+  uint64_t count = 0;
+  for (;;) {
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<v1::Document> document,
+                           lister.Next());
+    if (!document.has_value()) {
+      break;
+    }
+    QUIRE_RETURN_IF_ERROR(PrintDocumentLine(run, *document));
+    ++count;
+  }
+  if (count == 0 && !settings.prefix.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "no document of ", QuotedText(View(settings.archive)),
+        " has an id that starts with ", QuotedText(View(settings.prefix))));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunGet(CliRun& run) {
+  const CliSettings& settings = run.settings();
+  std::vector<ReadTarget> targets;
+  for (const std::string& id : settings.ids) {
+    if (!settings.by_ordinal) {
+      DocumentKey key = DocumentKey::Id(id);
+      key.occurrence = settings.occurrence;
+      targets.push_back(std::move(key));
+      continue;
+    }
+    uint64_t ordinal = 0;
+    if (!absl::SimpleAtoi(View(id), &ordinal)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "with --ordinal, ID must be the number of a document, a ",
+          "whole number from 0, got ", QuotedText(View(id))));
+    }
+    targets.push_back(DocumentKey::Ordinal(ordinal));
+  }
+  for (const ReadTarget& target : targets) {
+    const absl::Status status = run.Print(target);
+    if (IsClosedOutput(status) || absl::IsFailedPrecondition(status)) {
+      return status;
+    }
+    if (!status.ok()) {
+      run.Complain(DescribeTarget(target), WhyNotRead(target, status));
+    }
+    // Each further one would wait as long.
+    if (run.unreachable()) {
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunRange(CliRun& run) {
+  const CliSettings& settings = run.settings();
+  ByteSpan span;
+  QUIRE_ASSIGN_OR_RETURN(span.offset,
+                         ParseNamedSize("OFFSET", settings.offset));
+  QUIRE_ASSIGN_OR_RETURN(
+      span.size_bytes, ParseNamedSize("LENGTH", settings.length.value_or("")));
+  run.progress().SetTotal(span.size_bytes);
+  return run.Print(span);
+}
+
+absl::Status RunScan(CliRun& run) {
+  const CliSettings& settings = run.settings();
+  if (settings.json) {
+    return absl::InvalidArgumentError(
+        "scan prints the bytes themselves and has no --json; ls --json and "
+        "batch --json do");
+  }
+  ScanOptions options;
+  QUIRE_ASSIGN_OR_RETURN(options.offset,
+                         ParseNamedSize("--offset", settings.offset));
+  if (settings.length.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(options.size_bytes,
+                           ParseNamedSize("--length", *settings.length));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
+                         run.client().GetArchive(View(settings.archive)));
+  run.progress().SetTotal(options.size_bytes.value_or(
+      archive.size_bytes() - std::min(options.offset, archive.size_bytes())));
+  return run.client().Scan(View(settings.archive), options,
+                           [&](const ScanPiece& piece) {
+                             run.progress().Add(piece.data.size(), 0);
+                             return run.output().Write(piece.data);
+                           });
+}
+
+}  // namespace quire

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Nothing that a server sends is handed on before it was checked: the answer
+// against what was asked, then (by answer_decoder.h) the bytes. Internal to the
+// client library.
+#ifndef QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_CHECK_H_
+#define QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_CHECK_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "client/quire/client.h"
+#include "client/quire/internal/wire_call.h"
+#include "client/quire/read_target.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+
+// Whether `document` is the one that `key` asks for; `document` is null where
+// the answer has none. Thread-safe.
+// Errors: Internal  it is missing, or another one.
+absl::Status CheckDocument(const DocumentKey& key,
+                           const v1::Document* document);
+
+// The logical bytes that an answer to `target` must hold, given the document
+// that came with it (null for a plain range). Thread-safe.
+// Errors: Internal  no document, another document, or one too short for the
+//                   part that was asked.
+absl::StatusOr<ByteSpan> ExpectedSpan(const ReadTarget& target,
+                                      const v1::Document* document);
+
+// Follows one stream of consecutive pieces and tells the first one that is not
+// what was asked.
+// Thread-compatible.
+class SpanFollower {
+ public:
+  SpanFollower() = default;
+
+  explicit SpanFollower(ByteSpan expected) : expected_(expected) {}
+
+  // One more piece, of the range that the server names.
+  // Errors: Internal  it does not go on where the last one ended, or goes past
+  //                   the expected end.
+  absl::Status Take(const v1::ByteRange& range);
+
+  // Errors: DataLoss  bytes are missing: the stream ended early.
+  absl::Status Finish() const;
+
+  uint64_t received_size_bytes() const { return received_size_bytes_; }
+
+  const ByteSpan& expected() const { return expected_; }
+
+ private:
+  ByteSpan expected_;
+  uint64_t received_size_bytes_ = 0;
+};
+
+// Turns an answer in one message, a ReadResponse or a BatchResult, into a
+// result, whose bytes it takes over. Thread-safe as `call` is.
+// Errors: Internal  as the functions above; and as WireCall::Decode().
+template <typename Answer>
+absl::StatusOr<ReadResult> TakeAnswer(const ReadTarget& target, WireCall& call,
+                                      Answer& answer) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const ByteSpan expected,
+      ExpectedSpan(target,
+                   answer.has_document() ? &answer.document() : nullptr));
+  SpanFollower follower(expected);
+  QUIRE_RETURN_IF_ERROR(follower.Take(answer.range()));
+  QUIRE_RETURN_IF_ERROR(follower.Finish());
+  ReadResult result;
+  result.offset = expected.offset;
+  QUIRE_ASSIGN_OR_RETURN(const DecodedAnswer decoded,
+                         call.Decode(SentBytesOf(answer), result.data));
+  if (answer.has_document()) {
+    result.document = std::move(*answer.mutable_document());
+  }
+  if (decoded.encoding == AnswerEncoding::kIdentity) {
+    result.data = std::move(*answer.mutable_data());
+  } else {
+    const auto front =
+        static_cast<size_t>(decoded.text.data() - result.data.data());
+    result.data.resize(front + decoded.text.size());
+    result.data.erase(0, front);
+  }
+  return result;
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_INTERNAL_ANSWER_CHECK_H_

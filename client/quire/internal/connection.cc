@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/internal/connection.h"
+
+#include <algorithm>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "absl/random/distributions.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+#include "client/quire/client_status.h"
+#include "client/quire/internal/server_address.h"
+#include "client/quire/internal/started_thread.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr int kBackoffGrowthMax = 20;
+// Whatever a server says.
+constexpr absl::Duration kToldDelayMax = absl::Seconds(30);
+// Unless told otherwise.
+constexpr unsigned kDecodeThreadsMax = 16;
+// Three of these, and the clock that they are added to has no space for them.
+constexpr absl::Duration kIdleWatchedMax = absl::Hours(24 * 365 * 100);
+
+absl::Status CheckOptions(const ClientOptions& options) {
+  QUIRE_RETURN_IF_ERROR(CheckServerAddress(options.address));
+  if (options.deadline <= absl::ZeroDuration() ||
+      options.stream_idle_max <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("time limits must be positive");
+  }
+  if (options.attempts_max < 1 || options.attempts_max > 5) {
+    return absl::InvalidArgumentError("attempts_max must be 1 to 5");
+  }
+  if (options.retry_backoff < absl::Milliseconds(1) ||
+      options.retry_backoff > absl::Hours(1)) {
+    return absl::InvalidArgumentError(
+        "retry_backoff must be a millisecond to an hour");
+  }
+  if (options.message_size_bytes_max < 4096 ||
+      options.message_size_bytes_max > std::numeric_limits<int>::max()) {
+    return absl::InvalidArgumentError(
+        "message_size_bytes_max must be 4096 to 2147483647");
+  }
+  if (options.decode_threads < 0 || options.decode_threads > 64) {
+    return absl::InvalidArgumentError("decode_threads must be 0 to 64");
+  }
+  if (options.keepalive_interval < absl::Seconds(10) ||
+      options.keepalive_timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        "keepalive_interval must be at least 10 s, keepalive_timeout positive");
+  }
+  return absl::OkStatus();
+}
+
+// Calls that the library itself takes up where they broke are not listed:
+// their attempts would multiply with gRPC's.
+std::string ServiceConfig(const ClientOptions& options) {
+  if (options.attempts_max == 1) {
+    return "{}";
+  }
+  const double backoff_seconds = absl::ToDoubleSeconds(options.retry_backoff);
+  return absl::StrFormat(
+      R"({"methodConfig":[{"name":[)"
+      R"({"service":"quire.v1.Archive","method":"ListArchives"},)"
+      R"({"service":"quire.v1.Archive","method":"GetArchive"},)"
+      R"({"service":"quire.v1.Archive","method":"Read"},)"
+      R"({"service":"quire.v1.Archive","method":"ReadStream"},)"
+      R"({"service":"quire.v1.Archive","method":"ListDocuments"}],)"
+      R"("retryPolicy":{"maxAttempts":%d,"initialBackoff":"%.3fs",)"
+      R"("maxBackoff":"%.3fs","backoffMultiplier":2,)"
+      R"("retryableStatusCodes":["UNAVAILABLE"]}}]})",
+      options.attempts_max, backoff_seconds,
+      backoff_seconds * kBackoffGrowthMax);
+}
+
+int ToMilliseconds(absl::Duration duration) {
+  return static_cast<int>(std::clamp<int64_t>(
+      absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<int>::max()));
+}
+
+constexpr int kConnectTimeoutMs = 10'000;
+// Long enough that its work does not count, short enough that what goes the
+// same way waits for at most 20 ms at 100 Mbit/s.
+constexpr int kFrameSizeBytesMax = 256 << 10;
+
+grpc::ChannelArguments Arguments(const ClientOptions& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetServiceConfigJSON(ServiceConfig(options));
+  arguments.SetUserAgentPrefix("quire-cpp/0.1.0");
+  arguments.SetMaxReceiveMessageSize(
+      static_cast<int>(options.message_size_bytes_max));
+  // Payloads are compressed where they lie or are not worth it: gRPC's own
+  // compression is neither used nor offered.
+  arguments.SetCompressionAlgorithm(GRPC_COMPRESS_NONE);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET,
+                   1 << GRPC_COMPRESS_NONE);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+                   ToMilliseconds(options.keepalive_interval));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   ToMilliseconds(options.keepalive_timeout));
+  // gRPC waits a second between attempts to connect; our retries are quicker.
+  const int reconnect_ms = std::max(100, ToMilliseconds(options.retry_backoff));
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, reconnect_ms);
+  // Misnamed: how long an attempt may take before it is given up. Less than a
+  // few round trips, and a far or busy server is never reached.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   std::max(reconnect_ms, 5000));
+  // HTTP/2 cuts messages into 16 KiB by default, each with its own work.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameSizeBytesMax);
+  // A proxy from the environment is meant for the web, not for this.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Each client has a connection of its own, whatever others do.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return arguments;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
+    ClientOptions options) {
+  QUIRE_RETURN_IF_ERROR(CheckOptions(options));
+  if (options.decode_threads == 0) {
+    options.decode_threads = static_cast<int>(
+        std::clamp(std::thread::hardware_concurrency(), 1U, kDecodeThreadsMax));
+  }
+  return std::shared_ptr<Connection>(new Connection(std::move(options)));
+}
+
+Connection::Connection(ClientOptions options)
+    : options_(std::move(options)),
+      stub_(v1::Archive::NewStub(grpc::CreateCustomChannel(
+          options_.address, grpc::InsecureChannelCredentials(),
+          Arguments(options_)))),
+      wire_({.directory = options_.cache_directory,
+             .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
+            this) {}
+
+void Connection::SetDeadline(grpc::ClientContext& context) const {
+  if (options_.deadline != absl::InfiniteDuration()) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.deadline));
+  }
+}
+
+absl::StatusOr<v1::Limits> Connection::GetLimits() {
+  {
+    MutexLock lock(&mutex_);
+    if (limits_.has_value()) {
+      return *limits_;
+    }
+  }
+  v1::ListArchivesRequest request;
+  request.set_page_size(1);
+  v1::ListArchivesResponse response;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  QUIRE_RETURN_IF_ERROR(
+      StatusFromGrpc(stub_->ListArchives(&context, request, &response)));
+  QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
+  return response.limits();
+}
+
+absl::Status Connection::StoreLimits(const v1::Limits& limits) {
+  if (limits.read_size_bytes_max() == 0 || limits.chunk_size_bytes_max() == 0 ||
+      limits.batch_message_items_max() == 0 || limits.page_size_max() == 0) {
+    return absl::InternalError("the server states a limit of zero");
+  }
+  MutexLock lock(&mutex_);
+  limits_ = limits;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ArchiveDescription> Connection::GetArchive(
+    absl::string_view archive) {
+  v1::GetArchiveRequest request;
+  request.set_archive(std::string(archive));
+  v1::GetArchiveResponse response;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  QUIRE_RETURN_IF_ERROR(
+      StatusFromGrpc(stub_->GetArchive(&context, request, &response)));
+  QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
+  return std::move(*response.mutable_archive());
+}
+
+WireCall Connection::StartCall(absl::string_view archive,
+                               std::optional<EncodingChoice> choice) {
+  return WireCall(&wire_, archive, choice.value_or(options_.encoding),
+                  options_.message_size_bytes_max,
+                  [&] { return GetArchive(archive); });
+}
+
+absl::StatusOr<std::string> Connection::FetchSymbolTable(
+    uint64_t hash, size_t size_bytes_max) {
+  v1::GetSymbolTableRequest request;
+  request.set_hash(FormatTableHash(hash));
+  v1::GetSymbolTableResponse response;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  QUIRE_RETURN_IF_ERROR(
+      StatusFromGrpc(stub_->GetSymbolTable(&context, request, &response)));
+  if (response.table().size() > size_bytes_max) {
+    return absl::DataLossError(
+        absl::StrCat("the server sent a symbol table of ",
+                     response.table().size(), " bytes"));
+  }
+  return std::move(*response.mutable_table());
+}
+
+absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
+                                                        size_t size_bytes_max) {
+  std::string text;
+  QUIRE_RETURN_IF_ERROR(ReceiveDictionary(
+      *this, FormatTableHash(hash),
+      [&](uint64_t /*offset*/, ByteView data) -> absl::Status {
+        if (data.size() > size_bytes_max - text.size()) {
+          return absl::ResourceExhaustedError(absl::StrCat(
+              "the dictionary ", FormatTableHash(hash), " is over ",
+              size_bytes_max, " bytes, the most that this client holds"));
+        }
+        text.append(AsText(data).data(), data.size());
+        return absl::OkStatus();
+      }));
+  return text;
+}
+
+ResumeGovernor::ResumeGovernor(const ClientOptions& options)
+    : attempts_max_(options.attempts_max),
+      backoff_first_(options.retry_backoff) {}
+
+std::optional<absl::Duration> ResumeGovernor::DelayAfter(
+    const absl::Status& status) {
+  const std::optional<absl::Duration> told =
+      absl::IsResourceExhausted(status) ? RetryDelayOf(status) : std::nullopt;
+  if ((!absl::IsUnavailable(status) && !told.has_value()) ||
+      ++failures_in_row_ >= attempts_max_) {
+    return std::nullopt;
+  }
+  if (told.has_value()) {
+    return std::min(*told, kToldDelayMax);
+  }
+  const int growth = std::min(1 << (failures_in_row_ - 1), kBackoffGrowthMax);
+  return backoff_first_ * growth * absl::Uniform(random_, 0.5, 1.0);
+}
+
+StreamWatchdog::StreamWatchdog(grpc::ClientContext& context,
+                               absl::Duration idle_max)
+    : context_(context), idle_max_(idle_max) {
+  if (idle_max_ < kIdleWatchedMax) {
+    absl::StatusOr<std::thread> thread = StartThread([this] { Run(); });
+    if (thread.ok()) {
+      thread_ = *std::move(thread);
+    } else {
+      start_fault_ = thread.status();
+      context_.TryCancel();
+    }
+  }
+}
+
+StreamWatchdog::~StreamWatchdog() {
+  {
+    MutexLock lock(&mutex_);
+    stop_ = true;
+  }
+  changed_.NotifyAll();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void StreamWatchdog::Arm() {
+  if (!thread_.joinable()) {
+    return;
+  }
+  MutexLock lock(&mutex_);
+  // The thread sleeps for idle_max at most, so it wakes before this passes and
+  // need not be told.
+  expiry_ = Clock::now() + absl::ToChronoNanoseconds(idle_max_);
+}
+
+void StreamWatchdog::Disarm() {
+  MutexLock lock(&mutex_);
+  expiry_.reset();
+}
+
+absl::Status StreamWatchdog::Explain(const absl::Status& status) const {
+  if (!start_fault_.ok() && absl::IsCancelled(status)) {
+    return start_fault_;
+  }
+  MutexLock lock(&mutex_);
+  if (expired_ && absl::IsCancelled(status)) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the server sent nothing for ", absl::FormatDuration(idle_max_)));
+  }
+  return status;
+}
+
+void StreamWatchdog::Run() {
+  const std::chrono::nanoseconds idle_max =
+      absl::ToChronoNanoseconds(idle_max_);
+  {
+    MutexLock lock(&mutex_);
+    while (!stop_ && !expired_) {
+      const Clock::time_point now = Clock::now();
+      if (expiry_.has_value() && *expiry_ <= now) {
+        expired_ = true;
+        break;
+      }
+      changed_.WaitFor(&mutex_,
+                       expiry_.has_value() ? *expiry_ - now : idle_max);
+    }
+    if (!expired_) {
+      return;
+    }
+  }
+  context_.TryCancel();
+}
+
+}  // namespace quire

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/internal/decode_pipeline.h"
+
+#include <atomic>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+// A stream of the numbers from 0 to below `end`.
+class DecodePipelineTest : public ::testing::TestWithParam<int> {
+ protected:
+  absl::Status Run(int end) {
+    std::atomic<int> received = 0;
+    std::atomic<bool> cancelled = false;
+    const auto accept = [&](const int& message) {
+      // In order, whichever thread calls.
+      EXPECT_EQ(message, accepted_count_++);
+      return message == refused_ ? absl::InternalError("refused")
+                                 : absl::OkStatus();
+    };
+    const auto decode =
+        [&](const int& message,
+            std::string& buffer) -> absl::StatusOr<absl::string_view> {
+      if (message == damaged_) {
+        return absl::DataLossError("damaged");
+      }
+      if (message == too_large_) {
+        throw std::bad_alloc();
+      }
+      // Later ones are done earlier.
+      for (int i = 0; i < 1000 * (message % 3); ++i) {
+        std::this_thread::yield();
+      }
+      buffer = absl::StrCat("text ", message);
+      return absl::string_view(buffer.data(), buffer.size());
+    };
+    const auto take = [&](const int& message, absl::string_view text) {
+      EXPECT_EQ(std::this_thread::get_id(), caller_);
+      EXPECT_EQ(text, absl::StrCat("text ", message));
+      EXPECT_EQ(message, taken_count_);
+      // Those in memory are bounded.
+      EXPECT_LE(received - message, GetParam() + 2);
+      ++taken_count_;
+      return message == unwanted_ ? absl::AbortedError("enough")
+                                  : absl::OkStatus();
+    };
+    const auto receive = [&](int& message) {
+      if (cancelled || received + 1 == end) {
+        return false;
+      }
+      message = ++received;
+      if (message == unreceived_) {
+        throw std::length_error("too long");
+      }
+      return true;
+    };
+    const auto cancel = [&] { cancelled = true; };
+    DecodePipeline<int> pipeline({accept, decode, take}, GetParam(), receive,
+                                 cancel);
+    return pipeline.Run(0);
+  }
+
+  const std::thread::id caller_ = std::this_thread::get_id();
+  int refused_ = -1;
+  int damaged_ = -1;
+  int too_large_ = -1;
+  int unreceived_ = -1;
+  int unwanted_ = -1;
+  int accepted_count_ = 0;
+  int taken_count_ = 0;
+};
+
+TEST_P(DecodePipelineTest, TakesAllInOrder) {
+  for (const int count : {1, 2, 3, 200}) {
+    accepted_count_ = 0;
+    taken_count_ = 0;
+    QUIRE_EXPECT_OK(Run(count));
+    EXPECT_EQ(taken_count_, count);
+  }
+}
+
+TEST_P(DecodePipelineTest, EndsAtTheFirstFault) {
+  for (const int fault : {0, 1, 50, 199}) {
+    accepted_count_ = taken_count_ = 0;
+    refused_ = fault;
+    EXPECT_THAT(Run(200), HasCode(absl::StatusCode::kInternal));
+    EXPECT_EQ(taken_count_, fault);
+    refused_ = -1;
+    accepted_count_ = taken_count_ = 0;
+    damaged_ = fault;
+    EXPECT_THAT(Run(200), HasCode(absl::StatusCode::kDataLoss));
+    EXPECT_EQ(taken_count_, fault);
+    damaged_ = -1;
+    accepted_count_ = taken_count_ = 0;
+    unwanted_ = fault;
+    EXPECT_THAT(Run(200), HasCode(absl::StatusCode::kAborted));
+    EXPECT_EQ(taken_count_, fault + 1);
+    unwanted_ = -1;
+  }
+}
+
+// It would end the process if it left a thread.
+TEST_P(DecodePipelineTest, NoMemoryIsAFault) {
+  for (const int fault : {1, 50, 199}) {
+    accepted_count_ = taken_count_ = 0;
+    too_large_ = fault;
+    EXPECT_THAT(Run(200), HasCode(absl::StatusCode::kResourceExhausted));
+    EXPECT_EQ(taken_count_, fault);
+    too_large_ = -1;
+    accepted_count_ = taken_count_ = 0;
+    unreceived_ = fault;
+    EXPECT_THAT(Run(200), HasCode(absl::StatusCode::kResourceExhausted));
+    EXPECT_EQ(taken_count_, fault);
+    unreceived_ = -1;
+  }
+}
+
+// On the caller's thread, which would leave without joining the others.
+TEST_P(DecodePipelineTest, NoMemoryToHandOutIsAFault) {
+  for (const int fault : {0, 1, 50}) {
+    std::atomic<bool> cancelled = false;
+    int received_count = 0;
+    int taken_count = 0;
+    const std::string text = "text";
+    const auto accept = [](const int&) { return absl::OkStatus(); };
+    const auto decode = [&](const int&,
+                            std::string&) -> absl::StatusOr<absl::string_view> {
+      return absl::string_view(text.data(), text.size());
+    };
+    const auto take = [&](const int& message, absl::string_view) {
+      if (message == fault) {
+        throw std::bad_alloc();
+      }
+      ++taken_count;
+      return absl::OkStatus();
+    };
+    const auto receive = [&](int& message) {
+      message = ++received_count;
+      return !cancelled && message < 200;
+    };
+    const auto cancel = [&] { cancelled = true; };
+    DecodePipeline<int> pipeline({accept, decode, take}, GetParam(), receive,
+                                 cancel);
+    EXPECT_THAT(pipeline.Run(0), HasCode(absl::StatusCode::kResourceExhausted));
+    EXPECT_EQ(taken_count, fault);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, DecodePipelineTest,
+                         ::testing::Values(1, 2, 5));
+
+}  // namespace
+}  // namespace quire

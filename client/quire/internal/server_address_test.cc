@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/internal/server_address.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "client/quire/client_status.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ServerAddressTest, TakesWhatGrpcTakes) {
+  for (const char* address :
+       {"localhost:7420", "10.0.0.1:1", "[::1]:65535", "unix:/run/quire",
+        "dns:///quire:7420", "ipv4:127.0.0.1:7420"}) {
+    QUIRE_EXPECT_OK(CheckServerAddress(address));
+  }
+}
+
+TEST(ServerAddressTest, SaysWhatAnAddressLooksLike) {
+  for (const char* address :
+       {"", "localhost", ":7420", "localhost:", "localhost:0",
+        "localhost:70000", "localhost:http", "http://localhost:7420",
+        "unix:"}) {
+    EXPECT_THAT(CheckServerAddress(address),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          HasSubstr("give HOST:PORT")))
+        << address;
+  }
+}
+
+// As gRPC 1.51 says it.
+TEST(ServerAddressTest, LeavesWhatAPersonCanUse) {
+  EXPECT_EQ(
+      PlainConnectionText(
+          "DNS resolution failed for nosuch.invalid:7420: C-ares status is not "
+          "ARES_SUCCESS qtype=AAAA name=nosuch.invalid is_balancer=0: Domain "
+          "name not found"),
+      "no address is known for nosuch.invalid:7420: Domain name not found");
+  EXPECT_EQ(
+      PlainConnectionText(
+          "failed to connect to all addresses; last error: UNKNOWN: "
+          "ipv4:127.0.0.1:1: Failed to connect to remote host: Connection "
+          "refused"),
+      "ipv4:127.0.0.1:1: Connection refused");
+  EXPECT_EQ(
+      PlainConnectionText(
+          "failed to connect to all addresses; last error: UNKNOWN: "
+          "ipv6:%5B::1%5D:9: Failed to connect to remote host: Connection "
+          "refused"),
+      "ipv6:[::1]:9: Connection refused");
+  EXPECT_EQ(
+      PlainConnectionText("failed to connect to all addresses; last error: "
+                          "UNKNOWN: unix:/nowhere: No such file or directory"),
+      "unix:/nowhere: No such file or directory");
+  EXPECT_EQ(
+      PlainConnectionText("failed to connect to all addresses; last error: "
+                          "UNKNOWN: ipv4:127.0.0.1:1: Failed parsing HTTP/2"),
+      "ipv4:127.0.0.1:1: what answers there does not speak gRPC; is that the "
+      "port of a server's metrics?");
+  EXPECT_THAT(PlainConnectionText("Received http2 header with status: 404"),
+              HasSubstr("no Quire server"));
+}
+
+TEST(ServerAddressTest, LeavesOtherTextAlone) {
+  for (const char* text :
+       {"", "Socket closed", "failed to connect to all addresses",
+        "DNS resolution failed for x"}) {
+    EXPECT_EQ(PlainConnectionText(text), text);
+  }
+}
+
+TEST(ServerAddressTest, AServersOwnWordsStayAsTheyAre) {
+  const char* const words = "Received http2 header with status: 404";
+  EXPECT_EQ(StatusFromGrpc({grpc::StatusCode::UNAVAILABLE, words, "details"})
+                .message(),
+            words);
+  EXPECT_THAT(
+      std::string(
+          StatusFromGrpc({grpc::StatusCode::UNAVAILABLE, words}).message()),
+      HasSubstr("no Quire server"));
+}
+
+}  // namespace
+}  // namespace quire

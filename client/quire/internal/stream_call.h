@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The life of one call with many answers. Internal to the client library.
+#ifndef QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
+#define QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/support/sync_stream.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "client/quire/client_status.h"
+#include "client/quire/internal/connection.h"
+#include "client/quire/internal/decode_pipeline.h"
+#include "codecs/base/memory_guard.h"
+
+namespace quire {
+
+// How a stream ended.
+struct StreamOutcome {
+  // OK: the server sent all it had to. DeadlineExceeded: it was silent for
+  // ClientOptions::stream_idle_max. Else the server's status, or, with
+  // ended_by_receiver, the receiver's.
+  absl::Status status;
+  // The receiver of the messages ended the stream, not the server: taking it up
+  // again would be against its will.
+  bool ended_by_receiver = false;
+};
+
+// A stream that is read message by message, each read watched: one that takes
+// longer than ClientOptions::stream_idle_max cancels the stream. Time between
+// reads does not count. gRPC wants each stream finished: call Finish() or
+// GiveUp(), once, as the last.
+// Thread-compatible, but for Cancel().
+template <typename Message>
+class WatchedStream {
+ public:
+  using Start = absl::FunctionRef<std::unique_ptr<grpc::ClientReader<Message>>(
+      grpc::ClientContext*)>;
+
+  WatchedStream(const ClientOptions& options, Start start)
+      : watchdog_(context_, options.stream_idle_max),
+        reader_(start(&context_)) {}
+
+  // Blocks. False at the end, whatever the reason; Finish() tells.
+  bool Read(Message& message) {
+    watchdog_.Arm();
+    bool received = false;
+    fault_ = OrNoMemory("receive an answer", [&] {
+      received = reader_->Read(&message);
+      return absl::OkStatus();
+    });
+    watchdog_.Disarm();
+    if (!fault_.ok()) {
+      Cancel();
+    }
+    return received;
+  }
+
+  // REQUIRES: Read() has returned false.
+  StreamOutcome Finish() {
+    if (!fault_.ok()) {
+      return GiveUp(fault_);
+    }
+    return {watchdog_.Explain(StatusFromGrpc(reader_->Finish())), false};
+  }
+
+  // Makes a Read() of another thread return. Thread-safe.
+  void Cancel() { context_.TryCancel(); }
+
+  // Ends a stream before its end, for the reason that `status` says.
+  StreamOutcome GiveUp(absl::Status status) {
+    Cancel();
+    static_cast<void>(reader_->Finish());
+    return {std::move(status), true};
+  }
+
+ private:
+  grpc::ClientContext context_;
+  StreamWatchdog watchdog_;
+  const std::unique_ptr<grpc::ClientReader<Message>> reader_;
+  // Not OK: there was no memory for a message.
+  absl::Status fault_;
+};
+
+// Starts a stream and gives `on_message` each message as it comes. Blocks until
+// the stream has ended. What `on_message` returns, if not OK, ends it.
+template <typename Message>
+StreamOutcome RunStreamCall(
+    const ClientOptions& options, typename WatchedStream<Message>::Start start,
+    absl::FunctionRef<absl::Status(Message&)> on_message) {
+  WatchedStream<Message> stream(options, start);
+  Message message;
+  while (stream.Read(message)) {
+    absl::Status taken =
+        OrNoMemory("take an answer", [&] { return on_message(message); });
+    if (!taken.ok()) {
+      return stream.GiveUp(std::move(taken));
+    }
+  }
+  return stream.Finish();
+}
+
+// The same for answers, which are decoded as `steps` say: from the second
+// encoded message on by other threads, while further ones come. Short answers
+// start no threads.
+template <typename Message>
+StreamOutcome RunAnswerStream(const ClientOptions& options,
+                              typename WatchedStream<Message>::Start start,
+                              const DecodeSteps<Message>& steps) {
+  WatchedStream<Message> stream(options, start);
+  Message message;
+  std::string buffer;
+  bool is_encoded = false;
+  while (stream.Read(message)) {
+    if (is_encoded) {
+      const auto receive = [&](Message& next) { return stream.Read(next); };
+      const auto cancel = [&] { stream.Cancel(); };
+      DecodePipeline<Message> pipeline(steps, options.decode_threads, receive,
+                                       cancel);
+      absl::Status status = pipeline.Run(std::move(message));
+      return status.ok() ? stream.Finish() : stream.GiveUp(std::move(status));
+    }
+    absl::Status status = DecodeOne(steps, message, buffer);
+    if (!status.ok()) {
+      return stream.GiveUp(std::move(status));
+    }
+    is_encoded = message.encoding() != v1::WIRE_ENCODING_IDENTITY;
+  }
+  return stream.Finish();
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/internal/table_store.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/fsst/table/symbol_table.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kDecodersMax = 1000;
+// Kinds, as archives on disk name such files.
+constexpr char kSymbols[] = "symbols";
+constexpr char kDictionary[] = "dictionary";
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+absl::Status CheckHash(const char* what, uint64_t hash,
+                       const std::string& bytes) {
+  if (Checksum64(AsBytes(View(bytes))) != hash) {
+    return absl::DataLossError(absl::StrCat("the server sent other bytes as ",
+                                            what, " ", FormatTableHash(hash),
+                                            " than its hash is of"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const StoredCodec>> StoredCodec::Make(
+    const CodecInfo& info, std::shared_ptr<const CodecContext> context) {
+  std::shared_ptr<StoredCodec> stored(new StoredCodec());
+  QUIRE_ASSIGN_OR_RETURN(
+      stored->codec_,
+      MakeBlockCodec({.id = info.id, .level = info.level_default}, context,
+                     CodecUse::kDecode));
+  stored->context_ = std::move(context);
+  return std::shared_ptr<const StoredCodec>(std::move(stored));
+}
+
+absl::Status StoredCodec::DecodeRange(ByteView stored, size_t raw_size,
+                                      size_t offset,
+                                      MutableByteView out) const {
+  std::unique_ptr<BlockCodec::Scratch> scratch;
+  {
+    MutexLock lock(&mutex_);
+    if (!free_.empty()) {
+      scratch = std::move(free_.back());
+      free_.pop_back();
+    }
+  }
+  if (scratch == nullptr) {
+    scratch = codec_->NewScratch();
+  }
+  const absl::Status status =
+      offset == 0 && out.size() == raw_size
+          ? codec_->Decode(stored, out, *scratch)
+          : codec_->DecodeRange(stored, raw_size, offset, out, *scratch);
+  MutexLock lock(&mutex_);
+  free_.push_back(std::move(scratch));
+  return status;
+}
+
+size_t StoredCodec::MemoryBytes() const {
+  return context_->dictionary.size() + context_->symbol_table.size() +
+         codec_->MemoryBytes();
+}
+
+TableStore::TableStore(const TableStoreOptions& options, TableSource* source)
+    : options_(options),
+      directory_(options.directory),
+      source_(source),
+      decoders_(kDecodersMax),
+      codecs_(options.dictionary_size_bytes_max) {}
+
+absl::StatusOr<std::string> TableStore::GetSymbolTableBytes(uint64_t hash) {
+  std::optional<std::string> held =
+      directory_.Load(kSymbols, hash, kSerialisedSymbolTableSizeMax);
+  if (held.has_value()) {
+    return *std::move(held);
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      std::string bytes,
+      source_->FetchSymbolTable(hash, kSerialisedSymbolTableSizeMax));
+  QUIRE_RETURN_IF_ERROR(CheckHash("symbol table", hash, bytes));
+  fetched_size_bytes_ += bytes.size();
+  directory_.Store(kSymbols, hash, View(bytes));
+  return bytes;
+}
+
+absl::StatusOr<std::string> TableStore::GetDictionaryBytes(uint64_t hash) {
+  std::optional<std::string> held =
+      directory_.Load(kDictionary, hash, options_.dictionary_size_bytes_max);
+  if (held.has_value()) {
+    return *std::move(held);
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      std::string bytes,
+      source_->FetchDictionary(hash, options_.dictionary_size_bytes_max));
+  QUIRE_RETURN_IF_ERROR(CheckHash("dictionary", hash, bytes));
+  fetched_size_bytes_ += bytes.size();
+  directory_.Store(kDictionary, hash, View(bytes));
+  return bytes;
+}
+
+absl::StatusOr<std::shared_ptr<const FsstDecoder>> TableStore::GetFsstDecoder(
+    uint64_t hash) {
+  return decoders_.Get(
+      hash,
+      [&]() -> absl::StatusOr<std::shared_ptr<const FsstDecoder>> {
+        QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
+                               GetSymbolTableBytes(hash));
+        const absl::StatusOr<SymbolTable> table =
+            SymbolTable::Parse(AsBytes(View(bytes)));
+        if (!table.ok()) {
+          return absl::DataLossError(
+              absl::StrCat("the server's symbol table ", FormatTableHash(hash),
+                           " is damaged: ", table.status().message()));
+        }
+        return std::make_shared<const FsstDecoder>(*table);
+      },
+      [](const FsstDecoder&) { return size_t{1}; });
+}
+
+absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
+    const CodecInfo& info, std::optional<uint64_t> dictionary_hash,
+    std::optional<uint64_t> symbol_table_hash) {
+  if (info.needs_dictionary != dictionary_hash.has_value()) {
+    return absl::DataLossError(absl::StrCat(
+        "the server sent blocks of the codec ", info.name,
+        dictionary_hash.has_value() ? " with" : " without", " a dictionary"));
+  }
+  return codecs_.Get(
+      CodecKey(info.id, dictionary_hash, symbol_table_hash),
+      [&]() -> absl::StatusOr<std::shared_ptr<const StoredCodec>> {
+        const auto context = std::make_shared<CodecContext>();
+        if (dictionary_hash.has_value()) {
+          QUIRE_ASSIGN_OR_RETURN(context->dictionary,
+                                 GetDictionaryBytes(*dictionary_hash));
+        }
+        if (symbol_table_hash.has_value()) {
+          QUIRE_ASSIGN_OR_RETURN(context->symbol_table,
+                                 GetSymbolTableBytes(*symbol_table_hash));
+        }
+        absl::StatusOr<std::shared_ptr<const StoredCodec>> codec =
+            StoredCodec::Make(info, context);
+        // The server's bytes were not fit for the codec that it named.
+        if (absl::IsInvalidArgument(codec.status())) {
+          return absl::DataLossError(codec.status().message());
+        }
+        return codec;
+      },
+      [](const StoredCodec& codec) { return codec.MemoryBytes(); });
+}
+
+bool TableStore::HoldsDictionary(const CodecInfo& info, uint64_t hash) const {
+  return codecs_.Has(CodecKey(info.id, hash, std::nullopt)) ||
+         directory_.MayHold(kDictionary, hash);
+}
+
+void TableStore::Describe(WireStats& stats) const {
+  stats.table_count += decoders_.count();
+  stats.dictionary_count += codecs_.count();
+  stats.dictionary_memory_bytes += codecs_.cost();
+  stats.fetched_size_bytes += fetched_size_bytes_;
+}
+
+}  // namespace quire

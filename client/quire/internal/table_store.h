@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a client must hold to decode answers: symbol tables, dictionaries, and
+// the decoders made from them. Internal to the client library.
+#ifndef QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_STORE_H_
+#define QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_STORE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "client/quire/internal/fetch_once.h"
+#include "client/quire/internal/table_directory.h"
+#include "client/quire/wire_encoding.h"
+#include "codecs/base/mutex.h"
+#include "codecs/block_codec.h"
+#include "codecs/fsst/decode/fsst_decoder.h"
+
+namespace quire {
+
+// Where a store gets what it does not have; in a client, its server.
+class TableSource {
+ public:
+  virtual ~TableSource() = default;
+
+  // The bytes behind a hash, as the server gives them: not checked. What is
+  // longer than `size_bytes_max` is an error.
+  // Errors: NotFound  no archive of the server uses it (any more).
+  virtual absl::StatusOr<std::string> FetchSymbolTable(
+      uint64_t hash, size_t size_bytes_max) = 0;
+  virtual absl::StatusOr<std::string> FetchDictionary(
+      uint64_t hash, size_t size_bytes_max) = 0;
+};
+
+// A block codec with its dictionary, and working memory for as many threads as
+// decode with it at once. Thread-safe.
+class StoredCodec {
+ public:
+  // Errors: as MakeBlockCodec().
+  static absl::StatusOr<std::shared_ptr<const StoredCodec>> Make(
+      const CodecInfo& info, std::shared_ptr<const CodecContext> context);
+
+  // As BlockCodec::DecodeRange().
+  absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
+                           MutableByteView out) const;
+
+  // Of dictionary and decoder; working memory, a block or two for each thread,
+  // comes on top.
+  size_t MemoryBytes() const;
+
+ private:
+  StoredCodec() = default;
+
+  std::shared_ptr<const CodecContext> context_;
+  std::unique_ptr<BlockCodec> codec_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::unique_ptr<BlockCodec::Scratch>> free_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+struct TableStoreOptions {
+  // For TableDirectory; empty: nothing is kept on disk.
+  std::string directory = {};
+  // Largest dictionary that is fetched, and what all that are held together
+  // with their decoders may take; past it the one used least recently goes.
+  size_t dictionary_size_bytes_max = size_t{256} << 20;
+};
+
+// Tables are fetched once per hash and kept for ever, up to a thousand of them;
+// dictionaries as TableStoreOptions says.
+// Thread-safe. Calls block while something is fetched.
+class TableStore {
+ public:
+  // `source` must outlive the store.
+  TableStore(const TableStoreOptions& options, TableSource* source);
+
+  // Errors: DataLoss  what the server gave does not have that hash, or is no
+  //                   symbol table; and those of the source.
+  absl::StatusOr<std::shared_ptr<const FsstDecoder>> GetFsstDecoder(
+      uint64_t hash);
+
+  // What decodes blocks of `info`, with the tables that an answer names.
+  // Errors: DataLoss           as above, or a hash is missing that the codec
+  //                            needs.
+  //         ResourceExhausted  the dictionary is over the limit; and those of
+  //                            the source.
+  absl::StatusOr<std::shared_ptr<const StoredCodec>> GetStoredCodec(
+      const CodecInfo& info, std::optional<uint64_t> dictionary_hash,
+      std::optional<uint64_t> symbol_table_hash);
+
+  // Whether blocks can be decoded without fetching the dictionary: it is in
+  // memory, or seems to be in the directory.
+  bool HoldsDictionary(const CodecInfo& info, uint64_t hash) const;
+
+  // Adds what is held to `stats`.
+  void Describe(WireStats& stats) const;
+
+ private:
+  // Codec, dictionary, symbol table.
+  using CodecKey =
+      std::tuple<CodecId, std::optional<uint64_t>, std::optional<uint64_t>>;
+
+  absl::StatusOr<std::string> GetSymbolTableBytes(uint64_t hash);
+  absl::StatusOr<std::string> GetDictionaryBytes(uint64_t hash);
+
+  const TableStoreOptions options_;
+  const TableDirectory directory_;
+  TableSource* const source_;
+  FetchOnce<uint64_t, FsstDecoder> decoders_;
+  FetchOnce<CodecKey, StoredCodec> codecs_;
+  std::atomic<uint64_t> fetched_size_bytes_ = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_INTERNAL_TABLE_STORE_H_

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the client's tests share: archives with known contents, a fake server
+// that holds them, and a client that does not wait long. The same contents in
+// every run and on every machine: all texts come from fixed seeds.
+#ifndef QUIRE_CLIENT_QUIRE_TESTING_CLIENT_FIXTURE_H_
+#define QUIRE_CLIENT_QUIRE_TESTING_CLIENT_FIXTURE_H_
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+
+#include "client/quire/client.h"
+#include "client/quire/testing/fake_server.h"
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+
+namespace quire {
+
+// Borrowed from `text`.
+inline absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// Names a symbol table or dictionary of these bytes on the wire.
+inline uint64_t HashOf(const std::string& text) {
+  return Checksum64(AsBytes(View(text)));
+}
+
+// Any bytes, which nothing makes smaller. Equal seeds, equal texts.
+inline std::string RandomText(uint64_t seed, size_t size_bytes) {
+  std::mt19937_64 random(seed);
+  std::string text(size_bytes, '\0');
+  for (char& c : text) {
+    c = static_cast<char>(random());
+  }
+  return text;
+}
+
+// "web": documents "doc/00" to "doc/39" of 0 to 390 bytes, then two of the id
+// "twice", one of binary id, and one of 25,000 bytes, "large". "tiny": one
+// document, "only". "empty": none.
+inline std::map<std::string, FakeArchive> TestArchives() {
+  FakeArchive web;
+  for (size_t i = 0; i < 40; ++i) {
+    FakeDocument document;
+    document.id = absl::StrCat("doc/", i / 10, i % 10);
+    document.text = RandomText(i, 10 * i);
+    web.documents.push_back(std::move(document));
+  }
+  web.documents.push_back({"twice", "first version", 1000, "text/html"});
+  web.documents.push_back({"twice", "second version", 2000, "text/plain"});
+  web.documents.push_back({"\x01\x1B[31m\xFF\n", "binary", {}, {}});
+  web.documents.push_back({"large", RandomText(99, 25000), {}, {}});
+  web.dictionary = RandomText(7, 4500);
+  FakeArchive tiny;
+  tiny.documents.push_back({"only", "the only document", {}, {}});
+  return {{"web", std::move(web)}, {"tiny", std::move(tiny)}, {"empty", {}}};
+}
+
+// Words and numbers, so that encodings make it smaller; bytes that are not
+// UTF-8 among them. Equal seeds, equal texts.
+inline std::string WordyText(uint64_t seed, size_t size_bytes) {
+  std::mt19937_64 random(seed);
+  const char* const words[] = {"the ", "words of ", "document ", "a\xE9 ",
+                               "wordy, "};
+  std::string text;
+  while (text.size() < size_bytes) {
+    text += words[random() % std::size(words)];
+    text += std::to_string(random() % 50);
+  }
+  text.resize(size_bytes);
+  return text;
+}
+
+// All documents in a row: what offsets of ranges and scans count in.
+inline std::string WholeText(const FakeArchive& archive) {
+  std::string text;
+  for (const FakeDocument& document : archive.documents) {
+    text += document.text;
+  }
+  return text;
+}
+
+// A server of TestArchives() and a client of it, both new for each test. Where
+// other settings are wanted, call StartServer() or Connect() once more: the old
+// server or client is gone then. Thread-compatible; failures to start are fatal
+// for the test.
+class ClientFixture : public ::testing::Test {
+ protected:
+  // Serves `archives_` at a port of its own and connects to it.
+  void StartServer(const FakeSettings& settings = {}) {
+    server_ = FakeServer::Start(settings, archives_);
+    ASSERT_NE(server_, nullptr);
+    options_.address = server_->address();
+    options_.retry_backoff = absl::Milliseconds(1);
+    Connect();
+  }
+
+  // Makes the client anew, as `options_` say.
+  void Connect() {
+    absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(options_);
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+  }
+
+  void SetUp() override { StartServer(); }
+
+  // Appends what a ReadStream of "web" gives to `text`, what came before an
+  // error included, and returns how it ended.
+  absl::Status Stream(const ReadTarget& target, std::string& text) {
+    return client_->ReadStream(
+        "web", target, [](const v1::Document&) { return absl::OkStatus(); },
+        [&](uint64_t, ByteView data) {
+          text.append(AsText(data).data(), data.size());
+          return absl::OkStatus();
+        });
+  }
+
+  // Destroyed from the last to the first: the client before its server.
+  const std::map<std::string, FakeArchive> archives_ = TestArchives();
+  const std::string web_text_ = WholeText(archives_.at("web"));
+  ClientOptions options_;
+  std::unique_ptr<FakeServer> server_;
+  std::unique_ptr<Client> client_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_QUIRE_TESTING_CLIENT_FIXTURE_H_

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The spaces that positions live in. Each has a type of its own, so that an
+// offset in one is never taken for an offset in another.
+#ifndef QUIRE_CODECS_BASE_POSITIONS_H_
+#define QUIRE_CODECS_BASE_POSITIONS_H_
+
+#include <compare>
+#include <cstdint>
+
+namespace quire {
+
+// A byte of the logical space: all documents concatenated in ingest order.
+struct LogicalOffset {
+  uint64_t value = 0;
+  auto operator<=>(const LogicalOffset&) const = default;
+};
+
+// A byte of one segment file.
+struct FileOffset {
+  uint64_t value = 0;
+  auto operator<=>(const FileOffset&) const = default;
+};
+
+// A range of the logical space.
+struct LogicalRange {
+  LogicalOffset offset;
+  uint64_t size_bytes = 0;
+  auto operator<=>(const LogicalRange&) const = default;
+};
+
+// The n-th document of the archive, from 0, in ingest order.
+struct DocumentOrdinal {
+  uint64_t value = 0;
+  auto operator<=>(const DocumentOrdinal&) const = default;
+};
+
+// A block: the block_index-th of the segment_index-th segment, both from 0.
+struct BlockAddress {
+  uint32_t segment_index = 0;
+  uint64_t block_index = 0;
+  auto operator<=>(const BlockAddress&) const = default;
+};
+
+// A byte range of an open file.
+struct Extent {
+  // Borrowed; stays open as long as the source of the extent says.
+  int fd = -1;
+  FileOffset offset;
+  uint32_t size_bytes = 0;
+  // The same file open with O_DIRECT, for reads whose offset, size and memory
+  // are multiples of the alignment, a power of two up to a page; -1: there is
+  // none. As long open as `fd`.
+  int direct_fd = -1;
+  uint32_t direct_alignment_bytes = 1;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_BASE_POSITIONS_H_

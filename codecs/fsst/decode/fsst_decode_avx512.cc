@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// 64 codes at a time. The paper's section 5.4 ends in the opinion that decoding
+// has no use for SIMD, but that was before VBMI2: eight symbols are gathered
+// into a register, their zeros are squeezed out by one instruction, and one
+// store takes the place of eight. Which bytes are text is looked up for 64
+// codes at once. Stores that would reach beyond the output buffer are masked.
+#include "codecs/fsst/decode/fsst_decode_kernel.h"
+
+#if defined(QUIRE_FSST_HAS_AVX512)
+#include <immintrin.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "codecs/fsst/table/symbol_table.h"
+
+// Everything that is inlined must have the same target.
+#define QUIRE_FSST_AVX512                                        \
+  __attribute__((                                                \
+      target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2," \
+             "avx512bitalg,bmi,bmi2,lzcnt,popcnt")))
+
+namespace quire {
+namespace {
+
+constexpr size_t kBlockCodes = 64;
+constexpr size_t kGroupCodes = 8;
+constexpr size_t kBlockGroups = kBlockCodes / kGroupCodes;
+constexpr size_t kBlockSizeMax = kBlockCodes * kFsstSymbolSizeMax;
+
+// How many codes DecodeStringsAvx512 decodes before it looks for ends.
+constexpr size_t kTracedCodes = 4096;
+
+// What is known of codes once they are decoded: where their text ends. Of the
+// first block only the last code counts: it ends where the text begins.
+struct Trace {
+  static constexpr size_t kCodes = kBlockCodes + kTracedCodes;
+  static constexpr uint8_t kIsNothing = 0x80;
+
+  // Where in memory the text of each group of eight codes begins, the low half.
+  std::array<uint32_t, kCodes / kGroupCodes> begins = {};
+  // For each code where it ends, from there; and kIsNothing for an escape.
+  alignas(64) std::array<uint8_t, kCodes> marks = {};
+};
+
+uint32_t LowHalf(const uint8_t* place) {
+  return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
+}
+
+// 64 codes, or as many as there are.
+struct Block {
+  __m512i codes;
+  // Bits of codes that are there.
+  uint64_t live;
+  // Bits of bytes behind an escape.
+  uint64_t literals = 0;
+  // Whether the last code is an escape, to the first byte of the next block.
+  bool is_open = false;
+};
+
+// Finds the bytes that stand for themselves.
+QUIRE_FSST_AVX512 inline void FindLiterals(Block& block, uint64_t first) {
+  const uint64_t ones = _mm512_mask_cmpeq_epu8_mask(block.live, block.codes,
+                                                    _mm512_set1_epi8(-1));
+  const uint64_t escapes = FindFsstEscapes(ones & ~first);
+  block.literals = ((escapes << 1) & block.live) | first;
+  const uint64_t last = block.live & ~(block.live >> 1);
+  block.is_open = (escapes & last) != 0;
+}
+
+// Which bytes of the symbols are text: a byte for each code.
+struct MaskTable {
+  __m512i quarters[4];
+
+  QUIRE_FSST_AVX512 explicit MaskTable(const FsstDecodeTables& tables) {
+    for (size_t i = 0; i < 4; ++i) {
+      quarters[i] = _mm512_load_si512(&tables.masks[64 * i]);
+    }
+  }
+
+  QUIRE_FSST_AVX512 inline __m512i Find(const Block& block) const {
+    const __m512i low =
+        _mm512_permutex2var_epi8(quarters[0], block.codes, quarters[1]);
+    const __m512i high =
+        _mm512_permutex2var_epi8(quarters[2], block.codes, quarters[3]);
+    const __m512i masks =
+        _mm512_mask_mov_epi8(low, _mm512_movepi8_mask(block.codes), high);
+    return _mm512_maskz_mov_epi8(
+        block.live,
+        _mm512_mask_mov_epi8(masks, block.literals, _mm512_set1_epi8(1)));
+  }
+};
+
+// The text of eight codes, squeezed together.
+template <bool kHasLiterals>
+QUIRE_FSST_AVX512 inline __m512i GroupText(const FsstDecodeTables& tables,
+                                           const uint8_t* codes,
+                                           uint64_t literals, uint64_t mask) {
+  const __m512i indexes = _mm512_maskz_cvtepu8_epi64(
+      0xff, _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
+  __m512i symbols = _mm512_mask_i64gather_epi64(
+      _mm512_setzero_si512(), 0xff, indexes, tables.symbols.data(), 8);
+  if constexpr (kHasLiterals) {
+    symbols = _mm512_mask_mov_epi64(symbols, static_cast<__mmask8>(literals),
+                                    indexes);
+  }
+  return _mm512_maskz_compress_epi8(mask, symbols);
+}
+
+// Writes the text of a block, of `masks`; returns its end. If kIsExact, not a
+// byte more, and the block may be short; else up to 64 more. If kIsTraced,
+// `begins` gets where the text of each group begins.
+template <bool kHasLiterals, bool kIsExact, bool kIsTraced>
+QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(
+    const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
+    const uint64_t* masks, [[maybe_unused]] uint32_t* begins, uint8_t* out) {
+  const size_t group_count =
+      kIsExact ? (static_cast<size_t>(std::bit_width(block.live)) + 7) / 8
+               : kBlockGroups;
+  for (size_t i = 0; i < group_count; ++i) {
+    if constexpr (kIsTraced) {
+      begins[i] = LowHalf(out);
+    }
+    const __m512i text = GroupText<kHasLiterals>(
+        tables, codes + kGroupCodes * i, block.literals >> (8 * i), masks[i]);
+    const auto size = static_cast<unsigned>(std::popcount(masks[i]));
+    if constexpr (kIsExact) {
+      _mm512_mask_storeu_epi8(out, _bzhi_u64(~uint64_t{0}, size), text);
+    } else {
+      _mm512_storeu_si512(out, text);
+    }
+    out += size;
+  }
+  return out;
+}
+
+template <bool kIsTraced>
+QUIRE_FSST_AVX512 inline uint8_t* WriteAnyBlock(
+    const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
+    const uint64_t* masks, bool is_exact, uint32_t* begins, uint8_t* out) {
+  if (block.literals != 0) {
+    return is_exact ? WriteBlock<true, true, kIsTraced>(tables, block, codes,
+                                                        masks, begins, out)
+                    : WriteBlock<true, false, kIsTraced>(tables, block, codes,
+                                                         masks, begins, out);
+  }
+  return is_exact ? WriteBlock<false, true, kIsTraced>(tables, block, codes,
+                                                       masks, begins, out)
+                  : WriteBlock<false, false, kIsTraced>(tables, block, codes,
+                                                        masks, begins, out);
+}
+
+// Notes where the codes of a block end.
+QUIRE_FSST_AVX512 inline void MarkEnds(const __m512i& masks, uint8_t* marks) {
+  const __m512i sizes = _mm512_popcnt_epi8(masks);
+  __m512i ends =
+      _mm512_add_epi8(sizes, _mm512_maskz_slli_epi64(0xff, sizes, 8));
+  ends = _mm512_add_epi8(ends, _mm512_maskz_slli_epi64(0xff, ends, 16));
+  ends = _mm512_add_epi8(ends, _mm512_maskz_slli_epi64(0xff, ends, 32));
+  _mm512_store_si512(
+      marks, _mm512_mask_add_epi8(
+                 ends, _mm512_testn_epi8_mask(masks, masks), ends,
+                 _mm512_set1_epi8(static_cast<char>(Trace::kIsNothing))));
+}
+
+// Sets out_ends of strings that end at codes from `begin` to `end`, which are
+// traced, for as many strings as are right. `text` is where the text of all
+// begins, `last_end` where the string before them ends. Returns how many.
+// REQUIRES: code_ends[0] >= begin, or it is less than last_end.
+QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
+                                   uint32_t end, const uint8_t* text,
+                                   uint32_t last_end,
+                                   std::span<const uint32_t> code_ends,
+                                   uint32_t* out_ends) {
+  constexpr size_t kLanes = 16;
+  const uint32_t base = LowHalf(text);
+  const auto first = static_cast<uint32_t>(begin - (kBlockCodes - 1));
+  __m512i last = _mm512_set1_epi32(static_cast<int>(last_end));
+  size_t done = 0;
+  while (done < code_ends.size()) {
+    const size_t count = std::min(code_ends.size() - done, kLanes);
+    const auto lanes = static_cast<__mmask16>((1U << count) - 1);
+    const __m512i ends = _mm512_maskz_loadu_epi32(lanes, &code_ends[done]);
+    const __m512i before =
+        _mm512_maskz_alignr_epi32(lanes, ends, last, kLanes - 1);
+    const unsigned here = _mm512_mask_cmple_epu32_mask(
+        lanes, ends, _mm512_set1_epi32(static_cast<int>(end)));
+    if (_mm512_mask_cmplt_epu32_mask(static_cast<__mmask16>(here), ends,
+                                     before) != 0 ||
+        (here & (here + 1)) != 0) {
+      break;
+    }
+    const auto here_count = static_cast<size_t>(std::popcount(here));
+    uint32_t all_marks = 0;
+    const auto read = [&](size_t i) {
+      // The last code of the string.
+      const uint32_t code = code_ends[i] - first;
+      const uint32_t mark = trace.marks[code];
+      all_marks |= mark;
+      out_ends[i] = trace.begins[code / kGroupCodes] - base + mark;
+    };
+    if (here_count == kLanes) [[likely]] {
+#pragma GCC unroll 16
+      for (size_t i = 0; i < kLanes; ++i) {
+        read(done + i);
+      }
+    } else {
+      for (size_t i = 0; i < here_count; ++i) {
+        read(done + i);
+      }
+    }
+    // An escape may not take its byte from the next string.
+    if ((all_marks & Trace::kIsNothing) != 0) {
+      break;
+    }
+    done += here_count;
+    if (here_count != kLanes) {
+      break;
+    }
+    last = ends;
+  }
+  return done;
+}
+
+// If kIsTraced, leaves a trace. REQUIRES for that: at most kTracedCodes codes.
+template <bool kIsTraced>
+QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
+                                    FsstCursor& cursor,
+                                    [[maybe_unused]] Trace* trace) {
+  const MaskTable mask_table(tables);
+  const __m512i limit =
+      _mm512_set1_epi8(static_cast<char>(tables.symbol_count));
+  const __m512i escape = _mm512_set1_epi8(-1);
+  uint32_t* begins = nullptr;
+  uint8_t* marks = nullptr;
+  if constexpr (kIsTraced) {
+    begins = trace->begins.data() + kBlockGroups;
+    marks = trace->marks.data() + kBlockCodes;
+    begins[-1] = LowHalf(cursor.out);
+  }
+  uint64_t first_is_literal = 0;
+  while (cursor.in != cursor.in_end) {
+    const size_t count = std::min(cursor.CodesLeft(), kBlockCodes);
+    Block block;
+    block.live = _bzhi_u64(~uint64_t{0}, static_cast<unsigned>(count));
+    block.codes = _mm512_maskz_loadu_epi8(block.live, cursor.in);
+    const uint64_t special =
+        _mm512_mask_cmpge_epu8_mask(block.live, block.codes, limit);
+    if ((special | first_is_literal) != 0) {
+      FindLiterals(block, first_is_literal);
+      if ((_mm512_mask_cmpneq_epu8_mask(special, block.codes, escape) &
+           ~block.literals) != 0) {
+        break;
+      }
+    }
+    alignas(64) std::array<uint64_t, kBlockGroups> masks;
+    const __m512i mask_bytes = mask_table.Find(block);
+    _mm512_store_si512(masks.data(), mask_bytes);
+    const size_t space = cursor.SpaceLeft();
+    const bool is_exact = space < kBlockSizeMax || count < kBlockCodes;
+    if (is_exact) {
+      size_t size = 0;
+      for (const uint64_t mask : masks) {
+        size += static_cast<size_t>(std::popcount(mask));
+      }
+      if (size > space) {
+        break;
+      }
+    }
+    alignas(64) std::array<uint8_t, kBlockCodes> last;
+    const uint8_t* codes = cursor.in;
+    if (count < kBlockCodes) {
+      _mm512_store_si512(last.data(), block.codes);
+      codes = last.data();
+    }
+    cursor.out = WriteAnyBlock<kIsTraced>(tables, block, codes, masks.data(),
+                                          is_exact, begins, cursor.out);
+    if constexpr (kIsTraced) {
+      MarkEnds(mask_bytes, marks);
+      marks += kBlockCodes;
+      begins += kBlockGroups;
+    }
+    cursor.in += count;
+    first_is_literal = block.is_open ? 1 : 0;
+  }
+  // Back to the escape: it has not written anything.
+  cursor.in -= first_is_literal;
+}
+
+}  // namespace
+
+bool HasFsstAvx512() {
+  return __builtin_cpu_supports("avx512f") != 0 &&
+         __builtin_cpu_supports("avx512bw") != 0 &&
+         __builtin_cpu_supports("avx512vl") != 0 &&
+         __builtin_cpu_supports("avx512vbmi") != 0 &&
+         __builtin_cpu_supports("avx512vbmi2") != 0 &&
+         __builtin_cpu_supports("avx512bitalg") != 0 &&
+         __builtin_cpu_supports("bmi") != 0 &&
+         __builtin_cpu_supports("bmi2") != 0 &&
+         __builtin_cpu_supports("popcnt") != 0;
+}
+
+QUIRE_FSST_AVX512 void DecodeAvx512(const FsstDecodeTables& tables,
+                                    FsstCursor& cursor) {
+  DecodeBlocks<false>(tables, cursor, nullptr);
+}
+
+QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
+    const FsstDecodeTables& tables, std::span<const uint8_t> codes,
+    std::span<const uint32_t> code_ends, std::span<uint8_t> out,
+    std::span<uint32_t> out_ends) {
+  Trace trace;
+  FsstCursor cursor = {.in = codes.data(),
+                       .in_end = codes.data(),
+                       .readable_end = codes.data() + codes.size(),
+                       .out = out.data(),
+                       .out_end = out.data() + out.size()};
+  size_t done = 0;
+  // Codes behind the last string are not looked at.
+  const size_t codes_end =
+      code_ends.empty() ? 0 : std::min<size_t>(code_ends.back(), codes.size());
+  while (done < code_ends.size()) {
+    const auto begin = static_cast<size_t>(cursor.in - codes.data());
+    cursor.in_end =
+        codes.data() + begin + std::min(codes_end - begin, kTracedCodes);
+    DecodeBlocks<true>(tables, cursor, &trace);
+    const auto end = static_cast<size_t>(cursor.in - codes.data());
+    done += ReadTrace(trace, static_cast<uint32_t>(begin),
+                      static_cast<uint32_t>(end), out.data(),
+                      done == 0 ? 0 : code_ends[done - 1],
+                      code_ends.subspan(done), out_ends.data() + done);
+    // Some string is wrong, or nothing more can be decoded.
+    if (done == code_ends.size() || code_ends[done] <= end || end == begin ||
+        end == codes_end) {
+      break;
+    }
+  }
+  return done;
+}
+
+}  // namespace quire
+#endif  // QUIRE_FSST_HAS_AVX512

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The hot loops of fsst_decoder.h; no other code uses them. All are bounded:
+// whatever the codes are, they read only codes and write only output.
+#ifndef QUIRE_CODECS_FSST_DECODE_FSST_DECODE_KERNEL_H_
+#define QUIRE_CODECS_FSST_DECODE_FSST_DECODE_KERNEL_H_
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codecs/base/endian.h"
+
+#if defined(__x86_64__)
+// Decoding with the byte instructions of AVX-512, on machines that have them.
+#define QUIRE_FSST_HAS_AVX512 1
+#endif
+
+namespace quire {
+
+// Bytes behind an escape are looked up like codes, this much higher.
+inline constexpr size_t kFsstLiterals = 256;
+
+// A symbol table as decoders want it.
+struct FsstDecodeTables {
+  // By code; zero for what has no symbol: codes that the table lacks, and the
+  // escape. Then the literals.
+  alignas(64) std::array<uint64_t, 2 * kFsstLiterals> symbols = {};
+  // The same for sizes in bytes, and for codes as words as well: so that a size
+  // is loaded and added in one instruction.
+  alignas(64) std::array<uint8_t, 2 * kFsstLiterals> sizes = {};
+  alignas(64) std::array<uint64_t, 256> steps = {};
+  // As many low bits as a symbol has bytes.
+  alignas(64) std::array<uint8_t, 256> masks = {};
+  // Codes from here on have no symbol.
+  uint8_t symbol_count = 0;
+  // Whether to do without instructions that some machines lack.
+  bool is_portable = false;
+};
+
+// What is left to decode, and of the output buffer.
+struct FsstCursor {
+  const uint8_t* in = nullptr;
+  const uint8_t* in_end = nullptr;
+  // What lies between in_end and here may be read, but is not decoded.
+  const uint8_t* readable_end = nullptr;
+  uint8_t* out = nullptr;
+  uint8_t* out_end = nullptr;
+
+  size_t CodesLeft() const { return static_cast<size_t>(in_end - in); }
+
+  size_t SpaceLeft() const { return static_cast<size_t>(out_end - out); }
+};
+
+enum class FsstStop {
+  kEnd,   // The codes are used up.
+  kFull,  // They are not, and the output buffer is; perhaps within a symbol.
+  kUnknownCode,  // At `in`.
+  kBareEscape,   // At `in`.
+};
+
+inline constexpr size_t kFsstWordCodes = 8;
+
+// Bytes [count, 8) all ones. REQUIRES: count < 8.
+inline uint64_t OnesFromByte(size_t count) {
+  return ~uint64_t{0} << (8 * count);
+}
+
+// The codes at the front of `in`, first lowest, with ones behind the last that
+// counts. REQUIRES: in < in_end.
+inline uint64_t LoadCodes(const uint8_t* in, const uint8_t* in_end,
+                          const uint8_t* readable_end) {
+  const auto count = static_cast<size_t>(in_end - in);
+  if (readable_end - in >= 8) {
+    const auto word = LoadLittleEndian<uint64_t>(in);
+    return count >= 8 ? word : word | OnesFromByte(count);
+  }
+  uint64_t word = ~uint64_t{0};
+  for (size_t i = count; i > 0; --i) {
+    word = word << 8 | in[i - 1];
+  }
+  return word;
+}
+
+// Which of the codes that are 255, a bit for each, are escapes. In a run of
+// them every other one is the byte behind an escape, so it matters whether a
+// run begins on an even bit: adding to those alone carries through them and
+// clears them.
+inline uint64_t FindFsstEscapes(uint64_t ones) {
+  constexpr uint64_t kEvenBits = 0x5555555555555555;
+  const uint64_t starts = ones & ~(ones << 1);
+  const uint64_t even_runs = ones & ~(ones + (starts & kEvenBits));
+  return (even_runs & kEvenBits) | (ones & ~even_runs & ~kEvenBits);
+}
+
+// Decodes until it must stop; `cursor` tells how far it came. Any machine.
+FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor);
+
+// Decodes strings as FsstDecoder::DecodeStrings, as long as all goes well and
+// there is space to spare. Returns for how many of them it has set out_ends:
+// the first string for which it has not begins where the last of these ends.
+// REQUIRES: out.size() < 2^32.
+size_t DecodeStringsWords(const FsstDecodeTables& tables,
+                          std::span<const uint8_t> codes,
+                          std::span<const uint32_t> code_ends,
+                          std::span<uint8_t> out, std::span<uint32_t> out_ends);
+
+// How far a walk over codes has come that decodes nothing.
+struct FsstWalk {
+  size_t code_offset = 0;
+  size_t decoded_offset = 0;
+};
+
+// Walks on to the symbol that has the byte at `target` of the text, and stops
+// before it (kFull), or else where it must.
+// REQUIRES: walk.decoded_offset <= target.
+FsstStop WalkCodes(const FsstDecodeTables& tables,
+                   std::span<const uint8_t> codes, size_t target,
+                   FsstWalk& walk);
+
+#if defined(QUIRE_FSST_HAS_AVX512)
+bool HasFsstAvx512();
+
+// Decodes as long as all goes well and there is space for the next 64 codes or
+// all that are left. `cursor` stays between codes.
+// REQUIRES: HasFsstAvx512().
+void DecodeAvx512(const FsstDecodeTables& tables, FsstCursor& cursor);
+
+// As DecodeStringsWords. REQUIRES: HasFsstAvx512() as well.
+size_t DecodeStringsAvx512(const FsstDecodeTables& tables,
+                           std::span<const uint8_t> codes,
+                           std::span<const uint32_t> code_ends,
+                           std::span<uint8_t> out,
+                           std::span<uint32_t> out_ends);
+#endif
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_FSST_DECODE_FSST_DECODE_KERNEL_H_

@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Puts bugs into a copy of the tree, one at a time, and prints which no test catches.
+
+The bugs are in mutation_list.py. Works in a scratch git worktree of HEAD, or in the
+--directory from an earlier run, which keeps its build. First the tests of all chosen
+bugs must pass without any. Then for each bug: put it in, build only its tests, run
+them, take it out. Run by name, not in continuous integration: all of it takes
+hours. --check, which is, only looks whether each text is still there, once.
+
+usage: mutation_run.py [--check | --list] [--only REGEX] [--sample N]
+                       [--directory DIR] [--keep] [-j JOBS]
+--only takes a regular expression for "path: why"; --sample N takes each Nth.
+Exit code 1: a bug survived, does not compile or does not apply.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from mutation_list import MUTATIONS
+from source_tree import ROOT, read_text
+
+TEST_SECONDS_MAX = 300
+PRESET = "release"
+
+
+def problems(root, mutations):
+    """What keeps the mutations from applying to the tree below root."""
+    found = []
+    for mutation in mutations:
+        path = root / mutation.path
+        text = (read_text(path) or "") if path.is_file() else ""
+        count = text.count(mutation.old)
+        if count != 1:
+            found.append(f"{mutation.path}: must hold exactly once, but holds {count} times: "
+                         f"{mutation.old!r} ({mutation.why})")
+        if mutation.old == mutation.new:
+            found.append(f"{mutation.path}: changes nothing ({mutation.why})")
+    return found
+
+
+class Scratch:
+    """A tree in which bugs are put, and its build."""
+
+    def __init__(self, root, jobs):
+        self.root = root
+        self.build = root / "build" / PRESET
+        self.jobs = jobs
+
+    def run(self, *command, seconds=None):
+        """Exit code and output; None if it took longer."""
+        with subprocess.Popen(command, cwd=self.root, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", start_new_session=True) as process:
+            try:
+                output, _ = process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 9)
+                return None, process.communicate()[0]
+        return process.returncode, output
+
+    def configure(self):
+        code, output = self.run("cmake", "--preset", PRESET, "-DQUIRE_BENCHMARKS=OFF")
+        if code != 0:
+            sys.exit(f"mutation_run: cannot configure {self.root}:\n{output}")
+        known = self.run("ninja", "-C", str(self.build), "-t", "targets", "all")[1]
+        self.targets = set(re.findall(r"^([^/:\s]+): phony", known, re.MULTILINE))
+
+    def build_tests(self, tests):
+        # A script test has no target of its own; it runs the programs.
+        targets = {test if test in self.targets else program for test in tests
+                   for program in ("quired", "quire")}
+        return self.run("cmake", "--build", str(self.build), "-j", str(self.jobs), "--target",
+                        *sorted(targets))
+
+    def test(self, tests):
+        pattern = "^(" + "|".join(sorted(tests)) + ")$"
+        return self.run("ctest", "--test-dir", str(self.build), "-R", pattern, "-j",
+                        str(self.jobs), "--no-tests=error", "--output-on-failure", "--timeout",
+                        str(TEST_SECONDS_MAX), seconds=TEST_SECONDS_MAX * len(tests) + 60)
+
+    def outcome(self, mutation):
+        """"caught", or what is wrong."""
+        path = self.root / mutation.path
+        text = path.read_text(encoding="utf-8")
+        tests = mutation.tests.split()
+        try:
+            path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+            code, output = self.build_tests(tests)
+            if code != 0:
+                return "DOES NOT COMPILE\n" + output[-2000:]
+            return "SURVIVED" if self.test(tests)[0] == 0 else "caught"
+        finally:
+            path.write_text(text, encoding="utf-8")
+
+
+def run_all(scratch, mutations):
+    """Prints what becomes of each; true if all were caught."""
+    scratch.configure()
+    tests = sorted({test for mutation in mutations for test in mutation.tests.split()})
+    print(f"{len(mutations)} mutations; first {len(tests)} tests without any", flush=True)
+    for step in (scratch.build_tests, scratch.test):
+        code, output = step(tests)
+        if code != 0:
+            sys.exit(f"mutation_run: the tests must pass without a mutation:\n{output[-4000:]}")
+    not_caught = 0
+    for mutation in mutations:
+        unfit = problems(scratch.root, [mutation])
+        result = "DOES NOT APPLY" if unfit else scratch.outcome(mutation)
+        not_caught += result != "caught"
+        print(f"{result.splitlines()[0]:16} {mutation.path}: {mutation.why}", flush=True)
+        for line in result.splitlines()[1:]:
+            print(f"    {line}")
+    print(f"{len(mutations) - not_caught} of {len(mutations)} caught")
+    return not_caught == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="runs the tests against known bugs")
+    parser.add_argument("--check", action="store_true", help="only look whether each applies")
+    parser.add_argument("--list", action="store_true", help="only print them")
+    parser.add_argument("--only", default="", help="regular expression for 'path: why'")
+    parser.add_argument("--sample", type=int, default=1, help="each Nth of them")
+    parser.add_argument("--directory", type=pathlib.Path,
+                        help="an existing scratch tree, or where to make it")
+    parser.add_argument("--keep", action="store_true", help="do not remove the scratch tree")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    if options.check:
+        found = problems(ROOT, MUTATIONS)
+        for line in found:
+            print(line)
+        if found:
+            sys.exit(f"mutation_run: {len(found)} of {len(MUTATIONS)} mutations do not apply; "
+                     "fix mutation_list.py")
+        print(f"mutation_run: {len(MUTATIONS)} mutations apply")
+        return
+    chosen = [mutation for mutation in MUTATIONS
+              if re.search(options.only, f"{mutation.path}: {mutation.why}")][::options.sample]
+    if options.list:
+        for mutation in chosen:
+            print(f"{mutation.path}: {mutation.why} [{mutation.tests}]")
+        return
+    if not chosen:
+        sys.exit("mutation_run: no mutation matches --only")
+    if options.directory is not None and (options.directory / "CMakePresets.json").is_file():
+        sys.exit(not run_all(Scratch(options.directory.resolve(), options.jobs), chosen))
+    with tempfile.TemporaryDirectory(prefix="quire-mutations-") as parent:
+        tree = (options.directory or pathlib.Path(parent) / "tree").resolve()
+        subprocess.run(["git", "worktree", "add", "-q", "--detach", str(tree), "HEAD"],
+                       cwd=ROOT, check=True)
+        try:
+            all_caught = run_all(Scratch(tree, options.jobs), chosen)
+        finally:
+            if not options.keep:
+                subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT,
+                               check=False)
+    sys.exit(not all_caught)
+
+
+if __name__ == "__main__":
+    main()

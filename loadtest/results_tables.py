@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What RESULTS.md shows of each benchmark: a function for each makes a Section of the
+figures that the benchmark's script wrote as JSON.
+"""
+import collections
+import dataclasses
+import re
+import statistics
+
+import api_limit as api_limit_bench
+import device_bench
+import fsst_bench
+from codec_table import format_number, format_size, format_speed
+
+MIB = 1 << 20
+
+
+@dataclasses.dataclass
+class Aim:
+    """A line of the summary."""
+    what: str
+    aim: str
+    measured: str
+    is_met: bool
+
+
+@dataclasses.dataclass
+class Section:
+    title: str
+    # One line: what is measured, how to read it.
+    text: str
+    # (header, rows) of each table.
+    tables: list
+    aims: list = dataclasses.field(default_factory=list)
+
+
+def at_least(what, aim, value, digits=2, unit=""):
+    return Aim(what, f"at least {aim}{unit}", f"{value:,.{digits}f}{unit}", value >= aim)
+
+
+def at_most(what, aim, value, digits=2, unit=""):
+    return Aim(what, f"at most {aim}{unit}", f"{value:,.{digits}f}{unit}", value <= aim)
+
+
+def percent(share):
+    return "-" if share is None else f"{100 * share:.0f} %"
+
+
+def archive_check(figures):
+    build, ram = figures["build"], figures["inspect"]["memory"]
+    documents = max(1, figures["inspect"]["document_count"])
+
+    def load(what):
+        report, latency = figures[what], figures[what]["latency_ms"]
+        return (f"{report['right']:,} of {report['requests']:,} right, "
+                f"{report['requests_per_second']:,.0f}/s, p50 {latency['p50']:.1f} ms, "
+                f"p99 {latency['p99']:.1f} ms")
+
+    rows = [
+        ["archive, all files", f"{build['stored_bytes']:,} bytes, {build['stored_percent']:.3f} % of "
+         f"{build['text_bytes']:,} bytes in {documents:,} documents"],
+        ["`quired build`", f"{build['megabytes_per_second']} MB/s, {build['cpu_seconds']:.0f} s of "
+         f"CPU, {build['resident_peak_bytes'] // MIB} MiB"],
+        ["`quired verify`, `quire scan`", f"{figures['verify']['megabytes_per_second']:,.0f} MB/s, "
+         f"{figures['scan']['megabytes_per_second']:,.0f} MB/s with SHA-256 "
+         + ("equal" if figures["scan"]["sha256_equal"] else "DIFFERENT")],
+        ["random documents, 64 in flight", load("documents")],
+        ["random 16 KiB ranges, 64 in flight", load("ranges")],
+        ["resident memory at most", f"{figures['memory']['resident_peak_bytes'] // MIB} MiB of "
+         f"--memory {figures['memory']['limit_bytes'] // MIB} MiB"],
+        ["indexes in RAM", f"{8 * ram['document_ids_bytes'] / documents:.1f} bits an id, "
+         f"{8 * ram['document_starts_bytes'] / documents:.1f} bits a document start; "
+         f"{ram['total_bytes'] / MIB:.1f} MiB with the dictionary"]]
+    return Section("Build, serve, read back", "Codec rlz, blocks of 64 KiB, dictionary of 16 MiB; "
+                   "every answer is compared with the source.", [(["what", "figure"], rows)])
+
+
+def archive_sizes(rows):
+    aims = {("webdocs256", "rlz", 16): 8.4, ("webdocs256", "rlz:max", 16): 8.15,
+            ("webdocs", "rlz:max", 192): 7.1}
+    found = []
+    for row in rows:
+        key = (row["text"], row["codec"], row["dictionary_size_bytes"] // MIB)
+        if key in aims and row["block_size_bytes"] == 64 << 10:
+            found.append(at_most(f"archive of {key[0]}, {key[1]}, {key[2]} MiB dictionary",
+                                 aims[key], row["rate_percent"], 3, " %"))
+    cells = [[row["text"], row["codec"], format_size(row["block_size_bytes"]),
+              format_size(row["dictionary_size_bytes"]), f"{row['payload_bytes']:,}",
+              f"{row['rate_percent']:.3f}"] for row in rows]
+    return Section("Archives on disk", "All files of the archive, in percent of the text.",
+                   [(["text", "codec", "block", "dictionary", "bytes", "%"], cells)], found)
+
+
+SHOWN_CODECS = ("lz4:1", "zlib:9", "zstd:9", "rlz-uv", "rlz-pv", "rlz-zz:9", "rlz-zzz:9", "rlz:1",
+                "rlz:2", "rlz:3", "bgzip")
+
+
+def codec_bench(rows):
+    blocks = collections.defaultdict(dict)
+    for row in rows:
+        if row["kind"] == "block" and row["codec"] in SHOWN_CODECS:
+            blocks[row["codec"], row["dictionary_method"]][row["block_size_bytes"] >> 10] = row
+    cells = []
+    for (codec, method), sizes in blocks.items():
+        middle = sizes.get(64, {})
+        cells.append([codec, method or "-",
+                      " / ".join(format_number(sizes.get(size, {}).get("rate_percent"), 2)
+                                 for size in (16, 64, 256)),
+                      format_speed(middle.get("encode_mb_per_second")),
+                      format_speed(middle.get("decode_mb_per_second")),
+                      " / ".join(format_number(sizes.get(size, {}).get("ranges_per_second"))
+                                 for size in (16, 64, 256))])
+    stores = [[row["codec"], format_size(row["block_size_bytes"]),
+               format_size(row["dictionary_size_bytes"]), f"{row['rate_percent']:.2f}",
+               format_speed(row["encode_mb_per_second"]),
+               format_number(row["documents_per_second"])]
+              for row in rows
+              if row["kind"] == "store" and row.get("dictionary_method") != "uniform"]
+    tables = [(["codec", "dictionary", "rate %, 16 / 64 / 256 KiB", "build MB/s", "decode MB/s",
+                "16 KiB ranges/s, 16 / 64 / 256 KiB"], cells)]
+    if stores:
+        tables.append((["store of whole documents", "block", "dictionary", "rate %", "build MB/s",
+                        "documents/s"], stores))
+    return Section("Codecs in memory", "One thread, CPU time. Rates count payload, dictionary under "
+                   "xz and block index; build and decode speeds are for blocks of 64 KiB. rlz:2 is "
+                   "the default level, rlz:3 is `rlz:max`.", tables)
+
+
+FSST_ROWS = (
+    ("FSST", "factor", "encode", "decode"), ("FSST, level high", "factor high", "encode high", None),
+    ("FSST without AVX-512", None, None, "decode, any machine"),
+    ("FSST, each line a string", None, "encode lines", "decode lines"),
+    ("the paper's Algorithm 1", None, None, "Algorithm 1"),
+    ("LZ4", "LZ4 factor", "LZ4 encode", "LZ4 decode"),
+    ("zstd -1", "zstd -1 factor", "zstd -1 encode", "zstd -1 decode"))
+
+
+def fsst(columns):
+    mean = fsst_bench.average_of(columns)
+
+    def cell(heading, digits):
+        return "-" if heading is None else f"{mean[heading]:,.{digits}f}"
+
+    rows = [[name, cell(factor, 3), cell(encode, 0), cell(decode, 0)]
+            for name, factor, encode, decode in FSST_ROWS]
+    plain = mean["Algorithm 1"]
+    return Section(
+        "FSST on columns of strings", f"Means over {len(columns)} text columns of 8 MiB, one "
+        f"thread, MB/s of text; training takes {mean['train ms']:.1f} ms.",
+        [(["what", "factor", "encode", "decode"], rows)],
+        [at_least("FSST: factor", 2.48, mean["factor"], 3),
+         at_least("FSST, level high: factor", 2.60, mean["factor high"], 3),
+         at_least("FSST: decoding / Algorithm 1", 1.4, mean["decode"] / plain),
+         at_least("the same without AVX-512", 1.4, mean["decode, any machine"] / plain),
+         at_least("FSST: encoding / LZ4's", 0.85, mean["encode"] / mean["LZ4 encode"]),
+         at_least("FSST: lines in a batch / Algorithm 1", 1.1, mean["decode lines"] / plain),
+         at_most("FSST: training", 3, mean["train ms"], 1, " ms")])
+
+
+DEVICE_ROWS = (("disk alone (fio)", "random_disk", "scan_disk"),
+               ("decoding alone", "random_decode", "scan_decode"),
+               ("decoding while fio makes the same reads", "random_beside", "scan_beside"),
+               ("storage, without gRPC", "random_storage", "scan_storage"),
+               ("server, one call a range", "random", None), ("server, BatchRead", "batch", None),
+               ("server, Scan in identity", None, "full_identity"),
+               ("server, Scan in stored blocks", None, "full_stored"))
+
+
+def device(figures):
+    def share(name, mode):
+        return name and device_bench.share_of_limit(figures, name, mode, f"{mode}_decode")
+
+    rows = [[label, format_number(figures.get(random)), percent(share(random, "random")),
+             format_number(figures.get(scan)), percent(share(scan, "scan"))]
+            for label, random, scan in DEVICE_ROWS]
+    aims = [at_least(what, 85, 100 * found, 0, " %") for what, found in (
+        ("random ranges through storage, of the slower of disk and decoding",
+         share("random_storage", "random")),
+        ("full reads through storage, likewise", share("scan_storage", "scan")),
+        ("BatchRead, likewise", share("batch", "random")),
+        ("Scan in stored blocks, likewise", share("full_stored", "scan"))) if found is not None]
+    return Section(
+        "Storage and server next to the disk", "Cold, past the page cache; server and client share "
+        "the cores. Shares are of the slower of disk and decoding.",
+        [(["what", "16 KiB ranges/s", "share", "full read, MB/s", "share"], rows)], aims)
+
+
+def sweep(rows):
+    cells = collections.defaultdict(dict)
+    sizes = sorted({row["block_size_bytes"] for row in rows})
+    for row in rows:
+        cells[row["codec"]][row["device"], row["mode"], row["block_size_bytes"]] = row
+
+    def values(found, device_name, mode, name, digits=0):
+        return " / ".join(format_number(
+            found.get((device_name, mode, size), {}).get(name), digits) for size in sizes)
+
+    panes = (("real", "full"), ("real", "batch"), ("real", "random"), ("wd-red", "batch"))
+    table = [[codec, values(found, "real", "full", "rate_percent", 2),
+              *(values(found, *pane, "ranges_per_second") for pane in panes)]
+             for codec, found in cells.items()]
+    blocks = " / ".join(format_size(size) for size in sizes)
+    return Section("Archive size against access rate", f"Through the server, for blocks of {blocks}, "
+                   "in units of 16 KiB a second; the last column is a modelled hard disk.",
+                   [(["codec", "size, %", "FULL", "BATCH", "RANDOM", "BATCH on wd-red"], table)])
+
+
+def wire(rows):
+    links = list(dict.fromkeys(row["link"] for row in rows))
+    found = collections.defaultdict(dict)
+    for row in rows:
+        found[row["corpus"], row["encoding"]][row["link"]] = row
+    table = [[corpus, encoding, *(format_number(by_link.get(link, {}).get("answers/s"))
+                                  for link in links),
+              format_number(next(iter(by_link.values()))["data bytes an answer"])]
+             for (corpus, encoding), by_link in found.items()
+             if encoding != "auto" or corpus == "webdocs"]
+    return Section("Wire encodings", "Single documents at random, 64 in flight, answers a second "
+                   "over each link; documents of webdocs have 18 KB, those of l_comment 26 bytes.",
+                   [(["corpus", "encoding", *links, "bytes an answer"], table)])
+
+
+# What is shown of a disk, and a pattern for the label that disk_figures gives it.
+DISK_ROWS = (("one read at a time", r"RANDOM$"), ("batch of 10,000", r"BATCH of 10,000$"),
+             ("256 outstanding", r"live, 256 outstanding$"),
+             ("batch of 10,000 with a reader every 100 ms",
+              r"BATCH of 10,000 .*reader, 100 ms between reads$"),
+             ("the reader", r"a reader, 100 ms between reads$"),
+             ("the batch, on a drive with priorities",
+              r"BATCH of 10,000 .*reader, 100 ms between reads, with drive priority$"),
+             ("the reader", r"a reader, 100 ms between reads, with drive priority$"))
+
+
+def disk(tables):
+    extents = [name for name in tables if "good firmware" in name]
+
+    def find(extent, pattern):
+        return next((row for row in tables[extent] if re.match(pattern, row[0])), None)
+
+    rows = []
+    for label, pattern in DISK_ROWS:
+        found = [find(extent, pattern) for extent in extents]
+        if any(found):
+            rows.append([label, *(cell for row in found for cell in (
+                (row[1], row[3], row[4], row[5]) if row else ("-",) * 4))])
+    aims = []
+    alone, batch, reader = (find(extents[0], DISK_ROWS[index][1]) for index in (1, -2, -1))
+    if alone and batch and reader:
+        aims = [at_most("modelled disk with priorities: a reader's p99 during a batch", 20,
+                        float(reader[4]), 0, " ms"),
+                at_least("the batch's share of its rate alone", 90,
+                         100 * float(batch[1]) / float(alone[1]), 0, " %")]
+    header = [f"{extent.split(',')[0]}: {unit}" if unit == "requests/s" else unit
+              for extent in extents for unit in ("requests/s", "p50 ms", "p99 ms", "longest ms")]
+    return Section("Scheduler on a modelled hard disk", "In virtual time, so the same on every "
+                   "machine; ranges of 16 KiB on a disk of 5400 rpm, spread over two extents.",
+                   [(["load", *header], rows)], aims)
+
+
+# Of closed and open loops.
+LIVE_LOADS = re.compile(r"(1|256|1,024) |open loop, (50|120|300) %")
+
+
+def live(figures):
+    rows = []
+    for row in figures["rows"]:
+        if not LIVE_LOADS.match(row["load"]):
+            continue
+        model = row["virtual_time"]
+        rows.append([row["load"], *(format_number(row[name]) for name in (
+            "requests_per_second", "p50_ms", "p99_ms", "max_ms")), format_number(row["refused"]),
+            f"{row['resident_peak_bytes'] / MIB:.0f}",
+            " / ".join(map(format_number, model)) if model else "-"])
+    return Section("Server on a modelled hard disk, in real time", "Open loop: per cent of the rate "
+                   "with 256 in flight. The last column is the simulation of the same extent.",
+                   [(["load", "reads/s", "p50 ms", "p99 ms", "longest ms", "refusals",
+                      "resident MiB", "in virtual time: reads/s / p50 / p99 / longest"], rows)])
+
+
+CACHE_STREAMS = ("Zipf 0.8", "Zipf 1.0", "Zipf 1.0 .*FULL",
+                 "Zipf 1.0 .*FULL by reads of quarters", "Zipf 1.0, other blocks every 100,000")
+
+
+def cache(tables):
+    rows = next(iter(tables.values()))
+    shown = [row for pattern in CACHE_STREAMS for row in rows
+             if re.fullmatch(pattern, row[0]) and row[1] == "5 %"]
+    return Section("Block cache", "Hits in percent; 100,000 blocks, a cache of 5 % of them. FULL: "
+                   "while a scan runs. Not timed.",
+                   [(["stream", "block cache", "LRU", "FIFO", "CLOCK", "segmented LRU", "optimum"],
+                     [[row[0].replace(" beside ", ", "), *row[2:]] for row in shown])])
+
+
+# Cases that only tell where the others' cost comes from.
+HIDDEN_CASES = re.compile(r".*(at the lowest priority|with much memory|process that|that reads)")
+
+
+def hostile(rows):
+    cells, aims = [], []
+    for row in rows:
+        ratio = row["p99_loaded_ms"] / row["p99_alone_ms"]
+        if HIDDEN_CASES.match(row["case"]):
+            continue
+        cells.append([row["case"], *(f"{row[name]:.2f}" for name in (
+            "p50_alone_ms", "p50_loaded_ms", "p99_alone_ms", "p99_loaded_ms")), f"{ratio:.2f}",
+            f"{row['resident_peak_bytes'] // MIB}"])
+        if "empty service" not in row["case"]:
+            aims.append(ratio)
+    return Section(
+        "Next to a hostile client", "Latency of an honest reader of 16 KiB ranges, 4 at a time. "
+        "All clients share the cores with the server, so the same calls to an empty service are "
+        "the measure.",
+        [(["hostile client", "p50 alone, ms", "p50 with it", "p99 alone, ms", "p99 with it",
+           "ratio of p99", "resident MiB"], cells)],
+        [at_most("honest p99 next to a hostile client, worst case", 2, max(aims), 1)] if aims
+        else [])
+
+
+def api_limit(rounds):
+    """Of what api_limit.py measured of each kind of call in each round."""
+    def median(kind, name):
+        values = [each[name] for each in rounds[kind] if each.get(name) is not None]
+        return statistics.median(values) if values else None
+
+    ratios = {}
+    for kind, other, aim in api_limit_bench.AIMS:
+        if aim is None:
+            continue
+        rate = "megabytes_per_second" if "scan" in kind else "answers_per_second"
+        ratios[kind] = (statistics.median(
+            a[rate] / b[rate] for a, b in zip(rounds[kind], rounds[other], strict=True)), other, aim)
+    rows = []
+    for kind in rounds:
+        ratio, other, aim = ratios.get(kind, (None, None, None))
+        rows.append([kind, format_number(median(kind, "answers_per_second")),
+                     format_number(median(kind, "megabytes_per_second")),
+                     format_number(median(kind, "server_cpu_us"), 1),
+                     f"{ratio:.2f} of {other}" if ratio else "-"])
+    return Section("Cached reads compared with an empty handler", "What gRPC alone does on the same "
+                   "cores: a handler that returns a static buffer. Ranges of 16 KiB; an answer of a "
+                   "scan is one of its messages.",
+                   [(["calls", "answers/s", "MB/s", "CPU of the server, µs an answer",
+                      "rate"], rows)],
+                   [at_least(f"{kind} / {other}, cached", aim, ratio)
+                    for kind, (ratio, other, aim) in ratios.items()])
+
+
+# In the order of the page.
+SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
+            "codec_bench": codec_bench, "fsst_bench": fsst, "device_bench": device,
+            "sweep": sweep, "api_limit": api_limit, "wire_bench": wire,
+            "disk_figures": disk, "live_disk": live, "cache_figures": cache,
+            "hostile_load": hostile}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// That an archive takes what it says, and was estimated at no less, whatever is
+// in it.
+#include <malloc.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/index/document_index.h"
+#include "server/archive/testing/adversarial_archive.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/crafted_archive.h"
+
+namespace quire {
+namespace {
+
+// Bytes of the heap in use; nothing where a sanitizer has an allocator of its
+// own.
+std::optional<uint64_t> HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks == 0 ? std::nullopt
+                            : std::optional(info.uordblks + info.hblkhd);
+}
+
+// With the estimate at least what is held, and that near what was allocated.
+void ExpectAccounted(const std::string& path, double estimate_factor_max) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t estimate,
+                             Archive::EstimateMemoryBytes(path));
+  const std::optional<uint64_t> before = HeapBytes();
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  const std::optional<uint64_t> after = HeapBytes();
+  const uint64_t memory = archive->memory().total_bytes();
+  EXPECT_GE(estimate, memory);
+  constexpr double kSlackBytes = 256 << 10;
+  EXPECT_LE(static_cast<double>(estimate),
+            static_cast<double>(memory) * estimate_factor_max + kSlackBytes);
+  if (before.has_value() && after.has_value()) {
+    const double taken =
+        static_cast<double>(*after) - static_cast<double>(*before);
+    EXPECT_LE(taken, static_cast<double>(memory) * 1.05 + kSlackBytes);
+    EXPECT_GE(taken,
+              static_cast<double>(memory) * 0.95 - kSlackBytes -
+                  static_cast<double>(archive->memory().symbol_table_bytes));
+  }
+}
+
+TEST(ArchiveMemoryTest, OfManyAttributesAndLongIdsIsAccounted) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
+  QUIRE_ASSERT_OK(WriteAdversarialArchive(path));
+  ExpectAccounted(path, 1.3);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  for (uint64_t i = 0; i < kAdversarialMediaTypeCount; i += 997) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const Document document,
+                               archive->GetDocument({i}));
+    ASSERT_EQ(document.id, absl::StrCat("d", i));
+    ASSERT_EQ(document.media_type, absl::StrCat("t/", i));
+    ASSERT_EQ(document.record_type, "");
+  }
+  for (uint64_t i = 0; i < kAdversarialLongIdCount; ++i) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const Document document,
+        archive->GetDocument({kAdversarialMediaTypeCount + i}));
+    EXPECT_EQ(document.id.size(), 65535u);
+    EXPECT_EQ(document.id.substr(0, 7),
+              absl::StrCat("long ", i, " ").substr(0, 7));
+    EXPECT_TRUE(document.id == document.media_type);
+    EXPECT_TRUE(document.id == document.record_type);
+    EXPECT_THAT(archive->FindDocuments(document.id).value(),
+                ::testing::ElementsAre(document.ordinal));
+  }
+}
+
+TEST(ArchiveMemoryTest, OfEachCodecIsAccounted) {
+  std::mt19937_64 random(3);
+  const TestSegment segment = RandomTestSegment(3000, 100, random);
+  std::string dictionary;
+  for (const TestDocument& document : segment) {
+    dictionary += document.text;
+  }
+  for (const CodecInfo& codec : AllCodecs()) {
+    SCOPED_TRACE(codec.name);
+    const TemporaryDirectory directory;
+    const std::string path = directory.File("a");
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec(codec.name).value();
+    options.block_size_bytes = 4096;
+    QUIRE_ASSERT_OK(
+        WriteTestArchive(path, options, {segment, segment},
+                         std::make_shared<CodecContext>(
+                             CodecContext{dictionary, CraftedSymbolTable()})));
+    ExpectAccounted(path, 2);
+  }
+}
+
+// Sections that a writer does not make, but that are within the format.
+TEST(ArchiveMemoryTest, OfStringColumnsIsAccounted) {
+  std::vector<std::string> sections;
+  const std::string one_value = CraftedColumn({0});
+  // Empty strings only, strings of one byte, and one long one.
+  constexpr uint64_t kCount = 100'000;
+  const std::string count = CraftedVarints({kCount});
+  sections.push_back(count + std::string(kCount, '\0') + one_value);
+  std::string single = count;
+  for (uint64_t i = 0; i < kCount; ++i) {
+    single += "\1x";
+  }
+  sections.push_back(single + one_value);
+  sections.push_back(CraftedVarints({1, 65535}) + std::string(65535, 'x') +
+                     CraftedColumn({1}));
+  sections.push_back(CraftedVarints({0}) + one_value);
+  for (const std::string& section : sections) {
+    SCOPED_TRACE(section.size());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const StringColumn column,
+                               StringColumn::Parse(AsBytes(section), 1));
+    EXPECT_GE(StringColumn::EstimateBytes(section.size(), 1),
+              column.MemoryBytes());
+    EXPECT_LE(column.MemoryBytes(), section.size() * 5 / 4 + 512);
+  }
+  // A value of no bytes for each of many documents.
+  const std::string none = CraftedVarints({0}) + std::string(1, '\0');
+  QUIRE_ASSERT_OK_AND_ASSIGN(const StringColumn column,
+                             StringColumn::Parse(AsBytes(none), 1 << 20));
+  EXPECT_GE(StringColumn::EstimateBytes(none.size(), 1 << 20),
+            column.MemoryBytes());
+  EXPECT_EQ(column[12345], "");
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// An archive that is replaced while it is opened or verified is not damaged.
+#include <fcntl.h>
+#include <stdio.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_verifier.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/system_call_hooks.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ArchiveReplacementTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Replace(); }
+
+  // By one with other contents, each time.
+  void Replace() {
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec("rlz").value();
+    options.block_size_bytes = 4096;
+    options.replace = true;
+    const std::string text =
+        absl::StrCat("generation ", generation_++, std::string(5000, '.'));
+    const TestSegment segment = {{.id = "a", .text = text}};
+    const auto context =
+        std::make_shared<CodecContext>(CodecContext{text.substr(0, 100), ""});
+    QUIRE_ASSERT_OK(
+        WriteTestArchive(path_, options, {segment, segment, segment}, context));
+  }
+
+  // Replaces the archive when `name` is about to be opened for the first time.
+  SystemCallHooks ReplaceBefore(const std::string& name) {
+    return {.before_openat = [this, name,
+                              done = false](const std::string& opened) mutable {
+      if (opened == name && !done) {
+        done = true;
+        Replace();
+      }
+    }};
+  }
+
+  void ExpectOpensNewest(const ArchiveOpenOptions& options = {}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                               Archive::Open(path_, options));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::string text,
+                               ReadTestRange(*archive, {{0}, 12}));
+    EXPECT_EQ(text, absl::StrCat("generation ", generation_ - 1));
+  }
+
+  void ExpectVerifies(
+      const std::function<void(const VerifyProgress&)>& on_progress = {}) {
+    VerifyOptions options;
+    options.on_progress = on_progress;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const VerifyReport report,
+        VerifyArchive(path_, options, [](const ArchiveDamage& damage) {
+          ADD_FAILURE() << damage.status;
+        }));
+    EXPECT_EQ(report.good_size_bytes, report.info.size_bytes);
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("a");
+  int generation_ = 0;
+};
+
+TEST_F(ArchiveReplacementTest, IsOpenedAnewWhereFilesAreGone) {
+  for (const char* name : {"MANIFEST", "segment-000000", "segment-000002"}) {
+    SCOPED_TRACE(name);
+    {
+      const ScopedSystemCallHooks hooks(ReplaceBefore(name));
+      ExpectOpensNewest();
+    }
+    {
+      const ScopedSystemCallHooks hooks(ReplaceBefore(name));
+      ExpectOpensNewest({.direct_io = DirectIo::kAuto});
+    }
+    {
+      const ScopedSystemCallHooks hooks(ReplaceBefore(name));
+      ExpectVerifies();
+    }
+  }
+  const ScopedSystemCallHooks hooks(ReplaceBefore("MANIFEST"));
+  QUIRE_EXPECT_OK(Archive::EstimateMemoryBytes(path_));
+}
+
+TEST_F(ArchiveReplacementTest, IsVerifiedToTheEndAsItWas) {
+  bool done = false;
+  ExpectVerifies([&](const VerifyProgress& progress) {
+    if (!done && progress.blocks_done > 0) {
+      done = true;
+      Replace();
+    }
+  });
+  EXPECT_TRUE(done);
+}
+
+TEST_F(ArchiveReplacementTest, IsGivenUpWhenItNeverStands) {
+  // Two archives without a file change places all the time.
+  const std::string other = directory_.File("b");
+  std::filesystem::remove(path_ + "/segment-000001");
+  std::filesystem::copy(path_, other);
+  const ScopedSystemCallHooks hooks(
+      {.before_openat = [&](const std::string& name) {
+        if (name == "MANIFEST") {
+          EXPECT_EQ(renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, other.c_str(),
+                              RENAME_EXCHANGE),
+                    0);
+        }
+      }});
+  EXPECT_THAT(Archive::Open(path_),
+              FailsWith(absl::StatusCode::kAborted,
+                        HasSubstr("was replaced 100 times")));
+  EXPECT_THAT(VerifyArchive(path_, {}, [](const ArchiveDamage&) {}),
+              HasCode(absl::StatusCode::kAborted));
+}
+
+TEST_F(ArchiveReplacementTest, NeverLooksDamagedWhileItIsReplacedAllTheTime) {
+  constexpr int kReplacements = 20;
+  std::atomic<bool> done = false;
+  const auto until_done = [&done](const std::function<void()>& read) {
+    return std::jthread([&done, read] {
+      do {
+        read();
+      } while (!done);
+    });
+  };
+  std::vector<std::jthread> readers;
+  readers.push_back(until_done([&] { QUIRE_EXPECT_OK(Archive::Open(path_)); }));
+  readers.push_back(until_done(
+      [&] { QUIRE_EXPECT_OK(Archive::EstimateMemoryBytes(path_)); }));
+  readers.push_back(until_done([&] { ExpectVerifies(); }));
+  for (int i = 0; i < kReplacements; ++i) {
+    Replace();
+  }
+  done = true;
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The file that holds an archive's dictionary (FORMAT.md, "Dictionary").
+#ifndef QUIRE_SERVER_ARCHIVE_FILES_DICTIONARY_FILE_H_
+#define QUIRE_SERVER_ARCHIVE_FILES_DICTIONARY_FILE_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/block_codec.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/format/manifest.h"
+
+namespace quire {
+
+// Writes the dictionary's file while other things go on: compressing it takes
+// some seconds for each 16 MiB.
+// Thread-compatible.
+class DictionaryFileWriter {
+ public:
+  // Starts a thread; if there is none to be had, Finish() does the work.
+  // `directory_fd` stays open until Finish() has returned or the
+  // writer is gone; `directory` is its path for messages.
+  DictionaryFileWriter(int directory_fd, std::string directory,
+                       std::shared_ptr<const CodecContext> context);
+  // Gives up unless Finish() was called, and joins the thread.
+  ~DictionaryFileWriter();
+
+  // Waits until the file is written and synced.
+  // Errors: as FileWriter; ResourceExhausted  not enough memory to compress it.
+  absl::StatusOr<ManifestDictionary> Finish();
+
+ private:
+  absl::StatusOr<ManifestDictionary> Write() const;
+  absl::StatusOr<ManifestDictionary> WriteFile() const;
+
+  const int directory_fd_;
+  const std::string directory_;
+  const std::shared_ptr<const CodecContext> context_;
+  std::atomic<bool> cancel_ = false;
+  // Written by the thread, read once it is joined.
+  absl::StatusOr<ManifestDictionary> result_;
+  // Or done by Finish().
+  bool is_started_ = false;
+  std::thread thread_;
+};
+
+// Reads and checks the dictionary that the manifest names.
+// Errors: DataLoss, FailedPrecondition, Unavailable.
+absl::StatusOr<std::string> ReadDictionaryFile(
+    const ReadableFile& file, const ManifestDictionary& expected);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FILES_DICTIONARY_FILE_H_

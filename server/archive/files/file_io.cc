@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/files/file_io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kBufferSizeBytes = size_t{1} << 20;
+
+absl::StatusCode CodeOf(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+      return absl::StatusCode::kNotFound;
+    case EEXIST:
+    case ENOTEMPTY:
+      return absl::StatusCode::kAlreadyExists;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::StatusCode::kPermissionDenied;
+    default:
+      return absl::StatusCode::kUnavailable;
+  }
+}
+
+absl::Status WriteAll(int fd, ByteView bytes, absl::string_view file) {
+  while (!bytes.empty()) {
+    const ssize_t written = write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written < 0) {
+      return ErrnoStatus(errno, file, "write");
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) {
+    close(fd_);
+  }
+}
+
+absl::Status ErrnoStatus(int error_number, absl::string_view file,
+                         absl::string_view action) {
+  return absl::Status(
+      CodeOf(error_number),
+      absl::StrCat(file, ": cannot ", action, ": ",
+                   std::generic_category().message(error_number)));
+}
+
+absl::StatusOr<ReadableFile> OpenReadableFile(int directory_fd,
+                                              const std::string& name,
+                                              std::string path) {
+  ReadableFile file;
+  file.path = std::move(path);
+  // O_NONBLOCK: opening a fifo that was put in a file's place must not hang.
+  file.fd = UniqueFd(openat(directory_fd, name.c_str(),
+                            O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!file.fd.is_open()) {
+    return ErrnoStatus(errno, file.path, "open");
+  }
+  struct stat status;
+  if (fstat(file.fd.get(), &status) != 0) {
+    return ErrnoStatus(errno, file.path, "stat");
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return absl::DataLossError(
+        absl::StrCat(file.path, ": is not a regular file"));
+  }
+  file.identity = {.device = status.st_dev,
+                   .inode = status.st_ino,
+                   .size_bytes = static_cast<uint64_t>(status.st_size),
+                   .seconds = status.st_mtim.tv_sec,
+                   .nanoseconds = status.st_mtim.tv_nsec};
+  return file;
+}
+
+absl::Status CheckFileSize(const ReadableFile& file,
+                           uint64_t expected_size_bytes) {
+  if (file.size_bytes() == expected_size_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      file.path, ": is ", file.size_bytes(), " bytes long, expected ",
+      expected_size_bytes, "; restore the file from a copy"));
+}
+
+absl::Status ReadExactly(int fd, uint64_t offset, MutableByteView out,
+                         absl::string_view file) {
+  while (!out.empty()) {
+    const ssize_t size =
+        pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (size < 0 && errno == EINTR) {
+      continue;
+    }
+    if (size < 0 && errno == EIO) {
+      return absl::DataLossError(absl::StrCat(
+          file, ": the device cannot read it at byte ", offset,
+          ": replace the device and restore the file from a copy"));
+    }
+    if (size < 0) {
+      return ErrnoStatus(errno, file, "read");
+    }
+    if (size == 0) {
+      return absl::DataLossError(
+          absl::StrCat(file, ": ends at byte ", offset, ", expected ",
+                       out.size(), " more; restore the file from a copy"));
+    }
+    offset += static_cast<uint64_t>(size);
+    out = out.subspan(static_cast<size_t>(size));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FileWriter> FileWriter::Create(int directory_fd,
+                                              const std::string& name,
+                                              std::string file) {
+  UniqueFd fd(openat(directory_fd, name.c_str(),
+                     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd.is_open()) {
+    return ErrnoStatus(errno, file, "create");
+  }
+  return FileWriter(std::move(fd), std::move(file));
+}
+
+FileWriter::FileWriter(UniqueFd fd, std::string file)
+    : fd_(std::move(fd)), file_(std::move(file)) {}
+
+absl::Status FileWriter::Append(ByteView bytes) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  size_bytes_ += bytes.size();
+  while (!bytes.empty()) {
+    const size_t size =
+        std::min(bytes.size(), kBufferSizeBytes - buffer_.size());
+    buffer_.append(AsText(bytes).data(), size);
+    bytes = bytes.subspan(size);
+    if (buffer_.size() == kBufferSizeBytes) {
+      QUIRE_RETURN_IF_ERROR(Flush());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FileWriter::Flush() {
+  status_ = WriteAll(fd_.get(), AsBytes(buffer_), file_);
+  buffer_.clear();
+  return status_;
+}
+
+absl::Status FileWriter::Finish() {
+  QUIRE_RETURN_IF_ERROR(status_);
+  QUIRE_RETURN_IF_ERROR(Flush());
+  if (fsync(fd_.get()) != 0) {
+    status_ = ErrnoStatus(errno, file_, "sync");
+  }
+  return status_;
+}
+
+absl::Status SyncDirectory(int directory_fd, absl::string_view directory) {
+  if (fsync(directory_fd) != 0) {
+    return ErrnoStatus(errno, directory, "sync");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quire

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What an archive and its documents are, without their contents: the values
+// that readers, writers and indexes exchange. All sizes are in bytes.
+#ifndef QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_DESCRIPTION_H_
+#define QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_DESCRIPTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/positions.h"
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// A document as its index knows it.
+struct Document {
+  DocumentOrdinal ordinal;
+  // Any bytes, also none; not necessarily unique.
+  std::string id;
+  LogicalRange range;
+  // Milliseconds since 1970-01-01 UTC, if the source said.
+  std::optional<int64_t> capture_time_ms;
+  // "response", "request", ...: the WARC record type; empty if not from a WARC.
+  std::string record_type;
+  // "text/html", without parameters; empty if the source did not say.
+  std::string media_type;
+};
+
+// What an archive is, without its contents.
+struct ArchiveInfo {
+  // 16 bytes as 36 characters; derived from the contents, so equal archives
+  // have equal uuids.
+  std::string uuid;
+  uint32_t format_version = 0;
+  CodecSpec codec;
+  uint32_t block_size_bytes = 0;
+  // Of the logical space.
+  uint64_t size_bytes = 0;
+  // Of all files of the archive on disk.
+  uint64_t stored_size_bytes = 0;
+  uint64_t block_count = 0;
+  uint64_t document_count = 0;
+  uint32_t segment_count = 0;
+  // 0 where the codec uses none.
+  uint64_t dictionary_size_bytes = 0;
+  uint64_t dictionary_stored_size_bytes = 0;
+  // 16 hexadecimal digits; empty where the codec uses none.
+  std::string dictionary_hash;
+  // 0 where there is none.
+  uint64_t symbol_table_size_bytes = 0;
+  // 16 hexadecimal digits; empty where there is none.
+  std::string symbol_table_hash;
+};
+
+// What an open archive holds in RAM, by part, in bytes.
+struct ArchiveMemory {
+  uint64_t dictionary_bytes = 0;
+  // The symbol table, and what encodes and decodes by it.
+  uint64_t symbol_table_bytes = 0;
+  // Decoding tables of the codec.
+  uint64_t codec_bytes = 0;
+  uint64_t block_index_bytes = 0;
+  uint64_t document_starts_bytes = 0;
+  uint64_t document_ids_bytes = 0;
+  uint64_t document_attributes_bytes = 0;
+
+  uint64_t total_bytes() const {
+    return dictionary_bytes + symbol_table_bytes + codec_bytes +
+           block_index_bytes + document_starts_bytes + document_ids_bytes +
+           document_attributes_bytes;
+  }
+};
+
+// A document to be added. Views are used during the call only.
+struct NewDocument {
+  absl::string_view id = {};
+  uint64_t size_bytes = 0;
+  std::optional<int64_t> capture_time_ms = std::nullopt;
+  absl::string_view record_type = {};
+  absl::string_view media_type = {};
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_DESCRIPTION_H_

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the files of an archive have in common, as FORMAT.md defines it: limits,
+// names, magics, and the headers of dictionary and symbol table. Segments are
+// in segment_format.h, block frames in block_frame.h, the manifest in
+// manifest.h.
+//
+// Everything in these headers is pure: bytes in, struct out, or the reverse. A
+// struct that a Parse function returned has been checked against its checksum
+// and against every limit that can be known without the rest of the file, and
+// is safe to allocate from where it says so.
+#ifndef QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_
+#define QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
+
+namespace quire {
+
+inline constexpr uint32_t kFormatVersion = 1;
+
+using Magic = std::array<uint8_t, 8>;
+// The first byte is not ASCII and the last is a newline, so that a transfer in
+// text mode shows.
+inline constexpr Magic kManifestMagic = {0x8A, 'Q', 'u', 'i',
+                                         'r',  'e', 'M', '\n'};
+inline constexpr Magic kDictionaryMagic = {0x8A, 'Q', 'u', 'i',
+                                           'r',  'e', 'D', '\n'};
+inline constexpr Magic kSymbolTableMagic = {0x8A, 'Q', 'u', 'i',
+                                            'r',  'e', 'T', '\n'};
+inline constexpr Magic kSegmentMagic = {0x8A, 'Q', 'u', 'i',
+                                        'r',  'e', 'S', '\n'};
+inline constexpr Magic kSegmentEndMagic = {0x8A, 'Q', 'u', 'i',
+                                           'r',  'e', 'E', '\n'};
+
+// Limits (FORMAT.md, "Limits").
+inline constexpr uint32_t kBlockSizeBytesMin = 4096;
+// A power of two from kBlockSizeBytesMin to kBlockSizeBytesMax.
+bool IsBlockSize(uint32_t block_size_bytes);
+inline constexpr uint32_t kSegmentNumberMax = 999999;
+inline constexpr size_t kSegmentCountMax = 65536;
+inline constexpr uint64_t kSegmentBlockCountMax = (uint64_t{1} << 40) - 1;
+inline constexpr uint64_t kSegmentDocumentCountMax = (uint64_t{1} << 32) - 1;
+inline constexpr uint64_t kLogicalSizeBytesMax = (uint64_t{1} << 62) - 1;
+inline constexpr uint64_t kSectionSizeBytesMax = uint64_t{1} << 40;
+inline constexpr uint64_t kDictionaryTextSizeBytesMax = (uint64_t{1} << 31) - 1;
+// A table without symbols, and the largest there can be.
+inline constexpr uint32_t kSymbolTableSizeBytesMin = 17;
+inline constexpr uint32_t kSymbolTableSizeBytesMax = 2057;
+inline constexpr size_t kDocumentIdSizeBytesMax = 65535;
+inline constexpr size_t kAttributeSizeBytesMax = 65535;
+// Capture times, in milliseconds either side of 1970.
+inline constexpr int64_t kCaptureTimeMsMax = int64_t{1} << 53;
+// Decompressed bytes that one stored byte of a section or dictionary may stand
+// for: above what any of the methods reaches.
+inline constexpr uint64_t kExpansionMax = 65536;
+
+inline constexpr char kManifestFileName[] = "MANIFEST";
+// "segment-000017".
+std::string SegmentFileName(uint32_t number);
+// "dictionary-0123456789abcdef".
+std::string DictionaryFileName(uint64_t hash);
+// "symbols-0123456789abcdef".
+std::string SymbolTableFileName(uint64_t hash);
+// Whether a file of this name can belong to an archive of this version.
+bool IsArchiveFileName(absl::string_view name);
+
+// How a section or a dictionary is compressed. Never renumbered.
+enum class CompressionMethod : uint32_t {
+  kNone = 0,
+  kZstd = 1,
+  kXz = 2,
+};
+
+// --- Dictionary header, at the start of the file ---
+
+inline constexpr size_t kDictionaryHeaderSizeBytes = 56;
+
+struct DictionaryHeader {
+  CompressionMethod method = CompressionMethod::kNone;
+  uint64_t size_bytes = 0;
+  uint64_t stored_size_bytes = 0;
+  // Of the text; its name.
+  uint64_t hash = 0;
+  // Of the stored bytes.
+  uint64_t stored_checksum = 0;
+};
+
+std::string EncodeDictionaryHeader(const DictionaryHeader& header);
+// REQUIRES: bytes.size() == kDictionaryHeaderSizeBytes.
+// Errors: DataLoss            not a dictionary, or damaged.
+//         FailedPrecondition  of a later version of the format.
+absl::StatusOr<DictionaryHeader> ParseDictionaryHeader(ByteView bytes);
+
+// --- Symbol table ---
+
+// What the file has besides the table: magic, version and size before it, a
+// checksum of all that behind it.
+inline constexpr size_t kSymbolTableOverheadBytes = 24;
+
+// The whole file. REQUIRES: table.size() <= kSymbolTableSizeBytesMax.
+std::string EncodeSymbolTableFile(ByteView table);
+// The table in such a file, a view into it; what it says is not looked at.
+// Errors: as ParseDictionaryHeader().
+absl::StatusOr<ByteView> ParseSymbolTableFile(ByteView file);
+
+// --- What the parsers share ---
+
+// A value from disk as a CompressionMethod; `what` names the structure.
+// Errors: FailedPrecondition  not a method of this version.
+absl::StatusOr<CompressionMethod> ParseCompressionMethod(
+    uint32_t value, absl::string_view what);
+
+// Whether `size_bytes` can come out of `stored_size_bytes`.
+bool IsPlausibleExpansion(CompressionMethod method, uint64_t stored_size_bytes,
+                          uint64_t size_bytes);
+
+// Writes fields one after the other.
+class FieldWriter {
+ public:
+  void Bytes(ByteView bytes) {
+    out_.append(AsText(bytes).data(), bytes.size());
+  }
+
+  template <std::unsigned_integral T>
+  void Integer(T value) {
+    uint8_t bytes[sizeof(T)];
+    StoreLittleEndian(value, bytes);
+    Bytes(bytes);
+  }
+
+  // Of all fields so far.
+  uint64_t Checksum(uint64_t seed = 0) const {
+    return Checksum64(AsBytes(out_), seed);
+  }
+
+  std::string Take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+// Reads fields one after the other. REQUIRES: they are there.
+class FieldReader {
+ public:
+  explicit FieldReader(ByteView in) : in_(in) {}
+
+  template <std::unsigned_integral T>
+  T Integer() {
+    const T value = LoadLittleEndian<T>(in_.data());
+    in_ = in_.subspan(sizeof(T));
+    return value;
+  }
+
+  void Skip(size_t size) { in_ = in_.subspan(size); }
+
+ private:
+  ByteView in_;
+};
+
+// 16 hexadecimal digits.
+std::string FormatChecksum(uint64_t checksum);
+
+// DataLoss: "WHAT", and what to do.
+absl::Status Damaged(absl::string_view what);
+
+// DataLoss: "WHAT is FOUND, expected EXPECTED; ..." in the one wording that all
+// readers use.
+absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
+                              uint64_t expected);
+
+// Checks an 8-byte magic and the version after it; `what` names the structure.
+absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
+                                  absl::string_view what);
+
+// `status` with "FILE: " before its message.
+absl::Status InFile(absl::string_view file, const absl::Status& status);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/format/manifest.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/format/manifest.pb.h"
+#include "server/archive/format/segment_format.h"
+
+namespace quire {
+namespace {
+
+namespace pb = ::quire::archive::v1;
+
+constexpr size_t kHeaderSizeBytes = 16;
+constexpr size_t kChecksumSizeBytes = 8;
+
+template <typename T>
+void AppendInteger(T value, std::string& out) {
+  uint8_t bytes[sizeof(T)];
+  StoreLittleEndian(value, bytes);
+  out.append(AsText(bytes).data(), sizeof(T));
+}
+
+std::string FormatUuid(const Manifest::Uuid& uuid) {
+  const std::string hex = absl::BytesToHexString(AsText(uuid));
+  const absl::string_view digits = hex;
+  return absl::StrCat(digits.substr(0, 8), "-", digits.substr(8, 4), "-",
+                      digits.substr(12, 4), "-", digits.substr(16, 4), "-",
+                      digits.substr(20));
+}
+
+ManifestSegment FromProto(const pb::Segment& message) {
+  ManifestSegment segment;
+  segment.number = message.number();
+  segment.file_size_bytes = message.file_size_bytes();
+  segment.block_count = message.block_count();
+  segment.document_count = message.document_count();
+  segment.size_bytes = message.size_bytes();
+  segment.id_size_bytes = message.id_size_bytes();
+  segment.footer_checksum = message.footer_checksum();
+  for (const pb::Section& section : message.sections()) {
+    segment.sections.push_back(
+        {section.type(), section.size_bytes(), section.stored_size_bytes()});
+  }
+  return segment;
+}
+
+void ToProto(const ManifestSegment& segment, pb::Segment& message) {
+  message.set_number(segment.number);
+  message.set_file_size_bytes(segment.file_size_bytes);
+  message.set_block_count(segment.block_count);
+  message.set_document_count(segment.document_count);
+  message.set_size_bytes(segment.size_bytes);
+  message.set_id_size_bytes(segment.id_size_bytes);
+  message.set_footer_checksum(segment.footer_checksum);
+  for (const ManifestSection& section : segment.sections) {
+    pb::Section& to = *message.add_sections();
+    to.set_type(section.type);
+    to.set_size_bytes(section.size_bytes);
+    to.set_stored_size_bytes(section.stored_size_bytes);
+  }
+}
+
+absl::Status CheckCodec(const Manifest& manifest) {
+  const CodecInfo* codec = FindCodec(manifest.codec.id);
+  if (codec == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("codec ", static_cast<uint32_t>(manifest.codec.id),
+                     " is not known to this program: use a newer one"));
+  }
+  if (manifest.codec.level < codec->level_min ||
+      manifest.codec.level > codec->level_max) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("level ", manifest.codec.level, " of codec ", codec->name,
+                     " is not known to this program: use a newer one"));
+  }
+  if (codec->needs_dictionary != manifest.dictionary.has_value()) {
+    return Damaged(absl::StrCat(
+        "codec ", codec->name,
+        codec->needs_dictionary ? " without a" : " with a", " dictionary"));
+  }
+  if (codec->needs_symbol_table && !manifest.symbol_table.has_value()) {
+    return Damaged(absl::StrCat("codec ", codec->name, " without a table"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSegments(const Manifest& manifest) {
+  if (manifest.segments.size() > kSegmentCountMax) {
+    return Damaged(absl::StrCat(manifest.segments.size(),
+                                " segments, expected at most ",
+                                kSegmentCountMax));
+  }
+  int64_t previous_number = -1;
+  uint64_t size_bytes = 0;
+  uint64_t file_size_bytes = 0;
+  for (const ManifestSegment& segment : manifest.segments) {
+    const std::string name = absl::StrCat("segment ", segment.number);
+    if (segment.number > kSegmentNumberMax ||
+        int64_t{segment.number} <= previous_number) {
+      return Damaged(
+          absl::StrCat(name, " comes after segment ", previous_number));
+    }
+    previous_number = segment.number;
+    // With these, no sum over 65536 segments overflows.
+    const uint64_t block_count =
+        segment.size_bytes / manifest.block_size_bytes +
+        (segment.size_bytes % manifest.block_size_bytes != 0 ? 1 : 0);
+    if (segment.size_bytes > kLogicalSizeBytesMax - size_bytes ||
+        segment.block_count != block_count ||
+        segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
+        segment.block_count > kSegmentBlockCountMax ||
+        segment.document_count > kSegmentDocumentCountMax ||
+        segment.id_size_bytes >
+            segment.document_count * kDocumentIdSizeBytesMax) {
+      return Damaged(absl::StrCat(name, " has impossible counts or sizes"));
+    }
+    size_bytes += segment.size_bytes;
+    file_size_bytes += segment.file_size_bytes;
+    if (segment.sections.size() > kSectionCountMax) {
+      return Damaged(
+          absl::StrCat(name, " has ", segment.sections.size(), " sections"));
+    }
+    for (const ManifestSection& section : segment.sections) {
+      if ((section.type & kSectionIgnorableBit) != 0) {
+        continue;
+      }
+      if (section.stored_size_bytes > segment.file_size_bytes ||
+          section.size_bytes > kSectionSizeBytesMax ||
+          section.size_bytes / kExpansionMax > section.stored_size_bytes) {
+        return Damaged(absl::StrCat(name, " has a section that claims ",
+                                    section.size_bytes, " bytes out of ",
+                                    section.stored_size_bytes));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckManifest(const Manifest& manifest) {
+  QUIRE_RETURN_IF_ERROR(CheckCodec(manifest));
+  if (!IsBlockSize(manifest.block_size_bytes)) {
+    return Damaged(absl::StrCat("block size is ", manifest.block_size_bytes));
+  }
+  if (manifest.dictionary.has_value() &&
+      (manifest.dictionary->size_bytes > kDictionaryTextSizeBytesMax ||
+       manifest.dictionary->file_size_bytes > kLogicalSizeBytesMax)) {
+    return Damaged(
+        absl::StrCat("dictionary size is ", manifest.dictionary->size_bytes));
+  }
+  if (manifest.symbol_table.has_value() &&
+      (manifest.symbol_table->size_bytes < kSymbolTableSizeBytesMin ||
+       manifest.symbol_table->size_bytes > kSymbolTableSizeBytesMax)) {
+    return Damaged(absl::StrCat("symbol table size is ",
+                                manifest.symbol_table->size_bytes));
+  }
+  return CheckSegments(manifest);
+}
+
+// The protobuf message out of the file.
+absl::StatusOr<ByteView> TakePayload(ByteView file) {
+  QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest"));
+  if (file.size() < kHeaderSizeBytes + kChecksumSizeBytes) {
+    return Damaged(absl::StrCat("only ", file.size(), " bytes long"));
+  }
+  const uint32_t payload_size_bytes =
+      LoadLittleEndian<uint32_t>(file.data() + 12);
+  const size_t checked_size_bytes = file.size() - kChecksumSizeBytes;
+  if (checked_size_bytes - kHeaderSizeBytes != payload_size_bytes) {
+    return Damaged(absl::StrCat(
+        file.size(), " bytes long, expected ",
+        uint64_t{payload_size_bytes} + kHeaderSizeBytes + kChecksumSizeBytes));
+  }
+  const uint64_t expected =
+      LoadLittleEndian<uint64_t>(file.data() + checked_size_bytes);
+  const uint64_t found = Checksum64(file.first(checked_size_bytes));
+  if (found != expected) {
+    return ChecksumMismatch("manifest checksum", found, expected);
+  }
+  return file.subspan(kHeaderSizeBytes, payload_size_bytes);
+}
+
+}  // namespace
+
+Manifest::Uuid Manifest::DeriveUuid() const {
+  std::string facts;
+  AppendInteger(kFormatVersion, facts);
+  AppendInteger(static_cast<uint32_t>(codec.id), facts);
+  AppendInteger(static_cast<uint32_t>(codec.level), facts);
+  AppendInteger(block_size_bytes, facts);
+  AppendInteger(dictionary.has_value() ? dictionary->hash : 0, facts);
+  AppendInteger(dictionary.has_value() ? dictionary->size_bytes : 0, facts);
+  // To other codecs the table makes no difference in what can be read.
+  const CodecInfo* const info = FindCodec(codec.id);
+  if (symbol_table.has_value() && info != nullptr && info->needs_symbol_table) {
+    AppendInteger(symbol_table->hash, facts);
+  }
+  for (const ManifestSegment& segment : segments) {
+    AppendInteger(segment.number, facts);
+    AppendInteger(segment.footer_checksum, facts);
+  }
+  Uuid result;
+  StoreLittleEndian(Checksum64(AsBytes(facts), 0), result.data());
+  StoreLittleEndian(Checksum64(AsBytes(facts), 1), result.data() + 8);
+  // RFC 9562, section 5.8.
+  result[6] = static_cast<uint8_t>((result[6] & 0x0F) | 0x80);
+  result[8] = static_cast<uint8_t>((result[8] & 0x3F) | 0x80);
+  return result;
+}
+
+ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
+  ArchiveInfo info;
+  info.uuid = FormatUuid(uuid);
+  info.format_version = kFormatVersion;
+  info.codec = codec;
+  info.block_size_bytes = block_size_bytes;
+  info.stored_size_bytes = manifest_file_size_bytes;
+  info.segment_count = static_cast<uint32_t>(segments.size());
+  for (const ManifestSegment& segment : segments) {
+    info.size_bytes += segment.size_bytes;
+    info.stored_size_bytes += segment.file_size_bytes;
+    info.block_count += segment.block_count;
+    info.document_count += segment.document_count;
+  }
+  if (dictionary.has_value()) {
+    info.stored_size_bytes += dictionary->file_size_bytes;
+    info.dictionary_size_bytes = dictionary->size_bytes;
+    info.dictionary_stored_size_bytes = dictionary->file_size_bytes;
+    info.dictionary_hash = FormatChecksum(dictionary->hash);
+  }
+  if (symbol_table.has_value()) {
+    info.stored_size_bytes +=
+        kSymbolTableOverheadBytes + symbol_table->size_bytes;
+    info.symbol_table_size_bytes = symbol_table->size_bytes;
+    info.symbol_table_hash = FormatChecksum(symbol_table->hash);
+  }
+  return info;
+}
+
+std::string EncodeManifest(const Manifest& manifest) {
+  pb::Manifest message;
+  message.set_uuid(manifest.uuid.data(), manifest.uuid.size());
+  message.set_codec_id(static_cast<uint32_t>(manifest.codec.id));
+  message.set_codec_level(manifest.codec.level);
+  message.set_block_size_bytes(manifest.block_size_bytes);
+  if (manifest.dictionary.has_value()) {
+    pb::Dictionary& dictionary = *message.mutable_dictionary();
+    dictionary.set_hash(manifest.dictionary->hash);
+    dictionary.set_size_bytes(manifest.dictionary->size_bytes);
+    dictionary.set_file_size_bytes(manifest.dictionary->file_size_bytes);
+  }
+  if (manifest.symbol_table.has_value()) {
+    pb::SymbolTable& symbol_table = *message.mutable_symbol_table();
+    symbol_table.set_hash(manifest.symbol_table->hash);
+    symbol_table.set_size_bytes(manifest.symbol_table->size_bytes);
+  }
+  for (const ManifestSegment& segment : manifest.segments) {
+    ToProto(segment, *message.add_segments());
+  }
+  const std::string payload = message.SerializeAsString();
+  std::string file(AsText(kManifestMagic));
+  AppendInteger(kFormatVersion, file);
+  AppendInteger(static_cast<uint32_t>(payload.size()), file);
+  file.append(payload);
+  AppendInteger(Checksum64(AsBytes(file)), file);
+  return file;
+}
+
+absl::StatusOr<Manifest> ParseManifest(ByteView file) {
+  QUIRE_ASSIGN_OR_RETURN(const ByteView payload, TakePayload(file));
+  pb::Manifest message;
+  if (!message.ParseFromArray(payload.data(),
+                              static_cast<int>(payload.size()))) {
+    return Damaged("the message does not parse");
+  }
+  Manifest manifest;
+  if (message.uuid().size() != manifest.uuid.size()) {
+    return Damaged(absl::StrCat("the uuid has ", message.uuid().size(),
+                                " bytes, expected 16"));
+  }
+  std::ranges::copy(AsBytes(message.uuid()), manifest.uuid.begin());
+  manifest.codec = {static_cast<CodecId>(message.codec_id()),
+                    message.codec_level()};
+  manifest.block_size_bytes = message.block_size_bytes();
+  if (message.has_dictionary()) {
+    manifest.dictionary = {message.dictionary().hash(),
+                           message.dictionary().size_bytes(),
+                           message.dictionary().file_size_bytes()};
+  }
+  if (message.has_symbol_table()) {
+    manifest.symbol_table = {message.symbol_table().hash(),
+                             message.symbol_table().size_bytes()};
+  }
+  for (const pb::Segment& segment : message.segments()) {
+    manifest.segments.push_back(FromProto(segment));
+  }
+  QUIRE_RETURN_IF_ERROR(CheckManifest(manifest));
+  return manifest;
+}
+
+}  // namespace quire

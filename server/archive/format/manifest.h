@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The MANIFEST of an archive: what it consists of.
+#ifndef QUIRE_SERVER_ARCHIVE_FORMAT_MANIFEST_H_
+#define QUIRE_SERVER_ARCHIVE_FORMAT_MANIFEST_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/block_codec.h"
+#include "server/archive/format/archive_description.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+
+inline constexpr size_t kManifestFileSizeBytesMax = size_t{64} << 20;
+
+struct ManifestDictionary {
+  uint64_t hash = 0;
+  uint64_t size_bytes = 0;
+  uint64_t file_size_bytes = 0;
+};
+
+struct ManifestSymbolTable {
+  uint64_t hash = 0;
+  uint32_t size_bytes = 0;
+};
+
+struct ManifestSection {
+  uint32_t type = 0;
+  uint64_t size_bytes = 0;
+  uint64_t stored_size_bytes = 0;
+};
+
+struct ManifestSegment {
+  uint32_t number = 0;
+  uint64_t file_size_bytes = 0;
+  uint64_t block_count = 0;
+  uint64_t document_count = 0;
+  uint64_t size_bytes = 0;
+  uint64_t id_size_bytes = 0;
+  uint64_t footer_checksum = 0;
+  std::vector<ManifestSection> sections;
+};
+
+// manifest.proto explains the fields.
+struct Manifest {
+  CodecSpec codec;
+  uint32_t block_size_bytes = 0;
+  std::optional<ManifestDictionary> dictionary;
+  std::optional<ManifestSymbolTable> symbol_table;
+  std::vector<ManifestSegment> segments;
+
+  using Uuid = std::array<uint8_t, 16>;
+  Uuid uuid = {};
+
+  // What FORMAT.md makes of the other fields.
+  Uuid DeriveUuid() const;
+  // Sums over the segments. `manifest_file_size_bytes` goes into the stored
+  // size.
+  ArchiveInfo Describe(uint64_t manifest_file_size_bytes) const;
+};
+
+// The whole file.
+std::string EncodeManifest(const Manifest& manifest);
+
+// `file` is the whole file, untrusted. What is returned is within all limits,
+// its sums do not overflow, and its codec is known to this program.
+// Errors: DataLoss            damaged or contradictory.
+//         FailedPrecondition  of a later version, or a codec not known here.
+absl::StatusOr<Manifest> ParseManifest(ByteView file);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FORMAT_MANIFEST_H_

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/format/section_compression.h"
+
+#include <lzma.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kZstdWorthTryingSizeBytes = uint64_t{1} << 20;
+constexpr int kZstdLevelIfSmall = 19;
+// FORMAT.md bounds both: no reader needs more than 128 MiB of history.
+constexpr int kZstdWindowLogMax = 27;
+// Of a dictionary of 192 MiB, history as long as that made 0.2 % less.
+constexpr uint32_t kXzHistorySizeBytesMax = uint32_t{64} << 20;
+constexpr uint64_t kXzDecoderMemoryBytesMax = uint64_t{130} << 20;
+// How much goes through an encoder between two looks at `cancel`, and how fast
+// the output of a decoder grows.
+constexpr size_t kStepSizeBytes = size_t{64} << 10;
+constexpr size_t kGrowthSizeBytes = size_t{1} << 20;
+
+struct LzmaStream {
+  LzmaStream() = default;
+  LzmaStream(const LzmaStream&) = delete;
+  LzmaStream& operator=(const LzmaStream&) = delete;
+
+  ~LzmaStream() { lzma_end(&stream); }
+
+  lzma_stream stream = LZMA_STREAM_INIT;
+};
+
+struct FreeZstd {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+
+absl::Status OutOfMemory() {
+  return absl::ResourceExhaustedError("not enough memory to compress");
+}
+
+// Nothing if the result would not be smaller than `raw`.
+absl::StatusOr<std::optional<std::string>> CompressXz(
+    ByteView raw, bool extreme, const std::atomic<bool>* cancel) {
+  lzma_options_lzma options;
+  if (lzma_lzma_preset(&options, 9 | (extreme ? LZMA_PRESET_EXTREME : 0))) {
+    return absl::InternalError("liblzma has no preset 9");
+  }
+  // History beyond the data would only cost memory, here and in the reader.
+  options.dict_size = static_cast<uint32_t>(std::clamp<uint64_t>(
+      raw.size(), LZMA_DICT_SIZE_MIN, kXzHistorySizeBytesMax));
+  const lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options},
+                                 {LZMA_VLI_UNKNOWN, nullptr}};
+  LzmaStream lzma;
+  // The archive has checksums of its own.
+  if (lzma_stream_encoder(&lzma.stream, filters, LZMA_CHECK_NONE) != LZMA_OK) {
+    return OutOfMemory();
+  }
+  std::string out(raw.size(), '\0');
+  lzma.stream.next_out = reinterpret_cast<uint8_t*>(out.data());
+  lzma.stream.avail_out = out.size();
+  lzma.stream.next_in = raw.data();
+  for (size_t done = 0; true;) {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
+      return absl::CancelledError("compression was cancelled");
+    }
+    const size_t step = std::min(kStepSizeBytes, raw.size() - done);
+    lzma.stream.avail_in = step;
+    done += step;
+    const lzma_ret result =
+        lzma_code(&lzma.stream, done == raw.size() ? LZMA_FINISH : LZMA_RUN);
+    if (result == LZMA_STREAM_END) {
+      out.resize(lzma.stream.total_out);
+      return out;
+    }
+    if (result == LZMA_MEM_ERROR) {
+      return OutOfMemory();
+    }
+    if (result != LZMA_OK || lzma.stream.avail_out == 0) {
+      return std::nullopt;
+    }
+  }
+}
+
+absl::StatusOr<std::optional<std::string>> CompressZstd(
+    ByteView raw, int level, const std::atomic<bool>* cancel) {
+  const std::unique_ptr<ZSTD_CCtx, FreeZstd> context(ZSTD_createCCtx());
+  if (context == nullptr) {
+    return OutOfMemory();
+  }
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  if (raw.size() > kZstdWorthTryingSizeBytes) {
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, kZstdWindowLogMax);
+  }
+  ZSTD_CCtx_setPledgedSrcSize(context.get(), raw.size());
+  std::string out(raw.size(), '\0');
+  ZSTD_outBuffer buffer = {out.data(), out.size(), 0};
+  for (size_t done = 0; true;) {
+    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
+      return absl::CancelledError("compression was cancelled");
+    }
+    const size_t step = std::min(kGrowthSizeBytes, raw.size() - done);
+    ZSTD_inBuffer in = {raw.data() + done, step, 0};
+    done += step;
+    const bool is_last = done == raw.size();
+    size_t rest = 0;
+    do {
+      rest = ZSTD_compressStream2(context.get(), &buffer, &in,
+                                  is_last ? ZSTD_e_end : ZSTD_e_continue);
+      if (ZSTD_isError(rest)) {
+        return OutOfMemory();
+      }
+      if (buffer.pos == buffer.size) {
+        return std::nullopt;
+      }
+    } while (in.pos < in.size || (is_last && rest != 0));
+    if (is_last) {
+      out.resize(buffer.pos);
+      return out;
+    }
+  }
+}
+
+// Makes space for the next stretch of output, in step with what came so far.
+void Grow(std::string& out, uint64_t size_bytes) {
+  const uint64_t more = std::max<uint64_t>(kGrowthSizeBytes, out.size());
+  out.resize(std::min<uint64_t>(size_bytes, out.size() + more));
+}
+
+absl::Status WrongSize(absl::string_view comparison, uint64_t size_bytes) {
+  return absl::DataLossError(absl::StrCat("decompresses to ", comparison,
+                                          " than ", size_bytes, " bytes"));
+}
+
+absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes) {
+  LzmaStream lzma;
+  if (lzma_stream_decoder(&lzma.stream, kXzDecoderMemoryBytesMax,
+                          LZMA_TELL_UNSUPPORTED_CHECK) != LZMA_OK) {
+    return absl::ResourceExhaustedError("not enough memory for liblzma");
+  }
+  lzma.stream.next_in = stored.data();
+  lzma.stream.avail_in = stored.size();
+  std::string out;
+  uint8_t beyond = 0;
+  while (true) {
+    if (lzma.stream.avail_out == 0) {
+      const size_t done = lzma.stream.total_out;
+      if (done > size_bytes) {
+        return WrongSize("more", size_bytes);
+      }
+      if (done == size_bytes) {
+        lzma.stream.next_out = &beyond;
+        lzma.stream.avail_out = 1;
+      } else {
+        Grow(out, size_bytes);
+        lzma.stream.next_out = reinterpret_cast<uint8_t*>(out.data()) + done;
+        lzma.stream.avail_out = out.size() - done;
+      }
+    }
+    const lzma_ret result = lzma_code(&lzma.stream, LZMA_FINISH);
+    if (result == LZMA_STREAM_END) {
+      break;
+    }
+    if (result == LZMA_MEM_ERROR) {
+      return absl::ResourceExhaustedError("not enough memory for liblzma");
+    }
+    if (result != LZMA_OK) {
+      return absl::DataLossError(absl::StrCat(
+          "is not valid xz (liblzma's error ", static_cast<int>(result), ")"));
+    }
+  }
+  if (lzma.stream.total_out != size_bytes || lzma.stream.avail_in != 0) {
+    return WrongSize(lzma.stream.total_out > size_bytes ? "more" : "other",
+                     size_bytes);
+  }
+  return out;
+}
+
+absl::StatusOr<std::string> DecompressZstd(ByteView stored,
+                                           uint64_t size_bytes) {
+  const std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
+  if (context == nullptr) {
+    return absl::ResourceExhaustedError("not enough memory for zstd");
+  }
+  ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, kZstdWindowLogMax);
+  ZSTD_inBuffer in = {stored.data(), stored.size(), 0};
+  std::string out;
+  size_t done = 0;
+  size_t hint = 1;
+  // A frame is at its end when the hint is 0, and one frame is all there is.
+  while (hint != 0) {
+    if (done == out.size()) {
+      Grow(out, size_bytes);
+    }
+    ZSTD_outBuffer buffer = {out.data(), out.size(), done};
+    const size_t in_before = in.pos;
+    hint = ZSTD_decompressStream(context.get(), &buffer, &in);
+    if (ZSTD_isError(hint)) {
+      return absl::DataLossError(
+          absl::StrCat("is not valid zstd (", ZSTD_getErrorName(hint), ")"));
+    }
+    if (hint != 0 && buffer.pos == done && in.pos == in_before) {
+      return WrongSize(done == size_bytes ? "more" : "less", size_bytes);
+    }
+    done = buffer.pos;
+  }
+  if (done != size_bytes || in.pos != in.size) {
+    return WrongSize("other", size_bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<CompressedBytes> CompressStrongly(
+    ByteView raw, const CompressionEffort& effort,
+    const std::atomic<bool>* cancel) {
+  CompressedBytes best = {CompressionMethod::kNone,
+                          std::string(AsText(raw).data(), raw.size())};
+  const bool is_small = raw.size() <= kZstdWorthTryingSizeBytes;
+  const bool is_large = raw.size() > effort.xz_size_bytes_max;
+  if (!is_large) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> xz,
+                           CompressXz(raw, effort.xz_extreme, cancel));
+    if (xz.has_value() && xz->size() < best.bytes.size()) {
+      best = {CompressionMethod::kXz, *std::move(xz)};
+    }
+  }
+  if (is_small || is_large) {
+    QUIRE_ASSIGN_OR_RETURN(
+        std::optional<std::string> zstd,
+        CompressZstd(raw, is_large ? effort.zstd_level : kZstdLevelIfSmall,
+                     cancel));
+    if (zstd.has_value() && zstd->size() < best.bytes.size()) {
+      best = {CompressionMethod::kZstd, *std::move(zstd)};
+    }
+  }
+  return best;
+}
+
+absl::StatusOr<std::string> Decompress(CompressionMethod method,
+                                       ByteView stored, uint64_t size_bytes) {
+  switch (method) {
+    case CompressionMethod::kNone:
+      if (stored.size() != size_bytes) {
+        return WrongSize("other", size_bytes);
+      }
+      return std::string(AsText(stored).data(), stored.size());
+    case CompressionMethod::kZstd:
+      return DecompressZstd(stored, size_bytes);
+    case CompressionMethod::kXz:
+      return DecompressXz(stored, size_bytes);
+  }
+  return absl::InternalError("unknown compression method");
+}
+
+}  // namespace quire

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/format/section_compression.h"
+
+#include <atomic>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Eq;
+
+constexpr CompressionEffort kZstdOnly = {
+    .xz_size_bytes_max = 10, .xz_extreme = false, .zstd_level = 3};
+
+std::string Compressible(size_t size) {
+  std::string text;
+  for (uint64_t i = 0; text.size() < size; ++i) {
+    text += std::to_string(i * i) + " bottles of beer on the wall; ";
+  }
+  text.resize(size);
+  return text;
+}
+
+std::string Noise(size_t size) {
+  std::mt19937_64 random(5);
+  std::string text(size, '\0');
+  for (char& c : text) {
+    c = static_cast<char>(random());
+  }
+  return text;
+}
+
+TEST(SectionCompressionTest, RoundTripsAtEachEffort) {
+  for (const std::string& raw :
+       {std::string(), std::string("x"), std::string(100, 'x'),
+        Compressible(5000), Compressible(150000), Noise(1000), Noise(100000)}) {
+    for (const CompressionEffort& effort :
+         {kSectionEffort, kDictionaryEffort, kZstdOnly}) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
+                                 CompressStrongly(AsBytes(raw), effort));
+      EXPECT_LE(compressed.bytes.size(), raw.size());
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const std::string same,
+          Decompress(compressed.method, AsBytes(compressed.bytes), raw.size()));
+      EXPECT_TRUE(same == raw);
+    }
+  }
+}
+
+TEST(SectionCompressionTest, ChoosesByWhatIsSmallest) {
+  const auto method = [](const std::string& raw,
+                         const CompressionEffort& effort) {
+    return CompressStrongly(AsBytes(raw), effort)->method;
+  };
+  EXPECT_EQ(method(Noise(1000), kSectionEffort), CompressionMethod::kNone);
+  EXPECT_EQ(method(Compressible(100000), kSectionEffort),
+            CompressionMethod::kXz);
+  EXPECT_EQ(method(std::string(60, 'x'), kSectionEffort),
+            CompressionMethod::kZstd);
+  EXPECT_EQ(method(Compressible(100000), kZstdOnly), CompressionMethod::kZstd);
+  // However large a dictionary is; longer than the history that xz is allowed.
+  EXPECT_EQ(method(std::string(size_t{65} << 20, 'x'), kDictionaryEffort),
+            CompressionMethod::kXz);
+}
+
+TEST(SectionCompressionTest, GivesUpWhenAsked) {
+  const std::atomic<bool> cancel = true;
+  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+    EXPECT_THAT(
+        CompressStrongly(AsBytes(Compressible(100000)), effort, &cancel),
+        HasCode(absl::StatusCode::kCancelled));
+  }
+}
+
+TEST(SectionCompressionTest, RefusesTheWrongSize) {
+  const std::string raw = Compressible(100000);
+  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
+                               CompressStrongly(AsBytes(raw), effort));
+    const ByteView bytes = AsBytes(compressed.bytes);
+    for (const uint64_t size :
+         {uint64_t{0}, raw.size() - 1, raw.size() + 1, uint64_t{1} << 40}) {
+      EXPECT_THAT(Decompress(compressed.method, bytes, size),
+                  HasCode(absl::StatusCode::kDataLoss));
+    }
+    for (size_t cut = 0; cut < bytes.size(); cut += 97) {
+      EXPECT_THAT(Decompress(compressed.method, bytes.first(cut), raw.size()),
+                  HasCode(absl::StatusCode::kDataLoss));
+    }
+    EXPECT_THAT(
+        Decompress(compressed.method,
+                   AsBytes(compressed.bytes + compressed.bytes), raw.size()),
+        HasCode(absl::StatusCode::kDataLoss));
+  }
+}
+
+TEST(SectionCompressionTest, SurvivesEveryFlippedByte) {
+  const std::string raw = Compressible(3000);
+  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(CompressedBytes compressed,
+                               CompressStrongly(AsBytes(raw), effort));
+    for (char& c : compressed.bytes) {
+      c = static_cast<char>(c ^ 0x55);
+      // Damage is for checksums to find; here nothing but order is asked for.
+      const auto result =
+          Decompress(compressed.method, AsBytes(compressed.bytes), raw.size());
+      EXPECT_THAT(
+          result.status().code(),
+          AnyOf(Eq(absl::StatusCode::kOk), Eq(absl::StatusCode::kDataLoss),
+                Eq(absl::StatusCode::kResourceExhausted)));
+      c = static_cast<char>(c ^ 0x55);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire

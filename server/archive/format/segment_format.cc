@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/format/segment_format.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/format/block_frame.h"
+
+namespace quire {
+namespace {
+
+absl::StatusOr<SectionEntry> ParseSectionEntry(ByteView bytes) {
+  FieldReader reader(bytes);
+  SectionEntry entry;
+  entry.type = reader.Integer<uint32_t>();
+  const uint32_t method = reader.Integer<uint32_t>();
+  entry.offset = reader.Integer<uint64_t>();
+  entry.stored_size_bytes = reader.Integer<uint64_t>();
+  entry.size_bytes = reader.Integer<uint64_t>();
+  entry.checksum = reader.Integer<uint64_t>();
+  if ((entry.type & kSectionIgnorableBit) != 0) {
+    // Nothing but its place concerns this program.
+    return entry;
+  }
+  const std::string name = absl::StrCat("section of type ", entry.type);
+  if (entry.type < static_cast<uint32_t>(SectionType::kBlockSizes) ||
+      entry.type > static_cast<uint32_t>(SectionType::kRecordTypes)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, " is not known to this program and cannot be ignored: use a ",
+        "newer one"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(entry.method, ParseCompressionMethod(method, name));
+  if (entry.size_bytes > kSectionSizeBytesMax ||
+      !IsPlausibleExpansion(entry.method, entry.stored_size_bytes,
+                            entry.size_bytes)) {
+    return Damaged(absl::StrCat(name, " claims ", entry.size_bytes,
+                                " bytes out of ", entry.stored_size_bytes));
+  }
+  return entry;
+}
+
+// Sections tile the file between frames and table, each type at most once and
+// in ascending order.
+absl::Status CheckSectionPlaces(const SegmentFooter& footer,
+                                uint64_t table_offset) {
+  uint64_t expected_offset = footer.blocks_end;
+  uint32_t previous_type = 0;
+  for (const SectionEntry& entry : footer.sections) {
+    if (entry.offset != expected_offset ||
+        entry.stored_size_bytes > table_offset - expected_offset) {
+      return Damaged(absl::StrCat("section of type ", entry.type,
+                                  " lies at byte ", entry.offset, ", expected ",
+                                  expected_offset));
+    }
+    if (entry.type <= previous_type) {
+      return Damaged(absl::StrCat("section of type ", entry.type,
+                                  " comes after one of type ", previous_type));
+    }
+    previous_type = entry.type;
+    expected_offset += entry.stored_size_bytes;
+  }
+  if (expected_offset != table_offset) {
+    return Damaged(absl::StrCat("sections end at byte ", expected_offset,
+                                ", the section table begins at ",
+                                table_offset));
+  }
+  return absl::OkStatus();
+}
+
+// The counts against each other and against the sections that carry them, so
+// that they are safe to allocate from.
+absl::Status CheckCounts(const SegmentFooter& footer,
+                         uint32_t block_size_bytes) {
+  const uint64_t block_count = footer.size_bytes / block_size_bytes +
+                               (footer.size_bytes % block_size_bytes != 0);
+  if (footer.size_bytes > kLogicalSizeBytesMax ||
+      footer.block_count != block_count ||
+      block_count > kSegmentBlockCountMax) {
+    return Damaged(absl::StrCat(footer.block_count, " blocks of ",
+                                block_size_bytes, " bytes for ",
+                                footer.size_bytes, " bytes of text"));
+  }
+  const uint64_t frames_size_bytes =
+      footer.blocks_end - kSegmentHeaderSizeBytes;
+  if (frames_size_bytes / (kFrameOverheadSizeBytes + 1) < block_count ||
+      (block_count == 0 && frames_size_bytes != 0)) {
+    return Damaged(
+        absl::StrCat(block_count, " blocks in ", frames_size_bytes, " bytes"));
+  }
+  const SectionEntry* ids = footer.Find(SectionType::kDocumentIds);
+  if (footer.document_count > kSegmentDocumentCountMax ||
+      footer.document_count > (ids == nullptr ? 0 : ids->size_bytes / 2)) {
+    return Damaged(absl::StrCat(footer.document_count, " documents with ",
+                                ids == nullptr ? 0 : ids->size_bytes,
+                                " bytes of ids"));
+  }
+  if (footer.id_size_bytes >
+      footer.document_count * uint64_t{kDocumentIdSizeBytesMax}) {
+    return Damaged(absl::StrCat(footer.document_count, " documents with ",
+                                footer.id_size_bytes, " bytes in their ids"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeSegmentHeader(const SegmentHeader& header) {
+  FieldWriter writer;
+  writer.Bytes(kSegmentMagic);
+  writer.Integer(kFormatVersion);
+  writer.Integer(header.number);
+  writer.Integer(header.block_size_bytes);
+  writer.Integer(header.codec_id);
+  writer.Integer(writer.Checksum());
+  return writer.Take();
+}
+
+absl::StatusOr<SegmentHeader> ParseSegmentHeader(ByteView bytes) {
+  QUIRE_RETURN_IF_ERROR(
+      CheckMagicAndVersion(bytes, kSegmentMagic, "segment header"));
+  FieldReader reader(bytes);
+  reader.Skip(kSegmentMagic.size() + sizeof(uint32_t));
+  SegmentHeader header;
+  header.number = reader.Integer<uint32_t>();
+  header.block_size_bytes = reader.Integer<uint32_t>();
+  header.codec_id = reader.Integer<uint32_t>();
+  const uint64_t expected = reader.Integer<uint64_t>();
+  const uint64_t found =
+      Checksum64(bytes.first(kSegmentHeaderSizeBytes - sizeof(uint64_t)));
+  if (found != expected) {
+    return ChecksumMismatch("segment header checksum", found, expected);
+  }
+  if (!IsBlockSize(header.block_size_bytes)) {
+    return Damaged(absl::StrCat("block size is ", header.block_size_bytes));
+  }
+  return header;
+}
+
+const SectionEntry* SegmentFooter::Find(SectionType type) const {
+  for (const SectionEntry& entry : sections) {
+    if (entry.type == static_cast<uint32_t>(type)) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+std::string EncodeSegmentFooter(SegmentFooter& footer,
+                                uint32_t segment_number) {
+  FieldWriter writer;
+  for (const SectionEntry& entry : footer.sections) {
+    writer.Integer(entry.type);
+    writer.Integer(static_cast<uint32_t>(entry.method));
+    writer.Integer(entry.offset);
+    writer.Integer(entry.stored_size_bytes);
+    writer.Integer(entry.size_bytes);
+    writer.Integer(entry.checksum);
+  }
+  writer.Integer(footer.block_count);
+  writer.Integer(footer.document_count);
+  writer.Integer(footer.size_bytes);
+  writer.Integer(footer.id_size_bytes);
+  writer.Integer(footer.blocks_end);
+  writer.Integer(footer.block_chain);
+  writer.Integer(static_cast<uint32_t>(footer.sections.size()));
+  writer.Integer(uint32_t{0});
+  footer.checksum = writer.Checksum(segment_number);
+  writer.Integer(footer.checksum);
+  writer.Bytes(kSegmentEndMagic);
+  return writer.Take();
+}
+
+absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer) {
+  if (!std::ranges::equal(trailer.last(kSegmentEndMagic.size()),
+                          kSegmentEndMagic)) {
+    return Damaged("the file does not end as a segment does");
+  }
+  const uint32_t section_count =
+      LoadLittleEndian<uint32_t>(trailer.data() + 48);
+  if (section_count > kSectionCountMax) {
+    return Damaged(absl::StrCat("section count is ", section_count,
+                                ", expected at most ", kSectionCountMax));
+  }
+  return section_count * kSectionEntrySizeBytes + kTrailerSizeBytes;
+}
+
+absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
+                                                 uint64_t file_size_bytes,
+                                                 const SegmentHeader& header) {
+  FieldReader reader(bytes.last(kTrailerSizeBytes));
+  SegmentFooter footer;
+  footer.block_count = reader.Integer<uint64_t>();
+  footer.document_count = reader.Integer<uint64_t>();
+  footer.size_bytes = reader.Integer<uint64_t>();
+  footer.id_size_bytes = reader.Integer<uint64_t>();
+  footer.blocks_end = reader.Integer<uint64_t>();
+  footer.block_chain = reader.Integer<uint64_t>();
+  const uint32_t section_count = reader.Integer<uint32_t>();
+  const uint32_t reserved = reader.Integer<uint32_t>();
+  footer.checksum = reader.Integer<uint64_t>();
+  const uint64_t found = Checksum64(
+      bytes.first(bytes.size() - kSegmentEndMagic.size() - sizeof(uint64_t)),
+      header.number);
+  if (found != footer.checksum) {
+    return ChecksumMismatch("footer checksum", found, footer.checksum);
+  }
+  if (reserved != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("reserved field of the footer is ", reserved,
+                     ", which this program does not know: use a newer one"));
+  }
+  const uint64_t table_offset = file_size_bytes - bytes.size();
+  if (footer.blocks_end < kSegmentHeaderSizeBytes ||
+      footer.blocks_end > table_offset) {
+    return Damaged(absl::StrCat("blocks end at byte ", footer.blocks_end,
+                                " of ", file_size_bytes));
+  }
+  for (size_t i = 0; i < section_count; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(SectionEntry entry, ParseSectionEntry(bytes.subspan(
+                                                   i * kSectionEntrySizeBytes,
+                                                   kSectionEntrySizeBytes)));
+    footer.sections.push_back(entry);
+  }
+  QUIRE_RETURN_IF_ERROR(CheckSectionPlaces(footer, table_offset));
+  QUIRE_RETURN_IF_ERROR(CheckCounts(footer, header.block_size_bytes));
+  return footer;
+}
+
+}  // namespace quire

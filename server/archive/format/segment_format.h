@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The fixed structures of a segment file (FORMAT.md, "Segment"): the header at
+// its start, the section table and trailer at its end.
+#ifndef QUIRE_SERVER_ARCHIVE_FORMAT_SEGMENT_FORMAT_H_
+#define QUIRE_SERVER_ARCHIVE_FORMAT_SEGMENT_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+
+// --- Segment header, at the start of the file ---
+
+inline constexpr size_t kSegmentHeaderSizeBytes = 32;
+
+struct SegmentHeader {
+  uint32_t number = 0;
+  uint32_t block_size_bytes = 0;
+  uint32_t codec_id = 0;
+};
+
+std::string EncodeSegmentHeader(const SegmentHeader& header);
+
+// REQUIRES for all Parse functions: `bytes` has exactly the structure's size.
+// Errors: DataLoss            not this structure, or damaged.
+//         FailedPrecondition  of a later version of the format.
+absl::StatusOr<SegmentHeader> ParseSegmentHeader(ByteView bytes);
+
+// --- Section table and trailer, at the end of the file ---
+
+// Never renumbered.
+enum class SectionType : uint32_t {
+  kBlockSizes = 1,
+  kDocumentSizes = 2,
+  kDocumentIds = 3,
+  kDocumentOrder = 4,
+  kCaptureTimes = 5,
+  kMediaTypes = 6,
+  kRecordTypes = 7,
+};
+// A reader skips sections of unknown type that carry this bit, and refuses a
+// segment with others.
+inline constexpr uint32_t kSectionIgnorableBit = uint32_t{1} << 31;
+
+inline constexpr size_t kSectionEntrySizeBytes = 40;
+inline constexpr size_t kTrailerSizeBytes = 72;
+inline constexpr size_t kSectionCountMax = 16;
+// Reading this much at the end of a segment gets table and trailer in one go.
+inline constexpr size_t kFooterSizeBytesMax =
+    kSectionCountMax * kSectionEntrySizeBytes + kTrailerSizeBytes;
+
+struct SectionEntry {
+  // As on disk: a SectionType, or one from the future.
+  uint32_t type = 0;
+  CompressionMethod method = CompressionMethod::kNone;
+  // In the segment file.
+  uint64_t offset = 0;
+  uint64_t stored_size_bytes = 0;
+  // Decompressed; at most stored_size_bytes * kExpansionMax.
+  uint64_t size_bytes = 0;
+  // Of the stored bytes.
+  uint64_t checksum = 0;
+};
+
+// Section table and trailer.
+struct SegmentFooter {
+  std::vector<SectionEntry> sections;
+  uint64_t block_count = 0;
+  uint64_t document_count = 0;
+  // Of the documents and of the blocks' text.
+  uint64_t size_bytes = 0;
+  // Length of all ids together.
+  uint64_t id_size_bytes = 0;
+  // Where the last frame ends and the first section begins.
+  uint64_t blocks_end = 0;
+  uint64_t block_chain = 0;
+  // Of table and trailer, itself excluded; filled in by both functions below.
+  uint64_t checksum = 0;
+
+  const SectionEntry* Find(SectionType type) const;
+};
+
+std::string EncodeSegmentFooter(SegmentFooter& footer, uint32_t segment_number);
+
+// The number of bytes that table and trailer take, from the trailer alone.
+// REQUIRES: trailer.size() == kTrailerSizeBytes.
+absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer);
+
+// `bytes` is table and trailer, the last bytes of a file of `file_size_bytes`.
+// In what it returns, sections tile the file from blocks_end to the table, the
+// counts fit each other, the header and the limits, and may be allocated from.
+absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
+                                                 uint64_t file_size_bytes,
+                                                 const SegmentHeader& header);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_FORMAT_SEGMENT_FORMAT_H_

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/index/document_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/varint.h"
+#include "server/archive/format/column.h"
+
+namespace quire {
+namespace {
+
+uint64_t MaxOf(const ColumnView& column) {
+  uint64_t result = 0;
+  for (uint64_t i = 0; i < column.count(); ++i) {
+    result = std::max(result, column[i]);
+  }
+  return result;
+}
+
+PackedVector Pack(const ColumnView& column, uint64_t value_max) {
+  PackedVector packed(column.count(), value_max);
+  for (uint64_t i = 0; i < column.count(); ++i) {
+    packed.Set(i, column[i]);
+  }
+  return packed;
+}
+
+// Strings of a StringColumn between two whose place is kept.
+constexpr uint64_t kStringStride = 32;
+
+// A column loses bits in RAM, but a bit for each value stays.
+uint64_t PackedColumnBytesMax(uint64_t section_size_bytes, uint64_t count) {
+  return section_size_bytes + count / 8 + 256;
+}
+
+// A length of at most three bytes that TakeVarint() has taken before.
+uint64_t TakeCheckedSize(const char*& text) {
+  uint64_t size = 0;
+  for (int shift = 0;; shift += 7) {
+    const auto byte = static_cast<uint8_t>(*text++);
+    size |= uint64_t{byte & 0x7Fu} << shift;
+    if (byte < 0x80) {
+      return size;
+    }
+  }
+}
+
+absl::Status InSection(absl::string_view name, const absl::Status& status) {
+  return status.ok() ? status
+                     : absl::Status(status.code(),
+                                    absl::StrCat(name, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<StringColumn> StringColumn::Parse(ByteView section,
+                                                 uint64_t count) {
+  StringColumn column;
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t string_count, TakeVarint(section));
+  // Each takes a byte at least.
+  if (string_count > section.size()) {
+    return absl::DataLossError(absl::StrCat(
+        string_count, " strings, there are ", section.size(), " bytes"));
+  }
+  const ByteView strings = section;
+  column.begins_ = PackedVector(
+      (string_count + kStringStride - 1) / kStringStride, section.size());
+  for (uint64_t i = 0; i < string_count; ++i) {
+    if (i % kStringStride == 0) {
+      column.begins_.Set(i / kStringStride, strings.size() - section.size());
+    }
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t size, TakeVarint(section));
+    if (size > kAttributeSizeBytesMax || size > section.size()) {
+      return absl::DataLossError(absl::StrCat(
+          "string ", i, " has ", size, " bytes, there are ", section.size()));
+    }
+    column.size_bytes_max_ = std::max(column.size_bytes_max_, size);
+    section = section.subspan(size);
+  }
+  column.strings_ =
+      std::string(AsText(strings.first(strings.size() - section.size())));
+  QUIRE_ASSIGN_OR_RETURN(const ColumnView values,
+                         ColumnView::Parse(section, count));
+  const uint64_t value_max = MaxOf(values);
+  if (value_max > string_count) {
+    return absl::DataLossError(absl::StrCat("a document has string ", value_max,
+                                            " of ", string_count));
+  }
+  column.values_ = Pack(values, value_max);
+  return column;
+}
+
+absl::string_view StringColumn::operator[](uint64_t index) const {
+  if (strings_.empty()) {
+    return "";
+  }
+  const uint64_t value = values_[index];
+  if (value == 0) {
+    return "";
+  }
+  const uint64_t number = value - 1;
+  const char* text = strings_.data() + begins_[number / kStringStride];
+  uint64_t size = TakeCheckedSize(text);
+  for (uint64_t i = number % kStringStride; i > 0; --i) {
+    text += size;
+    size = TakeCheckedSize(text);
+  }
+  return {text, size};
+}
+
+uint64_t StringColumn::MemoryBytes() const {
+  return strings_.capacity() + begins_.MemoryBytes() + values_.MemoryBytes();
+}
+
+uint64_t StringColumn::EstimateBytes(uint64_t section_size_bytes,
+                                     uint64_t count) {
+  // Each string has a byte at least.
+  const uint64_t begins_count = section_size_bytes / kStringStride + 1;
+  const auto begin_bits =
+      static_cast<uint64_t>(std::bit_width(section_size_bytes));
+  return PackedColumnBytesMax(section_size_bytes, count) +
+         begins_count * begin_bits / 8 + 256;
+}
+
+DocumentIndex::DocumentIndex() {
+  EliasFano::Builder starts(1, 0);
+  starts.Add(0);
+  starts_ = std::move(starts).Build();
+}
+
+absl::StatusOr<DocumentIndex> DocumentIndex::Parse(const SegmentFooter& footer,
+                                                   const Load& load) {
+  DocumentIndex index;
+  const uint64_t count = footer.document_count;
+  if (count == 0) {
+    if (footer.size_bytes != 0) {
+      return absl::DataLossError("text without documents");
+    }
+    return index;
+  }
+  {
+    QUIRE_ASSIGN_OR_RETURN(const auto section,
+                           load(SectionType::kDocumentSizes));
+    QUIRE_RETURN_IF_ERROR(
+        InSection("document sizes",
+                  index.ParseSizes(AsBytes(section.value_or("")), footer)));
+  }
+  // Order among equal ids can be checked only where the ids are at hand.
+  const bool has_order = footer.Find(SectionType::kDocumentOrder) != nullptr;
+  std::vector<bool> repeats;
+  {
+    QUIRE_ASSIGN_OR_RETURN(const auto section, load(SectionType::kDocumentIds));
+    auto ids =
+        IdTable::Parse(AsBytes(section.value_or("")), count,
+                       footer.id_size_bytes, has_order ? &repeats : nullptr);
+    QUIRE_RETURN_IF_ERROR(InSection("document ids", ids.status()));
+    index.ids_ = *std::move(ids);
+  }
+  if (has_order) {
+    QUIRE_ASSIGN_OR_RETURN(const auto section,
+                           load(SectionType::kDocumentOrder));
+    QUIRE_RETURN_IF_ERROR(InSection(
+        "document order",
+        index.ParseOrder(AsBytes(section.value_or("")), count, repeats)));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const auto times, load(SectionType::kCaptureTimes));
+  if (times.has_value()) {
+    QUIRE_RETURN_IF_ERROR(InSection(
+        "capture times", index.ParseCaptureTimes(AsBytes(*times), count)));
+  }
+  for (const auto& [type, name, column] :
+       {std::tuple(SectionType::kMediaTypes, "media types",
+                   &index.media_types_),
+        std::tuple(SectionType::kRecordTypes, "record types",
+                   &index.record_types_)}) {
+    QUIRE_ASSIGN_OR_RETURN(const auto section, load(type));
+    if (section.has_value()) {
+      auto strings = StringColumn::Parse(AsBytes(*section), count);
+      QUIRE_RETURN_IF_ERROR(InSection(name, strings.status()));
+      *column = *std::move(strings);
+    }
+  }
+  return index;
+}
+
+absl::Status DocumentIndex::ParseSizes(ByteView section,
+                                       const SegmentFooter& footer) {
+  const uint64_t count = footer.document_count;
+  QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
+                         ColumnView::Parse(section, count));
+  EliasFano::Builder starts(count + 1, footer.size_bytes + count);
+  uint64_t start = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    starts.Add(start + i);
+    if (sizes[i] > footer.size_bytes - start) {
+      return absl::DataLossError(absl::StrCat("document ", i,
+                                              " ends past the segment's ",
+                                              footer.size_bytes, " bytes"));
+    }
+    start += sizes[i];
+  }
+  if (start != footer.size_bytes) {
+    return absl::DataLossError(absl::StrCat(
+        "documents have ", start, " bytes, expected ", footer.size_bytes));
+  }
+  starts.Add(start + count);
+  starts_ = std::move(starts).Build();
+  return absl::OkStatus();
+}
+
+absl::Status DocumentIndex::ParseOrder(ByteView section, uint64_t count,
+                                       const std::vector<bool>& repeats) {
+  QUIRE_ASSIGN_OR_RETURN(const ColumnView steps,
+                         ColumnView::Parse(section, count));
+  PackedVector order(count, count - 1);
+  std::vector<bool> seen(count);
+  uint64_t previous = 0;
+  // Wraps where the section is bad, which the comparison finds.
+  uint64_t expected = 0;
+  for (uint64_t rank = 0; rank < count; ++rank) {
+    const uint64_t ordinal =
+        expected + static_cast<uint64_t>(UnZigZag(steps[rank]));
+    if (ordinal >= count || seen[ordinal]) {
+      return absl::DataLossError(absl::StrCat(
+          "rank ", rank, " has ordinal ", ordinal,
+          ordinal >= count ? ", which does not exist" : " once more"));
+    }
+    if (repeats[rank] && ordinal < previous) {
+      return absl::DataLossError(absl::StrCat(
+          "rank ", rank, " has ordinal ", ordinal,
+          " and the same id as the one before with ordinal ", previous));
+    }
+    seen[ordinal] = true;
+    order.Set(rank, ordinal);
+    previous = ordinal;
+    expected = ordinal + 1;
+  }
+  order_ = InvertiblePermutation(std::move(order));
+  return absl::OkStatus();
+}
+
+absl::Status DocumentIndex::ParseCaptureTimes(ByteView section,
+                                              uint64_t count) {
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t first, TakeVarint(section));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t unit, TakeVarint(section));
+  QUIRE_ASSIGN_OR_RETURN(const ColumnView values,
+                         ColumnView::Parse(section, count));
+  first_capture_time_ms_ = UnZigZag(first);
+  constexpr auto kMax = static_cast<uint64_t>(kCaptureTimeMsMax);
+  if (first_capture_time_ms_ > kCaptureTimeMsMax ||
+      first_capture_time_ms_ < -kCaptureTimeMsMax || unit == 0 ||
+      unit > 2 * kMax) {
+    return absl::DataLossError(
+        absl::StrCat("first time ", first_capture_time_ms_, ", unit ", unit));
+  }
+  const auto span_max =
+      static_cast<uint64_t>(kCaptureTimeMsMax - first_capture_time_ms_);
+  const uint64_t value_max = MaxOf(values);
+  if (value_max > 0 && value_max - 1 > span_max / unit) {
+    return absl::DataLossError(
+        absl::StrCat("a time ", value_max - 1, " units after the first"));
+  }
+  capture_time_unit_ms_ = static_cast<int64_t>(unit);
+  capture_times_ = Pack(values, value_max);
+  return absl::OkStatus();
+}
+
+LogicalRange DocumentIndex::Range(uint64_t ordinal) const {
+  const uint64_t start = starts_[ordinal] - ordinal;
+  const uint64_t end = starts_[ordinal + 1] - (ordinal + 1);
+  return {{start}, end - start};
+}
+
+Document DocumentIndex::Describe(uint64_t ordinal) const {
+  Document document;
+  document.range = Range(ordinal);
+  if (capture_times_.size() != 0) {
+    const auto value = static_cast<int64_t>(capture_times_[ordinal]);
+    if (value != 0) {
+      document.capture_time_ms =
+          first_capture_time_ms_ + (value - 1) * capture_time_unit_ms_;
+    }
+  }
+  document.media_type = std::string(media_types_[ordinal]);
+  document.record_type = std::string(record_types_[ordinal]);
+  return document;
+}
+
+std::string DocumentIndex::Id(uint64_t ordinal) const {
+  return ids_.Get(order_.IndexOf(ordinal));
+}
+
+uint64_t DocumentIndex::DescriptionSizeBytesMax() const {
+  return ids_.id_size_bytes_max() + media_types_.SizeBytesMax() +
+         record_types_.SizeBytesMax();
+}
+
+uint64_t DocumentIndex::RankAbove(absl::string_view id, uint64_t ordinal,
+                                  uint64_t first_ordinal) const {
+  IdTable::Ranks ranks = ids_.Find(id);
+  while (ranks.begin < ranks.end) {
+    const uint64_t middle = ranks.begin + ranks.count() / 2;
+    if (first_ordinal + OrdinalAtRank(middle) <= ordinal) {
+      ranks.begin = middle + 1;
+    } else {
+      ranks.end = middle;
+    }
+  }
+  return ranks.begin;
+}
+
+uint64_t DocumentIndex::At(uint64_t offset) const {
+  // The last document that starts at or before the byte. Of several that start
+  // at one byte only the last is not empty. By bisection and not by sd_vector's
+  // rank, whose time has no bound where many starts share their upper bits, as
+  // those of thousands of empty documents between two long ones do.
+  uint64_t low = 0;
+  uint64_t high = count() - 1;
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+    if (starts_[middle] - middle <= offset) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
+uint64_t DocumentIndex::EstimateTimesBytes(uint64_t section_size_bytes,
+                                           uint64_t count) {
+  return PackedColumnBytesMax(section_size_bytes, count);
+}
+
+void DocumentIndex::AddMemory(ArchiveMemory& memory) const {
+  memory.document_starts_bytes += starts_.MemoryBytes();
+  memory.document_ids_bytes += ids_.MemoryBytes() + order_.MemoryBytes();
+  memory.document_attributes_bytes += capture_times_.MemoryBytes() +
+                                      media_types_.MemoryBytes() +
+                                      record_types_.MemoryBytes();
+}
+
+}  // namespace quire

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What is known of a segment's documents, in RAM.
+#ifndef QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_H_
+#define QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/format/archive_description.h"
+#include "server/archive/format/segment_format.h"
+#include "server/archive/index/elias_fano.h"
+#include "server/archive/index/id_table.h"
+#include "server/archive/index/packed_vector.h"
+
+namespace quire {
+
+// Strings of which there are few different ones, one per document. The
+// different strings stay as the section has them, each behind its length, so
+// that no section takes much more in RAM than its own size, whatever is in it.
+// Movable. Thread-safe.
+class StringColumn {
+ public:
+  // All empty.
+  StringColumn() = default;
+  // `section` is untrusted. Errors: DataLoss.
+  static absl::StatusOr<StringColumn> Parse(ByteView section, uint64_t count);
+
+  // Valid as long as the column. REQUIRES: index < count.
+  absl::string_view operator[](uint64_t index) const;
+
+  // Of the longest string.
+  uint64_t SizeBytesMax() const { return size_bytes_max_; }
+
+  uint64_t MemoryBytes() const;
+  // At least what MemoryBytes() will be.
+  static uint64_t EstimateBytes(uint64_t section_size_bytes, uint64_t count);
+
+ private:
+  // Lengths and strings, in turn.
+  std::string strings_;
+  uint64_t size_bytes_max_ = 0;
+  // Where in `strings_` every 32nd begins.
+  PackedVector begins_;
+  // 0 for the empty string, else one more than the index of the string.
+  PackedVector values_;
+};
+
+// Positions here are the segment's own: ordinals and offsets from its start.
+// Movable. Thread-safe.
+class DocumentIndex {
+ public:
+  // No documents.
+  DocumentIndex();
+
+  // Decompresses a section; nullopt if the segment has none of the type.
+  using Load =
+      std::function<absl::StatusOr<std::optional<std::string>>(SectionType)>;
+  // Errors: DataLoss  a section contradicts the footer or itself; the message
+  //                   names the section.
+  static absl::StatusOr<DocumentIndex> Parse(const SegmentFooter& footer,
+                                             const Load& load);
+
+  uint64_t count() const { return starts_.size() - 1; }
+
+  // REQUIRES for these: ordinal < count().
+  LogicalRange Range(uint64_t ordinal) const;
+  // All of the document but its ordinal and id.
+  Document Describe(uint64_t ordinal) const;
+  std::string Id(uint64_t ordinal) const;
+
+  // As Archive::DescriptionSizeBytesMax(), for this segment.
+  uint64_t DescriptionSizeBytesMax() const;
+
+  // The document that holds the byte. REQUIRES: it is within the segment.
+  uint64_t At(uint64_t offset) const;
+
+  // Ids in order, by rank.
+  const IdTable& ids() const { return ids_; }
+
+  // REQUIRES: rank < count(). Rises with the rank among equal ids.
+  uint64_t OrdinalAtRank(uint64_t rank) const { return order_[rank]; }
+
+  // The rank of the first document above (id, ordinal), in the order of both,
+  // where the ordinal of the first document here is `first_ordinal`.
+  uint64_t RankAbove(absl::string_view id, uint64_t ordinal,
+                     uint64_t first_ordinal) const;
+
+  // At least what the capture times will take.
+  static uint64_t EstimateTimesBytes(uint64_t section_size_bytes,
+                                     uint64_t count);
+
+  // Adds what this holds to the three parts that concern documents.
+  void AddMemory(ArchiveMemory& memory) const;
+
+ private:
+  absl::Status ParseSizes(ByteView section, const SegmentFooter& footer);
+  absl::Status ParseOrder(ByteView section, uint64_t count,
+                          const std::vector<bool>& repeats);
+  absl::Status ParseCaptureTimes(ByteView section, uint64_t count);
+
+  // start + ordinal of each document, and of where the next one would be: so
+  // empty documents differ too.
+  EliasFano starts_;
+  IdTable ids_;
+  // Rank to ordinal.
+  InvertiblePermutation order_;
+  // 0 or one more than the units since the first. Empty if no document has one.
+  PackedVector capture_times_;
+  int64_t first_capture_time_ms_ = 0;
+  int64_t capture_time_unit_ms_ = 1;
+  StringColumn media_types_;
+  StringColumn record_types_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_H_

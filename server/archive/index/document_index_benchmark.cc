@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What documents cost in RAM, on disk and in time: bits per document by part,
+// and how long opening and each kind of look-up take. The archive has
+// QUIRE_BENCHMARK_DOCUMENTS documents (100,000 unless set) with URLs for ids,
+// in random order and with capture times and media types, as a crawl has them.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+
+#include "codecs/base/check.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/testing/archive_testing.h"
+#include "server/archive/testing/sample_urls.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kBlockSizeBytes = 65536;
+constexpr uint64_t kDocumentSizeBytes = 2000;
+
+class CrawlArchive {
+ public:
+  static const CrawlArchive& Get() {
+    static const CrawlArchive& archive = *new CrawlArchive;
+    return archive;
+  }
+
+  const Archive& archive() const { return *archive_; }
+
+  const std::string& path() const { return path_; }
+
+  uint64_t count() const { return archive_->info().document_count; }
+
+ private:
+  CrawlArchive() {
+    const char* setting = std::getenv("QUIRE_BENCHMARK_DOCUMENTS");  // NOLINT
+    const uint64_t count =
+        setting == nullptr ? 100000 : std::strtoull(setting, nullptr, 10);
+    path_ = directory_.File("crawl.quire");
+    const auto start = std::chrono::steady_clock::now();
+    Write(count);
+    const std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    archive_ = Archive::Open(path_).value();
+    std::printf("writing %llu documents took %.1f s; %llu bytes on disk\n",
+                static_cast<unsigned long long>(count), took.count(),  // NOLINT
+                static_cast<unsigned long long>(                       // NOLINT
+                    archive_->info().stored_size_bytes));
+  }
+
+  void Write(uint64_t count) {
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec("lz4").value();
+    options.block_size_bytes = kBlockSizeBytes;
+    const auto writer = ArchiveWriter::Create(path_, options, nullptr).value();
+    std::mt19937_64 random(1);
+    // Any permutation will do: a multiplication modulo 2^64 is one of numbers.
+    for (uint64_t i = 0; i < count; ++i) {
+      const std::string id = SampleUrl((i * 0x9E3779B97F4A7C15) >> 24);
+      const int64_t time =
+          1700000000000 +
+          static_cast<int64_t>(i * 40 + random() % 60000) / 1000 * 1000;
+      const absl::Status status = writer->AddDocument(
+          {.id = id,
+           .size_bytes = kDocumentSizeBytes,
+           .capture_time_ms = time,
+           .record_type = "response",
+           .media_type = random() % 5 == 0 ? "text/css" : "text/html"});
+      QUIRE_CHECK(status.ok());
+    }
+    // The text itself is of no interest here: one byte stands for each block.
+    const std::vector<uint8_t> raw(kBlockSizeBytes);
+    const std::vector<uint8_t> stored(1);
+    uint64_t left = count * kDocumentSizeBytes;
+    while (left > 0) {
+      const uint64_t size = std::min<uint64_t>(left, kBlockSizeBytes);
+      QUIRE_CHECK(writer->AppendBlock(ByteView(raw).first(size), stored).ok());
+      left -= size;
+    }
+    QUIRE_CHECK(writer->Commit().ok());
+  }
+
+  TemporaryDirectory directory_;
+  std::string path_;
+  std::shared_ptr<const Archive> archive_;
+};
+
+void Open(benchmark::State& state) {
+  const CrawlArchive& crawl = CrawlArchive::Get();
+  while (state.KeepRunning()) {
+    benchmark::DoNotOptimize(Archive::Open(crawl.path()).value());
+  }
+  const ArchiveMemory& memory = crawl.archive().memory();
+  const auto bits = [&](uint64_t size_bytes) {
+    return 8 * static_cast<double>(size_bytes) /
+           static_cast<double>(crawl.count());
+  };
+  state.counters["bits_starts"] = bits(memory.document_starts_bytes);
+  state.counters["bits_ids"] = bits(memory.document_ids_bytes);
+  state.counters["bits_attributes"] = bits(memory.document_attributes_bytes);
+  state.counters["bits_disk"] = bits(crawl.archive().info().stored_size_bytes -
+                                     crawl.archive().info().block_count * 13);
+  state.counters["bits_per_block"] =
+      8 * static_cast<double>(memory.block_index_bytes) /
+      static_cast<double>(crawl.archive().info().block_count);
+  state.counters["estimate_percent"] =
+      100 *
+      static_cast<double>(Archive::EstimateMemoryBytes(crawl.path()).value()) /
+      static_cast<double>(memory.total_bytes());
+}
+
+BENCHMARK(Open)->Unit(benchmark::kMillisecond);
+
+void FindById(benchmark::State& state) {
+  const CrawlArchive& crawl = CrawlArchive::Get();
+  std::mt19937_64 random(2);
+  while (state.KeepRunning()) {
+    const std::string id =
+        SampleUrl((random() % crawl.count() * 0x9E3779B97F4A7C15) >> 24);
+    benchmark::DoNotOptimize(crawl.archive().FindDocuments(id).value());
+  }
+}
+
+BENCHMARK(FindById);
+
+void GetByOrdinal(benchmark::State& state) {
+  const CrawlArchive& crawl = CrawlArchive::Get();
+  std::mt19937_64 random(3);
+  while (state.KeepRunning()) {
+    benchmark::DoNotOptimize(
+        crawl.archive().GetDocument({random() % crawl.count()}).value());
+  }
+}
+
+BENCHMARK(GetByOrdinal);
+
+void FindByOffset(benchmark::State& state) {
+  const CrawlArchive& crawl = CrawlArchive::Get();
+  std::mt19937_64 random(4);
+  while (state.KeepRunning()) {
+    benchmark::DoNotOptimize(
+        crawl.archive()
+            .DocumentAt({random() % crawl.archive().info().size_bytes})
+            .value());
+  }
+}
+
+BENCHMARK(FindByOffset);
+
+void ListAThousand(benchmark::State& state) {
+  const CrawlArchive& crawl = CrawlArchive::Get();
+  std::mt19937_64 random(5);
+  while (state.KeepRunning()) {
+    const Archive::IdCursor after = {SampleUrl(random() >> 24), 0};
+    int left = 1000;
+    crawl.archive().VisitDocuments("http", after, [&](const Document& d) {
+      benchmark::DoNotOptimize(d.range);
+      return --left > 0;
+    });
+  }
+}
+
+BENCHMARK(ListAThousand)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace quire

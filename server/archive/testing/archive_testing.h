@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the tests of archives share, here and in other directories; for tests
+// only.
+#ifndef QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
+#define QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/block_codec.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_writer.h"
+
+namespace quire {
+
+// An empty directory, removed at the end with all that is in it.
+class TemporaryDirectory {
+ public:
+  // Below `parent`, or the system's directory for such things if that is empty.
+  explicit TemporaryDirectory(const std::string& parent = "");
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  ~TemporaryDirectory();
+
+  const std::string& path() const { return path_; }
+
+  // A path in it.
+  std::string File(const std::string& name) const;
+
+ private:
+  std::string path_;
+};
+
+struct TestDocument {
+  std::string id = {};
+  std::string text = {};
+  std::optional<int64_t> capture_time_ms = std::nullopt;
+  std::string record_type = {};
+  std::string media_type = {};
+};
+
+using TestSegment = std::vector<TestDocument>;
+
+// Adds the documents of one segment and their blocks, and ends the segment.
+// `codec` may be null: then blocks are stored raw.
+absl::Status WriteTestSegment(const TestSegment& segment,
+                              uint32_t block_size_bytes,
+                              const BlockCodec* codec, ArchiveWriter& writer);
+
+// Writes a whole archive, with the context's symbol table if there is one.
+absl::StatusOr<ArchiveInfo> WriteTestArchive(
+    const std::string& path, const ArchiveWriterOptions& options,
+    const std::vector<TestSegment>& segments,
+    const std::shared_ptr<const CodecContext>& context = nullptr);
+
+// The bytes of a range, read block by block.
+absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
+                                          LogicalRange range);
+
+// Documents of the given number, reproducible from the generator: some of them
+// empty, some with the id of another, ids of any bytes, texts that compress.
+TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,
+                              std::mt19937_64& random);
+
+// A whole file.
+std::string ReadTestFile(const std::string& path);
+void WriteTestFile(const std::string& path, const std::string& bytes);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_

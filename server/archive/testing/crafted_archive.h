@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Archives made by hand, to be wrong in one place and right in all others.
+#ifndef QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
+#define QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codecs/block_codec.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/format/manifest.h"
+#include "server/archive/format/segment_format.h"
+
+namespace quire {
+
+// Parts of sections (FORMAT.md, section 6).
+std::string CraftedColumn(const std::vector<uint64_t>& values);
+std::string CraftedVarints(const std::vector<uint64_t>& values);
+
+// An archive of one segment whose parts can be set to anything; checksums are
+// made right afterwards. At first it is a good one: one document "a" with the
+// text "hello".
+struct Crafted {
+  std::string text = "hello";
+  std::string stored;
+  uint64_t frame_index = 0;
+  std::vector<std::pair<uint32_t, std::string>> sections = {
+      {1, CraftedColumn({5})},
+      {2, CraftedColumn({5})},
+      {3, CraftedVarints({0, 1}) + "a"}};
+  uint64_t document_count = 1;
+  uint64_t id_size_bytes = 1;
+  SegmentHeader header = {.number = 0, .block_size_bytes = 4096, .codec_id = 1};
+  std::string dictionary;
+  DictionaryHeader dictionary_header;
+  // Serialised; empty: none.
+  std::string symbol_table;
+  // Change what was made.
+  std::function<void(std::string&)> edit_frame = [](std::string&) {};
+  std::function<void(SegmentFooter&)> edit_footer = [](SegmentFooter&) {};
+  std::function<void(std::string&)> edit_footer_bytes = [](std::string&) {};
+  std::function<void(std::string&)> edit_segment = [](std::string&) {};
+  std::function<void(std::string&)> edit_symbol_table_file = [](std::string&) {
+  };
+  std::function<void(Manifest&)> edit_manifest = [](Manifest&) {};
+  // After it was derived from the rest of the manifest.
+  std::function<void(Manifest::Uuid&)> edit_uuid = [](Manifest::Uuid&) {};
+  std::function<void(std::string&)> edit_manifest_bytes = [](std::string&) {};
+
+  // Documents without text, with these ids in order of rank.
+  void SetEmptyDocuments(uint64_t count, uint64_t id_size, std::string ids) {
+    text.clear();
+    document_count = count;
+    id_size_bytes = id_size;
+    sections = {{2, CraftedColumn(std::vector<uint64_t>(count, 0))},
+                {3, std::move(ids)}};
+  }
+
+  void UseCodec(CodecId id, std::string payload, std::string raw) {
+    header.codec_id = static_cast<uint32_t>(id);
+    text = std::move(raw);
+    stored = std::move(payload);
+    sections[0].second = CraftedColumn({stored.size()});
+    sections[1].second = CraftedColumn({text.size()});
+  }
+
+  void UseDictionary(std::string dictionary_text) {
+    dictionary = std::move(dictionary_text);
+    dictionary_header.size_bytes = dictionary.size();
+    dictionary_header.hash = Checksum64(AsBytes(dictionary));
+    UseCodec(CodecId::kRlzZz, std::string(1, '\0') + "hello", "hello you all");
+  }
+};
+
+// A serialised symbol table of "the " and "e".
+std::string CraftedSymbolTable();
+
+// Makes the archive in the directory `path`.
+void WriteCrafted(const std::string& path, const Crafted& made);
+
+// Makes the checksum right again that stands `trailing_bytes` before the end of
+// `file` and is over all before it.
+void Reseal(std::string& file, size_t trailing_bytes = 0);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What a test is told of some system calls, before the kernel is; for tests
+// only. A program that links this calls the kernel through it.
+#ifndef QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
+#define QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
+
+#include <functional>
+#include <string>
+
+namespace quire {
+
+// Each may be empty. Called on the thread that makes the call, which may be
+// any; what a hook itself calls goes to the kernel at once.
+struct SystemCallHooks {
+  // With the name, as it was given.
+  std::function<void(const std::string& name)> before_openat = {};
+  std::function<void(int fd)> before_fsync = {};
+  std::function<void()> before_flock = {};
+  // renameat() and renameat2().
+  std::function<void(const std::string& from, const std::string& to)>
+      before_rename = {};
+  std::function<void(const std::string& name)> before_unlinkat = {};
+};
+
+// Installs hooks while it lives. At most one at a time, installed and removed
+// while no other thread makes such calls.
+class ScopedSystemCallHooks {
+ public:
+  explicit ScopedSystemCallHooks(SystemCallHooks hooks);
+  ScopedSystemCallHooks(const ScopedSystemCallHooks&) = delete;
+  ScopedSystemCallHooks& operator=(const ScopedSystemCallHooks&) = delete;
+  ~ScopedSystemCallHooks();
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_

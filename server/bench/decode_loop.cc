@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/bench/decode_loop.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/file_io.h"
+
+namespace quire {
+namespace {
+
+// What is held of one archive.
+constexpr uint64_t kStoredSizeBytesMax = uint64_t{4} << 30;
+
+absl::StatusOr<BenchCounts> DecodeOnOneThread(const Archive& archive,
+                                              const StoredBlocks& stored,
+                                              BenchRequests& requests,
+                                              BenchClock::time_point end) {
+  BenchCounts counts;
+  const auto scratch = archive.codec().NewScratch();
+  std::vector<uint8_t> raw(archive.info().block_size_bytes);
+  while (BenchClock::now() < end) {
+    const std::vector<BlockSlice> slices = requests.Next();
+    for (const BlockSlice& slice : slices) {
+      QUIRE_RETURN_IF_ERROR(archive.DecodeBlock(
+          slice.block,
+          stored.Get(slice.block, archive.BlockExtent(slice.block)),
+          MutableByteView(raw).first(archive.BlockSizeBytes(slice.block)),
+          *scratch));
+    }
+    ++counts.requests;
+    counts.blocks += slices.size();
+    counts.text_size_bytes += TextSizeBytes(slices);
+  }
+  return counts;
+}
+
+}  // namespace
+
+absl::StatusOr<StoredBlocks> StoredBlocks::Load(const Archive& archive) {
+  StoredBlocks blocks;
+  if (archive.info().stored_size_bytes > kStoredSizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the archive has ", archive.info().stored_size_bytes,
+        " bytes; at most ", kStoredSizeBytesMax, " are held in memory"));
+  }
+  for (uint32_t s = 0; s < archive.info().segment_count; ++s) {
+    const uint64_t count = archive.SegmentBlockCount(s);
+    const Extent first = count > 0 ? archive.BlockExtent({s, 0}) : Extent();
+    const Extent last =
+        count > 0 ? archive.BlockExtent({s, count - 1}) : Extent();
+    blocks.segments_.push_back(
+        {first.offset.value,
+         std::vector<uint8_t>(last.offset.value + last.size_bytes -
+                              first.offset.value)});
+    QUIRE_RETURN_IF_ERROR(ReadExactly(first.fd, first.offset.value,
+                                      blocks.segments_.back().bytes,
+                                      archive.path()));
+  }
+  return blocks;
+}
+
+ByteView StoredBlocks::Get(BlockAddress block, const Extent& extent) const {
+  const Segment& segment = segments_[block.segment_index];
+  return ByteView(segment.bytes)
+      .subspan(extent.offset.value - segment.start, extent.size_bytes);
+}
+
+absl::StatusOr<BenchCounts> DecodeFromMemory(const Archive& archive,
+                                             const StoredBlocks& stored,
+                                             BenchRequests& requests,
+                                             BenchClock::time_point end) {
+  std::vector<absl::StatusOr<BenchCounts>> results(
+      std::max(1U, std::thread::hardware_concurrency()), BenchCounts());
+  std::vector<std::thread> threads;
+  for (absl::StatusOr<BenchCounts>& result : results) {
+    threads.emplace_back(
+        [&] { result = DecodeOnOneThread(archive, stored, requests, end); });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  BenchCounts sum;
+  for (const absl::StatusOr<BenchCounts>& result : results) {
+    QUIRE_RETURN_IF_ERROR(result.status());
+    sum.requests += result->requests;
+    sum.blocks += result->blocks;
+    sum.text_size_bytes += result->text_size_bytes;
+  }
+  return sum;
+}
+
+}  // namespace quire

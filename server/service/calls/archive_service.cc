@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/calls/archive_service.h"
+
+#include <utility>
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "codecs/base/memory_guard.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/base/service_error.h"
+#include "server/service/calls/batch_call.h"
+#include "server/service/calls/chunk_stream.h"
+#include "server/service/calls/list_calls.h"
+#include "server/service/calls/read_call.h"
+#include "server/service/calls/request_parser.h"
+#include "server/service/read/answer_bytes.h"
+
+namespace quire {
+namespace {
+
+// Raw: gRPC would parse a request without a bound, and keep the message until
+// the call has ended.
+using ReadMethods = v1::Archive::WithRawCallbackMethod_Read<
+    v1::Archive::WithRawCallbackMethod_ReadStream<
+        v1::Archive::WithRawCallbackMethod_BatchRead<
+            v1::Archive::WithRawCallbackMethod_Scan<v1::Archive::Service>>>>;
+using AllMethods = v1::Archive::WithRawCallbackMethod_ListArchives<
+    v1::Archive::WithRawCallbackMethod_GetArchive<
+        v1::Archive::WithRawCallbackMethod_ListDocuments<
+            v1::Archive::WithCallbackMethod_GetDictionary<
+                v1::Archive::WithRawCallbackMethod_GetSymbolTable<
+                    ReadMethods>>>>>;
+
+// A call that is answered at once, from RAM.
+class ImmediateCall : public grpc::ServerUnaryReactor {
+ public:
+  ImmediateCall(ServiceCore& core, Method method,
+                grpc::CallbackServerContext& context)
+      : booking_(core, method, context) {}
+
+  // Counted until gRPC has let go of the answer.
+  void Hold(Admission::Ticket ticket) { ticket_ = std::move(ticket); }
+
+  void End(const absl::Status& status) { booking_.Finish(*this, status); }
+
+  void OnDone() override { delete this; }
+
+ private:
+  CallBooking booking_;
+  Admission::Ticket ticket_;
+};
+
+class ArchiveService : public AllMethods {
+ public:
+  explicit ArchiveService(ServiceCore& core) : core_(core) {}
+
+  grpc::ServerUnaryReactor* ListArchives(grpc::CallbackServerContext* context,
+                                         const grpc::ByteBuffer* request,
+                                         grpc::ByteBuffer* response) override {
+    return Answer(Method::kListArchives, quire::ListArchives, *context,
+                  *request, *response);
+  }
+
+  grpc::ServerUnaryReactor* GetArchive(grpc::CallbackServerContext* context,
+                                       const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override {
+    return Answer(Method::kGetArchive, quire::GetArchive, *context, *request,
+                  *response);
+  }
+
+  grpc::ServerUnaryReactor* ListDocuments(grpc::CallbackServerContext* context,
+                                          const grpc::ByteBuffer* request,
+                                          grpc::ByteBuffer* response) override {
+    return Answer(Method::kListDocuments, quire::ListDocuments, *context,
+                  *request, *response);
+  }
+
+  grpc::ServerUnaryReactor* GetSymbolTable(
+      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
+      grpc::ByteBuffer* response) override {
+    return Answer(Method::kGetSymbolTable, quire::GetSymbolTable, *context,
+                  *request, *response);
+  }
+
+  grpc::ServerWriteReactor<v1::GetDictionaryResponse>* GetDictionary(
+      grpc::CallbackServerContext* context,
+      const v1::GetDictionaryRequest* request) override {
+    return StartGetDictionaryCall(core_, *context, *request);
+  }
+
+  grpc::ServerUnaryReactor* Read(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* response) override {
+    return StartReadCall(core_, *context, *request, *response);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* ReadStream(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request) override {
+    return StartReadStreamCall(core_, *context, *request);
+  }
+
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* BatchRead(
+      grpc::CallbackServerContext* context) override {
+    return StartBatchCall(core_, *context);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Scan(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request) override {
+    return StartScanCall(core_, *context, *request);
+  }
+
+ private:
+  template <typename Request, typename Response>
+  using Handler = absl::Status (*)(const ServiceCore&, const Request&,
+                                   Response&);
+
+  template <typename Request, typename Response>
+  grpc::ServerUnaryReactor* Answer(Method method,
+                                   Handler<Request, Response> handler,
+                                   grpc::CallbackServerContext& context,
+                                   const grpc::ByteBuffer& request,
+                                   grpc::ByteBuffer& response) {
+    auto* call = new ImmediateCall(core_, method, context);
+    absl::StatusOr<Admission::Ticket> ticket = OrNoMemory("answer a call", [&] {
+      return Respond(handler, context, request, response);
+    });
+    if (ticket.ok()) {
+      call->Hold(*std::move(ticket));
+    }
+    call->End(ticket.status());
+    return call;
+  }
+
+  // What the call holds until gRPC has sent its answer is its ticket.
+  template <typename Request, typename Response>
+  absl::StatusOr<Admission::Ticket> Respond(
+      Handler<Request, Response> handler, grpc::CallbackServerContext& context,
+      const grpc::ByteBuffer& buffer, grpc::ByteBuffer& answer) {
+    Request request;
+    QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    Response response;
+    QUIRE_RETURN_IF_ERROR(handler(core_, request, response));
+    QUIRE_ASSIGN_OR_RETURN(
+        Admission::Ticket ticket,
+        core_.admission.Admit(ClientOf(core_, context),
+                              response.ByteSizeLong() + buffer.Length(),
+                              Admission::Use::kSingleAnswer));
+    AnswerBytes bytes;
+    bytes.AppendFields(response);
+    answer = bytes.Take();
+    return ticket;
+  }
+
+  ServiceCore& core_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeArchiveService(ServiceCore& core) {
+  return std::make_unique<ArchiveService>(core);
+}
+
+}  // namespace quire

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/calls/batch_call.h"
+
+#include <algorithm>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_map.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/memory_guard.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/base/service_error.h"
+#include "server/service/calls/batch_item.h"
+#include "server/service/calls/reading_stream.h"
+#include "server/service/calls/request_parser.h"
+#include "server/service/limits/batch_memory.h"
+#include "server/service/read/answer_bytes.h"
+#include "server/service/read/answer_read.h"
+#include "server/service/read/pinned_blocks.h"
+#include "server/service/read/read_planner.h"
+
+namespace quire {
+namespace {
+
+// A message of answers is closed when it has this many bytes, descriptions
+// included, or this many answers: enough that the cost of a message no longer
+// shows.
+constexpr uint64_t kMessageClosingSizeBytes = 512 << 10;
+constexpr size_t kMessageResultsMax = 1024;
+// What gRPC's clients take by default. Only an answer that is larger by itself
+// makes a larger message.
+constexpr uint64_t kMessageSizeBytesMax = 4 << 20;
+
+// Ranges whose blocks are asked for at once: some hundred blocks at most.
+constexpr size_t kFetchesAtOnceMax = 256;
+
+// Items that are fetched or ready. Where hundreds of them lie in one block,
+// what is kept about them takes more memory than the block.
+constexpr size_t kActiveItemsMax = 4096;
+
+struct WaitingItem {
+  uint64_t tag = 0;
+  ResolvedTarget target;
+};
+
+// What a stream relies on to stay: the text and the table of its encoding. Not
+// all symbol tables are part of the uuid (FORMAT.md, 3.1).
+std::string ContentsOf(const ServedArchive& archive) {
+  return absl::StrCat(archive.archive->info().uuid, "/",
+                      archive.description.symbol_table_hash());
+}
+
+// Items of one message.
+struct Arrived {
+  // That they are of.
+  std::shared_ptr<const ServedArchive> archive;
+  std::vector<WaitingItem> waiting;
+  // These have their answer already, an error.
+  std::list<BatchAnswer> refused;
+};
+
+class BatchCall
+    : public ReadingStream<
+          grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
+ public:
+  BatchCall(ServiceCore& core, grpc::CallbackServerContext& context)
+      : ReadingStream(core, Method::kBatchRead, context),
+        requester_{FetchClass::kBatch, ClientIdOf(ClientOf(core, context))},
+        memory_(core.admission, ClientOf(core, context)) {}
+
+  void Start() {
+    absl::Status status = RefuseIfDraining(core_);
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      End(std::move(status));
+    });
+  }
+
+  void OnReadDone(bool ok) override {
+    Arrived arrived;
+    absl::Status status = ok ? OrNoMemory("take a message of a batch",
+                                          [&] { return TakeMessage(arrived); })
+                             : absl::OkStatus();
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      reading_ = false;
+      all_received_ |= !ok;
+      End(std::move(status));
+      const BatchMemory::Arrival arrival = ArrivalOf(arrived);
+      End(memory_.Arrive(arrival, core_.stream_window_size_bytes));
+      if (arrival.count > 0) {
+        archive_ = std::move(arrived.archive);
+      }
+      for (const WaitingItem& item : arrived.waiting) {
+        waiting_.emplace(item.target.range.offset.value, item);
+      }
+      ready_.splice(ready_.end(), arrived.refused);
+    });
+  }
+
+  void OnWriteDone(bool ok) override {
+    booking_.ClientTookIt();
+    // Or the blocks would stay until the next message.
+    response_.Clear();
+    const uint64_t freed_bytes = LetGoOfSent();
+    // Destroyed after the lock is released: it may be the last owner.
+    std::shared_ptr<const ServedArchive> unused_archive;
+    Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      writing_ = false;
+      memory_.Sent(std::exchange(writing_count_, 0), freed_bytes);
+      if (memory_.unanswered_count() == 0) {
+        unused_archive = std::move(archive_);
+      }
+      if (!ok) {
+        End(absl::CancelledError());
+      }
+    });
+  }
+
+ private:
+  // What the items of a message that has been read will take.
+  BatchMemory::Arrival ArrivalOf(const Arrived& arrived) const {
+    BatchMemory::Arrival arrival{.count = arrived.waiting.size() +
+                                          arrived.refused.size()};
+    if (arrival.count > 0) {
+      arrival.largest_bytes =
+          BlockAnswerMemoryBytes(*arrived.archive, encoding_) +
+          kAnswerFramingSizeBytesMax;
+    }
+    for (const WaitingItem& item : arrived.waiting) {
+      const uint64_t size_bytes =
+          BatchAnswerBytesMax(*arrived.archive, item.target, encoding_);
+      arrival.all_bytes += size_bytes;
+      arrival.largest_bytes = std::max(arrival.largest_bytes, size_bytes);
+    }
+    return arrival;
+  }
+
+  // Returns what the message that was written took of the window; what it held
+  // is gone before it counts as free.
+  uint64_t LetGoOfSent() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<BlockStore::BlockPtr> freed;
+    MutexLock lock(&mutex_);
+    const uint64_t size_bytes = std::exchange(writing_own_bytes_, 0) +
+                                pinned_.Unpin(writing_blocks_, freed);
+    writing_blocks_.clear();
+    return size_bytes;
+  }
+
+  // The archive that the message just read is of: the one that unanswered
+  // items are of, or else the one that is served now under the name.
+  absl::StatusOr<std::shared_ptr<const ServedArchive>> FindArchive(
+      const v1::BatchReadRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const bool is_first = name_.empty();
+    if (!is_first && request.has_archive() && request.archive() != name_) {
+      return ServiceError(
+          absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+          "archive: a stream reads one archive; open another stream");
+    }
+    {
+      MutexLock lock(&mutex_);
+      if (archive_ != nullptr) {
+        return archive_;
+      }
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        std::shared_ptr<const ServedArchive> archive,
+        core_.catalog.Find(is_first ? request.archive() : name_));
+    if (is_first) {
+      name_ = archive->name;
+      contents_ = ContentsOf(*archive);
+      encoding_ = ChooseEncoding(request.accepted_encodings(), *archive);
+    } else if (ContentsOf(*archive) != contents_) {
+      return ServiceError(
+          absl::StatusCode::kUnavailable, v1::ARCHIVE_REPLACED,
+          absl::StrCat("archive \"", name_,
+                       "\" was replaced by other contents ",
+                       "since this stream's last answer; open another stream"),
+          {{"archive", name_}});
+    }
+    shares_blocks_ = AnswersAreBlocks(*archive, encoding_);
+    return archive;
+  }
+
+  // Splits the message just read into items to be fetched and items that are
+  // refused.
+  // Errors: those of the whole stream.
+  absl::Status TakeMessage(Arrived& arrived) ABSL_LOCKS_EXCLUDED(mutex_) {
+    v1::BatchReadRequest request;
+    QUIRE_RETURN_IF_ERROR(ParseBatchRequest(
+        request_, core_.limits.batch_message_items_max(), request));
+    request_.Clear();
+    QUIRE_ASSIGN_OR_RETURN(arrived.archive, FindArchive(request));
+    core_.metrics.BatchMessage(static_cast<uint64_t>(request.items_size()));
+    for (const v1::BatchItem& item : request.items()) {
+      absl::StatusOr<ResolvedTarget> target =
+          ResolveBatchItem(core_, *arrived.archive, encoding_, item);
+      if (target.ok()) {
+        arrived.waiting.push_back({item.tag(), *std::move(target)});
+      } else {
+        arrived.refused.push_back(
+            {.tag = item.tag(),
+             .refusal = ToItemStatus(target.status()).SerializeAsString()});
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool Act() override {
+    while (StartNextFetches()) {
+    }
+    StartWriteIfReady();
+    StartReadIfWanted();
+    return CancelReadsIfEnded();
+  }
+
+  std::shared_ptr<const ServedArchive> CurrentArchive()
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return archive_;
+  }
+
+  // As many as the window has memory for, so that neighbouring blocks are
+  // read together; False if all that can be is under way.
+  bool StartNextFetches() ABSL_LOCKS_EXCLUDED(mutex_) {
+    const std::shared_ptr<const ServedArchive> archive = CurrentArchive();
+    FetchBundle bundle;
+    size_t count = 0;
+    while (count < kFetchesAtOnceMax && StartNextFetch(archive, bundle)) {
+      ++count;
+    }
+    bundle.Start(core_.store);
+    return count == kFetchesAtOnceMax;
+  }
+
+  // False if there is nothing to fetch or the window is full.
+  bool StartNextFetch(const std::shared_ptr<const ServedArchive>& archive,
+                      FetchBundle& bundle) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::list<BatchAnswer>::iterator active;
+    std::vector<BlockSlice> slices;
+    {
+      MutexLock lock(&mutex_);
+      if (!ended_with_.ok() || waiting_.empty() ||
+          fetching_.size() + ready_.size() >= kActiveItemsMax) {
+        return false;
+      }
+      auto next = waiting_.lower_bound(sweep_offset_);
+      if (next == waiting_.end()) {
+        next = waiting_.begin();
+      }
+      slices = PlanBlocks(*archive->archive, next->second.target.range);
+      const uint64_t own_bytes =
+          OwnBytesMax(*archive, next->second.target, slices);
+      const uint64_t taken_bytes =
+          own_bytes +
+          (shares_blocks_ ? pinned_.NewBytes(slices, block_size_) : 0);
+      StreamWindow& window = memory_.window();
+      if (!window.is_in_use()) {
+        End(window.Raise(taken_bytes));
+      }
+      if (!ended_with_.ok() || !window.TryTake(taken_bytes)) {
+        return false;
+      }
+      sweep_offset_ = next->first;
+      fetching_.push_back({.tag = next->second.tag,
+                           .target = next->second.target,
+                           .own_bytes = own_bytes,
+                           .blocks = PinBlocks(slices),
+                           .read = nullptr,
+                           .outcome = Answer()});
+      active = std::prev(fetching_.end());
+      waiting_.erase(next);
+    }
+    if (active->target.document.has_value()) {
+      Describe(*archive->archive, *active);
+    }
+    std::shared_ptr<RangeRead> read = StartAnswer(
+        core_.store, archive, std::move(slices), encoding_, requester_,
+        [this, active](absl::StatusOr<Answer> outcome) {
+          Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            if (outcome.ok()) {
+              pinned_.Share(active->blocks, outcome->pieces);
+            }
+            ReturnSurplus(*active);
+            active->outcome = std::move(outcome);
+            ready_.splice(ready_.end(), fetching_, active);
+          });
+        },
+        &bundle);
+    if (read != nullptr) {
+      MutexLock lock(&mutex_);
+      // It may be in ready_ by now, but only this thread takes it from there.
+      ReturnSurplus(*active);
+      active->read = std::move(read);
+    }
+    return true;
+  }
+
+  // What an answer takes of the window in addition to blocks that it may share
+  // with others, before it is known how long its description is.
+  uint64_t OwnBytesMax(const ServedArchive& archive,
+                       const ResolvedTarget& target,
+                       const std::vector<BlockSlice>& slices) const {
+    const uint64_t description_bytes =
+        target.document.has_value() ? DescriptionSizeBytesMax(*archive.archive)
+                                    : 0;
+    return kAnswerFramingSizeBytesMax + description_bytes +
+           (shares_blocks_ ? CopiedBytesMax(archive, slices, encoding_)
+                           : AnswerMemoryBytes(archive, slices, encoding_));
+  }
+
+  // The window was taken for the longest description of the archive.
+  // REQUIRES: `item` is about to be fetched: it belongs to the caller alone.
+  void Describe(const Archive& archive, BatchAnswer& item) const {
+    item.description = DescribeDocument(archive, *item.target.document);
+    item.surplus_bytes =
+        DescriptionSizeBytesMax(archive) - item.description.size();
+  }
+
+  // Gives back what was taken for a longer description, once.
+  void ReturnSurplus(BatchAnswer& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const uint64_t surplus_bytes = std::exchange(item.surplus_bytes, 0);
+    item.own_bytes -= surplus_bytes;
+    memory_.window().TakeLess(surplus_bytes);
+  }
+
+  // None if they are no part of the answer.
+  absl::InlinedVector<BlockAddress, 2> PinBlocks(
+      const std::vector<BlockSlice>& slices)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    absl::InlinedVector<BlockAddress, 2> blocks;
+    if (shares_blocks_) {
+      pinned_.Pin(slices, block_size_);
+      for (const BlockSlice& slice : slices) {
+        blocks.push_back(slice.block);
+      }
+    }
+    return blocks;
+  }
+
+  void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::list<BatchAnswer> items;
+    {
+      MutexLock lock(&mutex_);
+      if (writing_ || !ended_with_.ok() || ready_.empty()) {
+        return;
+      }
+      uint64_t message_size_bytes = 0;
+      while (!ready_.empty() && items.size() < kMessageResultsMax &&
+             message_size_bytes < kMessageClosingSizeBytes) {
+        const BatchAnswer& item = ready_.front();
+        message_size_bytes += ResultSizeBytesMax(item);
+        if (!items.empty() && message_size_bytes > kMessageSizeBytesMax) {
+          break;
+        }
+        writing_own_bytes_ += item.own_bytes;
+        writing_blocks_.insert(writing_blocks_.end(), item.blocks.begin(),
+                               item.blocks.end());
+        items.splice(items.end(), ready_, ready_.begin());
+      }
+      writing_count_ = items.size();
+      writing_ = true;
+    }
+    AnswerBytes answer;
+    TallyByEncoding tallies;
+    for (const BatchAnswer& item : items) {
+      AppendResult(item, answer, tallies);
+    }
+    for (size_t i = 0; i < tallies.size(); ++i) {
+      if (tallies[i].answer_count > 0) {
+        booking_.SendingAnswers(static_cast<v1::WireEncoding>(i), tallies[i]);
+      }
+    }
+    response_ = answer.Take();
+    booking_.WaitForClient();
+    StartWrite(&response_);
+  }
+
+  // Reads the next message if all of its items would fit.
+  void StartReadIfWanted() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      const uint64_t message_items_max = core_.limits.batch_message_items_max();
+      if (reading_ || all_received_ || !ended_with_.ok() ||
+          memory_.unanswered_count() + message_items_max >
+              core_.limits.batch_pending_items_max() ||
+          !memory_.TryReserve(message_items_max)) {
+        return;
+      }
+      reading_ = true;
+    }
+    StartRead(&request_);
+  }
+
+  bool IsComplete() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return all_received_ && memory_.unanswered_count() == 0;
+  }
+
+  bool IsFetching() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !fetching_.empty();
+  }
+
+  Reads ActiveReads() const override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Reads reads;
+    for (const BatchAnswer& item : fetching_) {
+      if (item.read != nullptr) {
+        reads.push_back(item.read);
+      }
+    }
+    return reads;
+  }
+
+  const Requester requester_;
+  // Messages being read and written; touched by gRPC while `reading_` or
+  // `writing_`.
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer response_;
+  // Set by the first message.
+  std::string name_;
+  std::string contents_;
+  v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
+  // Set by messages that come while no item is unanswered.
+  bool shares_blocks_ = false;
+  // Null while no item is unanswered, so that a silent stream keeps no archive
+  // in memory that has been replaced.
+  std::shared_ptr<const ServedArchive> archive_ ABSL_GUARDED_BY(mutex_);
+  const std::function<uint64_t(BlockAddress)> block_size_ =
+      [this](BlockAddress block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return BlockMemoryBytes(*archive_, block, encoding_);
+      };
+  // Held until gRPC has let go of the last answer. Its items without an answer
+  // are waiting, fetching, ready, or in the message being written.
+  BatchMemory memory_ ABSL_GUARDED_BY(mutex_);
+  PinnedBlocks pinned_ ABSL_GUARDED_BY(mutex_);
+  // By logical offset.
+  absl::btree_multimap<uint64_t, WaitingItem> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::list<BatchAnswer> fetching_ ABSL_GUARDED_BY(mutex_);
+  std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool all_received_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t writing_own_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<BlockAddress> writing_blocks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t writing_count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartBatchCall(
+    ServiceCore& core, grpc::CallbackServerContext& context) {
+  auto* call = new BatchCall(core, context);
+  call->Start();
+  return call;
+}
+
+}  // namespace quire

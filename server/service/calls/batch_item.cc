@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/calls/batch_item.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/service/base/service_error.h"
+#include "server/service/limits/batch_memory.h"
+#include "server/service/read/answer_read.h"
+
+namespace quire {
+namespace {
+
+// Of errors of the storage, which name archive, segment and block.
+constexpr uint64_t kItemMessageSizeBytesMax = 512;
+
+absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
+                          uint64_t size_bytes_max) {
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+      absl::StrCat("the item takes ", size_bytes, " bytes, over ", limit, ", ",
+                   size_bytes_max, "; use ReadStream for it"),
+      {{"limit", limit}});
+}
+
+}  // namespace
+
+absl::StatusOr<ResolvedTarget> ResolveBatchItem(const ServiceCore& core,
+                                                const ServedArchive& archive,
+                                                v1::WireEncoding encoding,
+                                                const v1::BatchItem& item) {
+  const v1::Limits& limits = core.limits;
+  QUIRE_ASSIGN_OR_RETURN(ResolvedTarget target,
+                         ResolveTarget(*archive.archive, item,
+                                       limits.document_id_size_bytes_max()));
+  if (target.range.size_bytes > limits.read_size_bytes_max()) {
+    return ItemTooLarge("read_size_bytes_max", target.range.size_bytes,
+                        limits.read_size_bytes_max());
+  }
+  // In addition to a message of items.
+  const uint64_t memory_bytes =
+      BatchAnswerBytesMax(archive, target, encoding) +
+      limits.batch_message_items_max() * BatchMemory::kWaitingItemBytes;
+  const uint64_t memory_bytes_max =
+      Admission::StreamShareBytes(limits.client_in_flight_size_bytes_max());
+  if (memory_bytes > memory_bytes_max) {
+    return ItemTooLarge("client_in_flight_size_bytes_max", memory_bytes,
+                        memory_bytes_max);
+  }
+  return target;
+}
+
+uint64_t BatchAnswerBytesMax(const ServedArchive& archive,
+                             const ResolvedTarget& target,
+                             v1::WireEncoding encoding) {
+  const uint64_t size_bytes = target.range.size_bytes;
+  return AnswerMemoryBytesMax(archive, size_bytes, encoding) +
+         CopiedBytesMax(archive, size_bytes) + kAnswerFramingSizeBytesMax +
+         (target.document.has_value()
+              ? DescriptionSizeBytesMax(*archive.archive)
+              : 0);
+}
+
+uint64_t ResultSizeBytesMax(const BatchAnswer& item) {
+  if (!item.refusal.empty()) {
+    return kAnswerFramingSizeBytesMax + item.refusal.size();
+  }
+  if (!item.outcome.ok()) {
+    return kAnswerFramingSizeBytesMax + kItemMessageSizeBytesMax;
+  }
+  const Answer& answer = *item.outcome;
+  return kAnswerFramingSizeBytesMax + item.description.size() +
+         (answer.details.has_value() ? answer.details->ByteSizeLong() : 0) +
+         answer.data_size_bytes();
+}
+
+void AppendResult(const BatchAnswer& item, AnswerBytes& bytes,
+                  TallyByEncoding& tallies) {
+  v1::BatchResult head;
+  head.set_tag(item.tag);
+  if (!item.refusal.empty() || !item.outcome.ok()) {
+    const std::string status =
+        item.refusal.empty()
+            ? ToItemStatus(item.outcome.status()).SerializeAsString()
+            : item.refusal;
+    bytes.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
+                       {v1::BatchResult::kStatusFieldNumber, status},
+                       v1::BatchResult::kDataFieldNumber, {});
+    return;
+  }
+  *head.mutable_range() = ToProto(item.target.range);
+  DescribeData(*item.outcome, head);
+  bytes.AppendNested(v1::BatchReadResponse::kResultsFieldNumber, head,
+                     {v1::BatchResult::kDocumentFieldNumber, item.description},
+                     v1::BatchResult::kDataFieldNumber, item.outcome->pieces);
+  AnswerTally& tally = tallies[static_cast<size_t>(item.outcome->encoding)];
+  ++tally.answer_count;
+  tally.size_bytes += item.target.range.size_bytes;
+  tally.data_size_bytes += item.outcome->data_size_bytes();
+}
+
+}  // namespace quire

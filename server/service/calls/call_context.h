@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What all calls share, and what each call does at its beginning and end.
+#ifndef QUIRE_SERVER_SERVICE_CALLS_CALL_CONTEXT_H_
+#define QUIRE_SERVER_SERVICE_CALLS_CALL_CONTEXT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_context.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "server/service/base/service_error.h"
+#include "server/service/catalog/catalog.h"
+#include "server/service/limits/admission.h"
+#include "server/service/limits/stall_guard.h"
+#include "server/service/limits/unix_peers.h"
+#include "server/service/metrics/call_metrics.h"
+#include "server/service/read/answer_read.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+// Everything a call works with; all of it outlives all calls. Thread-safe.
+struct ServiceCore {
+  Catalog& catalog;
+  BlockStore& store;
+  Admission& admission;
+  CallMetrics& metrics;
+  StallGuard& stall_guard;
+  const UnixPeers& unix_peers;
+  // Set once, when the server begins to drain.
+  const std::atomic<bool>& draining;
+  const v1::Limits limits;
+  // Decoded bytes that one stream or batch reads ahead of its client at most.
+  const uint64_t stream_window_size_bytes;
+};
+
+// The client of a call, as Admission and ClientIdOf() take it: the address it
+// comes from, or the user at the other end of a unix socket.
+std::string ClientOf(const ServiceCore& core,
+                     const grpc::CallbackServerContext& context);
+
+// Books one call: counted from construction to destruction, with the status
+// that it ended with. Thread-compatible.
+class CallBooking {
+ public:
+  CallBooking(ServiceCore& core, Method method,
+              grpc::CallbackServerContext& context)
+      : core_(core),
+        method_(method),
+        started_(absl::Now()),
+        stall_entry_(core.stall_guard, context) {
+    core_.metrics.CallStarted(method);
+  }
+
+  ~CallBooking() {
+    core_.metrics.CallEnded(method_, code_, absl::Now() - started_);
+  }
+
+  CallBooking(const CallBooking&) = delete;
+  CallBooking& operator=(const CallBooking&) = delete;
+
+  // Ends the call, whose reactor is `call`, with `status`. The call may be gone
+  // when this returns.
+  template <typename Reactor>
+  void Finish(Reactor& call, const absl::Status& status) {
+    const grpc::Status outgoing = ToGrpcStatus(status);
+    code_ = outgoing.error_code();
+    WaitForClient();
+    call.Finish(outgoing);
+  }
+
+  void Sending(uint64_t size_bytes) {
+    core_.metrics.BytesSent(method_, size_bytes);
+  }
+
+  // `size_bytes` is what the answer decodes to.
+  void SendingAnswer(uint64_t size_bytes, const Answer& answer) {
+    SendingAnswers(answer.encoding,
+                   {.answer_count = 1,
+                    .size_bytes = size_bytes,
+                    .data_size_bytes = answer.data_size_bytes()});
+  }
+
+  // A counter that all threads share costs more than a short answer.
+  void SendingAnswers(v1::WireEncoding encoding, const AnswerTally& answers) {
+    core_.metrics.BytesSent(method_, answers.size_bytes);
+    core_.metrics.AnswersSent(encoding, answers);
+  }
+
+  // The client must take what was handed to gRPC before the stall limit.
+  void WaitForClient() { stall_entry_.Arm(); }
+
+  void ClientTookIt() { stall_entry_.Disarm(); }
+
+ private:
+  ServiceCore& core_;
+  const Method method_;
+  const absl::Time started_;
+  grpc::StatusCode code_ = grpc::StatusCode::CANCELLED;
+  StallGuard::Entry stall_entry_;
+};
+
+// Errors: Unavailable  DRAINING.
+absl::Status RefuseIfDraining(const ServiceCore& core);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CALLS_CALL_CONTEXT_H_

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/calls/list_calls.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/base/service_error.h"
+#include "server/service/calls/resume_token.h"
+#include "server/service/read/read_planner.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kPageSizeDefault = 100;
+// Ids and media types may be long: a page then ends early, before the document
+// that would take it past this, which its token comes on top of.
+constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
+
+absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
+                                  uint32_t page_size) {
+  if (!is_set) {
+    return kPageSizeDefault;
+  }
+  if (page_size == 0) {
+    return ServiceError(absl::StatusCode::kInvalidArgument,
+                        v1::MALFORMED_REQUEST,
+                        "page_size is 0; leave it out or set 1 or more");
+  }
+  return std::min(page_size, core.limits.page_size_max());
+}
+
+}  // namespace
+
+absl::Status ListArchives(const ServiceCore& core,
+                          const v1::ListArchivesRequest& request,
+                          v1::ListArchivesResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  QUIRE_ASSIGN_OR_RETURN(
+      const uint32_t page_size,
+      PageSize(core, request.has_page_size(), request.page_size()));
+  *response.mutable_limits() = core.limits;
+  const std::shared_ptr<const Catalog::ByName> archives = core.catalog.Get();
+  // The token has the last name sent: a good place to go on even if archives
+  // were replaced since.
+  auto next = archives->begin();
+  if (request.has_page_token()) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string last_name,
+                           ParseArchivesPageToken(request.page_token()));
+    next = archives->upper_bound(last_name);
+  }
+  for (; next != archives->end(); ++next) {
+    if (response.archives_size() == static_cast<int>(page_size)) {
+      response.set_next_page_token(
+          MakeArchivesPageToken(std::prev(next)->first));
+      break;
+    }
+    *response.add_archives() = next->second->description;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GetArchive(const ServiceCore& core,
+                        const v1::GetArchiveRequest& request,
+                        v1::GetArchiveResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
+                         core.catalog.Find(request.archive()));
+  *response.mutable_archive() = served->description;
+  *response.mutable_limits() = core.limits;
+  return absl::OkStatus();
+}
+
+absl::Status GetSymbolTable(const ServiceCore& core,
+                            const v1::GetSymbolTableRequest& request,
+                            v1::GetSymbolTableResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  const std::shared_ptr<const Catalog::ByName> archives = core.catalog.Get();
+  for (const auto& [name, served] : *archives) {
+    if (served->wire_table != nullptr &&
+        served->description.symbol_table_hash() == request.hash()) {
+      response.set_table(served->wire_table->serialised);
+      response.set_checksum(served->wire_table->hash);
+      return absl::OkStatus();
+    }
+  }
+  return ServiceError(absl::StatusCode::kNotFound, v1::SYMBOL_TABLE_NOT_FOUND,
+                      "no archive here has a symbol table of that hash");
+}
+
+absl::Status ListDocuments(const ServiceCore& core,
+                           const v1::ListDocumentsRequest& request,
+                           v1::ListDocumentsResponse& response) {
+  QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
+                         core.catalog.Find(request.archive()));
+  QUIRE_ASSIGN_OR_RETURN(
+      const uint32_t page_size,
+      PageSize(core, request.has_page_size(), request.page_size()));
+  const Archive& archive = *served->archive;
+  std::optional<Archive::IdCursor> after;
+  if (request.has_page_token()) {
+    QUIRE_ASSIGN_OR_RETURN(
+        after, ParsePageToken(archive, request.prefix(), request.page_token()));
+  }
+  uint64_t page_bytes = 0;
+  archive.VisitDocuments(
+      request.prefix(), after, [&](const Document& document) {
+        const uint64_t document_bytes = document.id.size() +
+                                        document.media_type.size() +
+                                        document.record_type.size();
+        page_bytes += document_bytes + kDocumentFramingSizeBytesMax;
+        const int count = response.documents_size();
+        // One in any case, or the listing would not end.
+        if (count == static_cast<int>(page_size) ||
+            (count > 0 && page_bytes > kPageSizeBytesMax)) {
+          const v1::Document& last = response.documents(count - 1);
+          response.set_next_page_token(MakePageToken(
+              archive, request.prefix(), {last.id(), last.ordinal()}));
+          return false;
+        }
+        FillDocument(document, *response.add_documents());
+        return true;
+      });
+  return absl::OkStatus();
+}
+
+namespace {
+
+// A message that is being sent is there as its fields and serialised.
+constexpr uint64_t kCopiesOfAMessage = 2;
+
+// Sends a dictionary, which is in RAM, a chunk at a time.
+class GetDictionaryCall
+    : public grpc::ServerWriteReactor<v1::GetDictionaryResponse> {
+ public:
+  GetDictionaryCall(ServiceCore& core, grpc::CallbackServerContext& context)
+      : core_(core),
+        context_(context),
+        booking_(core, Method::kGetDictionary, context) {}
+
+  void Start(const v1::GetDictionaryRequest& request) {
+    if (absl::Status status = Begin(request); !status.ok()) {
+      booking_.Finish(*this, status);
+    }
+  }
+
+  void OnWriteDone(bool ok) override {
+    booking_.ClientTookIt();
+    if (!ok) {
+      booking_.Finish(*this, absl::CancelledError());
+    } else if (offset_ < dictionary_.size()) {
+      WriteNext();
+    } else {
+      booking_.Finish(*this, absl::OkStatus());
+    }
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Begin(const v1::GetDictionaryRequest& request) {
+    QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+    const std::shared_ptr<const Catalog::ByName> archives = core_.catalog.Get();
+    for (const auto& [name, served] : *archives) {
+      if (!request.hash().empty() &&
+          served->archive->info().dictionary_hash == request.hash()) {
+        archive_ = served->archive;
+      }
+    }
+    if (archive_ == nullptr) {
+      return ServiceError(absl::StatusCode::kNotFound, v1::DICTIONARY_NOT_FOUND,
+                          "no archive here uses a dictionary of that hash");
+    }
+    dictionary_ = archive_->dictionary();
+    offset_ = request.offset();
+    if (offset_ > dictionary_.size()) {
+      return ServiceError(absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
+                          absl::StrCat("offset ", offset_, " is past the end ",
+                                       "of the dictionary, which has ",
+                                       dictionary_.size(), " bytes"));
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        ticket_, core_.admission.Admit(ClientOf(core_, context_),
+                                       kCopiesOfAMessage * NextSizeBytes(),
+                                       Admission::Use::kStream));
+    WriteNext();
+    return absl::OkStatus();
+  }
+
+  // Of the next chunk. The first one is the largest.
+  uint64_t NextSizeBytes() const {
+    return std::min<uint64_t>(core_.limits.chunk_size_bytes_max(),
+                              dictionary_.size() - offset_);
+  }
+
+  void WriteNext() {
+    const ByteView chunk = dictionary_.subspan(offset_, NextSizeBytes());
+    message_.set_size_bytes(dictionary_.size());
+    message_.set_offset(offset_);
+    message_.set_checksum(Checksum64(chunk));
+    message_.set_data(chunk.data(), chunk.size());
+    offset_ += chunk.size();
+    booking_.Sending(chunk.size());
+    booking_.WaitForClient();
+    StartWrite(&message_);
+  }
+
+  ServiceCore& core_;
+  grpc::CallbackServerContext& context_;
+  CallBooking booking_;
+  std::shared_ptr<const Archive> archive_;
+  ByteView dictionary_;
+  uint64_t offset_ = 0;
+  Admission::Ticket ticket_;
+  v1::GetDictionaryResponse message_;
+};
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::GetDictionaryResponse>* StartGetDictionaryCall(
+    ServiceCore& core, grpc::CallbackServerContext& context,
+    const v1::GetDictionaryRequest& request) {
+  auto* call = new GetDictionaryCall(core, context);
+  call->Start(request);
+  return call;
+}
+
+}  // namespace quire

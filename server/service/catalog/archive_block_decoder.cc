@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/catalog/archive_block_decoder.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/fsst/block/fsst_block.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kNotedBlocksMax = 1000;
+// Of a frame, what is not kept: its checksum.
+constexpr size_t kFrameChecksumSizeBytes = 8;
+
+// What one thread works with.
+struct Workspace {
+  std::unique_ptr<BlockCodec::Scratch> scratch;
+  std::vector<uint8_t> packed;
+};
+
+// Workspaces are kept in a free list: there are never more of them than threads
+// that decoded at the same time.
+class TextDecoder : public BlockDecoder {
+ public:
+  TextDecoder(std::shared_ptr<const Archive> archive,
+              std::shared_ptr<DamageLog> log,
+              std::shared_ptr<const WireTable> packing)
+      : archive_(std::move(archive)),
+        log_(std::move(log)),
+        packing_(std::move(packing)) {}
+
+  absl::Status Decode(BlockAddress block, ByteView stored,
+                      MutableByteView raw) const override {
+    Workspace workspace = Take();
+    absl::Status status =
+        archive_->DecodeBlock(block, stored, raw, *workspace.scratch);
+    GiveBack(std::move(workspace));
+    return status;
+  }
+
+  void NoteDamage(BlockAddress block,
+                  const absl::Status& status) const override {
+    log_->Note(block, status);
+  }
+
+  bool packs() const override { return packing_ != nullptr; }
+
+  bool Pack(
+      ByteView raw,
+      const std::function<MutableByteView(size_t)>& allocate) const override {
+    if (packing_ == nullptr) {
+      return false;
+    }
+    Workspace workspace = Take();
+    workspace.packed.resize(
+        std::max(workspace.packed.size(), FsstBlockSizeMax(raw.size())));
+    const size_t size =
+        EncodeFsstBlock(packing_->encoder, raw, workspace.packed);
+    const bool is_smaller = 8 * size <= 7 * raw.size();
+    const MutableByteView to = is_smaller ? allocate(size) : MutableByteView();
+    std::copy_n(workspace.packed.begin(), to.size(), to.begin());
+    GiveBack(std::move(workspace));
+    return !to.empty();
+  }
+
+ private:
+  Workspace Take() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      if (!free_.empty()) {
+        Workspace workspace = std::move(free_.back());
+        free_.pop_back();
+        return workspace;
+      }
+    }
+    return {.scratch = archive_->codec().NewScratch(), .packed = {}};
+  }
+
+  void GiveBack(Workspace workspace) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    free_.push_back(std::move(workspace));
+  }
+
+  const std::shared_ptr<const Archive> archive_;
+  const std::shared_ptr<DamageLog> log_;
+  const std::shared_ptr<const WireTable> packing_;
+  mutable Mutex mutex_;
+  mutable std::vector<Workspace> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+class StoredReader : public BlockDecoder {
+ public:
+  StoredReader(std::shared_ptr<const Archive> archive,
+               std::shared_ptr<DamageLog> log)
+      : archive_(std::move(archive)), log_(std::move(log)) {}
+
+  absl::Status Decode(BlockAddress block, ByteView stored,
+                      MutableByteView raw) const override {
+    absl::Status status = archive_->CheckBlock(block, stored);
+    if (status.ok()) {
+      std::copy_n(stored.begin(), raw.size(), raw.begin());
+    }
+    return status;
+  }
+
+  void NoteDamage(BlockAddress block,
+                  const absl::Status& status) const override {
+    log_->Note(block, status);
+  }
+
+ private:
+  const std::shared_ptr<const Archive> archive_;
+  const std::shared_ptr<DamageLog> log_;
+};
+
+}  // namespace
+
+void DamageLog::Note(BlockAddress block, const absl::Status& status) {
+  if (report_ && IsFirst(block)) {
+    report_(absl::StrCat("archive ", archive_name_, ": block ",
+                         block.block_index, " of segment ", block.segment_index,
+                         " is damaged: ", status.message()));
+  }
+}
+
+bool DamageLog::IsFirst(BlockAddress block) {
+  MutexLock lock(&mutex_);
+  return noted_.size() < kNotedBlocksMax &&
+         noted_.emplace(block.segment_index, block.block_index).second;
+}
+
+std::shared_ptr<const BlockDecoder> MakeTextDecoder(
+    std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log,
+    std::shared_ptr<const WireTable> packing) {
+  return std::make_shared<TextDecoder>(std::move(archive), std::move(log),
+                                       std::move(packing));
+}
+
+std::shared_ptr<const BlockDecoder> MakeStoredReader(
+    std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log) {
+  return std::make_shared<StoredReader>(std::move(archive), std::move(log));
+}
+
+uint32_t StoredBlockSizeBytes(const Archive& archive, BlockAddress block) {
+  return static_cast<uint32_t>(archive.BlockExtent(block).size_bytes -
+                               kFrameChecksumSizeBytes);
+}
+
+}  // namespace quire

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/catalog/catalog.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include "server/service/base/service_error.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kNameSizeMax = 128;
+// Of an error message.
+constexpr size_t kListedNamesMax = 5;
+
+uint64_t NextSourceId() {
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+v1::ArchiveDescription Describe(const std::string& name,
+                                const ArchiveInfo& info) {
+  v1::ArchiveDescription description;
+  description.set_name(name);
+  description.set_uuid(info.uuid);
+  description.set_size_bytes(info.size_bytes);
+  description.set_stored_size_bytes(info.stored_size_bytes);
+  description.set_document_count(info.document_count);
+  description.set_block_count(info.block_count);
+  description.set_segment_count(info.segment_count);
+  description.set_block_size_bytes(info.block_size_bytes);
+  if (const CodecInfo* codec = FindCodec(info.codec.id); codec != nullptr) {
+    description.set_codec(codec->name.data(), codec->name.size());
+  }
+  if (!info.dictionary_hash.empty()) {
+    description.set_dictionary_hash(info.dictionary_hash);
+    description.set_dictionary_size_bytes(info.dictionary_size_bytes);
+  }
+  if (!info.symbol_table_hash.empty()) {
+    description.set_symbol_table_hash(info.symbol_table_hash);
+  }
+  return description;
+}
+
+std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
+    const Archive& archive) {
+  std::vector<std::shared_ptr<const FilePlacement>> placements;
+  for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
+    placements.push_back(archive.SegmentBlockCount(i) == 0
+                             ? nullptr
+                             : std::make_shared<const FilePlacement>(
+                                   PlaceFile(archive.BlockExtent({i, 0}).fd)));
+  }
+  return placements;
+}
+
+bool IsArchiveName(absl::string_view name) {
+  if (name.empty() || name.size() > kNameSizeMax) {
+    return false;
+  }
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' &&
+        c != '_' && c != '-') {
+      return false;
+    }
+  }
+  return true;
+}
+
+// "docs, web and 3 more".
+std::string ListNames(const Catalog::ByName& archives) {
+  std::string names;
+  size_t count = 0;
+  for (const auto& [name, archive] : archives) {
+    if (count == kListedNamesMax) {
+      return absl::StrCat(names, " and ", archives.size() - count, " more");
+    }
+    absl::StrAppend(&names, count++ == 0 ? "" : ", ", name);
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
+  ArchiveArgument argument;
+  const size_t equals = text.find('=');
+  // A path may hold '=' too: what stands before it is a name only if it looks
+  // like one.
+  if (equals != absl::string_view::npos &&
+      !absl::StrContains(text.substr(0, equals), '/')) {
+    argument.name = std::string(text.substr(0, equals));
+    argument.path = std::string(text.substr(equals + 1));
+  } else {
+    argument.path = std::string(text);
+    absl::string_view stem = text;
+    while (absl::ConsumeSuffix(&stem, "/")) {
+    }
+    stem = stem.substr(stem.rfind('/') + 1);
+    absl::ConsumeSuffix(&stem, ".quire");
+    argument.name = std::string(stem);
+  }
+  if (argument.path.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", text, "\" names no archive; write PATH or ", "NAME=PATH"));
+  }
+  if (!IsArchiveName(argument.name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", argument.name, "\" cannot be an archive's name: use 1 to ",
+        kNameSizeMax, " letters, digits, dots, underscores and dashes, as in ",
+        "NAME=", argument.path));
+  }
+  return argument;
+}
+
+absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
+    const ArchiveArgument& argument, CacheForm cache_form,
+    DamageReporter report_damage, DirectIo direct_io) {
+  absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(argument.path, {.direct_io = direct_io});
+  if (!archive.ok()) {
+    return archive.status();
+  }
+  auto served = std::make_shared<ServedArchive>();
+  served->name = argument.name;
+  served->archive = *archive;
+  served->source_id = NextSourceId();
+  served->stored_source_id = NextSourceId();
+  if (!(*archive)->symbol_table().empty()) {
+    const auto table = SymbolTable::Parse((*archive)->symbol_table());
+    if (!table.ok()) {
+      return table.status();
+    }
+    served->wire_table = std::make_shared<const WireTable>(*table);
+  }
+  const auto log =
+      std::make_shared<DamageLog>(argument.name, std::move(report_damage));
+  served->decoder = MakeTextDecoder(
+      *archive, log,
+      cache_form == CacheForm::kFsst ? served->wire_table : nullptr);
+  served->stored_reader = MakeStoredReader(*archive, log);
+  served->placements = PlaceSegments(**archive);
+  served->description = Describe(argument.name, (*archive)->info());
+  return served;
+}
+
+std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
+  MutexLock lock(&mutex_);
+  return archives_;
+}
+
+void Catalog::Publish(ByName archives) {
+  auto next = std::make_shared<const ByName>(std::move(archives));
+  {
+    MutexLock lock(&mutex_);
+    archives_.swap(next);
+  }
+  // The old snapshot, now in `next`, is let go outside of the lock.
+}
+
+absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
+    absl::string_view name) const {
+  const std::string key(name);
+  {
+    // Looked up under the lock: to hold the snapshot meanwhile would cost each
+    // call two more changes to a count that all of them share.
+    MutexLock lock(&mutex_);
+    if (const auto found = archives_->find(key); found != archives_->end()) {
+      return found->second;
+    }
+  }
+  // It may be cut within a character, which no message could carry.
+  const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
+  return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
+                      name.empty()
+                          ? "the request names no archive"
+                          : absl::StrCat("no archive \"", quoted,
+                                         "\" here, but ", ListNames(*Get())),
+                      {{"archive", quoted}});
+}
+
+}  // namespace quire

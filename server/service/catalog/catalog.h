@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The archives that a server holds, by name, and their replacement while calls
+// are under way.
+#ifndef QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
+#define QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+#include "codecs/base/mutex.h"
+#include "server/archive/archive.h"
+#include "server/service/catalog/archive_block_decoder.h"
+#include "server/service/catalog/wire_table.h"
+#include "server/storage/block_store.h"
+#include "server/storage/device/file_placement.h"
+
+namespace quire {
+
+// One archive as it is served. Immutable.
+struct ServedArchive {
+  std::string name;
+  std::shared_ptr<const Archive> archive;
+  // For BlockKey, of blocks as text and as they are stored: new at every
+  // opening.
+  uint64_t source_id = 0;
+  uint64_t stored_source_id = 0;
+  // These two read blocks of `archive` and keep it alive.
+  std::shared_ptr<const BlockDecoder> decoder;
+  std::shared_ptr<const BlockDecoder> stored_reader;
+  // Of the segments' files; null for a segment without blocks.
+  std::vector<std::shared_ptr<const FilePlacement>> placements;
+  // Null if the archive has no symbol table.
+  std::shared_ptr<const WireTable> wire_table;
+  v1::ArchiveDescription description;
+};
+
+// An archive to serve: "NAME=PATH", or "PATH" alone, whose name is then the
+// last part of the path without ".quire".
+struct ArchiveArgument {
+  std::string name;
+  std::string path;
+};
+
+// Errors: InvalidArgument  empty path, or a name that is not 1 to 128 of
+//                          [A-Za-z0-9._-].
+absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
+
+// What the block cache holds.
+enum class CacheForm {
+  // The text of blocks.
+  kIdentity,
+  // Codes of the archive's symbol table where there is one and they are smaller
+  // than the text: more blocks fit, answers in FSST are copied instead of
+  // encoded, others are decoded instead of copied.
+  kFsst,
+};
+
+// Opens an archive for serving. `report_damage` may be empty. Blocks on I/O.
+// Errors: as Archive::Open().
+absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
+    const ArchiveArgument& argument, CacheForm cache_form,
+    DamageReporter report_damage, DirectIo direct_io = DirectIo::kOff);
+
+// Thread-safe. Get() is a pointer copy; calls keep the snapshot they started
+// with, so that a reload never pulls an archive away from under them.
+class Catalog {
+ public:
+  using ByName =
+      std::map<std::string, std::shared_ptr<const ServedArchive>, std::less<>>;
+
+  explicit Catalog(ByName archives)
+      : archives_(std::make_shared<const ByName>(std::move(archives))) {}
+
+  std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Publish(ByName archives) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Errors: NotFound (ARCHIVE_NOT_FOUND); names some of those that there are.
+  absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
+      absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const ByName> archives_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CATALOG_CATALOG_H_

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/limits/admission.h"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "proto/error_details.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/service/base/service_error.h"
+
+namespace quire {
+namespace {
+
+constexpr auto kSingleAnswer = Admission::Use::kSingleAnswer;
+constexpr auto kStream = Admission::Use::kStream;
+
+TEST(AdmissionTest, BoundsAllClientsAndEachOne) {
+  Admission admission(100, 60);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 50, kSingleAnswer));
+  EXPECT_EQ(ReasonOf(admission.Admit("a", 11, kSingleAnswer).status()),
+            v1::SERVER_BUSY);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("b", 50, kSingleAnswer));
+  EXPECT_EQ(ReasonOf(admission.Admit("c", 1, kSingleAnswer).status()),
+            v1::SERVER_BUSY);
+  EXPECT_EQ(admission.in_flight_bytes(), 100u);
+  EXPECT_EQ(admission.rejected_count(), 2u);
+  a.Release();
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("c", 50, kSingleAnswer));
+}
+
+TEST(AdmissionTest, ClientsAreToldApartByTheirNames) {
+  EXPECT_EQ(ClientIdOf("ipv4:10.0.0.1"), ClientIdOf("ipv4:10.0.0.1"));
+  EXPECT_NE(ClientIdOf("ipv4:10.0.0.1"), ClientIdOf("ipv4:10.0.0.2"));
+}
+
+TEST(AdmissionTest, SaysWhatCanNeverBe) {
+  Admission admission(100, 60);
+  const absl::Status status = admission.Admit("a", 61, kSingleAnswer).status();
+  EXPECT_THAT(status, HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(ReasonOf(status), v1::LIMIT_EXCEEDED);
+}
+
+TEST(AdmissionTest, TicketsGrowMoveAndGiveBackOnce) {
+  Admission admission(100, 100);
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket ticket,
+                               admission.Admit("a", 40, kSingleAnswer));
+    QUIRE_EXPECT_OK(ticket.Grow(40));
+    EXPECT_FALSE(ticket.Grow(40).ok());
+    EXPECT_EQ(ticket.size_bytes(), 80u);
+    Admission::Ticket moved = std::move(ticket);
+    EXPECT_EQ(admission.in_flight_bytes(), 80u);
+    QUIRE_ASSERT_OK_AND_ASSIGN(moved, admission.Admit("a", 20, kSingleAnswer));
+    EXPECT_EQ(admission.in_flight_bytes(), 20u);
+  }
+  EXPECT_EQ(admission.in_flight_bytes(), 0u);
+}
+
+TEST(AdmissionTest, StreamsOfAClientLeaveAQuarterOfItsShareToSingleAnswers) {
+  Admission admission(1'000, 100);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 50, kStream));
+  EXPECT_EQ(ReasonOf(admission.Admit("a", 26, kStream).status()),
+            v1::SERVER_BUSY);
+  // Of what it can do without, half.
+  EXPECT_FALSE(a.TryGrow(1));
+  a.Fit(50, 51);
+  EXPECT_EQ(a.size_bytes(), 50u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("a", 25, kStream));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("a", 25, kSingleAnswer));
+  EXPECT_EQ(ReasonOf(admission.Admit("a", 1, kStream).status()),
+            v1::SERVER_BUSY);
+  // Not even alone: to come back later would be in vain.
+  EXPECT_EQ(ReasonOf(admission.Admit("d", 76, kStream).status()),
+            v1::LIMIT_EXCEEDED);
+}
+
+TEST(AdmissionTest, StreamsLeaveAQuarterToSingleAnswers) {
+  Admission admission(100, 60);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 40, kStream));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("b", 30, kStream));
+  EXPECT_EQ(ReasonOf(admission.Admit("c", 6, kStream).status()),
+            v1::SERVER_BUSY);
+  EXPECT_EQ(ReasonOf(b.Grow(6)), v1::SERVER_BUSY);
+  QUIRE_EXPECT_OK(b.Grow(5));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("c", 25, kSingleAnswer));
+  // What single answers hold counts, too: all is all.
+  EXPECT_EQ(ReasonOf(admission.Admit("d", 1, kSingleAnswer).status()),
+            v1::SERVER_BUSY);
+  a.Release();
+  EXPECT_EQ(ReasonOf(admission.Admit("d", 16, kStream).status()),
+            v1::SERVER_BUSY);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket d,
+                             admission.Admit("d", 15, kStream));
+}
+
+TEST(AdmissionTest, WhatStreamsCanDoWithoutIsOfHalf) {
+  Admission admission(100, 100);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 30, kStream));
+  EXPECT_TRUE(a.TryGrow(20));
+  EXPECT_FALSE(a.TryGrow(1));
+  EXPECT_EQ(a.size_bytes(), 50u);
+  QUIRE_EXPECT_OK(a.Grow(10));
+  a.Shrink(40);
+  EXPECT_EQ(a.size_bytes(), 20u);
+  EXPECT_EQ(admission.in_flight_bytes(), 20u);
+  EXPECT_EQ(admission.rejected_count(), 0u);
+  a.Shrink(20);
+  EXPECT_TRUE(a.TryGrow(1));
+  EXPECT_EQ(admission.in_flight_bytes(), 1u);
+}
+
+TEST(AdmissionTest, ClientsHaveAsMuchOfHalfAsTheyLeaveToOthers) {
+  Admission admission(1'000, 500);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.AdmitWindow("a", 10, 10));
+  for (int i = 0; i < 20; ++i) {
+    a.Fit(10, 400);
+  }
+  EXPECT_NEAR(static_cast<double>(a.size_bytes()), 250, 1);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.AdmitWindow("b", 10, 10));
+  for (int i = 0; i < 20; ++i) {
+    a.Fit(10, 400);
+    b.Fit(10, 400);
+  }
+  EXPECT_NEAR(static_cast<double>(a.size_bytes()), 166, 3);
+  EXPECT_NEAR(static_cast<double>(b.size_bytes()), 166, 3);
+  // What is in use stays.
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("c", 500, kSingleAnswer));
+  a.Fit(100, 400);
+  EXPECT_EQ(a.size_bytes(), 100u);
+  // Nothing is left free, so that half of what is held is too much.
+  const uint64_t before_bytes = b.size_bytes();
+  b.Fit(10, 400);
+  EXPECT_EQ(b.size_bytes(), before_bytes - before_bytes / 2);
+  c.Release();
+  b.Fit(10, 10);
+  EXPECT_EQ(b.size_bytes(), before_bytes - before_bytes / 2);
+}
+
+TEST(AdmissionTest, WindowsBeginWithinAnEighth) {
+  Admission admission(800, 400);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.AdmitWindow("a", 10, 40));
+  EXPECT_EQ(a.size_bytes(), 40u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.AdmitWindow("a", 10, 40));
+  EXPECT_EQ(b.size_bytes(), 10u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.AdmitWindow("c", 10, 40));
+  EXPECT_EQ(c.size_bytes(), 25u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket d,
+                             admission.AdmitWindow("d", 300, 340));
+  EXPECT_EQ(d.size_bytes(), 300u);
+  EXPECT_EQ(ReasonOf(admission.AdmitWindow("e", 300, 340).status()),
+            v1::SERVER_BUSY);
+  EXPECT_EQ(admission.in_flight_bytes(), 375u);
+}
+
+absl::Duration RetryDelayIn(const absl::Status& status) {
+  const auto details = ParseErrorDetails(ToGrpcStatus(status).error_details());
+  return details.has_value()
+             ? details->retry_delay.value_or(absl::InfiniteDuration())
+             : absl::InfiniteDuration();
+}
+
+TEST(AdmissionTest, SaysWhenToComeBackByWhatIsSetFree) {
+  absl::Time now = absl::UnixEpoch();
+  Admission admission(1'024, 1'024, [&now] { return now; });
+  const auto refuse = [&admission](uint64_t size_bytes) {
+    return RetryDelayIn(
+        admission.Admit("b", size_bytes, kSingleAnswer).status());
+  };
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all,
+                             admission.Admit("a", 1'024, kSingleAnswer));
+  refuse(1);
+  all.Shrink(256);
+  now += absl::Milliseconds(500);
+  // 512 a second were set free.
+  EXPECT_EQ(refuse(512), RetryPacer::kWaitMin + absl::Seconds(1));
+  EXPECT_EQ(refuse(512), RetryPacer::kWaitMin + absl::Seconds(2));
+  now += absl::Milliseconds(500);
+  // Next to nothing was.
+  EXPECT_GE(refuse(512), RetryPacer::kWaitMax / 2);
+  EXPECT_EQ(RetryDelayIn(admission.Admit("b", 1'025, kSingleAnswer).status()),
+            absl::InfiniteDuration());
+}
+
+TEST(AdmissionTest, AdmitsEmptyAnswersAlways) {
+  Admission admission(100, 100);
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket a,
+                             admission.Admit("a", 0, kSingleAnswer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket b,
+                             admission.Admit("a", 0, kSingleAnswer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all,
+                             admission.Admit("b", 100, kSingleAnswer));
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket c,
+                             admission.Admit("a", 0, kSingleAnswer));
+  a.Release();
+  b.Release();
+  EXPECT_EQ(admission.in_flight_bytes(), 100u);
+}
+
+TEST(AdmissionTest, HoldsUnderManyThreads) {
+  Admission admission(1000, 400);
+  std::vector<std::thread> threads;
+  threads.reserve(8);
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&admission, t] {
+      const std::string client = t % 2 == 0 ? "even" : "odd";
+      for (uint64_t i = 0; i < 2000; ++i) {
+        absl::StatusOr<Admission::Ticket> ticket =
+            admission.Admit(client, 1 + i % 200, kSingleAnswer);
+        EXPECT_LE(admission.in_flight_bytes(), 800u);
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(admission.in_flight_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/limits/memory_plan.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "codecs/base/byte_size.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kBaseBytes = 64 * kMiB;
+// A thousand idle connections take a third of it.
+constexpr uint64_t kRequestsBytes = 32 * kMiB;
+constexpr uint64_t kInFlightBytesMin = 32 * kMiB;
+constexpr uint64_t kInFlightBytesMax = 512 * kMiB;
+constexpr uint64_t kBuffersBytesMin = 16 * kMiB;
+constexpr uint64_t kBuffersBytesMax = 128 * kMiB;
+constexpr uint64_t kCacheBytesMin = 16 * kMiB;
+constexpr uint64_t kReloadGrowthBytesMin = kMiB;
+// What a server that was told nothing gives its cache and its answers.
+constexpr uint64_t kDefaultFreeBytes = 512 * kMiB;
+
+std::string Line(const std::string& what, uint64_t size_bytes) {
+  return absl::StrFormat("  %-34s %10s\n", what, FormatByteSize(size_bytes));
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryPlan> PlanMemory(
+    std::optional<uint64_t> total_bytes,
+    const std::vector<ArchiveNeed>& archives) {
+  MemoryPlan plan;
+  plan.base_bytes = kBaseBytes;
+  plan.requests_bytes = kRequestsBytes;
+  uint64_t largest_bytes = 0;
+  for (const ArchiveNeed& archive : archives) {
+    plan.archives_bytes += archive.memory_bytes;
+    largest_bytes = std::max(largest_bytes, archive.memory_bytes);
+  }
+  // An archive that is built anew has often grown, a small one many times over.
+  const uint64_t reload_bytes =
+      largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
+  const uint64_t fixed_bytes =
+      plan.base_bytes + plan.requests_bytes + plan.archives_bytes;
+  const uint64_t needed_bytes =
+      fixed_bytes + kInFlightBytesMin + kBuffersBytesMin + kCacheBytesMin;
+  plan.total_bytes =
+      total_bytes.value_or(fixed_bytes + reload_bytes + kDefaultFreeBytes);
+  if (plan.total_bytes < needed_bytes) {
+    std::string parts = absl::StrCat("server ", FormatByteSize(kBaseBytes));
+    for (const ArchiveNeed& archive : archives) {
+      absl::StrAppend(&parts, " + archive ", archive.name, " ",
+                      FormatByteSize(archive.memory_bytes));
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--memory ", FormatByteSizeExact(plan.total_bytes),
+        " is too little: ", FormatByteSize(needed_bytes), " are needed (",
+        parts, " + requests ", FormatByteSize(kRequestsBytes), " + answers ",
+        FormatByteSize(kInFlightBytesMin), " + reads ",
+        FormatByteSize(kBuffersBytesMin), " + cache ",
+        FormatByteSize(kCacheBytesMin),
+        "); give it more, or serve fewer archives"));
+  }
+  uint64_t free_bytes = plan.total_bytes - fixed_bytes;
+  // What is kept for reloading must not squeeze the rest below a working size.
+  if (free_bytes >= reload_bytes + (needed_bytes - fixed_bytes)) {
+    plan.reload_bytes = reload_bytes;
+    free_bytes -= reload_bytes;
+  }
+  plan.in_flight_bytes =
+      std::clamp(free_bytes / 4, kInFlightBytesMin, kInFlightBytesMax);
+  plan.buffers_bytes =
+      std::clamp(free_bytes / 8, kBuffersBytesMin, kBuffersBytesMax);
+  plan.cache_bytes = free_bytes - plan.in_flight_bytes - plan.buffers_bytes;
+  return plan;
+}
+
+absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
+  const uint64_t total_bytes = plan.archives_bytes + plan.reload_bytes;
+  const uint64_t held_bytes = need.served_bytes + need.replaced_bytes;
+  const uint64_t free_bytes = total_bytes - std::min(total_bytes, held_bytes);
+  if (need.fresh_bytes <= free_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "it needs ", FormatByteSize(need.fresh_bytes),
+      " while the old one is still held, ", FormatByteSize(free_bytes),
+      " are free for that; ",
+      need.replaced_bytes == 0
+          ? "restart with more --memory"
+          : "try again when the calls have ended that read what was replaced "
+            "before"));
+}
+
+std::string DescribePlan(const MemoryPlan& plan,
+                         const std::vector<ArchiveNeed>& archives) {
+  std::string text =
+      absl::StrCat("memory: ", FormatByteSize(plan.total_bytes), "\n");
+  text += Line("server itself", plan.base_bytes);
+  for (const ArchiveNeed& archive : archives) {
+    text += Line(absl::StrCat("archive ", archive.name), archive.memory_bytes);
+  }
+  text += Line("space to reload an archive", plan.reload_bytes);
+  text += Line("requests on their way, at most", plan.requests_bytes);
+  text += Line("answers in flight, at most", plan.in_flight_bytes);
+  text += Line("reads and decoding, at most", plan.buffers_bytes);
+  text += Line("block cache, at most", plan.cache_bytes);
+  return text;
+}
+
+}  // namespace quire

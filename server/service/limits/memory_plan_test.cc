@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/limits/memory_plan.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+uint64_t SumOf(const MemoryPlan& plan) {
+  return plan.base_bytes + plan.requests_bytes + plan.archives_bytes +
+         plan.reload_bytes + plan.in_flight_bytes + plan.buffers_bytes +
+         plan.cache_bytes;
+}
+
+TEST(MemoryPlanTest, PartsAddUpToTheWhole) {
+  for (const uint64_t total_mib : {200U, 300U, 512U, 1024U, 4096U, 65536U}) {
+    for (const uint64_t archive_mib : {0U, 1U, 20U, 100U}) {
+      const auto plan =
+          PlanMemory(total_mib * kMiB, {{"a", archive_mib * kMiB}});
+      if (plan.ok()) {
+        EXPECT_EQ(SumOf(*plan), total_mib * kMiB);
+        EXPECT_GE(plan->cache_bytes, 16 * kMiB);
+        EXPECT_EQ(plan->archives_bytes, archive_mib * kMiB);
+      } else {
+        EXPECT_LT(total_mib, 300u);
+      }
+    }
+  }
+}
+
+TEST(MemoryPlanTest, RefusalNamesTheSum) {
+  const auto plan = PlanMemory(kGiB, {{"a", 512 * kMiB}, {"b", 700 * kMiB}});
+  EXPECT_THAT(plan, FailsWith(absl::StatusCode::kFailedPrecondition,
+                              ::testing::AllOf(
+                                  ::testing::HasSubstr("1GiB is too little"),
+                                  ::testing::HasSubstr("1.34 GiB are needed"),
+                                  ::testing::HasSubstr("archive b 700 MiB"))));
+}
+
+TEST(MemoryPlanTest, ChoosesWhenToldNothing) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
+                             PlanMemory(std::nullopt, {{"a", 100 * kMiB}}));
+  EXPECT_EQ(SumOf(plan), plan.total_bytes);
+  EXPECT_EQ(plan.reload_bytes, 125 * kMiB);
+  EXPECT_GE(plan.cache_bytes, 256 * kMiB);
+}
+
+TEST(MemoryPlanTest, ASmallArchiveMayGrowByMoreThanAQuarter) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
+                             PlanMemory(std::nullopt, {{"a", 100 * kKiB}}));
+  EXPECT_EQ(plan.reload_bytes, 100 * kKiB + kMiB);
+}
+
+TEST(MemoryPlanTest, AReloadMustFitNextToWhatIsHeld) {
+  const MemoryPlan plan = {.archives_bytes = 100 * kMiB,
+                           .reload_bytes = 125 * kMiB};
+  QUIRE_EXPECT_OK(CheckReload(
+      plan, {.served_bytes = 100 * kMiB, .fresh_bytes = 125 * kMiB}));
+  EXPECT_THAT(
+      CheckReload(plan,
+                  {.served_bytes = 100 * kMiB, .fresh_bytes = 125 * kMiB + 1}),
+      FailsWith(absl::StatusCode::kFailedPrecondition,
+                ::testing::AllOf(::testing::HasSubstr("125 MiB are free"),
+                                 ::testing::HasSubstr("more --memory"))));
+  EXPECT_THAT(
+      CheckReload(plan, {.served_bytes = 100 * kMiB,
+                         .replaced_bytes = 126 * kMiB,
+                         .fresh_bytes = 1}),
+      FailsWith(absl::StatusCode::kFailedPrecondition,
+                ::testing::AllOf(::testing::HasSubstr("0 B are free"),
+                                 ::testing::HasSubstr("calls have ended"))));
+}
+
+TEST(MemoryPlanTest, GivesUpReloadRoomBeforeRefusing) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
+                             PlanMemory(700 * kMiB, {{"a", 400 * kMiB}}));
+  EXPECT_EQ(plan.reload_bytes, 0u);
+  EXPECT_EQ(SumOf(plan), 700 * kMiB);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What Prometheus sees of the server. All names start with quire_; METRICS.md
+// lists them.
+#ifndef QUIRE_SERVER_SERVICE_METRICS_CALL_METRICS_H_
+#define QUIRE_SERVER_SERVICE_METRICS_CALL_METRICS_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "grpcpp/support/status.h"
+#include "prometheus/collectable.h"
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+
+#include "proto/quire/v1/wire_encoding.pb.h"
+
+#include "server/service/catalog/catalog.h"
+#include "server/service/limits/admission.h"
+#include "server/storage/block_store.h"
+
+namespace quire {
+
+enum class Method {
+  kListArchives,
+  kGetArchive,
+  kRead,
+  kReadStream,
+  kBatchRead,
+  kScan,
+  kListDocuments,
+  kGetDictionary,
+  kGetSymbolTable,
+};
+
+inline constexpr size_t kMethodCount = 9;
+
+const char* MethodName(Method method);
+
+// Some answers, or messages of a stream.
+struct AnswerTally {
+  uint64_t answer_count = 0;
+  // What they decode to, and their data as sent.
+  uint64_t size_bytes = 0;
+  uint64_t data_size_bytes = 0;
+};
+
+// Counters of calls. Thread-safe; recording is a few relaxed atomic adds.
+class CallMetrics {
+ public:
+  explicit CallMetrics(prometheus::Registry& registry);
+
+  void CallStarted(Method method);
+  // `status_code` as sent; `duration` from arrival until the last byte of the
+  // answer was handed to the transport.
+  void CallEnded(Method method, grpc::StatusCode status_code,
+                 absl::Duration duration);
+  // Decoded bytes of answers.
+  void BytesSent(Method method, uint64_t size_bytes);
+  void AnswersSent(v1::WireEncoding encoding, const AnswerTally& answers);
+  // Items of one BatchRead message.
+  void BatchMessage(uint64_t item_count);
+  void ReloadEnded(bool succeeded);
+
+ private:
+  struct PerMethod {
+    // By gRPC code, 0 to 16; made on first use would need a lock, so all are
+    // made at the start.
+    std::array<prometheus::Counter*, 17> ended_by_code;
+    prometheus::Gauge* in_flight;
+    prometheus::Histogram* duration_seconds;
+    prometheus::Counter* sent_bytes;
+  };
+
+  struct PerEncoding {
+    prometheus::Counter* answers;
+    prometheus::Counter* decoded_bytes;
+    prometheus::Counter* wire_bytes;
+  };
+
+  void RegisterEncodings(prometheus::Registry& registry);
+
+  std::array<PerMethod, kMethodCount> methods_;
+  // By number of the encoding.
+  std::array<PerEncoding, v1::WireEncoding_ARRAYSIZE> encodings_ = {};
+  prometheus::Histogram* batch_message_items_;
+  prometheus::Counter* reloads_succeeded_;
+  prometheus::Counter* reloads_failed_;
+};
+
+// Reads storage, admission and archives at the moment of scraping.
+// Thread-safe. What it is made from must outlive it.
+class ServerCollector : public prometheus::Collectable {
+ public:
+  ServerCollector(const BlockStore& store, const Admission& admission,
+                  const Catalog& catalog)
+      : store_(store), admission_(admission), catalog_(catalog) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  const BlockStore& store_;
+  const Admission& admission_;
+  const Catalog& catalog_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_METRICS_CALL_METRICS_H_

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/read/answer_read.h"
+
+#include <utility>
+
+#include "codecs/base/memory_guard.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/format/block_frame.h"
+#include "server/service/read/answer_bytes.h"
+#include "server/service/read/wire_encoder.h"
+
+namespace quire {
+namespace {
+
+// Text that is encoded or decoded on a thread of gRPC: a tenth of a
+// millisecond's work. More goes to the decode pool.
+constexpr uint64_t kInlineWorkBytesMax = 64 << 10;
+
+bool UsesStoredTable(const ServedArchive& archive) {
+  return FindCodec(archive.archive->info().codec.id)->needs_symbol_table;
+}
+
+BlockForm FormFor(const ServedArchive& archive, v1::WireEncoding encoding) {
+  switch (encoding) {
+    case v1::WIRE_ENCODING_STORED:
+      return BlockForm::kStored;
+    case v1::WIRE_ENCODING_FSST:
+      // Such blocks are stored in codes of the very table.
+      return UsesStoredTable(archive) ? BlockForm::kStored : BlockForm::kPacked;
+    default:
+      return BlockForm::kText;
+  }
+}
+
+uint64_t SizeOf(const std::vector<BlockSlice>& slices) {
+  uint64_t size_bytes = 0;
+  for (const BlockSlice& slice : slices) {
+    size_bytes += slice.size_bytes;
+  }
+  return size_bytes;
+}
+
+// What an answer takes in addition to its blocks.
+uint64_t OutputBytesMax(const ServedArchive& archive, uint64_t size_bytes,
+                        v1::WireEncoding encoding) {
+  if (encoding == v1::WIRE_ENCODING_FSST) {
+    // Blocks with a table of their own are decoded first.
+    const uint64_t decoded_bytes = UsesStoredTable(archive) ? size_bytes : 0;
+    return FsstBufferSizeMax(size_bytes) + decoded_bytes;
+  }
+  const bool is_unpacked =
+      encoding != v1::WIRE_ENCODING_STORED && archive.decoder->packs();
+  return is_unpacked ? size_bytes : 0;
+}
+
+// An answer whose blocks are being fetched or encoded.
+struct PendingAnswer {
+  BlockStore& store;
+  std::shared_ptr<const ServedArchive> archive;
+  std::vector<BlockSlice> slices;
+  v1::WireEncoding encoding;
+  AnswerDone done;
+
+  void Encode(std::vector<BlockPiece> pieces) const {
+    done(OrNoMemory("encode an answer", [&] {
+      return EncodeAnswer(store.buffers(), *archive, slices,
+                          FormFor(*archive, encoding), encoding,
+                          std::move(pieces));
+    }));
+  }
+};
+
+bool IsLongWork(v1::WireEncoding encoding,
+                const std::vector<BlockPiece>& pieces) {
+  if (encoding == v1::WIRE_ENCODING_STORED) {
+    return false;
+  }
+  uint64_t work_bytes = 0;
+  for (const BlockPiece& piece : pieces) {
+    // Codes are copied as they are, text is.
+    const bool is_copied =
+        piece.block->is_packed() == (encoding == v1::WIRE_ENCODING_FSST);
+    work_bytes += is_copied ? 0 : piece.size_bytes;
+  }
+  return work_bytes > kInlineWorkBytesMax;
+}
+
+void EncodeOnDecodePool(PendingAnswer answer, std::vector<BlockPiece> pieces) {
+  DecodePool& pool = answer.store.decode_pool();
+  pool.Add([answer = std::move(answer), pieces = std::move(pieces)]() mutable {
+    answer.Encode(std::move(pieces));
+  });
+}
+
+}  // namespace
+
+v1::WireEncoding ChooseEncoding(
+    const google::protobuf::RepeatedField<int>& accepted,
+    const ServedArchive& archive) {
+  for (const int encoding : accepted) {
+    if (encoding == v1::WIRE_ENCODING_IDENTITY ||
+        encoding == v1::WIRE_ENCODING_STORED ||
+        (encoding == v1::WIRE_ENCODING_FSST && archive.wire_table != nullptr)) {
+      return static_cast<v1::WireEncoding>(encoding);
+    }
+  }
+  return v1::WIRE_ENCODING_IDENTITY;
+}
+
+bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
+  return encoding == v1::WIRE_ENCODING_STORED ||
+         (encoding == v1::WIRE_ENCODING_IDENTITY && !archive.decoder->packs());
+}
+
+uint64_t CopiedBytesMax(const ServedArchive& archive,
+                        const std::vector<BlockSlice>& slices,
+                        v1::WireEncoding encoding) {
+  uint64_t size_bytes = 0;
+  for (const BlockSlice& slice : slices) {
+    // Of a stored block the whole payload is sent, which is less than this by
+    // a part of its frame.
+    const uint64_t piece_bytes =
+        encoding == v1::WIRE_ENCODING_STORED
+            ? BlockMemoryBytes(archive, slice.block, encoding)
+            : slice.size_bytes;
+    if (piece_bytes <= kCopiedPieceSizeBytesMax + kFrameOverheadSizeBytes) {
+      size_bytes += piece_bytes;
+    }
+  }
+  return size_bytes;
+}
+
+uint64_t CopiedBytesMax(const ServedArchive& archive, uint64_t size_bytes) {
+  const uint64_t block_bytes = archive.archive->info().block_size_bytes;
+  // One block more at either end, as in AnswerMemoryBytesMax().
+  const uint64_t block_count = size_bytes / block_bytes + 2;
+  return block_count *
+         (std::min<uint64_t>(block_bytes, kCopiedPieceSizeBytesMax) +
+          kFrameOverheadSizeBytes);
+}
+
+uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
+                          v1::WireEncoding encoding) {
+  return FormFor(archive, encoding) == BlockForm::kStored
+             ? StoredBlockSizeBytes(*archive.archive, block)
+             : archive.archive->BlockSizeBytes(block);
+}
+
+uint64_t AnswerMemoryBytes(const ServedArchive& archive,
+                           const std::vector<BlockSlice>& slices,
+                           v1::WireEncoding encoding) {
+  uint64_t size_bytes = OutputBytesMax(archive, SizeOf(slices), encoding);
+  for (const BlockSlice& slice : slices) {
+    size_bytes += BlockMemoryBytes(archive, slice.block, encoding);
+  }
+  return size_bytes;
+}
+
+uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
+                              v1::WireEncoding encoding) {
+  // A range pins its blocks: its own length and at most one block more at
+  // either end.
+  return size_bytes + 2 * uint64_t{archive.archive->info().block_size_bytes} +
+         OutputBytesMax(archive, size_bytes, encoding);
+}
+
+uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
+                                v1::WireEncoding encoding) {
+  const uint64_t block_bytes = archive.archive->info().block_size_bytes;
+  return block_bytes + kFrameOverheadSizeBytes +
+         OutputBytesMax(archive, block_bytes, encoding);
+}
+
+std::shared_ptr<RangeRead> StartAnswer(
+    BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
+    std::vector<BlockSlice> slices, v1::WireEncoding encoding,
+    Requester requester, AnswerDone done, FetchBundle* bundle) {
+  const BlockForm form = FormFor(*archive, encoding);
+  std::vector<BlockPiece> found;
+  const bool all_found = RangeRead::FindCached(store, *archive, slices, form,
+                                               requester.fetch_class, found);
+  if (all_found && !IsLongWork(encoding, found)) {
+    // Without a function around `done`: of a short answer each allocation is a
+    // part that counts.
+    done(EncodeAnswer(store.buffers(), *archive, slices, form, encoding,
+                      std::move(found)));
+    return nullptr;
+  }
+  PendingAnswer answer{store, archive, slices, encoding, std::move(done)};
+  if (all_found) {
+    EncodeOnDecodePool(std::move(answer), std::move(found));
+    return nullptr;
+  }
+  return RangeRead::StartMissing(
+      store, archive, std::move(slices), form, requester, std::move(found),
+      [answer = std::move(answer)](
+          absl::StatusOr<std::vector<BlockPiece>> pieces,
+          RangeRead::EndedOn thread) mutable {
+        if (!pieces.ok()) {
+          answer.done(pieces.status());
+        } else if (thread == RangeRead::EndedOn::kStarter &&
+                   IsLongWork(answer.encoding, *pieces)) {
+          EncodeOnDecodePool(std::move(answer), *std::move(pieces));
+        } else {
+          answer.Encode(*std::move(pieces));
+        }
+      },
+      bundle);
+}
+
+}  // namespace quire

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/read/range_read.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "server/service/base/service_error.h"
+
+namespace quire {
+namespace {
+
+// A full queue is more than a hundred thousand reads.
+constexpr absl::Duration kReadQueueRetryAfter = absl::Seconds(1);
+
+}  // namespace
+
+absl::Status ExplainBlockError(const ServedArchive& archive,
+                               const absl::Status& status, BlockAddress block) {
+  const ErrorMetadata metadata = {
+      {"archive", archive.name},
+      {"segment", absl::StrCat(block.segment_index)},
+      {"block", absl::StrCat(block.block_index)}};
+  const std::string place =
+      absl::StrCat("block ", block.block_index, " of segment ",
+                   block.segment_index, " of archive \"", archive.name, "\"");
+  switch (status.code()) {
+    case absl::StatusCode::kDataLoss:
+      return ServiceError(
+          status.code(), v1::BLOCK_DAMAGED,
+          absl::StrCat(place, " is damaged; `quired verify` on the server ",
+                       "names what it touches"),
+          metadata);
+    case absl::StatusCode::kUnavailable:
+      return ServiceError(status.code(), v1::DEVICE_FAILED,
+                          absl::StrCat(place, " could not be read"), metadata);
+    case absl::StatusCode::kResourceExhausted:
+      return ServiceError(status.code(), v1::SERVER_BUSY,
+                          "the server's read queue is full; retry later", {},
+                          kReadQueueRetryAfter);
+    case absl::StatusCode::kCancelled:
+      return ServiceError(status.code(), v1::CALL_CANCELLED,
+                          "the call was cancelled");
+    default:
+      return status;
+  }
+}
+
+void FetchBundle::Start(BlockStore& store) {
+  const std::vector<BlockStore::FetchId> ids =
+      store.FetchAll(std::exchange(fetches_, {}));
+  auto next = ids.begin();
+  for (const Part& part : std::exchange(parts_, {})) {
+    const auto end = next + static_cast<ptrdiff_t>(part.fetch_count);
+    part.read->Started({next, end});
+    next = end;
+  }
+}
+
+RangeRead::RangeRead(BlockStore& store,
+                     std::shared_ptr<const ServedArchive> archive,
+                     std::vector<BlockSlice> slices, BlockForm form, Done done)
+    : store_(store),
+      archive_(std::move(archive)),
+      slices_(std::move(slices)),
+      form_(form),
+      done_(std::move(done)) {}
+
+bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
+                           const std::vector<BlockSlice>& slices,
+                           BlockForm form, FetchClass fetch_class,
+                           std::vector<BlockPiece>& pieces) {
+  const uint64_t source_id =
+      form == BlockForm::kStored ? archive.stored_source_id : archive.source_id;
+  pieces.resize(slices.size());
+  bool all_found = true;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    pieces[i] = {nullptr, slices[i].offset_in_block, slices[i].size_bytes};
+    pieces[i].block = store.Lookup({source_id, slices[i].block}, fetch_class);
+    all_found &= pieces[i].block != nullptr;
+  }
+  return all_found;
+}
+
+std::shared_ptr<RangeRead> RangeRead::StartMissing(
+    BlockStore& store, std::shared_ptr<const ServedArchive> archive,
+    std::vector<BlockSlice> slices, BlockForm form, Requester requester,
+    std::vector<BlockPiece> pieces, Done done, FetchBundle* bundle) {
+  const auto miss_count = static_cast<size_t>(std::count_if(
+      pieces.begin(), pieces.end(),
+      [](const BlockPiece& piece) { return piece.block == nullptr; }));
+  std::shared_ptr<RangeRead> read(new RangeRead(
+      store, std::move(archive), std::move(slices), form, std::move(done)));
+  {
+    MutexLock lock(&read->mutex_);
+    read->pieces_ = std::move(pieces);
+    // One more for their start: fetches that end while the others are being
+    // started do not end the read.
+    read->pending_count_ = miss_count + 1;
+  }
+  std::vector<BlockStore::FetchItem> misses = read->Misses(requester);
+  if (bundle == nullptr) {
+    read->Started(store.FetchAll(std::move(misses)));
+  } else {
+    bundle->parts_.push_back({read, misses.size()});
+    std::move(misses.begin(), misses.end(),
+              std::back_inserter(bundle->fetches_));
+  }
+  return read;
+}
+
+BlockFetch RangeRead::FetchOf(BlockAddress block, Requester requester) const {
+  const Archive& archive = *archive_->archive;
+  BlockFetch fetch;
+  fetch.extent = archive.BlockExtent(block);
+  fetch.fetch_class = requester.fetch_class;
+  fetch.client_id = requester.client_id;
+  fetch.placement = archive_->placements[block.segment_index];
+  if (form_ == BlockForm::kStored) {
+    fetch.key = {archive_->stored_source_id, block};
+    fetch.raw_size_bytes = StoredBlockSizeBytes(archive, block);
+    fetch.decoder = archive_->stored_reader;
+  } else {
+    fetch.key = {archive_->source_id, block};
+    fetch.raw_size_bytes = archive.BlockSizeBytes(block);
+    fetch.takes_packed = form_ == BlockForm::kPacked;
+    fetch.decoder = archive_->decoder;
+  }
+  return fetch;
+}
+
+std::vector<BlockStore::FetchItem> RangeRead::Misses(Requester requester) {
+  std::vector<BlockStore::FetchItem> items;
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    if (pieces_[i].block != nullptr) {
+      continue;
+    }
+    items.push_back({.fetch = FetchOf(slices_[i].block, requester),
+                     .done = [self = shared_from_this(),
+                              i](absl::StatusOr<BlockPtr> result) {
+                       self->OnBlock(i, std::move(result));
+                     }});
+  }
+  return items;
+}
+
+void RangeRead::Started(std::vector<BlockStore::FetchId> fetches) {
+  bool was_cancelled = false;
+  {
+    MutexLock lock(&mutex_);
+    was_cancelled = cancelled_;
+    fetches_ = fetches;
+  }
+  if (was_cancelled) {
+    CancelFetches(fetches);
+  }
+  OneEnded(EndedOn::kStarter);
+}
+
+void RangeRead::OnBlock(size_t index, absl::StatusOr<BlockPtr> block) {
+  bool is_first_error = false;
+  {
+    MutexLock lock(&mutex_);
+    if (block.ok()) {
+      pieces_[index].block = *std::move(block);
+    } else if (first_error_.ok()) {
+      first_error_ =
+          ExplainBlockError(*archive_, block.status(), slices_[index].block);
+      is_first_error = true;
+    }
+  }
+  if (is_first_error) {
+    Cancel();
+  }
+  // While the start has not ended this is not the last one, so that a fetch
+  // that ends on the starter's thread does not end the read.
+  OneEnded(EndedOn::kDecodePool);
+}
+
+void RangeRead::OneEnded(EndedOn thread) {
+  absl::StatusOr<std::vector<BlockPiece>> result;
+  {
+    MutexLock lock(&mutex_);
+    if (--pending_count_ > 0) {
+      return;
+    }
+    if (first_error_.ok()) {
+      result = std::move(pieces_);
+    } else {
+      result = first_error_;
+    }
+  }
+  // Only the last one to end comes here.
+  Done done = std::move(done_);
+  done(std::move(result), thread);
+}
+
+void RangeRead::Cancel() {
+  std::vector<BlockStore::FetchId> fetches;
+  {
+    MutexLock lock(&mutex_);
+    if (cancelled_) {
+      return;
+    }
+    cancelled_ = true;
+    fetches = fetches_;
+  }
+  CancelFetches(fetches);
+}
+
+void RangeRead::CancelFetches(const std::vector<BlockStore::FetchId>& fetches) {
+  for (const BlockStore::FetchId id : fetches) {
+    if (id != 0) {
+      store_.Cancel(id);
+    }
+  }
+}
+
+}  // namespace quire

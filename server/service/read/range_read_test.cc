@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/read/range_read.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "codecs/base/checksum.h"
+#include "server/service/read/read_planner.h"
+#include "server/service/testing/server_fixture.h"
+
+namespace quire {
+namespace {
+
+class RangeReadTest : public ServerTest {
+ protected:
+  RangeReadTest() : documents_(MakeDocuments(80, 31)) {
+    all_ = Concatenate(documents_);
+    WriteArchive(archive_path(), documents_);
+    Open();
+  }
+
+  void Open() {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        archive_,
+        OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {}));
+    BlockStoreOptions options;
+    // A few blocks only, so that they come and go.
+    options.cache_size_bytes = 300000;
+    QUIRE_ASSERT_OK_AND_ASSIGN(store_, BlockStore::Create(options));
+  }
+
+  // Null if all blocks are cached and `done` was called.
+  std::shared_ptr<RangeRead> Start(LogicalRange range, FetchClass fetch_class,
+                                   RangeRead::Done done,
+                                   FetchBundle* bundle = nullptr) {
+    const std::vector<BlockSlice> slices =
+        PlanBlocks(*archive_->archive, range);
+    std::vector<BlockPiece> found;
+    if (RangeRead::FindCached(*store_, *archive_, slices, BlockForm::kText,
+                              fetch_class, found)) {
+      done(std::move(found), RangeRead::EndedOn::kStarter);
+      return nullptr;
+    }
+    return RangeRead::StartMissing(*store_, archive_, slices, BlockForm::kText,
+                                   {fetch_class}, std::move(found),
+                                   std::move(done), bundle);
+  }
+
+  // Waits for one result.
+  class Result {
+   public:
+    RangeRead::Done Setter() {
+      return [this](absl::StatusOr<std::vector<BlockPiece>> pieces,
+                    RangeRead::EndedOn /*thread*/) {
+        MutexLock lock(&mutex_);
+        pieces_ = std::move(pieces);
+        changed_.NotifyAll();
+      };
+    }
+
+    absl::StatusOr<std::vector<BlockPiece>> Wait() {
+      MutexLock lock(&mutex_);
+      while (!pieces_.has_value()) {
+        changed_.Wait(&mutex_);
+      }
+      return *std::move(pieces_);
+    }
+
+   private:
+    Mutex mutex_;
+    CondVar changed_;
+    std::optional<absl::StatusOr<std::vector<BlockPiece>>> pieces_
+        ABSL_GUARDED_BY(mutex_);
+  };
+
+  std::vector<TestDocument> documents_;
+  std::string all_;
+  std::shared_ptr<const ServedArchive> archive_;
+  std::unique_ptr<BlockStore> store_;
+};
+
+std::string TextOf(const std::vector<BlockPiece>& pieces) {
+  std::string text;
+  for (const BlockPiece& piece : pieces) {
+    text += std::string(AsText(piece.bytes()));
+  }
+  return text;
+}
+
+TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
+  for (const FetchClass fetch_class :
+       {FetchClass::kInteractive, FetchClass::kBatch, FetchClass::kScan}) {
+    for (const auto& [offset, size_bytes] :
+         std::vector<std::pair<uint64_t, uint64_t>>{
+             {0, 1}, {16383, 2}, {5000, 200000}, {all_.size(), 0}}) {
+      Result result;
+      Start({{offset}, size_bytes}, fetch_class, result.Setter());
+      QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces,
+                                 result.Wait());
+      const std::string expected = all_.substr(offset, size_bytes);
+      EXPECT_TRUE(TextOf(pieces) == expected);
+      EXPECT_EQ(ChecksumOf(pieces), Checksum64(AsBytes(expected)));
+    }
+  }
+}
+
+TEST_F(RangeReadTest, FindsWhatIsCachedAndReadsTheRest) {
+  const LogicalRange first = {{100}, 500};
+  const LogicalRange both = {{100}, archive_->archive->info().block_size_bytes};
+  const std::vector<BlockSlice> slices = PlanBlocks(*archive_->archive, both);
+  ASSERT_EQ(slices.size(), 2U);
+  std::vector<BlockPiece> found;
+  EXPECT_FALSE(RangeRead::FindCached(*store_, *archive_, slices,
+                                     BlockForm::kText, FetchClass::kInteractive,
+                                     found));
+  EXPECT_EQ(found[0].block, nullptr);
+
+  Result result;
+  Start(first, FetchClass::kInteractive, result.Setter());
+  ASSERT_TRUE(result.Wait().ok());
+  EXPECT_FALSE(RangeRead::FindCached(*store_, *archive_, slices,
+                                     BlockForm::kText, FetchClass::kInteractive,
+                                     found));
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_NE(found[0].block, nullptr);
+  EXPECT_EQ(found[1].block, nullptr);
+
+  Result rest;
+  RangeRead::StartMissing(*store_, archive_, slices, BlockForm::kText,
+                          {FetchClass::kInteractive}, found, rest.Setter());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces, rest.Wait());
+  EXPECT_EQ(pieces[0].block, found[0].block);
+  EXPECT_TRUE(TextOf(pieces) ==
+              all_.substr(both.offset.value, both.size_bytes));
+  ASSERT_TRUE(RangeRead::FindCached(*store_, *archive_, slices,
+                                    BlockForm::kText, FetchClass::kInteractive,
+                                    found));
+  EXPECT_TRUE(TextOf(found) == TextOf(pieces));
+}
+
+TEST_F(RangeReadTest, ABundleBeginsTogether) {
+  const uint64_t block_size = archive_->archive->info().block_size_bytes;
+  constexpr size_t kRanges = 8;
+  FetchBundle bundle;
+  std::vector<Result> results(2 * kRanges);
+  // Two ranges in each of some blocks that lie side by side.
+  for (size_t i = 0; i < results.size(); ++i) {
+    Start({{i / 2 * block_size + i}, 100}, FetchClass::kBatch,
+          results[i].Setter(), &bundle);
+  }
+  EXPECT_EQ(store_->Stats().device_reads, 0U);
+  bundle.Start(*store_);
+  for (size_t i = 0; i < results.size(); ++i) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces,
+                               results[i].Wait());
+    EXPECT_TRUE(TextOf(pieces) == all_.substr(i / 2 * block_size + i, 100));
+  }
+  EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
+  EXPECT_LT(store_->Stats().device_reads, kRanges);
+  // Nothing is begun twice.
+  bundle.Start(*store_);
+  EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
+}
+
+TEST_F(RangeReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
+  FetchBundle bundle;
+  Result cancelled;
+  Result kept;
+  std::atomic<int> call_count{0};
+  const std::shared_ptr<RangeRead> read = Start(
+      {{0}, 100000}, FetchClass::kBatch,
+      [&, set = cancelled.Setter()](
+          absl::StatusOr<std::vector<BlockPiece>> pieces,
+          RangeRead::EndedOn thread) {
+        ++call_count;
+        set(std::move(pieces), thread);
+      },
+      &bundle);
+  Start({{200000}, 1000}, FetchClass::kBatch, kept.Setter(), &bundle);
+  read->Cancel();
+  EXPECT_EQ(call_count, 0);
+  bundle.Start(*store_);
+  const absl::StatusOr<std::vector<BlockPiece>> pieces = cancelled.Wait();
+  // Unless it was at the device already.
+  EXPECT_TRUE(pieces.ok() || absl::IsCancelled(pieces.status()))
+      << pieces.status();
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> rest, kept.Wait());
+  EXPECT_TRUE(TextOf(rest) == all_.substr(200000, 1000));
+  EXPECT_EQ(call_count, 1);
+}
+
+TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
+  std::atomic<int> wrong_count{0};
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937_64 random(seed);
+      for (int i = 0; i < 200; ++i) {
+        const uint64_t offset = random() % all_.size();
+        const uint64_t size_bytes =
+            std::min<uint64_t>(random() % 100000, all_.size() - offset);
+        auto result = std::make_shared<Result>();
+        auto call_count = std::make_shared<std::atomic<int>>(0);
+        std::shared_ptr<RangeRead> read =
+            Start({{offset}, size_bytes}, FetchClass::kInteractive,
+                  [result, call_count, set = result->Setter()](
+                      absl::StatusOr<std::vector<BlockPiece>> pieces,
+                      RangeRead::EndedOn thread) {
+                    ++*call_count;
+                    set(std::move(pieces), thread);
+                  });
+        if (read != nullptr && random() % 2 == 0) {
+          read->Cancel();
+        }
+        const absl::StatusOr<std::vector<BlockPiece>> pieces = result->Wait();
+        const bool right =
+            pieces.ok()
+                ? TextOf(*pieces) == all_.substr(offset, size_bytes)
+                : pieces.status().code() == absl::StatusCode::kCancelled;
+        if (!right || *call_count != 1) {
+          ++wrong_count;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(wrong_count, 0) << "seeds 1 to 4";
+}
+
+}  // namespace
+}  // namespace quire

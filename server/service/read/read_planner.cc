@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/read/read_planner.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "server/service/base/service_error.h"
+
+namespace quire {
+namespace {
+
+// How much of an id an error message repeats.
+constexpr size_t kQuotedSizeMax = 40;
+
+absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
+                     absl::string_view of_what) {
+  if (offset > end) {
+    return ServiceError(
+        absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
+        absl::StrCat("offset ", offset, " lies past the end of the ", of_what,
+                     ", which has ", end, end == 1 ? " byte" : " bytes"));
+  }
+  return ServiceError(
+      absl::StatusCode::kOutOfRange, v1::RANGE_PAST_END,
+      absl::StrCat("range at ", offset, " of ", size_bytes,
+                   size_bytes == 1 ? " byte" : " bytes",
+                   " ends past the end of the ", of_what, ", which has ", end,
+                   end == 1 ? " byte" : " bytes"));
+}
+
+// False where the sum does not fit 64 bits, too.
+bool LiesWithin(const v1::ByteRange& range, uint64_t size_bytes) {
+  return range.offset() <= size_bytes &&
+         range.size_bytes() <= size_bytes - range.offset();
+}
+
+// Crawled pages claim all kinds of types; protobuf's strings must be UTF-8, and
+// what is no printable ASCII is no media type. Empty text counts as not said.
+bool IsPlainText(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c <= '~';
+  });
+}
+
+absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
+                                         const v1::DocumentName& name) {
+  const absl::string_view id(name.id());
+  const std::string quoted =
+      absl::StrCat("\"", absl::CHexEscape(id.substr(0, kQuotedSizeMax)), "\"");
+  const Archive::FoundDocument found = archive.FindDocument(
+      id, name.has_occurrence() ? std::optional<uint64_t>(name.occurrence())
+                                : std::nullopt);
+  if (found.ordinal.has_value()) {
+    return *found.ordinal;
+  }
+  if (found.count == 0) {
+    return ServiceError(absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
+                        absl::StrCat("no document ", quoted));
+  }
+  return ServiceError(
+      absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
+      absl::StrCat("no occurrence ", name.occurrence(), " of document ", quoted,
+                   ": there are ", found.count, ", from 0"));
+}
+
+absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
+                                            const v1::DocumentName& name,
+                                            uint32_t id_size_bytes_max) {
+  switch (name.name_case()) {
+    case v1::DocumentName::kId:
+      if (name.id().size() > id_size_bytes_max) {
+        return ServiceError(
+            absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+            absl::StrCat("document.id has ", name.id().size(),
+                         " bytes, over document_id_size_bytes_max, ",
+                         id_size_bytes_max, "; name it by its ordinal"));
+      }
+      return FindById(archive, name);
+    case v1::DocumentName::kOrdinal:
+      if (name.ordinal() >= archive.info().document_count) {
+        return ServiceError(
+            absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
+            absl::StrCat("no document number ", name.ordinal(), ": there are ",
+                         archive.info().document_count, ", from 0"));
+      }
+      return DocumentOrdinal{name.ordinal()};
+    case v1::DocumentName::NAME_NOT_SET:
+      break;
+  }
+  return ServiceError(absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+                      "document: neither id nor ordinal is set");
+}
+
+}  // namespace
+
+absl::Status MissingTarget() {
+  return ServiceError(absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+                      "target: neither range nor document is set");
+}
+
+absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
+                                            const v1::ByteRange& range) {
+  if (!LiesWithin(range, archive.info().size_bytes)) {
+    return PastEnd(range.offset(), range.size_bytes(),
+                   archive.info().size_bytes, "archive");
+  }
+  return ResolvedTarget{.range = {{range.offset()}, range.size_bytes()},
+                        .document = std::nullopt};
+}
+
+absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
+                                               const v1::DocumentName& name,
+                                               uint32_t id_size_bytes_max) {
+  absl::StatusOr<DocumentOrdinal> ordinal =
+      FindOrdinal(archive, name, id_size_bytes_max);
+  if (!ordinal.ok()) {
+    return ordinal.status();
+  }
+  absl::StatusOr<LogicalRange> whole = archive.GetDocumentRange(*ordinal);
+  if (!whole.ok()) {
+    return whole.status();
+  }
+  ResolvedTarget target{.range = *whole, .document = *ordinal};
+  if (name.has_range()) {
+    if (!LiesWithin(name.range(), whole->size_bytes)) {
+      return PastEnd(name.range().offset(), name.range().size_bytes(),
+                     whole->size_bytes, "document");
+    }
+    target.range = {{whole->offset.value + name.range().offset()},
+                    name.range().size_bytes()};
+  }
+  return target;
+}
+
+std::vector<BlockSlice> PlanBlocks(const Archive& archive, LogicalRange range) {
+  return archive.Plan(range).value();
+}
+
+v1::ByteRange ToProto(LogicalRange range) {
+  v1::ByteRange proto;
+  proto.set_offset(range.offset.value);
+  proto.set_size_bytes(range.size_bytes);
+  return proto;
+}
+
+void FillDocument(Document document, v1::Document& proto) {
+  proto.set_ordinal(document.ordinal.value);
+  proto.set_id(std::move(document.id));
+  proto.mutable_range()->set_offset(document.range.offset.value);
+  proto.mutable_range()->set_size_bytes(document.range.size_bytes);
+  if (document.capture_time_ms.has_value()) {
+    proto.set_capture_time_ms(*document.capture_time_ms);
+  }
+  if (IsPlainText(document.media_type)) {
+    proto.set_media_type(std::move(document.media_type));
+  }
+  if (IsPlainText(document.record_type)) {
+    proto.set_record_type(std::move(document.record_type));
+  }
+}
+
+std::string DescribeDocument(const Archive& archive, DocumentOrdinal ordinal) {
+  v1::Document document;
+  FillDocument(archive.GetDocument(ordinal).value(), document);
+  return document.SerializeAsString();
+}
+
+uint64_t DescriptionSizeBytesMax(const Archive& archive) {
+  return archive.DescriptionSizeBytesMax() + kDocumentFramingSizeBytesMax;
+}
+
+}  // namespace quire

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/read/wire_encoder.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/fsst/block/fsst_block.h"
+#include "codecs/fsst/block/fsst_codec.h"
+#include "server/archive/format/block_frame.h"
+#include "server/service/base/service_error.h"
+
+namespace quire {
+namespace {
+
+// Text is encoded so much at a time: whole strings, and little enough that the
+// spare capacity for text that grows does not matter.
+constexpr size_t kStepSizeBytes = 16 * kFsstStringSizeMax;
+
+// Bytes made for one answer. A block, so that they are sent as blocks are.
+class MadeBytes final : public DecodedBlock {
+ public:
+  explicit MadeBytes(Buffer buffer) : buffer_(std::move(buffer)) {}
+
+  ByteView bytes() const override { return buffer_.bytes(); }
+
+  MutableByteView mutable_bytes() { return buffer_.bytes(); }
+
+ private:
+  Buffer buffer_;
+};
+
+absl::StatusOr<std::shared_ptr<MadeBytes>> Allocate(BufferPool& buffers,
+                                                    uint64_t size_bytes) {
+  Buffer buffer = buffers.Allocate(size_bytes);
+  if (!buffer) {
+    return ServiceError(absl::StatusCode::kResourceExhausted, v1::SERVER_BUSY,
+                        "no memory for the answer; retry later", {},
+                        absl::Milliseconds(100));
+  }
+  return std::make_shared<MadeBytes>(std::move(buffer));
+}
+
+// A block as it was fetched.
+struct HeldBlock {
+  // Of the piece alone; empty if the block is packed.
+  ByteView text;
+  // Whose bytes `text` is, if they had to be decoded.
+  std::shared_ptr<MadeBytes> decoded;
+  // An FSST block.
+  std::optional<FsstBlockView> packed;
+};
+
+class AnswerEncoder {
+ public:
+  AnswerEncoder(BufferPool& buffers, const ServedArchive& archive,
+                const std::vector<BlockSlice>& slices, BlockForm form)
+      : buffers_(buffers), archive_(archive), slices_(slices), form_(form) {}
+
+  absl::StatusOr<Answer> Identity(std::vector<BlockPiece> pieces);
+  // Nullopt if it would not be smaller than the text.
+  absl::StatusOr<std::optional<Answer>> Fsst(
+      const std::vector<BlockPiece>& pieces);
+  absl::StatusOr<Answer> Stored(std::vector<BlockPiece> pieces) const;
+
+ private:
+  uint32_t BlockSizeBytes(size_t index) const {
+    return archive_.archive->BlockSizeBytes(slices_[index].block);
+  }
+
+  absl::Status Explain(const absl::Status& status, size_t index) const {
+    return ExplainBlockError(archive_, status, slices_[index].block);
+  }
+
+  absl::StatusOr<FramePayload> PayloadOf(const BlockPiece& piece,
+                                         size_t index) const;
+  absl::StatusOr<HeldBlock> Open(const BlockPiece& piece, size_t index) const;
+  absl::StatusOr<HeldBlock> Decode(ByteView stored, const BlockPiece& piece,
+                                   size_t index) const;
+
+  // Encodes text behind what is in `made`. False if that makes the answer's
+  // data no smaller than its text.
+  bool AppendCodes(ByteView text, MadeBytes& made, uint64_t& used) const;
+
+  BufferPool& buffers_;
+  const ServedArchive& archive_;
+  const std::vector<BlockSlice>& slices_;
+  const BlockForm form_;
+};
+
+absl::StatusOr<FramePayload> AnswerEncoder::PayloadOf(const BlockPiece& piece,
+                                                      size_t index) const {
+  auto payload = ParseFrame(piece.block->bytes(), BlockSizeBytes(index),
+                            /*is_cut=*/true);
+  if (!payload.ok()) {
+    return Explain(payload.status(), index);
+  }
+  return payload;
+}
+
+absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
+                                              size_t index) const {
+  ByteView bytes = piece.block->bytes();
+  bool is_packed = piece.block->is_packed();
+  if (form_ == BlockForm::kStored) {
+    QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(piece, index));
+    bytes = payload.bytes;
+    is_packed = !payload.is_raw;
+    if (is_packed) {
+      const std::optional<ByteView> packed = FindArchiveTableBlock(bytes);
+      if (!packed.has_value()) {
+        return Decode(bytes, piece, index);
+      }
+      bytes = *packed;
+    }
+  }
+  if (!is_packed) {
+    return HeldBlock{.text = bytes.subspan(piece.offset, piece.size_bytes),
+                     .decoded = nullptr,
+                     .packed = std::nullopt};
+  }
+  const auto view = FsstBlockView::Parse(bytes, BlockSizeBytes(index));
+  if (!view.ok()) {
+    return Explain(view.status(), index);
+  }
+  return HeldBlock{.text = {}, .decoded = nullptr, .packed = *view};
+}
+
+// Of a block with a symbol table of its own, which clients do not know.
+absl::StatusOr<HeldBlock> AnswerEncoder::Decode(ByteView stored,
+                                                const BlockPiece& piece,
+                                                size_t index) const {
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<MadeBytes> decoded,
+                         Allocate(buffers_, piece.size_bytes));
+  const BlockCodec& codec = archive_.archive->codec();
+  const MutableByteView text = decoded->mutable_bytes().first(piece.size_bytes);
+  const absl::Status status = codec.DecodeRange(
+      stored, BlockSizeBytes(index), piece.offset, text, *codec.NewScratch());
+  if (!status.ok()) {
+    return Explain(status, index);
+  }
+  return HeldBlock{
+      .text = text, .decoded = std::move(decoded), .packed = std::nullopt};
+}
+
+Answer TextAnswer(std::vector<BlockPiece> pieces) {
+  return {.encoding = v1::WIRE_ENCODING_IDENTITY,
+          .pieces = std::move(pieces),
+          .details = std::nullopt};
+}
+
+absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
+  // Of a short answer each allocation is a part that counts.
+  if (form_ != BlockForm::kStored &&
+      std::none_of(pieces.begin(), pieces.end(), [](const BlockPiece& piece) {
+        return piece.block->is_packed();
+      })) {
+    return TextAnswer(std::move(pieces));
+  }
+  std::vector<HeldBlock> blocks;
+  uint64_t packed_bytes = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    QUIRE_ASSIGN_OR_RETURN(blocks.emplace_back(), Open(pieces[i], i));
+    packed_bytes += blocks[i].packed.has_value() ? pieces[i].size_bytes : 0;
+  }
+  std::shared_ptr<MadeBytes> made;
+  if (packed_bytes > 0) {
+    QUIRE_ASSIGN_OR_RETURN(made, Allocate(buffers_, packed_bytes));
+  }
+  uint32_t used = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    BlockPiece& piece = pieces[i];
+    if (blocks[i].decoded != nullptr) {
+      piece = {std::move(blocks[i].decoded), 0, piece.size_bytes};
+      continue;
+    }
+    if (!blocks[i].packed.has_value()) {
+      // In a stored block the text stands behind the frame's word.
+      piece.offset = static_cast<uint32_t>(blocks[i].text.data() -
+                                           piece.block->bytes().data());
+      continue;
+    }
+    const absl::Status status = blocks[i].packed->DecodeRange(
+        archive_.wire_table->decoder, piece.offset,
+        made->mutable_bytes().subspan(used, piece.size_bytes));
+    if (!status.ok()) {
+      return Explain(status, i);
+    }
+    piece = {made, used, piece.size_bytes};
+    used += piece.size_bytes;
+  }
+  return TextAnswer(std::move(pieces));
+}
+
+bool AnswerEncoder::AppendCodes(ByteView text, MadeBytes& made,
+                                uint64_t& used) const {
+  // The buffer holds the codes of one step more than the text has bytes.
+  const uint64_t used_max =
+      made.bytes().size() - FsstEncoder::CodesSizeMax(kStepSizeBytes);
+  while (!text.empty()) {
+    if (used >= used_max) {
+      return false;
+    }
+    const ByteView step = text.first(std::min(text.size(), kStepSizeBytes));
+    used += archive_.wire_table->encoder.Encode(
+        step, made.mutable_bytes().subspan(used));
+    text = text.subspan(step.size());
+  }
+  return true;
+}
+
+absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
+    const std::vector<BlockPiece>& pieces) {
+  const WireTable& table = *archive_.wire_table;
+  const uint64_t size_bytes = SizeBytesOf(pieces);
+  Answer answer;
+  v1::EncodingDetails details;
+  details.set_table_hash(table.hash);
+  std::shared_ptr<MadeBytes> made;
+  uint64_t used = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const BlockPiece& piece = pieces[i];
+    QUIRE_ASSIGN_OR_RETURN(const HeldBlock block, Open(piece, i));
+    if (block.packed.has_value()) {
+      const auto range =
+          block.packed->Find(table.decoder, piece.offset, piece.size_bytes);
+      if (!range.ok()) {
+        return Explain(range.status(), i);
+      }
+      // Inner pieces begin and end with their blocks, where nothing is cut.
+      details.set_front_cut_size_bytes(details.front_cut_size_bytes() +
+                                       range->front_cut_size_bytes);
+      details.set_back_cut_size_bytes(details.back_cut_size_bytes() +
+                                      range->back_cut_size_bytes);
+      answer.pieces.push_back(
+          {piece.block,
+           static_cast<uint32_t>(range->codes.data() -
+                                 piece.block->bytes().data()),
+           static_cast<uint32_t>(range->codes.size())});
+      continue;
+    }
+    if (made == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(made,
+                             Allocate(buffers_, FsstBufferSizeMax(size_bytes)));
+    }
+    const uint64_t before = used;
+    if (!AppendCodes(block.text, *made, used)) {
+      return std::nullopt;
+    }
+    answer.pieces.push_back({made, static_cast<uint32_t>(before),
+                             static_cast<uint32_t>(used - before)});
+  }
+  if (answer.data_size_bytes() >= size_bytes) {
+    return std::nullopt;
+  }
+  answer.encoding = v1::WIRE_ENCODING_FSST;
+  answer.details = std::move(details);
+  return answer;
+}
+
+absl::StatusOr<Answer> AnswerEncoder::Stored(
+    std::vector<BlockPiece> pieces) const {
+  const ArchiveInfo& info = archive_.archive->info();
+  v1::EncodingDetails details;
+  details.set_front_cut_size_bytes(pieces.front().offset);
+  details.set_back_cut_size_bytes(BlockSizeBytes(pieces.size() - 1) -
+                                  pieces.back().offset -
+                                  pieces.back().size_bytes);
+  details.set_codec(archive_.description.codec());
+  uint64_t hash = 0;
+  if (absl::SimpleHexAtoi(info.dictionary_hash, &hash)) {
+    details.set_table_hash(hash);
+  }
+  if (FindCodec(info.codec.id)->needs_symbol_table) {
+    details.set_symbol_table_hash(archive_.wire_table->hash);
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(pieces[i], i));
+    v1::StoredBlock& block = *details.add_blocks();
+    block.set_stored_size_bytes(static_cast<uint32_t>(payload.bytes.size()));
+    block.set_size_bytes(BlockSizeBytes(i));
+    block.set_is_uncoded(payload.is_raw);
+    pieces[i].offset = kFrameWordSizeBytes;
+    pieces[i].size_bytes = block.stored_size_bytes();
+  }
+  return Answer{.encoding = v1::WIRE_ENCODING_STORED,
+                .pieces = std::move(pieces),
+                .details = std::move(details)};
+}
+
+}  // namespace
+
+uint64_t FsstBufferSizeMax(uint64_t size_bytes) {
+  return size_bytes + FsstEncoder::CodesSizeMax(kStepSizeBytes);
+}
+
+absl::StatusOr<Answer> EncodeAnswer(BufferPool& buffers,
+                                    const ServedArchive& archive,
+                                    const std::vector<BlockSlice>& slices,
+                                    BlockForm form, v1::WireEncoding encoding,
+                                    std::vector<BlockPiece> pieces) {
+  AnswerEncoder encoder(buffers, archive, slices, form);
+  if (encoding == v1::WIRE_ENCODING_STORED && !pieces.empty()) {
+    return encoder.Stored(std::move(pieces));
+  }
+  if (encoding == v1::WIRE_ENCODING_FSST) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<Answer> answer, encoder.Fsst(pieces));
+    if (answer.has_value()) {
+      return *std::move(answer);
+    }
+  }
+  return encoder.Identity(std::move(pieces));
+}
+
+}  // namespace quire

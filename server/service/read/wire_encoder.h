@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_SERVICE_READ_WIRE_ENCODER_H_
+#define QUIRE_SERVER_SERVICE_READ_WIRE_ENCODER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "server/service/read/answer.h"
+#include "server/service/read/range_read.h"
+#include "server/storage/fetch/buffer_pool.h"
+
+namespace quire {
+
+// The size of the output buffer for a range of so many bytes in FSST; an answer
+// that would take more is sent in identity.
+uint64_t FsstBufferSizeMax(uint64_t size_bytes);
+
+// Makes the answer of a range out of its blocks:
+//
+//   identity  text is referred to where it is, what is packed is decoded
+//   FSST      what is packed, in the cache or as stored, is referred to from
+//             the first symbol of the range to its last; text is encoded once,
+//             into the memory that gRPC sends from. If that is no smaller than
+//             the text, the answer is in identity instead
+//   stored    the payloads of the blocks, not looked into
+//
+// `pieces` are those of `slices`, from RangeRead with `form`.
+// REQUIRES: the archive has a symbol table if `encoding` is FSST.
+// Errors: DataLoss (BLOCK_DAMAGED)           stored codes are malformed.
+//         ResourceExhausted (SERVER_BUSY)    no memory.
+absl::StatusOr<Answer> EncodeAnswer(BufferPool& buffers,
+                                    const ServedArchive& archive,
+                                    const std::vector<BlockSlice>& slices,
+                                    BlockForm form, v1::WireEncoding encoding,
+                                    std::vector<BlockPiece> pieces);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_READ_WIRE_ENCODER_H_

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/testing/server_fixture.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+
+#include "proto/error_details.h"
+
+#include "codecs/fsst/table/symbol_table.h"
+#include "codecs/fsst/training/symbol_trainer.h"
+#include "server/archive/archive_writer.h"
+
+namespace quire {
+
+std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<TestDocument> documents;
+  for (size_t i = 0; i < count; ++i) {
+    TestDocument document;
+    document.id = absl::StrCat("dir", i % 7, "/page", i);
+    const uint64_t size_bytes = i % 10 == 3 ? 0 : random() % 40000;
+    while (document.text.size() < size_bytes) {
+      absl::StrAppend(&document.text, "<p>", random() % 1000, " words of page ",
+                      i, "</p>\n");
+    }
+    document.text.resize(size_bytes);
+    documents.push_back(std::move(document));
+  }
+  return documents;
+}
+
+std::string Concatenate(const std::vector<TestDocument>& documents) {
+  std::string all;
+  for (const TestDocument& document : documents) {
+    all += document.text;
+  }
+  return all;
+}
+
+std::string TrainTable(const std::vector<TestDocument>& documents) {
+  std::vector<ByteView> texts;
+  for (const TestDocument& document : documents) {
+    texts.push_back(AsBytes(document.text));
+  }
+  return TrainSymbolTable(texts).Serialise();
+}
+
+std::string HttpGet(const std::string& address, const std::string& path) {
+  const size_t colon = address.rfind(':');
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port =
+      htons(static_cast<uint16_t>(std::stoi(address.substr(colon + 1))));
+  inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::string answer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)) == 0) {
+    const std::string request = absl::StrCat("GET ", path, " HTTP/1.0\r\n\r\n");
+    if (write(fd, request.data(), request.size()) ==
+        static_cast<ssize_t>(request.size())) {
+      char buffer[4096];
+      for (ssize_t got = 0; (got = read(fd, buffer, sizeof(buffer))) > 0;) {
+        answer.append(buffer, static_cast<size_t>(got));
+      }
+    }
+  }
+  close(fd);
+  const size_t body = answer.find("\r\n\r\n");
+  return body == std::string::npos ? "" : answer.substr(body + 4);
+}
+
+ServerTest::ServerTest() {
+  std::string pattern =
+      (std::filesystem::temp_directory_path() / "quire_test_XXXXXX").string();
+  directory_ = mkdtemp(pattern.data());
+}
+
+ServerTest::~ServerTest() {
+  stub_.reset();
+  server_.reset();
+  std::filesystem::remove_all(directory_);
+}
+
+void ServerTest::WriteArchive(const std::string& path,
+                              const std::vector<TestDocument>& documents,
+                              const std::string& codec_name,
+                              const std::string& symbol_table) {
+  ArchiveWriterOptions options;
+  QUIRE_ASSERT_OK_AND_ASSIGN(options.codec, ParseCodecSpec(codec_name));
+  options.block_size_bytes = 16 << 10;
+  options.replace = true;
+  auto context = std::make_shared<CodecContext>();
+  if (FindCodec(options.codec.id)->needs_dictionary) {
+    context->dictionary = Concatenate(documents).substr(0, 100000);
+  }
+  context->symbol_table = symbol_table;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<BlockCodec> codec,
+      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ArchiveWriter> writer,
+                             ArchiveWriter::Create(path, options, context));
+  if (!symbol_table.empty()) {
+    QUIRE_ASSERT_OK(writer->SetSymbolTable(symbol_table));
+  }
+  for (const TestDocument& document : documents) {
+    QUIRE_ASSERT_OK(writer->AddDocument(
+        {.id = document.id,
+         .size_bytes = document.text.size(),
+         .capture_time_ms = static_cast<int64_t>(document.text.size()),
+         .record_type = "",
+         .media_type = "text/html"}));
+  }
+  const std::string all = Concatenate(documents);
+  const auto scratch = codec->NewScratch();
+  std::string stored(codec->StoredSizeMax(options.block_size_bytes), '\0');
+  for (size_t at = 0; at < all.size(); at += options.block_size_bytes) {
+    const ByteView raw = AsBytes(all).subspan(
+        at, std::min<size_t>(options.block_size_bytes, all.size() - at));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const size_t size,
+        codec->Encode(raw, AsMutableBytes(stored), *scratch));
+    QUIRE_ASSERT_OK(writer->AppendBlock(
+        raw, size < raw.size() ? AsBytes(stored).first(size) : ByteView()));
+  }
+  QUIRE_ASSERT_OK(writer->Commit());
+}
+
+void ServerTest::StartServer(ServerOptions options) {
+  if (options.archives.empty()) {
+    options.archives = {{"docs", archive_path()}};
+  }
+  if (options.listen_address == ServerOptions().listen_address) {
+    options.listen_address = "127.0.0.1:0";
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(server_, Server::Start(options));
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(64 << 20);
+  stub_ = v1::Archive::NewStub(grpc::CreateCustomChannel(
+      server_->address(), grpc::InsecureChannelCredentials(), arguments));
+}
+
+std::string ServerTest::ReasonIn(const grpc::Status& status) {
+  const auto details = ParseErrorDetails(status.error_details());
+  return details.has_value() ? details->reason : "";
+}
+
+}  // namespace quire

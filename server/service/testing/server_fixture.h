@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// A real archive in a directory of its own, a real server over it on a loopback
+// port, and a stub that talks to it. For tests.
+#ifndef QUIRE_SERVER_SERVICE_TESTING_SERVER_FIXTURE_H_
+#define QUIRE_SERVER_SERVICE_TESTING_SERVER_FIXTURE_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grpcpp/channel.h"
+
+#include "proto/quire/v1/archive.grpc.pb.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/service/server.h"
+
+namespace quire {
+
+struct TestDocument {
+  std::string id;
+  std::string text;
+};
+
+// `count` documents of 0 to about 40,000 bytes with ids "dir<k>/page<i>"; the
+// text is such that codecs find something to do. Equal seeds, equal documents.
+std::vector<TestDocument> MakeDocuments(size_t count, uint64_t seed);
+
+// All texts in a row: the logical space.
+std::string Concatenate(const std::vector<TestDocument>& documents);
+
+// A serialised symbol table trained on the texts.
+std::string TrainTable(const std::vector<TestDocument>& documents);
+
+// The body of the answer to one HTTP/1.0 GET, empty if no one answers.
+// `address` is IPV4:PORT.
+std::string HttpGet(const std::string& address, const std::string& path);
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest();
+  ~ServerTest() override;
+
+  // Writes an archive of 16 KiB blocks at `path`, replacing one that is there,
+  // with a serialised symbol table unless that is empty.
+  void WriteArchive(const std::string& path,
+                    const std::vector<TestDocument>& documents,
+                    const std::string& codec = "zstd",
+                    const std::string& symbol_table = "");
+  // Serves the archive at "archive_path()" as "docs", and makes the stub.
+  void StartServer(ServerOptions options = {});
+
+  std::string archive_path() const { return directory_ + "/docs.quire"; }
+
+  const std::string& directory() const { return directory_; }
+
+  v1::Archive::Stub& stub() { return *stub_; }
+
+  Server& server() { return *server_; }
+
+  // Stops the server before the test looks at what is left.
+  void StopServer() { server_.reset(); }
+
+  // The reason among the details of a failed call.
+  static std::string ReasonIn(const grpc::Status& status);
+
+ private:
+  std::string directory_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::Archive::Stub> stub_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_TESTING_SERVER_FIXTURE_H_

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What all of storage calls a block: its name, its text, and the class of those
+// who wait for it.
+#ifndef QUIRE_SERVER_STORAGE_BASE_BLOCK_TYPES_H_
+#define QUIRE_SERVER_STORAGE_BASE_BLOCK_TYPES_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
+
+namespace quire {
+
+// Names a block within this process, for ever: archives that are opened anew
+// get a new source_id.
+struct BlockKey {
+  uint64_t source_id = 0;
+  BlockAddress block;
+
+  auto operator<=>(const BlockKey&) const = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const BlockKey& key) {
+    return H::combine(std::move(h), key.source_id, key.block.segment_index,
+                      key.block.block_index);
+  }
+};
+
+// The text of one block. Immutable; any holder of the pointer may read it.
+class DecodedBlock {
+ public:
+  virtual ~DecodedBlock() = default;
+  virtual ByteView bytes() const = 0;
+
+  // bytes() is not the text but what BlockDecoder::Pack() made of it.
+  virtual bool is_packed() const { return false; }
+};
+
+using BlockPtr = std::shared_ptr<const DecodedBlock>;
+
+// Who waits: decides what goes first when devices are busy.
+enum class FetchClass {
+  kInteractive,
+  kBatch,
+  kScan,
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_BASE_BLOCK_TYPES_H_

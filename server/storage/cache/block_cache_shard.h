@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// One shard of the block cache; see block_cache.h for the policy.
+#ifndef QUIRE_SERVER_STORAGE_CACHE_BLOCK_CACHE_SHARD_H_
+#define QUIRE_SERVER_STORAGE_CACHE_BLOCK_CACHE_SHARD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+
+#include "codecs/base/mutex.h"
+#include "server/storage/cache/block_cache.h"
+#include "server/storage/cache/ghost_table.h"
+
+namespace quire {
+
+// Thread-safe.
+class BlockCache::Shard {
+ public:
+  // Of the options it takes how to hash and what to keep.
+  Shard(uint64_t capacity_size_bytes, const Options& options);
+
+  BlockPtr Find(const BlockKey& key, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
+              uint64_t charge_bytes, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddTo(Stats& stats) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    BlockKey key;
+    uint64_t hash = 0;
+    BlockPtr block;
+    uint64_t charge_bytes = 0;
+    // `probation_entered_bytes_` when it came.
+    uint64_t entered_at_bytes = 0;
+    // Uses that count, since it entered its queue, up to kUsesMax.
+    uint8_t uses = 0;
+    bool on_probation = true;
+    bool from_scan = false;
+  };
+
+  // Front: in last. Back: out next.
+  using Queue = std::list<Entry>;
+  // Evicted blocks, to be destroyed after the lock is gone.
+  using Evicted = absl::InlinedVector<BlockPtr, 8>;
+
+  struct KeyHash {
+    Hash hash;
+
+    size_t operator()(const BlockKey& key) const { return hash(key); }
+  };
+
+  bool Counts(const Entry& entry) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EvictOne(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool EvictFromProbation(Evicted& evicted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EvictFromMain(Evicted& evicted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes its last entry out of probation's accounts.
+  void LeaveProbation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Remove(Queue& queue, Evicted& evicted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint64_t capacity_size_bytes_;
+  const uint64_t probation_size_bytes_max_;
+  const bool early_uses_count_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<BlockKey, Queue::iterator, KeyHash> index_
+      ABSL_GUARDED_BY(mutex_);
+  // Those of scans are all at the back.
+  Queue probation_ ABSL_GUARDED_BY(mutex_);
+  Queue main_ ABSL_GUARDED_BY(mutex_);
+  GhostTable ghosts_ ABSL_GUARDED_BY(mutex_);
+  uint64_t probation_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // All that ever came on probation.
+  uint64_t probation_entered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t scan_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t evictions_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_CACHE_BLOCK_CACHE_SHARD_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_STORAGE_DEVICE_PREAD_DEVICE_H_
+#define QUIRE_SERVER_STORAGE_DEVICE_PREAD_DEVICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "server/storage/base/worker_threads.h"
+#include "server/storage/device/device.h"
+
+namespace quire {
+
+// Reads with pread(2) on a few threads; works everywhere. A thread takes reads
+// one by one, so results come one by one.
+// Thread-safe.
+class PreadDevice : public Device {
+ public:
+  // At most this many threads, however deep the device: beyond it they only
+  // wait for each other.
+  static constexpr uint32_t kThreadsMax = 32;
+
+  // Starts min(depth, kThreadsMax) threads.
+  // Errors: ResourceExhausted  the system gives no more threads.
+  static absl::StatusOr<std::unique_ptr<Device>> Open(uint32_t depth,
+                                                      Done done);
+
+  void Submit(std::span<const DeviceRead> reads) override;
+
+  std::string name() const override { return "pread"; }
+
+ private:
+  explicit PreadDevice(Done done);
+
+  const Done done_;
+  std::unique_ptr<WorkerThreads<DeviceRead>> threads_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_DEVICE_PREAD_DEVICE_H_

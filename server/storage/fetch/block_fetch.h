@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// One block to be fetched: where it lies, who waits for it, and what decodes
+// it.
+#ifndef QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
+#define QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
+#include "server/storage/base/block_types.h"
+#include "server/storage/device/file_placement.h"
+
+namespace quire {
+
+// Turns what a device returned into text; injected, so that storage knows
+// neither formats nor codecs.
+// Thread-safe: called from all threads of the decode pool at once.
+class BlockDecoder {
+ public:
+  virtual ~BlockDecoder() = default;
+  // `stored` is all of the block's extent, straight from the device and not yet
+  // checked; `raw` has the block's decoded size.
+  // Errors: DataLoss.
+  virtual absl::Status Decode(BlockAddress block, ByteView stored,
+                              MutableByteView raw) const = 0;
+
+  // Told of a block that Decode() found damaged, also after its second read,
+  // with the last status of Decode(). Called before the block's fetches end.
+  virtual void NoteDamage(BlockAddress /*block*/,
+                          const absl::Status& /*status*/) const {}
+
+  // Whether the cache is to hold what Pack() makes of blocks.
+  virtual bool packs() const { return false; }
+
+  // Writes another form of a block's text, smaller than the text, to what
+  // `allocate` returns for its size, which is empty if there is no memory.
+  // False in that case, or if the text has no smaller form.
+  virtual bool Pack(
+      ByteView /*raw*/,
+      const std::function<MutableByteView(size_t)>& /*allocate*/) const {
+    return false;
+  }
+};
+
+// Names a fetch that has not ended yet; 0 names none.
+using FetchId = uint64_t;
+
+// Told how a fetch ended.
+using FetchDone = std::function<void(absl::StatusOr<BlockPtr>)>;
+
+struct BlockFetch {
+  BlockKey key;
+  Extent extent;
+  uint32_t raw_size_bytes = 0;
+  FetchClass fetch_class = FetchClass::kInteractive;
+  // The requester: within a class, clients with few fetches do not wait for
+  // clients with many. Any number; of fetches that share a read the first one's
+  // counts.
+  uint64_t client_id = 0;
+  // When a block that the cache is to hold packed has been read, both forms
+  // exist: a fetch gets the text unless this is set. A block from the cache
+  // comes in the form that the cache has.
+  bool takes_packed = false;
+  // Also keeps extent.fd open until the fetch has ended.
+  std::shared_ptr<const BlockDecoder> decoder;
+  // Of extent.fd: whose queue the fetch joins, and where. Null, or of a drive
+  // that the store does not know: the store's first drive, and the order of
+  // files and offsets.
+  std::shared_ptr<const FilePlacement> placement = nullptr;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_

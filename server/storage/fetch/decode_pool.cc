@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/fetch/decode_pool.h"
+
+#include <algorithm>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+
+absl::StatusOr<std::unique_ptr<DecodePool>> DecodePool::Create(
+    uint32_t thread_count) {
+  if (thread_count == 0) {
+    thread_count = std::max(1U, std::thread::hardware_concurrency());
+  }
+  auto pool = std::unique_ptr<DecodePool>(new DecodePool);
+  QUIRE_ASSIGN_OR_RETURN(pool->threads_,
+                         WorkerThreads<Task>::Start(
+                             "quire-decode", thread_count,
+                             [p = pool.get()](Task& task) { p->Run(task); }));
+  return pool;
+}
+
+void DecodePool::Add(std::vector<Task>& tasks) {
+  if (tasks.empty()) {
+    return;
+  }
+  threads_->Add(std::make_move_iterator(tasks.begin()),
+                std::make_move_iterator(tasks.end()));
+  tasks.clear();
+}
+
+void DecodePool::Add(Task task) {
+  threads_->Add(std::make_move_iterator(&task),
+                std::make_move_iterator(&task + 1));
+}
+
+std::chrono::nanoseconds DecodePool::Backlog() const {
+  const size_t waiting_count = threads_->queue_length();
+  return std::chrono::nanoseconds(
+             mean_task_time_ns_.load(std::memory_order_relaxed)) *
+         waiting_count / threads_->thread_count();
+}
+
+void DecodePool::Run(Task& task) {
+  const auto start = std::chrono::steady_clock::now();
+  task();
+  // Freeing what it captured is a part of its work.
+  task = nullptr;
+  const std::chrono::nanoseconds task_time =
+      std::chrono::steady_clock::now() - start;
+  const int64_t mean = mean_task_time_ns_.load(std::memory_order_relaxed);
+  mean_task_time_ns_.store(mean + (task_time.count() - mean) / 16,
+                           std::memory_order_relaxed);
+}
+
+}  // namespace quire

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#ifndef QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_
+#define QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "server/storage/base/worker_threads.h"
+
+namespace quire {
+
+// A fixed number of threads that run tasks in the order of their arrival:
+// decoding, and what of the service is too long for gRPC's threads. The queue
+// has no bound of its own: tasks come from reads that were dispatched, so what
+// bounds those (depth, memory, pending fetches) bounds it.
+// Thread-safe.
+class DecodePool {
+ public:
+  using Task = std::function<void()>;
+
+  // `thread_count` 0: one for each core.
+  // Errors: ResourceExhausted  the system gives no more threads.
+  static absl::StatusOr<std::unique_ptr<DecodePool>> Create(
+      uint32_t thread_count);
+
+  // Runs what is queued, then joins the threads.
+  // REQUIRES: no Add() runs or follows, except from tasks.
+  ~DecodePool() = default;
+
+  // Does not wait for the tasks. `tasks` is emptied.
+  void Add(std::vector<Task>& tasks);
+  void Add(Task task);
+
+  // How long the threads would take to run what waits, by what the tasks before
+  // took; 0 if nothing does.
+  std::chrono::nanoseconds Backlog() const;
+
+  size_t thread_count() const { return threads_->thread_count(); }
+
+ private:
+  DecodePool() = default;
+  void Run(Task& task);
+
+  // Moves towards each task's time by a sixteenth of the difference. Of threads
+  // that end a task at the same moment one may be left out of the mean.
+  std::atomic<int64_t> mean_task_time_ns_ = 0;
+  std::unique_ptr<WorkerThreads<Task>> threads_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_

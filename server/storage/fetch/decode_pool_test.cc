@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/storage/fetch/decode_pool.h"
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+TEST(DecodePoolTest, RunsEveryTaskOnceAlsoThoseThatTasksAdd) {
+  std::atomic<int> runs = 0;
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(3));
+    EXPECT_EQ(pool->thread_count(), 3);
+    std::vector<DecodePool::Task> tasks;
+    tasks.reserve(200);
+    for (int i = 0; i < 200; ++i) {
+      tasks.emplace_back([&runs, p = pool.get()] {
+        ++runs;
+        std::vector<DecodePool::Task> more;
+        more.emplace_back([&runs] { ++runs; });
+        p->Add(more);
+      });
+    }
+    pool->Add(tasks);
+    EXPECT_TRUE(tasks.empty());
+  }
+  EXPECT_EQ(runs, 400);
+}
+
+TEST(DecodePoolTest, RunsTasksInTheirOrder) {
+  std::vector<int> order;
+  {
+    QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
+    std::vector<DecodePool::Task> tasks;
+    tasks.reserve(100);
+    for (int i = 0; i < 100; ++i) {
+      tasks.emplace_back([&order, i] { order.push_back(i); });
+    }
+    pool->Add(tasks);
+  }
+  ASSERT_EQ(order.size(), 100);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(order[static_cast<size_t>(i)], i);
+  }
+}
+
+TEST(DecodePoolTest, TellsHowLongTheThreadsHaveEnoughToDo) {
+  // The tasks refer to them until the pool is gone.
+  std::promise<void> go_on;
+  std::future<void> went_on = go_on.get_future();
+  std::promise<void> begun;
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(1));
+  EXPECT_EQ(pool->Backlog().count(), 0);
+  std::vector<DecodePool::Task> tasks;
+  tasks.emplace_back([] {
+    const auto start = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - start <
+           std::chrono::milliseconds(1)) {
+    }
+  });
+  tasks.emplace_back([&] {
+    begun.set_value();
+    went_on.wait();
+  });
+  tasks.emplace_back([] {});
+  tasks.emplace_back([] {});
+  pool->Add(tasks);
+  begun.get_future().wait();
+  // A sixteenth of the millisecond for each of the two that wait.
+  EXPECT_GE(pool->Backlog(), std::chrono::microseconds(2 * 1000 / 16));
+  go_on.set_value();
+}
+
+TEST(DecodePoolTest, HasAThreadForEachCoreByDefault) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto pool, DecodePool::Create(0));
+  EXPECT_GE(pool->thread_count(), 1);
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// From the bytes of a drive's read to the blocks that were asked for.
+#ifndef QUIRE_SERVER_STORAGE_FETCH_DECODE_TASK_H_
+#define QUIRE_SERVER_STORAGE_FETCH_DECODE_TASK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+
+#include "server/storage/base/block_types.h"
+#include "server/storage/cache/block_cache.h"
+#include "server/storage/fetch/buffer_pool.h"
+#include "server/storage/fetch/drive_read.h"
+#include "server/storage/fetch/in_flight_table.h"
+
+namespace quire {
+
+// What no memory for a buffer of so many bytes is reported as.
+absl::Status NoBufferMemory(uint64_t size_bytes);
+
+// What became of one block.
+struct BlockOutcome {
+  // Its text, or why there is none.
+  absl::StatusOr<BlockPtr> text;
+  // Null if it has no packed form.
+  BlockPtr packed;
+  // The bytes were not as they should be, though the device saw no error.
+  bool is_damaged = false;
+  // The block, once the caller has taken it out of the table; null while it is
+  // read again.
+  std::unique_ptr<InFlightBlock> ended;
+};
+
+// Some blocks of one read, decoded by one thread. The caller calls Decode(),
+// then settles all outcomes under its lock, then calls Answer(): one turn at
+// the lock for several blocks, since one for each block of a scan costs several
+// per cent of decoding it.
+// Thread-compatible; called without a lock.
+class DecodeTask {
+ public:
+  static constexpr size_t kBlocksMax = 4;
+
+  // REQUIRES: blocks.size() <= kBlocksMax; all of them are blocks of `read`.
+  // What is passed outlives the task.
+  DecodeTask(DriveRead& read, std::span<const ReadBlock> blocks,
+             BufferPool& buffers, BlockCache& cache);
+
+  // Decodes the blocks, packs those that are to be packed, and puts them into
+  // the cache, before they are taken out of the table: a fetch that finds a
+  // block not in flight any more finds it there. Drops damaged bytes from the
+  // page cache, so that a second read comes from the drive.
+  void Decode();
+
+  // In the order of the blocks; after Decode().
+  std::span<BlockOutcome> outcomes() {
+    return {outcomes_.data(), outcomes_.size()};
+  }
+
+  // The memory that Decode() made free, to be released by the caller.
+  uint64_t freed_size_bytes() const { return freed_size_bytes_; }
+
+  // Tells the fetches of the blocks that have ended.
+  void Answer() const;
+
+ private:
+  BlockOutcome DecodeBlock(const ReadBlock& block);
+  absl::StatusOr<BlockPtr> MakeText(const BlockFetch& fetch);
+  // Null if there is no smaller form.
+  BlockPtr Pack(const BlockFetch& fetch, ByteView text);
+
+  DriveRead& read_;
+  const std::span<const ReadBlock> blocks_;
+  BufferPool& buffers_;
+  BlockCache& cache_;
+  absl::InlinedVector<BlockOutcome, kBlocksMax> outcomes_;
+  uint64_t freed_size_bytes_ = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_FETCH_DECODE_TASK_H_

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Decoding on its own, on the test's thread.
+#include "server/storage/fetch/decode_task.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/storage/fetch/drive_queue.h"
+#include "server/storage/testing/storage_test_util.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr uint32_t kBlockSizeBytes = 4000;
+
+// Packs text to its first byte, or not at all if that is even; remembers what
+// it was told is damaged.
+class PackingDecoder final : public BlockDecoder {
+ public:
+  explicit PackingDecoder(std::shared_ptr<const BlockDecoder> decoder)
+      : decoder_(std::move(decoder)) {}
+
+  absl::Status Decode(BlockAddress block, ByteView stored,
+                      MutableByteView raw) const override {
+    return decoder_->Decode(block, stored, raw);
+  }
+
+  void NoteDamage(BlockAddress block,
+                  const absl::Status& /*status*/) const override {
+    damaged_.push_back(block.block_index);
+  }
+
+  bool packs() const override { return true; }
+
+  bool Pack(
+      ByteView raw,
+      const std::function<MutableByteView(size_t)>& allocate) const override {
+    if (raw[0] % 2 == 0) {
+      return false;
+    }
+    allocate(1)[0] = raw[0];
+    return true;
+  }
+
+  const std::vector<uint64_t>& damaged() const { return damaged_; }
+
+ private:
+  const std::shared_ptr<const BlockDecoder> decoder_;
+  mutable std::vector<uint64_t> damaged_;
+};
+
+class DecodeTaskTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        queue_, DriveQueue::Open(
+                    {},
+                    [this](Device::Done done) {
+                      auto device =
+                          std::make_unique<ManualDevice>(std::move(done));
+                      device_ = device.get();
+                      return OpenedDevice{std::move(device), ""};
+                    },
+                    [this](DriveQueue& queue, std::span<DeviceResult> results) {
+                      std::vector<DeviceRead> repeats;
+                      ended_ = queue.TakeResult({}, results[0], repeats);
+                    },
+                    in_flight_, memory_));
+  }
+
+  // The first block whose text begins with such a byte.
+  uint64_t FirstWith(bool is_odd) const {
+    for (uint64_t i = 0; i < blocks_.count(); ++i) {
+      if ((blocks_.Text(i)[0] % 2 == 1) == is_odd) {
+        return i;
+      }
+    }
+    ADD_FAILURE() << "no such block";
+    return 0;
+  }
+
+  // Reads neighbours, with `fault`.
+  void Read(const std::vector<uint64_t>& block_indexes,
+            const ReadFault& fault = nullptr, bool packs = false) {
+    BlockRun run;
+    for (const uint64_t i : block_indexes) {
+      BlockFetch fetch = blocks_.Fetch(i);
+      if (packs) {
+        packing_ = std::make_shared<PackingDecoder>(fetch.decoder);
+        fetch.decoder = packing_;
+      }
+      InFlightBlock& block = in_flight_.Begin(std::move(fetch));
+      in_flight_.Join(block, /*takes_packed=*/false, log_.Watch());
+      in_flight_.Join(block, /*takes_packed=*/true, log_.Watch());
+      run.push_back(&block);
+    }
+    queue_->Enqueue({}, run);
+    DriveReads reads;
+    queue_->Plan({}, 1, reads);
+    ASSERT_EQ(reads.size(), 1U);
+    ASSERT_TRUE(StartReads(reads, *buffers_).empty());
+    device_->Serve(fault);
+    ASSERT_EQ(ended_.blocks.size(), block_indexes.size());
+  }
+
+  // As the store does, without a second read.
+  void Settle(DecodeTask& task) {
+    for (size_t i = 0; i < ended_.blocks.size(); ++i) {
+      BlockOutcome& outcome = task.outcomes()[i];
+      outcome.ended =
+          in_flight_.End(*ended_.blocks[i].block, outcome.text.ok());
+    }
+    memory_.Release(task.freed_size_bytes());
+  }
+
+  void ExpectText(const absl::StatusOr<BlockPtr>& block, uint64_t index) {
+    QUIRE_ASSERT_OK(block);
+    EXPECT_FALSE((*block)->is_packed());
+    const std::vector<uint8_t> text = blocks_.Text(index);
+    EXPECT_TRUE(std::equal(text.begin(), text.end(), (*block)->bytes().begin(),
+                           (*block)->bytes().end()));
+  }
+
+  TestBlocks blocks_{32, kBlockSizeBytes};
+  FetchLog log_;
+  const std::shared_ptr<BufferPool> buffers_ = BufferPool::Create(0);
+  BlockCache cache_{{.capacity_size_bytes = 8 << 20}};
+  InFlightTable in_flight_;
+  ReadMemory memory_{64 << 20, /*direct_io=*/false};
+  ManualDevice* device_ = nullptr;
+  DriveQueue::Ended ended_;
+  std::unique_ptr<DriveQueue> queue_;
+  std::shared_ptr<PackingDecoder> packing_;
+};
+
+TEST_F(DecodeTaskTest, DecodesCachesAndAnswersInThisOrder) {
+  Read({2, 3});
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  EXPECT_EQ(cache_.Find(blocks_.Key(2), BlockCache::Use::kScan), nullptr);
+  task.Decode();
+  // Before it leaves the table, and before anyone is told.
+  EXPECT_NE(cache_.Find(blocks_.Key(2), BlockCache::Use::kScan), nullptr);
+  EXPECT_NE(in_flight_.Find(blocks_.Key(2)), nullptr);
+  EXPECT_EQ(log_.ended(), 0U);
+  EXPECT_EQ(task.freed_size_bytes(), memory_.reserved_size_bytes());
+  Settle(task);
+  EXPECT_EQ(log_.ended(), 0U);
+  EXPECT_EQ(memory_.reserved_size_bytes(), 0U);
+  task.Answer();
+  EXPECT_EQ(log_.ended(), 4U);
+  ExpectText(log_.Get(0).result, 2);
+  ExpectText(log_.Get(3).result, 3);
+}
+
+TEST_F(DecodeTaskTest, TheBufferIsFreeAfterTheLastTaskOfARead) {
+  Read({2, 3});
+  const std::span<const ReadBlock> blocks = ended_.blocks;
+  DecodeTask first(*ended_.read, blocks.first(1), *buffers_, cache_);
+  first.Decode();
+  const uint64_t work_size_bytes = WorkSizeBytes(blocks[0].block->fetch);
+  EXPECT_EQ(first.freed_size_bytes(), work_size_bytes);
+  DecodeTask second(*ended_.read, blocks.last(1), *buffers_, cache_);
+  second.Decode();
+  EXPECT_GT(second.freed_size_bytes(), work_size_bytes);
+  EXPECT_EQ(first.freed_size_bytes() + second.freed_size_bytes(),
+            memory_.reserved_size_bytes());
+}
+
+TEST_F(DecodeTaskTest, FetchesGetTheFormTheyTake) {
+  const uint64_t odd = FirstWith(/*is_odd=*/true);
+  Read({odd}, nullptr, /*packs=*/true);
+  ASSERT_TRUE(ended_.blocks[0].pack);
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  task.Decode();
+  Settle(task);
+  task.Answer();
+  ExpectText(log_.Get(0).result, odd);
+  const auto packed = log_.Get(1).result;
+  QUIRE_ASSERT_OK(packed);
+  EXPECT_TRUE((*packed)->is_packed());
+  EXPECT_THAT((*packed)->bytes(), ElementsAre(blocks_.Text(odd)[0]));
+  const BlockPtr cached = cache_.Find(blocks_.Key(odd), BlockCache::Use::kScan);
+  ASSERT_NE(cached, nullptr);
+  EXPECT_TRUE(cached->is_packed());
+}
+
+TEST_F(DecodeTaskTest, ABlockThatPacksToNothingSmallerStaysText) {
+  const uint64_t even = FirstWith(/*is_odd=*/false);
+  Read({even}, nullptr, /*packs=*/true);
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  task.Decode();
+  Settle(task);
+  task.Answer();
+  ExpectText(log_.Get(1).result, even);
+}
+
+TEST_F(DecodeTaskTest, ADamagedBlockIsNotedBeforeItsFetchesAreTold) {
+  Read(
+      {5},
+      [](const DeviceRead& read, DeviceResult& /*result*/) {
+        read.buffer[100] ^= 1;
+      },
+      /*packs=*/true);
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  task.Decode();
+  EXPECT_TRUE(task.outcomes()[0].is_damaged);
+  EXPECT_EQ(cache_.Find(blocks_.Key(5), BlockCache::Use::kScan), nullptr);
+  EXPECT_TRUE(packing_->damaged().empty());
+  Settle(task);
+  task.Answer();
+  EXPECT_THAT(packing_->damaged(), ElementsAre(5));
+  EXPECT_THAT(log_.Get(0).result, HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(DecodeTaskTest, ABlockThatIsReadAgainIsNotAnswered) {
+  Read(
+      {5},
+      [](const DeviceRead& read, DeviceResult& /*result*/) {
+        read.buffer[100] ^= 1;
+      },
+      /*packs=*/true);
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  task.Decode();
+  ASSERT_TRUE(in_flight_.ReturnToQueue(*ended_.blocks[0].block));
+  task.Answer();
+  EXPECT_EQ(log_.ended(), 0U);
+  EXPECT_TRUE(packing_->damaged().empty());
+}
+
+TEST_F(DecodeTaskTest, AnErrorOfTheDeviceIsNotDamage) {
+  Read(
+      {5},
+      [](const DeviceRead& /*read*/, DeviceResult& result) {
+        result.size_bytes = 10;
+        result.status = absl::DataLossError("the file ends");
+      },
+      /*packs=*/true);
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  task.Decode();
+  EXPECT_FALSE(task.outcomes()[0].is_damaged);
+  EXPECT_EQ(task.freed_size_bytes(), memory_.reserved_size_bytes());
+  Settle(task);
+  task.Answer();
+  EXPECT_TRUE(packing_->damaged().empty());
+  EXPECT_THAT(log_.Get(1).result, HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(blocks_.DecodeCount(5), 0U);
+}
+
+}  // namespace
+}  // namespace quire

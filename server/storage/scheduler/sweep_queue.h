@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The requests of one class, in the order of a circular one-way elevator.
+#ifndef QUIRE_SERVER_STORAGE_SCHEDULER_SWEEP_QUEUE_H_
+#define QUIRE_SERVER_STORAGE_SCHEDULER_SWEEP_QUEUE_H_
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+
+#include "server/storage/scheduler/scheduler.h"
+
+namespace quire {
+
+// Order. Requests leave by ascending address from the last one served, then
+// wrap to the lowest ("BATCH" of "Access Time Tradeoffs in Archive
+// Compression", section 3, made continuous). What arrives ahead of the sweep
+// joins it.
+//
+// Waiting. A sweep that has served twice as many as ever waited during it, and
+// 64, takes no more in: later arrivals ahead wait for the next. So a sweep
+// serves at most 3 M + 64 requests, where M is the most that wait at once, and
+// a request leaves within two sweeps. The bound grows with the backlog, as it
+// must: a fixed one turns the elevator into a queue as soon as it is under
+// load.
+//
+// Clients. One that has less than half of its share of the queue need not wait
+// for the others' sweep: once his oldest request has been passed by 64 reads,
+// and two for each that all would have if all had as many as he, it is overdue,
+// and every fourth read may be an overdue one, without moving the sweep.
+//
+// All of it costs O(log n) for a request.
+// Thread-compatible.
+class SweepQueue {
+ public:
+  struct Entry {
+    uint64_t id = 0;
+    DeviceAddress address;
+    uint64_t client_id = 0;
+    // The rest is set by Push(). In order of arrival.
+    uint64_t sequence = 0;
+    // Waits for the next sweep.
+    bool deferred = false;
+  };
+
+  struct Choice {
+    uint64_t id = 0;
+    bool overdue = false;
+  };
+
+  // By address, then by id: several requests may have one address.
+  struct Place {
+    DeviceAddress address;
+    uint64_t id = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+
+  // See above.
+  static constexpr uint64_t kSweepFactor = 2;
+  static constexpr uint64_t kSweepBase = 64;
+  static constexpr uint64_t kOverdueInterval = 4;
+  static constexpr uint64_t kOverdueBase = 64;
+  static constexpr uint64_t kOverdueFactor = 2;
+
+  // Reads of this class until a request has left, if at most M waited at once
+  // meanwhile: two sweeps, and one overdue read for each three.
+  static constexpr uint64_t ReadsUntilServedMax(uint64_t waiting_max) {
+    const uint64_t sweep = (kSweepFactor + 1) * waiting_max + kSweepBase;
+    return 2 * sweep * kOverdueInterval / (kOverdueInterval - 1) + 2;
+  }
+
+  size_t size() const { return current_.size() + deferred_.size(); }
+
+  bool empty() const { return size() == 0; }
+
+  void Push(Entry& entry);
+  // REQUIRES: the entry is here.
+  void Erase(const Entry& entry);
+
+  // What to read next. REQUIRES: !empty().
+  Choice Next();
+
+  // The nearest behind the place, be it of this sweep or the next; or null.
+  const Place* After(const Place& place) const;
+
+  // A read of this class was begun whose last request was at `last`.
+  void CountRead(DeviceAddress last, bool overdue);
+
+  // The mean distance from one to the next of up to 32 requests ahead; nothing
+  // if there are fewer, or if they lie in several files and their places are
+  // not known.
+  std::optional<uint64_t> MeanGapAhead() const;
+
+ private:
+  static constexpr int kGapSample = 32;
+  static constexpr int kClientsLookedAt = 4;
+
+  struct Arrival {
+    uint64_t sequence = 0;
+    uint64_t id = 0;
+    // Reads of this class before it.
+    uint64_t reads_before = 0;
+
+    auto operator<=>(const Arrival& other) const {
+      return sequence <=> other.sequence;
+    }
+
+    bool operator==(const Arrival& other) const {
+      return sequence == other.sequence;
+    }
+  };
+
+  // By age, of one client.
+  using ClientRequests = absl::btree_set<Arrival>;
+
+  std::optional<uint64_t> FindOverdue() const;
+  void Wrap();
+
+  absl::btree_set<Place> current_;
+  absl::btree_set<Place> deferred_;
+  // Where the sweep goes on.
+  DeviceAddress head_;
+  uint64_t sweep_served_ = 0;
+  uint64_t sweep_peak_ = 0;
+  uint64_t reads_ = 0;
+  uint64_t reads_since_overdue_ = 0;
+  uint64_t next_sequence_ = 1;
+  absl::flat_hash_map<uint64_t, ClientRequests> clients_;
+  // (requests, client)
+  absl::btree_set<std::pair<size_t, uint64_t>> clients_by_size_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_SCHEDULER_SWEEP_QUEUE_H_

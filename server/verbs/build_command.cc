@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/verbs/build_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/block_codec.h"
+#include "codecs/rlz/dictionary_builder.h"
+#include "server/archive/archive.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/source.h"
+#include "server/verbs/build_summary.h"
+#include "server/verbs/interrupt_flag.h"
+#include "server/verbs/progress_meter.h"
+#include "server/verbs/subcommand_support.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFooter[] =
+    R"(An INPUT is told by its contents: a directory (every regular file in it), a tar
+or zip, a WARC (each of these three also compressed), or any other file, which
+is one document. - is a tar on standard input. Symbolic links are not followed.
+
+Examples:
+  quired build -o docs.quire /usr/share/doc
+  quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
+  tar -c directory | quired build -o directory.quire --codec rlz:max -
+
+If it is stopped or fails, nothing is left at OUT. A killed build leaves
+OUT.partial, which the next build of the same OUT removes. A directory of that
+name that no build left is never removed.)";
+
+struct BuildCommandOptions {
+  std::string output;
+  std::vector<std::string> inputs;
+  std::string codec = "rlz";
+  uint64_t block_size_bytes = 64 * kKiB;
+  uint64_t dictionary_size_bytes = 16 * kMiB;
+  std::string dictionary_method = "coverage";
+  bool no_symbol_table = false;
+  uint64_t segment_size_bytes = 64 * kGiB;
+  std::optional<uint64_t> input_size_bytes_max;
+  uint32_t threads = CoreCount();
+  bool force = false;
+  bool quiet = false;
+  bool dictionary_size_given = false;
+  bool dictionary_method_given = false;
+};
+
+absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
+    const std::string& name) {
+  if (name == "coverage") {
+    return DictionaryMethod::kCoverage;
+  }
+  if (name == "uniform") {
+    return DictionaryMethod::kUniform;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--dictionary-method must be coverage or uniform, got ",
+                   QuotedText(name)));
+}
+
+// An option that says how the dictionary is chosen makes no sense without one.
+absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (!info.needs_dictionary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " needs a codec with a dictionary, and codec ",
+                     info.name, " has none; leave the option out"));
+  }
+  return absl::OkStatus();
+}
+
+// What can be said before anything is read. The message is for the usage error.
+absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const CodecSpec codec, ParseCodecSpec(options.codec));
+  const uint64_t block_size = options.block_size_bytes;
+  if (block_size < 4 * kKiB || block_size > kBlockSizeBytesMax ||
+      (block_size & (block_size - 1)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--block-size must be a power of two from 4KiB to 1MiB, like 16KiB or ",
+        "64KiB, got ", FormatByteSizeExact(block_size)));
+  }
+  if (options.dictionary_size_given) {
+    QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-size"));
+  }
+  if (options.dictionary_method_given) {
+    QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-method"));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      ParseDictionaryMethod(options.dictionary_method).status());
+  if (options.dictionary_size_bytes == 0 ||
+      options.dictionary_size_bytes > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dictionary-size must be at least 1 byte and less than ",
+        "2GiB, got ", FormatByteSizeExact(options.dictionary_size_bytes)));
+  }
+  if (options.segment_size_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "--segment-size must be at least 1 byte, got 0");
+  }
+  if (options.input_size_bytes_max == uint64_t{0}) {
+    return absl::InvalidArgumentError(
+        "--input-size-max must be at least 1 byte, got 0");
+  }
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    return absl::InvalidArgumentError(
+        "- (standard input) must be given only once, for it can be read only "
+        "once");
+  }
+  return codec;
+}
+
+// An archive that is written into its own input would become part of itself.
+absl::Status CheckOutputOutsideInputs(const BuildCommandOptions& options,
+                                      const std::string& output_directory) {
+  std::error_code error;
+  const fs::path output = fs::canonical(output_directory, error) /
+                          fs::path(options.output).filename();
+  for (const std::string& input : options.inputs) {
+    if (input == "-" || !fs::is_directory(input, error)) {
+      continue;
+    }
+    const fs::path directory = fs::canonical(input, error);
+    const auto mismatch = std::mismatch(directory.begin(), directory.end(),
+                                        output.begin(), output.end());
+    if (mismatch.first == directory.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--output must be outside all inputs, and ", options.output,
+          " is inside the input ", input,
+          ", so the archive would become part of itself; give another path"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Failures that would otherwise be found only after reading all inputs.
+absl::Status CheckOutput(const BuildCommandOptions& options,
+                         const std::string& output_directory) {
+  std::error_code error;
+  if (!fs::is_directory(output_directory, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        output_directory,
+        ": no such directory to put the archive into; create it first"));
+  }
+  if (access(output_directory.c_str(), W_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(output_directory,
+                     ": this user must be able to write to it and is not; "
+                     "give --output a path elsewhere"));
+  }
+  if (!options.force && fs::exists(fs::symlink_status(options.output, error))) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(options.output,
+                     " exists; give --force to replace it, or another path"));
+  }
+  return absl::OkStatus();
+}
+
+ProgressState ToProgressState(const BuildProgress& progress) {
+  ProgressState state;
+  state.done = progress.done_bytes;
+  state.total = progress.total_bytes;
+  switch (progress.phase) {
+    case BuildPhase::kCount:
+      state.phase = "counting";
+      break;
+    case BuildPhase::kDictionary:
+      state.phase = "choosing the dictionary";
+      break;
+    case BuildPhase::kSymbolTable:
+      state.phase = "training the symbol table";
+      break;
+    case BuildPhase::kIndex:
+      state.phase = "indexing the dictionary";
+      break;
+    case BuildPhase::kEncode:
+      state.phase = "encoding";
+      state.stored_bytes = progress.stored_bytes;
+      break;
+    case BuildPhase::kFinish:
+      state.phase = "finishing";
+      break;
+  }
+  return state;
+}
+
+using Sources = std::vector<std::unique_ptr<Source>>;
+
+absl::StatusOr<Sources> OpenInputs(const BuildCommandOptions& options,
+                                   const std::string& output_directory) {
+  Sources sources;
+  for (const std::string& input : options.inputs) {
+    QUIRE_ASSIGN_OR_RETURN(
+        sources.emplace_back(),
+        OpenSource(input, output_directory, options.input_size_bytes_max));
+  }
+  return sources;
+}
+
+absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
+                                   const CodecSpec& codec,
+                                   const Sources& sources,
+                                   const InterruptFlag& interrupt,
+                                   ProgressMeter* meter) {
+  BuildOptions build;
+  build.archive.codec = codec;
+  build.archive.block_size_bytes =
+      static_cast<uint32_t>(options.block_size_bytes);
+  build.archive.replace = options.force;
+  build.dictionary_size_bytes = options.dictionary_size_bytes;
+  QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
+                         ParseDictionaryMethod(options.dictionary_method));
+  build.symbol_table = !options.no_symbol_table;
+  build.segment_size_bytes = options.segment_size_bytes;
+  build.input_size_bytes_max = options.input_size_bytes_max;
+  build.threads = options.threads;
+  build.cancel = interrupt.flag();
+  if (meter != nullptr) {
+    build.on_progress = [meter](const BuildProgress& progress) {
+      meter->Update(ToProgressState(progress));
+    };
+  }
+  return BuildArchive(options.output, sources, build);
+}
+
+int RunBuild(BuildCommandOptions options) {
+  while (options.output.size() > 1 && options.output.back() == '/') {
+    options.output.pop_back();
+  }
+  const absl::StatusOr<CodecSpec> codec = CheckOptions(options);
+  if (!codec.ok()) {
+    return ReportUsage("build", codec.status().message());
+  }
+  std::string output_directory = fs::path(options.output).parent_path();
+  if (output_directory.empty()) {
+    output_directory = ".";
+  }
+  const absl::Status outside =
+      CheckOutputOutsideInputs(options, output_directory);
+  if (!outside.ok()) {
+    return ReportUsage("build", outside.message());
+  }
+  const absl::Status output = CheckOutput(options, output_directory);
+  if (!output.ok()) {
+    return ReportFailure(output);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  // Until here nothing has a name on disk, not even what came from standard
+  // input, so a signal may end the process on the spot.
+  const absl::StatusOr<Sources> sources = OpenInputs(options, output_directory);
+  if (!sources.ok()) {
+    return ReportFailure(sources.status());
+  }
+  const InterruptFlag interrupt;
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+  }
+  const absl::StatusOr<BuildSummary> summary =
+      Build(options, *codec, *sources, interrupt,
+            meter.has_value() ? &*meter : nullptr);
+  meter.reset();
+  if (!summary.ok()) {
+    const int exit_code = ReportFailure(summary.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  // Reads all but the blocks back, so that what is reported is what is there.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(options.output);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  PrintWarnings(*summary, **archive);
+  if (!options.quiet) {
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    PrintSummary(options.output, *summary, **archive, elapsed.count());
+  }
+  return kExitGood;
+}
+
+std::string CodecNames() {
+  std::string names;
+  for (const CodecInfo& codec : AllCodecs()) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", codec.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void AddBuildCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<BuildCommandOptions>();
+  CLI::App* const subcommand =
+      app.add_subcommand("build", "Build an archive from documents");
+  subcommand->footer(kFooter);
+  subcommand
+      ->add_option("-o,--output", options->output,
+                   "Directory of the archive, such as OUT.quire")
+      ->type_name("OUT")
+      ->required();
+  subcommand
+      ->add_option("INPUT", options->inputs,
+                   "Directory, tar, zip, WARC or file; - is a tar on stdin")
+      ->type_name("")
+      ->required();
+  subcommand
+      ->add_option("--codec", options->codec,
+                   absl::StrCat("How blocks are compressed: ", CodecNames(),
+                                "; level fast, default, max or a number"))
+      ->type_name("NAME[:LEVEL]")
+      ->capture_default_str();
+  AddByteSizeOption(*subcommand, "--block-size", options->block_size_bytes,
+                    "Text in a block, a power of two from 4KiB to 1MiB: large "
+                    "ones compress better, small ones read faster");
+  CLI::Option* const dictionary_size = AddByteSizeOption(
+      *subcommand, "--dictionary-size", options->dictionary_size_bytes,
+      "Text that blocks are compressed against; serving keeps it in memory");
+  CLI::Option* const dictionary_method =
+      subcommand
+          ->add_option("--dictionary-method", options->dictionary_method,
+                       "How that text is chosen: coverage takes what repeats "
+                       "most, and reads the inputs twice for it; uniform takes "
+                       "samples at regular intervals")
+          ->type_name("METHOD")
+          ->capture_default_str();
+  subcommand->add_flag("--no-symbol-table", options->no_symbol_table,
+                       "No table for answers in FSST; it would take 2 KB");
+  AddByteSizeOption(*subcommand, "--segment-size", options->segment_size_bytes,
+                    "Text after which a new segment file starts");
+  AddByteSizeOption(*subcommand, "--input-size-max",
+                    options->input_size_bytes_max,
+                    "What the inputs may hold in all, decompressed; more is an "
+                    "error. Without it: 16TiB, and of each compressed or "
+                    "sparse input 1024 times what it takes on disk, or 64GiB "
+                    "if that is more");
+  subcommand
+      ->add_option("--threads", options->threads,
+                   "Threads that compress; the archive does not depend on it")
+      ->type_name("N")
+      ->check(CountInRange(1, 1024))
+      ->capture_default_str();
+  subcommand->add_flag("--force", options->force, "Replace the archive at OUT");
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "No progress and no summary, only warnings and errors");
+  subcommand->callback(
+      [options, dictionary_size, dictionary_method, &exit_code] {
+        options->dictionary_size_given = dictionary_size->count() > 0;
+        options->dictionary_method_given = dictionary_method->count() > 0;
+        exit_code = RunBuild(*options);
+      });
+}
+
+}  // namespace quire

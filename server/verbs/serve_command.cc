@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/verbs/serve_command.h"
+
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "server/service/server.h"
+#include "server/storage/model/drive_presets.h"
+#include "server/verbs/config_file.h"
+#include "server/verbs/subcommand_support.h"
+
+namespace quire {
+namespace {
+
+// As the command line has them.
+struct ServeArguments {
+  std::vector<std::string> archives;
+  std::string listen = ServerOptions().listen_address;
+  std::string metrics;
+  std::string memory;
+  std::string engine = "auto";
+  std::string cache_form = "identity";
+  uint32_t decode_threads = 0;
+  uint32_t device_depth = ServerOptions().device_depth;
+  std::string direct_io = "off";
+  std::string drive = "auto";
+  std::string device_model;
+  double stall_seconds = 60;
+  double drain_seconds = 30;
+  std::string config;
+};
+
+sigset_t ServeSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  return signals;
+}
+
+void Say(const std::string& message) {
+  std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
+}
+
+absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
+  ServerOptions options;
+  for (const std::string& text : arguments.archives) {
+    QUIRE_ASSIGN_OR_RETURN(ArchiveArgument archive, ParseArchiveArgument(text));
+    options.archives.push_back(std::move(archive));
+  }
+  if (options.archives.empty()) {
+    return absl::InvalidArgumentError(
+        "at least one archive must be given: quired serve ARCHIVE");
+  }
+  options.listen_address = arguments.listen;
+  options.metrics_address = arguments.metrics;
+  if (!arguments.memory.empty()) {
+    const absl::StatusOr<uint64_t> memory = ParseByteSize(arguments.memory);
+    if (!memory.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory: ", memory.status().message()));
+    }
+    options.memory_bytes = *memory;
+  }
+  options.engine =
+      arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
+      : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
+                                     : BlockStoreOptions::Engine::kAuto;
+  options.cache_form =
+      arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
+  options.decode_threads = arguments.decode_threads;
+  options.device_depth = arguments.device_depth;
+  options.direct_io = arguments.direct_io == "on"     ? DirectIo::kOn
+                      : arguments.direct_io == "auto" ? DirectIo::kAuto
+                                                      : DirectIo::kOff;
+  if (arguments.drive != "auto") {
+    options.drive = arguments.drive == "rotational" ? DriveKind::kRotational
+                                                    : DriveKind::kSolidState;
+  }
+  options.device_model = arguments.device_model;
+  options.stall_limit = absl::Seconds(arguments.stall_seconds);
+  return options;
+}
+
+// "wd-red (5 TB, ...), ..."
+std::string DriveModelHelp() {
+  return absl::StrJoin(
+      DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
+        absl::StrAppend(out, preset.name, " (", preset.summary, ")");
+      });
+}
+
+std::vector<std::string> DriveModelNames() {
+  std::vector<std::string> names;
+  for (const DrivePreset& preset : DrivePresets()) {
+    names.emplace_back(preset.name);
+  }
+  return names;
+}
+
+// The limits of the process, set for a server that holds many connections and
+// moves large buffers.
+// REQUIRES: no other thread has been started: all inherit the signal mask, and
+// the signals are for WaitForSignals() alone.
+void PrepareProcess() {
+  const sigset_t signals = ServeSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // The reader of the log may go away; serving goes on.
+  signal(SIGPIPE, SIG_IGN);
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  // By default glibc returns and maps large buffers anew all the time, and
+  // keeps a heap of its own for each thread, which breaks the memory bound.
+  mallopt(M_MMAP_THRESHOLD, 64 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
+  mallopt(M_ARENA_MAX, 2);
+  // Debian's abseil, which gRPC locks with, looks for deadlocks by default: a
+  // twelfth of the time of a call.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // What gRPC would log is told to the user in our own words, or is noise.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+}
+
+// Serves until told to stop.
+void WaitForSignals(Server& server, absl::Duration drain_timeout) {
+  const sigset_t signals = ServeSignals();
+  while (true) {
+    int signal_number = 0;
+    sigwait(&signals, &signal_number);
+    if (signal_number != SIGHUP) {
+      break;
+    }
+    Say("SIGHUP: opening the archives anew");
+    for (const std::string& line : server.Reload()) {
+      Say(line);
+    }
+  }
+  Say(absl::StrCat("stopping; calls under way have ",
+                   absl::FormatDuration(drain_timeout), " to end"));
+  server.Shutdown(drain_timeout);
+  Say("stopped");
+}
+
+int Serve(const ServeArguments& arguments) {
+  absl::StatusOr<ServerOptions> options = MakeOptions(arguments);
+  if (!options.ok()) {
+    Say(std::string(options.status().message()));
+    return kExitUsage;
+  }
+  options->report_damage = Say;
+  PrepareProcess();
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*options);
+  if (!server.ok()) {
+    Say(std::string(server.status().message()));
+    return server.status().code() == absl::StatusCode::kInvalidArgument
+               ? kExitUsage
+               : kExitFailed;
+  }
+  // Names of archives are in it.
+  for (const absl::string_view line :
+       absl::StrSplit((*server)->Description(), '\n', absl::SkipEmpty())) {
+    std::fprintf(stderr, "%s\n", PrintableMessage(line).c_str());
+  }
+  if (!(*server)->metrics_address().empty()) {
+    Say(absl::StrCat("metrics on http://", (*server)->metrics_address(),
+                     "/metrics"));
+  }
+  // The last line of the start: what waits for the server waits for it.
+  Say(absl::StrCat("listening on ", (*server)->address()));
+  WaitForSignals(**server, absl::Seconds(arguments.drain_seconds));
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, int& exit_code) {
+  CLI::App* subcommand =
+      app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
+  auto arguments = std::make_shared<ServeArguments>();
+  subcommand
+      ->add_option("ARCHIVE,--archive", arguments->archives,
+                   "Archives to serve, each as PATH or NAME=PATH; clients use "
+                   "the name, which is by default the last part of the path "
+                   "without .quire")
+      ->type_name("[NAME=]PATH");
+  subcommand
+      ->add_option("--listen", arguments->listen,
+                   "Address for gRPC; port 0 takes a free port. Calls are "
+                   "neither encrypted nor authenticated: do not listen where "
+                   "strangers can reach it")
+      ->type_name("HOST:PORT|unix:PATH")
+      ->capture_default_str();
+  subcommand
+      ->add_option("--metrics", arguments->metrics,
+                   "Address for Prometheus, at /metrics; without it there are "
+                   "no metrics")
+      ->type_name("HOST:PORT");
+  subcommand
+      ->add_option("--memory", arguments->memory,
+                   "Bound of the server's memory: dictionaries, indexes, cache "
+                   "and answers in flight. Without it: what the archives need "
+                   "and 512MiB")
+      ->type_name("SIZE");
+  subcommand
+      ->add_option("--engine", arguments->engine,
+                   "How blocks are read: io_uring, pread, or auto, which takes "
+                   "io_uring where it works")
+      ->type_name("ENGINE")
+      ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option(
+          "--cache-form", arguments->cache_form,
+          "How the cache holds blocks: identity, as text, or fsst, in "
+          "codes of the archive's symbol table where they are smaller: "
+          "more blocks fit, each costs more to put in")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"identity", "fsst"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--decode-threads", arguments->decode_threads,
+                   "Threads that decode blocks; 0: one for each core")
+      ->type_name("N")
+      ->check(CountInRange(0, 1024))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--device-depth", arguments->device_depth,
+                   "Reads in flight at each drive")
+      ->type_name("N")
+      ->check(CountInRange(1, 4096))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--direct-io", arguments->direct_io,
+                   "Read blocks past the kernel's page cache (O_DIRECT), "
+                   "leaving memory to others: on, auto, which does it for "
+                   "archives whose file system can, or off, which is faster "
+                   "where the machine has memory to spare for that cache")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--drive", arguments->drive,
+                   "What the archives lie on: rotational (a hard disk: reads "
+                   "in order of address, batches wait while interactive reads "
+                   "are under way), solid-state, or auto, which asks the "
+                   "kernel about each drive; it knows nothing about virtio "
+                   "disks, which count as solid-state")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--device-model", arguments->device_model,
+                   "To try things out: make reads take as long as this drive "
+                   "would, " +
+                       DriveModelHelp())
+      ->type_name("DRIVE")
+      ->check(CLI::IsMember(DriveModelNames()));
+  subcommand
+      ->add_option("--stall-timeout", arguments->stall_seconds,
+                   "Cancel a call whose client takes nothing of its answer for "
+                   "so long")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--drain-timeout", arguments->drain_seconds,
+                   "On SIGTERM, how long calls under way have to end")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--config", arguments->config,
+                   "TOML file with any of these options by their long names, "
+                   "such as memory = \"4GiB\" and archive = [\"a.quire\"]; the "
+                   "command line goes first")
+      ->type_name("FILE");
+  subcommand->footer(
+      "Signals: SIGTERM and SIGINT drain and stop; SIGHUP opens the archives "
+      "anew and\nputs changed ones in place without dropping calls.\n\n"
+      "Example:\n"
+      "  quired serve docs.quire --listen 127.0.0.1:7420 "
+      "--metrics 127.0.0.1:7421 --memory 1GiB\n");
+  subcommand->callback([subcommand, arguments, &exit_code] {
+    if (!arguments->config.empty()) {
+      if (absl::Status status = ApplyConfigFile(arguments->config, *subcommand);
+          !status.ok()) {
+        Say(std::string(status.message()));
+        exit_code = kExitUsage;
+        return;
+      }
+    }
+    exit_code = Serve(*arguments);
+  });
+}
+
+}  // namespace quire

@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`quired serve` as a person starts it: what it says, what it refuses, signals, configuration."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import threading
+import unittest
+import urllib.request
+
+QUIRED = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+METRICS = pathlib.Path(__file__).parent.parent / "service" / "metrics" / "METRICS.md"
+# Generous: only a hang takes this long.
+PATIENCE_S = 60
+
+
+def run(*arguments):
+    return subprocess.run([QUIRED, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=PATIENCE_S, check=False)
+
+
+class ServeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-serve-")
+        cls.directory = pathlib.Path(cls.scratch.name)
+        documents = cls.directory / "documents"
+        documents.mkdir()
+        for i in range(20):
+            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
+        cls.archive = cls.directory / "docs.quire"
+        built = run("build", "--quiet", "-o", cls.archive, documents)
+        assert built.returncode == 0, built.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def start(self, *arguments):
+        """The server and what it said until it listened."""
+        server = subprocess.Popen([QUIRED, "serve", *arguments], stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if "listening on" in line:
+                return server, "".join(said)
+        self.fail("it did not come to listen: " + "".join(said))
+
+    def test_says_what_it_holds_and_drains(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--memory", "300MiB")
+        for part in ("memory: 300 MiB", "archive docs", "block cache", "reads through", " of 1 file\n"):
+            self.assertIn(part, said)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+        self.assertIn("stopped", server.stderr.read())
+
+    def test_goes_on_when_nobody_reads_what_it_says(self):
+        server, _ = self.start(self.archive, "--listen", "127.0.0.1:0")
+        server.stderr.close()
+        server.send_signal(signal.SIGHUP)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def test_serves_metrics_and_reloads(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics",
+                                  "127.0.0.1:0")
+        url = next(word for word in said.split() if word.endswith("/metrics"))
+        server.send_signal(signal.SIGHUP)
+        for line in server.stderr:
+            if "archive docs" in line:
+                self.assertIn("unchanged", line)
+                break
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            metrics = answer.read().decode()
+        for sample in ('quire_reloads_total{outcome="succeeded"} 1', "quire_build_info{",
+                       'quire_archive_memory_bytes{archive="docs",part="block_index"}',
+                       "quire_cache_hits_total 0", "quire_block_failures_total 0",
+                       "quire_queued_fetches 0", 'quire_drive_queued_requests{device="',
+                       "quire_call_duration_seconds_bucket"):
+            self.assertIn(sample, metrics)
+
+    def test_starts_and_reloads_while_an_archive_is_replaced(self):
+        archive = self.directory / "replaced.quire"
+        build = ("build", "--quiet", "--force", "-o", archive, "--segment-size", "20KiB")
+        documents = self.directory / "documents"
+        self.assertEqual(run(*build, documents).returncode, 0)
+        done = threading.Event()
+
+        def replace():
+            for i in range(12):
+                run(*build, documents if i % 2 == 0 else documents / "page01")
+            done.set()
+
+        replacer = threading.Thread(target=replace)
+        replacer.start()
+        self.addCleanup(replacer.join)
+        while not done.is_set():
+            server, _ = self.start(archive, "--listen", "127.0.0.1:0")
+            server.send_signal(signal.SIGHUP)
+            for line in server.stderr:
+                if "archive replaced" in line:
+                    self.assertNotIn("stays as it was", line)
+                    break
+            server.kill()
+            server.wait(PATIENCE_S)
+
+    def test_exports_the_metrics_that_are_documented(self):
+        _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+        url = next(word for word in said.split() if word.endswith("/metrics"))
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+            lines = answer.read().decode().splitlines()
+        types = dict(line.split()[2:4] for line in lines if line.startswith("# TYPE quire_"))
+        labels = {name: set() for name in types}
+        for line in lines:
+            sample = re.match(r"(quire_\w+)(?:{(.*)})? ", line)
+            if sample:
+                name = sample[1] if sample[1] in types else sample[1].rpartition("_")[0]
+                labels[name].update(re.findall(r'(\w+)="', sample[2] or ""))
+        exported = {(name, types[name], frozenset(labels[name] - {"le"})) for name in types}
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", METRICS.read_text(), re.MULTILINE)
+        documented = {(name, kind, frozenset(re.findall(r"\w+", names)))
+                      for name, kind, names in rows}
+        self.assertEqual(documented, exported)
+        self.assertEqual(len(rows), len(documented))
+        # Alerts, too, are about what there is.
+        for name in re.findall(r"quire_\w+", METRICS.read_text()):
+            self.assertIn(name.removesuffix("_bucket"), types)
+
+    def test_says_which_port_is_taken(self):
+        _, said = self.start(self.archive, "--listen", "127.0.0.1:0")
+        taken = said.split()[-1]
+        for arguments, message in [
+                (["--listen", taken], f"cannot listen on {taken}: the port is in use"),
+                (["--listen", "127.0.0.1:0", "--metrics", taken],
+                 f"cannot serve metrics on {taken}: the port is in use")]:
+            with self.subTest(arguments=arguments):
+                refused = run("serve", self.archive, *arguments)
+                self.assertIn(message, refused.stderr)
+                self.assertEqual(refused.returncode, 1)
+
+    def test_takes_its_options_from_a_file(self):
+        config = self.directory / "serve.toml"
+        config.write_text(f'listen = "127.0.0.1:0"\nmemory = "310MiB"\n'
+                          f'archive = ["first={self.archive}", "second={self.archive}"]\n')
+        _, said = self.start("--config", config)
+        self.assertIn("memory: 310 MiB", said)
+        self.assertIn("archive first", said)
+        self.assertIn("archive second", said)
+        _, said = self.start("--config", config, "--memory", "320MiB")
+        self.assertIn("memory: 320 MiB", said)
+
+    def test_serves_from_a_modelled_drive(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0",
+                                  "--device-model", "table1-ssd")
+        self.assertIn("drive modelled: solid-state, reads through model:table1-ssd", said)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def test_is_told_what_the_drive_is(self):
+        for kind in "rotational", "solid-state":
+            _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--drive", kind)
+            self.assertIn(f": {kind}, reads through", said)
+
+    def test_reads_past_the_page_cache_or_says_why_not(self):
+        here = ["--listen", "127.0.0.1:0"]
+        _, said = self.start(self.archive, *here)
+        self.assertNotIn("page cache", said)
+        _, said = self.start(self.archive, *here, "--direct-io", "auto")
+        self.assertIn("past the page cache (O_DIRECT)", said)
+        if "is read through the page cache: " in said:
+            refused = run("serve", self.archive, *here, "--direct-io", "on")
+            self.assertIn("O_DIRECT", refused.stderr)
+            self.assertEqual(refused.returncode, 1, refused.stderr)
+        else:
+            self.start(self.archive, *here, "--direct-io", "on")
+
+    def test_refuses_with_the_reason(self):
+        bad = self.directory / "bad.toml"
+        bad.write_text('lisen = "127.0.0.1:0"\n')
+        worse = self.directory / "worse.toml"
+        worse.write_text('device-depth = "many"\n')
+        here = ["--listen", "127.0.0.1:0"]
+        for arguments, code, reason in [
+                ([], 2, "at least one archive must be given"),
+                ([self.directory / "absent"], 1, "absent"),
+                ([self.directory / "documents"], 1, "is no archive"),
+                ([self.archive, self.archive], 2, "two archives"),
+                ([f"a b={self.archive}"], 2, "cannot be an archive's name"),
+                ([self.archive, "--listen", "7420"], 2, "no address"),
+                ([self.archive, "--listen", "203.0.113.1:7420"], 1,
+                 "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),
+                ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1,
+                 "cannot serve metrics on 203.0.113.1:1: this machine has no such address; choose"),
+                ([self.archive, *here, "--metrics", "7421"], 2, "no address for metrics"),
+                ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
+                ([self.archive, *here, "--memory", "lots"], 2,
+                 '--memory: a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),
+                ([self.archive, *here, "--engine", "magic"], 2, "magic"),
+                ([self.archive, "--config", self.directory / "none.toml"], 2, "none.toml"),
+                ([self.archive, "--config", bad], 2, "must be long options of serve, got \"lisen\""),
+                ([self.archive, "--config", worse], 2, "device-depth"),
+                ([self.archive, "--device-model", "floppy"], 2, "wd-red")]:
+            with self.subTest(arguments=arguments):
+                refused = run("serve", *arguments)
+                self.assertIn(reason, refused.stderr)
+                self.assertEqual(refused.returncode, code, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
