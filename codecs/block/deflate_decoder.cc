@@ -40,6 +40,7 @@ void DeflateDecoder::Start(ByteView stored, MutableByteView output,
   bits_.end = stored.data() + stored.size();
   output_ = output;
   dictionary_ = dictionary;
+  matches_ = nullptr;
   text_size_ = 0;
   block_ = Block::kNone;
   is_last_block_ = false;
@@ -90,7 +91,7 @@ absl::Status DeflateDecoder::Run(size_t wanted) {
       }
       continue;
     }
-    const Result result = text_size_ < FastEnd()
+    const Result result = text_size_ < FastEnd() && matches_ == nullptr
                               ? DecodeRoomy(std::min(wanted, FastEnd()))
                               : DecodeCarefully(wanted);
     if (result == Result::kCut || bits_.IsPastEnd()) {

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/block/deflate_bits.h"
+#include "codecs/block/text_match.h"
 
 namespace quire {
 
@@ -36,6 +38,11 @@ class DeflateDecoder {
   // All three must outlive the calls that follow; `output` must not be changed
   // between them.
   void Start(ByteView stored, MutableByteView output, ByteView dictionary = {});
+
+  // From here on appends each match that is decoded to `matches`, in order,
+  // which makes decoding several times slower. Until the next Start();
+  // `matches` must outlive the calls that follow.
+  void RecordMatches(std::vector<TextMatch>& matches) { matches_ = &matches; }
 
   // Decodes until at least the first `wanted` bytes of the output buffer are
   // text, or the stream ends. Returns how many bytes of text there are now:
@@ -87,6 +94,7 @@ class DeflateDecoder {
   const uint8_t* stored_begin_ = nullptr;
   MutableByteView output_;
   ByteView dictionary_;
+  std::vector<TextMatch>* matches_ = nullptr;
   size_t text_size_ = 0;
   Block block_ = Block::kNone;
   bool is_last_block_ = false;

@@ -249,6 +249,11 @@ DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
       length = static_cast<size_t>(output_end - to);
       overflowed_ = true;
     }
+    if (matches_ != nullptr) {
+      matches_->push_back({.offset = static_cast<uint32_t>(to - begin),
+                           .size = static_cast<uint32_t>(length),
+                           .distance = static_cast<uint32_t>(distance)});
+    }
     if (distance <= static_cast<size_t>(to - begin)) {
       CopyMatchExactly(to, distance, length);
     } else if (!CopyFromDictionary(distance, length, to)) {

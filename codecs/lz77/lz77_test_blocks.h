@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Texts as blocks of phrases, for the tests of this directory.
+#ifndef QUIRE_CODECS_LZ77_LZ77_TEST_BLOCKS_H_
+#define QUIRE_CODECS_LZ77_LZ77_TEST_BLOCKS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codecs/base/bytes.h"
+
+namespace quire {
+
+// LZ4's own high compression, as a block.
+std::vector<uint8_t> Lz4Block(const std::string& text, int level = 9);
+
+// zlib's parse of `text` at `level`, without its Huffman codes.
+std::vector<uint8_t> DeflateParse(const std::string& text, int level = 6);
+
+// Each phrase copies from the one before it: literals, then `count` matches of
+// `size` bytes, each at distance `size`.
+std::vector<uint8_t> ChainBlock(uint32_t count, uint32_t size,
+                                std::string& text);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_LZ77_LZ77_TEST_BLOCKS_H_
