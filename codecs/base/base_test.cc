@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <limits>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/header_fields.h"
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
@@ -31,6 +33,32 @@ TEST(MemoryGuardTest, MakesAFailedAllocationAStatus) {
       static_cast<void>(OrNoMemory(
           "do it", []() -> absl::Status { throw std::range_error(""); })),
       std::range_error);
+}
+
+TEST(HeaderFieldsTest, FindsTheEmptyLine) {
+  EXPECT_EQ(FindHeaderEnd(AsBytes("")), std::nullopt);
+  EXPECT_EQ(FindHeaderEnd(AsBytes("a\r\nb\r\n")), std::nullopt);
+  EXPECT_EQ(FindHeaderEnd(AsBytes("a\r\nb\r\n\r")), std::nullopt);
+  EXPECT_EQ(FindHeaderEnd(AsBytes("a\r\nb\r\n\r\nc")), 8);
+  EXPECT_EQ(FindHeaderEnd(AsBytes("a\nb\n\nc")), 5);
+}
+
+TEST(HeaderFieldsTest, TakesFieldsUpToTheEmptyLine) {
+  absl::string_view rest =
+      "first line\r\nA : 1 \nB:\r\n\tfolded\r\n  twice\r\nno colon\r\n"
+      "\r\nC: behind";
+  EXPECT_EQ(TakeHeaderLine(rest), "first line");
+  std::optional<HeaderField> field = TakeHeaderField(rest);
+  EXPECT_EQ(field->name, "A");
+  EXPECT_EQ(field->value, "1");
+  field = TakeHeaderField(rest);
+  EXPECT_EQ(field->name, "B");
+  EXPECT_EQ(field->value, "folded twice");
+  field = TakeHeaderField(rest);
+  EXPECT_EQ(field->name, "");
+  EXPECT_EQ(field->value, "no colon");
+  EXPECT_FALSE(TakeHeaderField(rest).has_value());
+  EXPECT_EQ(rest, "C: behind");
 }
 
 TEST(ByteSizeTest, ReadsWhatPeopleWrite) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -22,47 +23,6 @@ namespace {
 // For messages: untrusted and of any length.
 std::string Quoted(absl::string_view text) {
   return QuotedText(text, 60);
-}
-
-// Takes the first line off `rest`, without its line end.
-absl::string_view TakeLine(absl::string_view& rest) {
-  const size_t end = rest.find('\n');
-  absl::string_view line = rest.substr(0, end);
-  rest.remove_prefix(end == absl::string_view::npos ? rest.size() : end + 1);
-  absl::ConsumeSuffix(&line, "\r");
-  return line;
-}
-
-bool ContinuesLine(absl::string_view rest) {
-  return !rest.empty() && (rest[0] == ' ' || rest[0] == '\t');
-}
-
-struct Field {
-  absl::string_view name;
-  // Lines of a folded value are joined by one space.
-  std::string value;
-};
-
-// Takes the next field off `rest`; nullopt at the empty line or the end.
-// A line without a colon has an empty name.
-std::optional<Field> TakeField(absl::string_view& rest) {
-  const absl::string_view line = TakeLine(rest);
-  if (line.empty()) {
-    return std::nullopt;
-  }
-  Field field;
-  const size_t colon = line.find(':');
-  if (colon == absl::string_view::npos) {
-    field.value = std::string(line);
-    return field;
-  }
-  field.name = absl::StripTrailingAsciiWhitespace(line.substr(0, colon));
-  field.value = std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
-  while (ContinuesLine(rest)) {
-    absl::StrAppend(&field.value, field.value.empty() ? "" : " ",
-                    absl::StripAsciiWhitespace(TakeLine(rest)));
-  }
-  return field;
 }
 
 std::string WithoutAngles(absl::string_view uri) {
@@ -94,7 +54,7 @@ void KeepFirst(std::string value, std::string& kept) {
   }
 }
 
-absl::Status TakeIntoHeader(const Field& field,
+absl::Status TakeIntoHeader(const HeaderField& field,
                             std::optional<uint64_t>& content_length,
                             WarcHeader& header) {
   if (absl::EqualsIgnoreCase(field.name, "Content-Length")) {
@@ -161,36 +121,20 @@ std::optional<int> TakeFraction(absl::string_view& text) {
 
 }  // namespace
 
-std::optional<size_t> FindWarcHeaderEnd(ByteView bytes) {
-  const absl::string_view text = AsText(bytes);
-  size_t line_start = 0;
-  while (true) {
-    const size_t line_end = text.find('\n', line_start);
-    if (line_end == absl::string_view::npos) {
-      return std::nullopt;
-    }
-    const size_t length = line_end - line_start;
-    if (length == 0 || (length == 1 && text[line_start] == '\r')) {
-      return line_end + 1;
-    }
-    line_start = line_end + 1;
-  }
-}
-
 absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
   absl::string_view rest = AsText(bytes);
   WarcHeader header;
   const size_t first_end = rest.find('\n');
   header.crlf = first_end != absl::string_view::npos && first_end > 0 &&
                 rest[first_end - 1] == '\r';
-  const absl::string_view version = TakeLine(rest);
+  const absl::string_view version = TakeHeaderLine(rest);
   if (version != "WARC/1.0" && version != "WARC/1.1") {
     return absl::DataLossError(absl::StrCat(
         "found ", Quoted(version), " where a record must start with WARC/1.0 ",
         "or WARC/1.1"));
   }
   std::optional<uint64_t> content_length;
-  while (std::optional<Field> field = TakeField(rest)) {
+  while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
     if (field->name.empty()) {
       return absl::DataLossError(absl::StrCat(
           "a header line must be NAME: VALUE, got ", Quoted(field->value)));
@@ -253,10 +197,10 @@ std::optional<std::string> HttpMediaType(ByteView bytes) {
     return std::nullopt;
   }
   // A header that the end of `bytes` truncates may end inside its last line.
-  const std::optional<size_t> end = FindWarcHeaderEnd(bytes);
+  const std::optional<size_t> end = FindHeaderEnd(bytes);
   rest = rest.substr(0, end.has_value() ? *end : rest.rfind('\n') + 1);
-  TakeLine(rest);
-  while (std::optional<Field> field = TakeField(rest)) {
+  TakeHeaderLine(rest);
+  while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
     if (absl::EqualsIgnoreCase(field->name, "Content-Type")) {
       return MediaTypeOf(field->value);
     }

@@ -37,10 +37,6 @@ struct WarcHeader {
 // The largest header that is read, a bound on memory.
 inline constexpr size_t kWarcHeaderSizeBytesMax = size_t{1} << 20;
 
-// The size of the header that `bytes` starts with, up to and with the empty
-// line that ends it; nullopt if there is no empty line in `bytes`.
-std::optional<size_t> FindWarcHeaderEnd(ByteView bytes);
-
 // Parses a header, from the version line to the empty line. Names of fields are
 // the same in upper and lower case; a line that starts with a space or tab goes
 // on with the value of the line before it; fields that occur twice count once,

@@ -87,14 +87,6 @@ TEST(WarcHeaderTest, RefusesTheRest) {
   }
 }
 
-TEST(WarcHeaderTest, FindsTheEmptyLine) {
-  EXPECT_EQ(FindWarcHeaderEnd(AsBytes("")), std::nullopt);
-  EXPECT_EQ(FindWarcHeaderEnd(AsBytes("a\r\nb\r\n")), std::nullopt);
-  EXPECT_EQ(FindWarcHeaderEnd(AsBytes("a\r\nb\r\n\r")), std::nullopt);
-  EXPECT_EQ(FindWarcHeaderEnd(AsBytes("a\r\nb\r\n\r\nc")), 8);
-  EXPECT_EQ(FindWarcHeaderEnd(AsBytes("a\nb\n\nc")), 5);
-}
-
 TEST(WarcDateTest, ReadsAllFormsOfTheStandard) {
   const std::vector<std::pair<std::string, int64_t>> cases = {
       {"1970-01-01T00:00:00Z", 0},

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/warc_header.h"
@@ -101,7 +102,7 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
   }
   for (size_t size = 1 << 10;; size *= 2) {
     QUIRE_RETURN_IF_ERROR(Fill(size));
-    const std::optional<size_t> end = FindWarcHeaderEnd(buffered());
+    const std::optional<size_t> end = FindHeaderEnd(buffered());
     if (end.has_value() && *end <= kWarcHeaderSizeBytesMax) {
       return *end;
     }
@@ -142,8 +143,7 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
       block = block.first(std::min(block.size(), block_size));
       const std::optional<std::string> http_type = HttpMediaType(block);
       if (!http_type.has_value() || block.size() < peek ||
-          FindWarcHeaderEnd(block).has_value() ||
-          peek >= kWarcHeaderSizeBytesMax) {
+          FindHeaderEnd(block).has_value() || peek >= kWarcHeaderSizeBytesMax) {
         header->media_type = http_type.value_or(header->media_type);
         break;
       }
