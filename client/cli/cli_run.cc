@@ -159,6 +159,11 @@ absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status) {
   const auto* key = std::get_if<DocumentKey>(&target);
   const auto* id =
       key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
+  if (ErrorReasonOf(status) ==
+      v1::ErrorReason_Name(v1::RECORD_TYPE_NOT_FOUND)) {
+    return absl::NotFoundError(
+        absl::StrCat(status.message(), "; --record-type names others"));
+  }
   if (id == nullptr || key->occurrence.has_value() ||
       ErrorReasonOf(status) != v1::ErrorReason_Name(v1::DOCUMENT_NOT_FOUND)) {
     return status;

@@ -34,7 +34,7 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
                  "Only documents whose id starts with this")
       ->type_name("");
   ls->add_flag("-l,--long", settings.long_listing,
-               "Size, capture time, number and id of each");
+               "Size, capture time, WARC record type, number and id of each");
   ls->add_flag("-0,--null", settings.null_separated,
                "End each line with a NUL byte instead of a newline");
 }
@@ -51,11 +51,29 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
       get->add_flag("--ordinal", settings.by_ordinal,
                     "ID is the number of a document, from 0, in the order of "
                     "the archive");
+  CLI::Option* record_type =
+      get->add_option("--record-type", settings.record_types,
+                      "Of several documents of that id in a crawl, only those "
+                      "of this WARC record type; may be given again for more. "
+                      "Without it response, resource and conversion")
+          ->type_name("TYPE")
+          ->allow_extra_args(false)
+          ->excludes(by_ordinal);
+  CLI::Option* at =
+      get->add_option("--at", settings.at,
+                      "Of those the newest at this time, in UTC: 2022, "
+                      "2022-06, down to 2022-06-15T12:30:45Z, or "
+                      "20220615123045. If all are later, the oldest. Without "
+                      "it the newest")
+          ->type_name("TIME")
+          ->excludes(by_ordinal);
   get->add_option("--occurrence", settings.occurrence,
-                  "Which of several documents of that id, from 0; without it "
-                  "the last")
+                  "Which of all documents of that id, from 0 in the order of "
+                  "the archive, whatever their type and time")
       ->type_name("N")
       ->excludes(by_ordinal)
+      ->excludes(record_type)
+      ->excludes(at)
       // CLI11 lets -1 wrap around.
       ->check([](const std::string& text) {
         uint64_t number = 0;
@@ -266,8 +284,11 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
   if (settings.cache_directory.has_value()) {
     Unprotect(*settings.cache_directory);
   }
-  for (std::string& id : settings.ids) {
-    Unprotect(id);
+  for (std::vector<std::string>* texts :
+       {&settings.ids, &settings.record_types}) {
+    for (std::string& text : *texts) {
+      Unprotect(text);
+    }
   }
 }
 

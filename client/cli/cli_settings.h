@@ -43,6 +43,8 @@ struct CliSettings {
   bool null_separated = false;
   bool by_ordinal = false;
   std::optional<uint64_t> occurrence;
+  std::vector<std::string> record_types;
+  std::optional<std::string> at;
   std::string offset = "0";
   std::optional<std::string> length;
   bool ranges = false;

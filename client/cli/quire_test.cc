@@ -83,8 +83,10 @@ TEST_F(QuireTest, ListsDocuments) {
   EXPECT_THAT(run.out, StartsWith("doc/30\ndoc/31\n"));
   run = Run({"ls", "-l", "web", "twice"});
   EXPECT_EQ(run.out,
-            "          13  1970-01-01T00:00:01.000Z          40  twice\n"
-            "          14  1970-01-01T00:00:02.000Z          41  twice\n");
+            "          13  1970-01-01T00:00:01.000Z  -                   40  "
+            "twice\n"
+            "          14  1970-01-01T00:00:02.000Z  -                   41  "
+            "twice\n");
   run = Run({"ls", "web", "twice", "--json"});
   EXPECT_THAT(run.out,
               StartsWith("{\"id\":\"twice\",\"ordinal\":40,\"offset\":7800,"
@@ -322,6 +324,11 @@ TEST_F(QuireTest, RefusesMistakesInTheCommandLine) {
       {"get", "web", "x", "--ordinal"},
       {"get", "web", "1", "--ordinal", "--occurrence", "1"},
       {"get", "web", "x", "--occurrence", "-1"},
+      {"get", "web", "1", "--ordinal", "--at", "2022"},
+      {"get", "web", "1", "--ordinal", "--record-type", "response"},
+      {"get", "web", "x", "--occurrence", "1", "--at", "2022"},
+      {"get", "web", "x", "--occurrence", "1", "--record-type", "response"},
+      {"get", "web", "x", "--at", "June"},
       {"info", "web", "--timeout", "never"},
       {"info", "web", "--server", "somewhere"},
       {"scan", "web", "--json"},

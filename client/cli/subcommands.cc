@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include "client/cli/shown_text.h"
+#include "client/quire/capture_time.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -69,11 +71,14 @@ absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document) {
   }
   std::string line;
   if (settings.long_listing) {
-    line = absl::StrFormat("%12d  %-24s  %10d  ", document.range().size_bytes(),
-                           document.has_capture_time_ms()
-                               ? FormatTimeMs(document.capture_time_ms())
-                               : "-",
-                           document.ordinal());
+    line = absl::StrFormat(
+        "%12d  %-24s  %-10s  %10d  ", document.range().size_bytes(),
+        document.has_capture_time_ms()
+            ? FormatTimeMs(document.capture_time_ms())
+            : "-",
+        document.has_record_type() ? PrintableText(View(document.record_type()))
+                                   : "-",
+        document.ordinal());
   }
   line += run.output().is_terminal() ? PrintableText(View(document.id()))
                                      : document.id();
@@ -168,11 +173,25 @@ absl::Status RunLs(CliRun& run) {
 
 absl::Status RunGet(CliRun& run) {
   const CliSettings& settings = run.settings();
+  // What the options say of each id.
+  DocumentKey selected;
+  selected.occurrence = settings.occurrence;
+  for (const std::string& type : settings.record_types) {
+    selected.record_types.push_back(absl::AsciiStrToLower(View(type)));
+  }
+  if (settings.at.has_value()) {
+    const absl::StatusOr<int64_t> at = ParseCaptureTime(View(*settings.at));
+    if (!at.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--at: ", at.status().message()));
+    }
+    selected.at_time_ms = *at;
+  }
   std::vector<ReadTarget> targets;
   for (const std::string& id : settings.ids) {
     if (!settings.by_ordinal) {
-      DocumentKey key = DocumentKey::Id(id);
-      key.occurrence = settings.occurrence;
+      DocumentKey key = selected;
+      key.name = id;
       targets.push_back(std::move(key));
       continue;
     }

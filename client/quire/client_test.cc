@@ -149,6 +149,29 @@ TEST_F(ClientTest, ReadsDocumentsByIdAndOrdinal) {
               HasCode(absl::StatusCode::kNotFound));
 }
 
+TEST_F(ClientTest, SelectsByTypeAndTime) {
+  const char kPage[] = "http://example.org/";
+  std::map<std::string, FakeArchive> archives;
+  archives["crawl"].documents = {{kPage, "newer", 2000, {}, "response"},
+                                 {kPage, "older", 1000, {}, "response"},
+                                 {kPage, "asked", 3000, {}, "request"}};
+  const auto server = FakeServer::Start({}, archives);
+  ClientOptions options;
+  options.address = server->address();
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto client, Client::Connect(options));
+  DocumentKey key = DocumentKey::Id(kPage);
+  EXPECT_EQ(client->ReadDocument("crawl", key)->data, "newer");
+  key.at_time_ms = 1999;
+  EXPECT_EQ(client->ReadDocument("crawl", key)->data, "older");
+  key.record_types = {"request"};
+  const auto later = client->ReadDocument("crawl", key);
+  EXPECT_EQ(later->data, "asked");
+  EXPECT_EQ(later->document->capture_time_ms(), 3000);
+  key.record_types = {"revisit", "metadata"};
+  EXPECT_EQ(ErrorReasonOf(client->ReadDocument("crawl", key).status()),
+            "RECORD_TYPE_NOT_FOUND");
+}
+
 TEST_F(ClientTest, ReadsOccurrencesAndParts) {
   DocumentKey key = DocumentKey::Id("twice");
   EXPECT_EQ(*ReadText(key), "second version");

@@ -2,6 +2,7 @@
 #include "client/quire/read_target.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "codecs/base/printable_text.h"
 
@@ -33,6 +34,15 @@ std::string DescribeTarget(const ReadTarget& target) {
     if (key.occurrence.has_value()) {
       absl::StrAppend(&text, ", occurrence ", *key.occurrence);
     }
+    if (!key.record_types.empty()) {
+      absl::StrAppend(
+          &text, ", of type ",
+          absl::StrJoin(key.record_types, " or ",
+                        [](std::string* out, const std::string& t) {
+                          out->append(QuotedText({t.data(), t.size()},
+                                                 kShownIdSizeBytesMax));
+                        }));
+    }
   }
   if (key.part.has_value()) {
     absl::StrAppend(&text, ", ", DescribeSpan(*key.part));
@@ -53,9 +63,15 @@ v1::DocumentName ToProto(const DocumentKey& key) {
     name.set_ordinal(*ordinal);
   } else {
     name.set_id(std::get<std::string>(key.name));
-    if (key.occurrence.has_value()) {
-      name.set_occurrence(*key.occurrence);
-    }
+  }
+  if (key.occurrence.has_value()) {
+    name.set_occurrence(*key.occurrence);
+  }
+  for (const std::string& type : key.record_types) {
+    name.add_record_types(type);
+  }
+  if (key.at_time_ms.has_value()) {
+    name.set_at_time_ms(*key.at_time_ms);
   }
   if (key.part.has_value()) {
     *name.mutable_range() = ToProto(*key.part);

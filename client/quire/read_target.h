@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -31,19 +32,24 @@ struct ByteSpan {
 struct DocumentKey {
   // Of one of the two kinds: any bytes, or an ordinal from 0.
   std::variant<std::string, uint64_t> name;
-  // Which of several documents with that id, from 0 by ordinal; unset: the
-  // last, which of a crawl is the newest. Ignored with an ordinal.
-  std::optional<uint64_t> occurrence;
+  // Which of several documents with that id, from 0 by ordinal, whatever their
+  // type and time. Not together with the next two: the server refuses that, as
+  // it refuses any of the three with an ordinal.
+  std::optional<uint64_t> occurrence = {};
+  // Of documents with that id, only those of one of these WARC record types, in
+  // lower case; "" stands for documents without one. Empty: response, resource,
+  // conversion and "". At most 16.
+  std::vector<std::string> record_types = {};
+  // Of those, the newest that was captured at this time or before, in
+  // milliseconds since 1970-01-01 UTC; if all were later, the oldest. Unset:
+  // the newest. ParseCaptureTime() of capture_time.h makes it of a date.
+  std::optional<int64_t> at_time_ms = {};
   // Which part of it; unset: all.
-  std::optional<ByteSpan> part;
+  std::optional<ByteSpan> part = {};
 
-  static DocumentKey Id(std::string id) {
-    return {.name = std::move(id), .occurrence = {}, .part = {}};
-  }
+  static DocumentKey Id(std::string id) { return {.name = std::move(id)}; }
 
-  static DocumentKey Ordinal(uint64_t ordinal) {
-    return {.name = ordinal, .occurrence = {}, .part = {}};
-  }
+  static DocumentKey Ordinal(uint64_t ordinal) { return {.name = ordinal}; }
 };
 
 using ReadTarget = std::variant<ByteSpan, DocumentKey>;

@@ -290,6 +290,38 @@ Archive::FoundDocument Archive::FindDocument(
   return found;
 }
 
+Archive::FoundDocument Archive::FindCapture(
+    absl::string_view id, const DocumentSelection& selection) const {
+  FoundDocument found;
+  std::optional<Capture> best;
+  for (const Segment& segment : segments_) {
+    const DocumentIndex& documents = segment.reader.documents();
+    const IdTable::Ranks ranks = documents.ids().Find(id);
+    found.count += ranks.count();
+    std::optional<Capture> capture = documents.FindCapture(ranks, selection);
+    if (capture.has_value()) {
+      capture->ordinal += segment.first_ordinal;
+      if (!best.has_value() || capture->IsBetterThan(*best, selection)) {
+        best = capture;
+      }
+    }
+  }
+  if (best.has_value()) {
+    found.ordinal = {best->ordinal};
+  }
+  return found;
+}
+
+std::vector<std::string> Archive::RecordTypesOf(absl::string_view id,
+                                                size_t count_max) const {
+  std::vector<std::string> types;
+  for (const Segment& segment : segments_) {
+    const DocumentIndex& documents = segment.reader.documents();
+    documents.AddRecordTypes(documents.ids().Find(id), count_max, types);
+  }
+  return types;
+}
+
 absl::StatusOr<DocumentOrdinal> Archive::DocumentAt(
     LogicalOffset offset) const {
   if (offset.value >= info_.size_bytes) {

@@ -160,6 +160,14 @@ class Archive {
   // time of a few look-ups, of however many there are.
   FoundDocument FindDocument(absl::string_view id,
                              std::optional<uint64_t> occurrence) const;
+  // The one that `selection` means, in the time of a few look-ups as well;
+  // unset if none has one of its types.
+  FoundDocument FindCapture(absl::string_view id,
+                            const DocumentSelection& selection) const;
+  // At most `count_max` of the record types that documents of the id have, each
+  // once.
+  std::vector<std::string> RecordTypesOf(absl::string_view id,
+                                         size_t count_max) const;
   // The document that holds a byte of the logical space. Empty documents hold
   // none. Errors: OutOfRange  past the end.
   absl::StatusOr<DocumentOrdinal> DocumentAt(LogicalOffset offset) const;

@@ -82,6 +82,24 @@ TEST(ArchiveMemoryTest, OfManyAttributesAndLongIdsIsAccounted) {
   }
 }
 
+// Ids that occur often are kept in another order, too.
+TEST(ArchiveMemoryTest, OfManyCapturesIsAccounted) {
+  for (const uint64_t captures_per_id : {2u, 65u, 100000u}) {
+    SCOPED_TRACE(captures_per_id);
+    TestSegment segment(200'000);
+    for (uint64_t i = 0; i < segment.size(); ++i) {
+      segment[i] = {.id = absl::StrCat("page ", i / captures_per_id),
+                    .capture_time_ms = static_cast<int64_t>(i * 1000),
+                    .record_type = i % 2 == 0 ? "request" : "response"};
+    }
+    const TemporaryDirectory directory;
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec("copy").value();
+    QUIRE_ASSERT_OK(WriteTestArchive(directory.File("a"), options, {segment}));
+    ExpectAccounted(directory.File("a"), 3);
+  }
+}
+
 TEST(ArchiveMemoryTest, OfEachCodecIsAccounted) {
   std::mt19937_64 random(3);
   const TestSegment segment = RandomTestSegment(3000, 100, random);

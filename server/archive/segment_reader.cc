@@ -289,7 +289,8 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
       kSegmentFixedMemoryBytes +
       EliasFano::EstimateBytes(segment.block_count + 1,
                                segment.file_size_bytes) +
-      EliasFano::EstimateBytes(count + 1, segment.size_bytes + count);
+      EliasFano::EstimateBytes(count + 1, segment.size_bytes + count) +
+      CaptureOrder::EstimateBytes(count);
   for (const ManifestSection& section : segment.sections) {
     switch (static_cast<SectionType>(section.type)) {
       case SectionType::kDocumentIds:

@@ -51,6 +51,10 @@ TEST(AnswerCheckTest, DescribesTargetsForPeople) {
   DocumentKey key = DocumentKey::Id("a\x1B");
   key.occurrence = 1;
   EXPECT_EQ(DescribeTarget(key), "document \"a\\x1B\", occurrence 1");
+  key.occurrence.reset();
+  key.record_types = {"request", "\x1B"};
+  EXPECT_EQ(DescribeTarget(key),
+            "document \"a\\x1B\", of type \"request\" or \"\\x1B\"");
   EXPECT_LT(DescribeTarget(DocumentKey::Id(std::string(10000, 'x'))).size(),
             300u);
 }

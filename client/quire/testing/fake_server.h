@@ -26,6 +26,7 @@ struct FakeDocument {
   std::string text;
   std::optional<int64_t> capture_time_ms;
   std::optional<std::string> media_type;
+  std::optional<std::string> record_type = {};
 };
 
 struct FakeArchive {

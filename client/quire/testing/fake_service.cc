@@ -24,6 +24,28 @@ absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
+bool HasWantedType(const v1::DocumentName& name, const v1::Document& document) {
+  const std::string& type = document.record_type();
+  return name.record_types().empty()
+             ? type.empty() || type == "response" || type == "resource" ||
+                   type == "conversion"
+             : std::count(name.record_types().begin(),
+                          name.record_types().end(), type) != 0;
+}
+
+// Whether `document` is to be had rather than `other`, which lies before it.
+bool IsBetter(const v1::DocumentName& name, const v1::Document& document,
+              const v1::Document& other) {
+  const auto time = [](const v1::Document& d) {
+    return d.has_capture_time_ms() ? d.capture_time_ms() : INT64_MIN;
+  };
+  const int64_t at = name.has_at_time_ms() ? name.at_time_ms() : INT64_MAX;
+  if (time(document) <= at) {
+    return time(other) > at || time(document) >= time(other);
+  }
+  return time(other) > at && time(document) <= time(other);
+}
+
 v1::ByteRange MakeRange(uint64_t offset, uint64_t size_bytes) {
   v1::ByteRange range;
   range.set_offset(offset);
@@ -54,6 +76,9 @@ void FakeServer::Service::Reload(
       }
       if (fake.media_type.has_value()) {
         document.set_media_type(*fake.media_type);
+      }
+      if (fake.record_type.has_value()) {
+        document.set_record_type(*fake.record_type);
       }
       held.documents.push_back(document);
       held.text += fake.text;
@@ -187,12 +212,22 @@ FakeServer::Service::Resolved FakeServer::Service::ResolveDocument(
   } else {
     uint64_t occurrence = 0;
     for (const v1::Document& document : archive.documents) {
-      if (document.id() == name.id()) {
-        if (!name.has_occurrence() || name.occurrence() == occurrence) {
-          found = &document;
-        }
-        ++occurrence;
+      if (document.id() != name.id()) {
+        continue;
       }
+      const bool is_better =
+          name.has_occurrence()
+              ? name.occurrence() == occurrence
+              : HasWantedType(name, document) &&
+                    (found == nullptr || IsBetter(name, document, *found));
+      if (is_better) {
+        found = &document;
+      }
+      ++occurrence;
+    }
+    if (found == nullptr && occurrence > 0 && !name.has_occurrence()) {
+      return {FakeFailure(grpc::NOT_FOUND, v1::RECORD_TYPE_NOT_FOUND,
+                          "no document of those types")};
     }
   }
   if (found == nullptr) {

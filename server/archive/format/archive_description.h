@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
@@ -28,6 +29,17 @@ struct Document {
   std::string record_type;
   // "text/html", without parameters; empty if the source did not say.
   std::string media_type;
+};
+
+// Which of several documents of one id.
+struct DocumentSelection {
+  // The document has one of these record types; "" is that of documents not
+  // from a WARC. Viewed during the call only.
+  absl::Span<const absl::string_view> record_types;
+  // The newest that is not after this, in milliseconds since 1970-01-01 UTC; if
+  // all are, the oldest. A document without a capture time is older than all
+  // others; of several of one time, the last in the archive is meant.
+  int64_t at_time_ms = INT64_MAX;
 };
 
 // What an archive is, without its contents.

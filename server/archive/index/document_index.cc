@@ -152,14 +152,13 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(const SegmentFooter& footer,
         InSection("document sizes",
                   index.ParseSizes(AsBytes(section.value_or("")), footer)));
   }
-  // Order among equal ids can be checked only where the ids are at hand.
   const bool has_order = footer.Find(SectionType::kDocumentOrder) != nullptr;
+  // Which ids are equal can be told only while they are at hand.
   std::vector<bool> repeats;
   {
     QUIRE_ASSIGN_OR_RETURN(const auto section, load(SectionType::kDocumentIds));
-    auto ids =
-        IdTable::Parse(AsBytes(section.value_or("")), count,
-                       footer.id_size_bytes, has_order ? &repeats : nullptr);
+    auto ids = IdTable::Parse(AsBytes(section.value_or("")), count,
+                              footer.id_size_bytes, &repeats);
     QUIRE_RETURN_IF_ERROR(InSection("document ids", ids.status()));
     index.ids_ = *std::move(ids);
   }
@@ -187,6 +186,7 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(const SegmentFooter& footer,
       *column = *std::move(strings);
     }
   }
+  index.capture_order_ = CaptureOrder(index, repeats);
   return index;
 }
 
@@ -278,16 +278,20 @@ LogicalRange DocumentIndex::Range(uint64_t ordinal) const {
   return {{start}, end - start};
 }
 
+std::optional<int64_t> DocumentIndex::CaptureTimeMs(uint64_t ordinal) const {
+  if (capture_times_.size() == 0) {
+    return std::nullopt;
+  }
+  const auto value = static_cast<int64_t>(capture_times_[ordinal]);
+  return value == 0 ? std::nullopt
+                    : std::optional(first_capture_time_ms_ +
+                                    (value - 1) * capture_time_unit_ms_);
+}
+
 Document DocumentIndex::Describe(uint64_t ordinal) const {
   Document document;
   document.range = Range(ordinal);
-  if (capture_times_.size() != 0) {
-    const auto value = static_cast<int64_t>(capture_times_[ordinal]);
-    if (value != 0) {
-      document.capture_time_ms =
-          first_capture_time_ms_ + (value - 1) * capture_time_unit_ms_;
-    }
-  }
+  document.capture_time_ms = CaptureTimeMs(ordinal);
   document.media_type = std::string(media_types_[ordinal]);
   document.record_type = std::string(record_types_[ordinal]);
   return document;
@@ -342,9 +346,9 @@ uint64_t DocumentIndex::EstimateTimesBytes(uint64_t section_size_bytes,
 void DocumentIndex::AddMemory(ArchiveMemory& memory) const {
   memory.document_starts_bytes += starts_.MemoryBytes();
   memory.document_ids_bytes += ids_.MemoryBytes() + order_.MemoryBytes();
-  memory.document_attributes_bytes += capture_times_.MemoryBytes() +
-                                      media_types_.MemoryBytes() +
-                                      record_types_.MemoryBytes();
+  memory.document_attributes_bytes +=
+      capture_times_.MemoryBytes() + media_types_.MemoryBytes() +
+      record_types_.MemoryBytes() + capture_order_.MemoryBytes();
 }
 
 }  // namespace quire

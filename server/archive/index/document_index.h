@@ -17,6 +17,7 @@
 #include "codecs/base/bytes.h"
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/index/capture_order.h"
 #include "server/archive/index/elias_fano.h"
 #include "server/archive/index/id_table.h"
 #include "server/archive/index/packed_vector.h"
@@ -76,6 +77,12 @@ class DocumentIndex {
   // All of the document but its ordinal and id.
   Document Describe(uint64_t ordinal) const;
   std::string Id(uint64_t ordinal) const;
+  std::optional<int64_t> CaptureTimeMs(uint64_t ordinal) const;
+
+  // Valid as long as the index; empty if the document has none.
+  absl::string_view RecordType(uint64_t ordinal) const {
+    return record_types_[ordinal];
+  }
 
   // As Archive::DescriptionSizeBytesMax(), for this segment.
   uint64_t DescriptionSizeBytesMax() const;
@@ -88,6 +95,21 @@ class DocumentIndex {
 
   // REQUIRES: rank < count(). Rises with the rank among equal ids.
   uint64_t OrdinalAtRank(uint64_t rank) const { return order_[rank]; }
+
+  // The best document of the id that has `ranks`, or nullopt if none has one of
+  // the selected types; in the time of a few look-ups, of however many there
+  // are.
+  std::optional<Capture> FindCapture(IdTable::Ranks ranks,
+                                     const DocumentSelection& selection) const {
+    return capture_order_.Find(*this, ranks, selection);
+  }
+
+  // Adds the record types of the id that has `ranks` to `types`, which has each
+  // once and grows to at most `count_max`.
+  void AddRecordTypes(IdTable::Ranks ranks, size_t count_max,
+                      std::vector<std::string>& types) const {
+    capture_order_.AddTypes(*this, ranks, count_max, types);
+  }
 
   // The rank of the first document above (id, ordinal), in the order of both,
   // where the ordinal of the first document here is `first_ordinal`.
@@ -119,6 +141,7 @@ class DocumentIndex {
   int64_t capture_time_unit_ms_ = 1;
   StringColumn media_types_;
   StringColumn record_types_;
+  CaptureOrder capture_order_;
 };
 
 }  // namespace quire

@@ -2,13 +2,16 @@
 #include "server/service/read/read_planner.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
@@ -16,6 +19,13 @@ namespace {
 
 // How much of an id an error message repeats.
 constexpr size_t kQuotedSizeMax = 40;
+
+// Of DocumentName.record_types, as archive.proto says.
+constexpr int kRecordTypesMax = 16;
+constexpr size_t kRecordTypeSizeBytesMax = 256;
+// What a reader of a crawl means by a URL, and documents of no crawl.
+constexpr std::array<absl::string_view, 4> kDefaultRecordTypes = {
+    "response", "resource", "conversion", ""};
 
 absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                      absl::string_view of_what) {
@@ -47,35 +57,117 @@ bool IsPlainText(absl::string_view text) {
   });
 }
 
-absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
-                                         const v1::DocumentName& name) {
+std::string Quoted(absl::string_view text) {
+  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kQuotedSizeMax)),
+                      "\"");
+}
+
+absl::Status Malformed(absl::string_view what) {
+  return ServiceError(absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+                      what);
+}
+
+absl::Status NotFound(absl::string_view what) {
+  return ServiceError(absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
+                      what);
+}
+
+// Whether the fields that pick one of several documents go together.
+absl::Status CheckSelection(const v1::DocumentName& name) {
+  const bool selects = name.record_types_size() > 0 || name.has_at_time_ms();
+  if (name.has_ordinal() && (selects || name.has_occurrence())) {
+    return Malformed(
+        "document.ordinal names one document: set no occurrence, record_types "
+        "or at_time_ms with it");
+  }
+  if (name.has_occurrence() && selects) {
+    return Malformed(
+        "document.occurrence counts all documents of the id: set no "
+        "record_types or at_time_ms with it");
+  }
+  if (name.record_types_size() > kRecordTypesMax) {
+    return Malformed(absl::StrCat("document.record_types has ",
+                                  name.record_types_size(),
+                                  " entries, the limit is ", kRecordTypesMax));
+  }
+  for (const std::string& type : name.record_types()) {
+    if (type.size() > kRecordTypeSizeBytesMax) {
+      return Malformed(absl::StrCat("document.record_types has an entry of ",
+                                    type.size(), " bytes, the limit is ",
+                                    kRecordTypeSizeBytesMax));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Such as `"request", none`.
+std::string ListTypes(absl::Span<const std::string> types) {
+  std::string list;
+  for (size_t i = 0; i < types.size(); ++i) {
+    absl::StrAppend(&list, i == 0 ? "" : ", ",
+                    types[i].empty() ? "none" : Quoted(types[i]));
+  }
+  return list;
+}
+
+absl::Status NoneOfTypes(const Archive& archive, absl::string_view id,
+                         uint64_t count) {
+  const std::vector<std::string> types =
+      archive.RecordTypesOf(id, kRecordTypesMax);
+  return ServiceError(
+      absl::StatusCode::kNotFound, v1::RECORD_TYPE_NOT_FOUND,
+      absl::StrCat("no document ", Quoted(id),
+                   " of the record types asked for: there ",
+                   count == 1 ? "is 1" : absl::StrCat("are ", count),
+                   ", of type ", ListTypes(types)));
+}
+
+absl::StatusOr<DocumentOrdinal> FindCapture(const Archive& archive,
+                                            const v1::DocumentName& name) {
   const absl::string_view id(name.id());
-  const std::string quoted =
-      absl::StrCat("\"", absl::CHexEscape(id.substr(0, kQuotedSizeMax)), "\"");
-  const Archive::FoundDocument found = archive.FindDocument(
-      id, name.has_occurrence() ? std::optional<uint64_t>(name.occurrence())
-                                : std::nullopt);
+  absl::InlinedVector<absl::string_view, kRecordTypesMax> types(
+      name.record_types().begin(), name.record_types().end());
+  if (types.empty()) {
+    types.assign(kDefaultRecordTypes.begin(), kDefaultRecordTypes.end());
+  }
+  DocumentSelection selection{.record_types = types};
+  if (name.has_at_time_ms()) {
+    selection.at_time_ms = name.at_time_ms();
+  }
+  const Archive::FoundDocument found = archive.FindCapture(id, selection);
   if (found.ordinal.has_value()) {
     return *found.ordinal;
   }
-  if (found.count == 0) {
-    return ServiceError(absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
-                        absl::StrCat("no document ", quoted));
+  return found.count == 0 ? NotFound(absl::StrCat("no document ", Quoted(id)))
+                          : NoneOfTypes(archive, id, found.count);
+}
+
+absl::StatusOr<DocumentOrdinal> FindById(const Archive& archive,
+                                         const v1::DocumentName& name) {
+  if (!name.has_occurrence()) {
+    return FindCapture(archive, name);
   }
-  return ServiceError(
-      absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
-      absl::StrCat("no occurrence ", name.occurrence(), " of document ", quoted,
-                   ": there are ", found.count, ", from 0"));
+  const absl::string_view id(name.id());
+  const Archive::FoundDocument found =
+      archive.FindDocument(id, name.occurrence());
+  if (found.ordinal.has_value()) {
+    return *found.ordinal;
+  }
+  return NotFound(found.count == 0
+                      ? absl::StrCat("no document ", Quoted(id))
+                      : absl::StrCat("no occurrence ", name.occurrence(),
+                                     " of document ", Quoted(id),
+                                     ": there are ", found.count, ", from 0"));
 }
 
 absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
                                             const v1::DocumentName& name,
                                             uint32_t id_size_bytes_max) {
+  QUIRE_RETURN_IF_ERROR(CheckSelection(name));
   switch (name.name_case()) {
     case v1::DocumentName::kId:
       if (name.id().size() > id_size_bytes_max) {
-        return ServiceError(
-            absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+        return Malformed(
             absl::StrCat("document.id has ", name.id().size(),
                          " bytes, over document_id_size_bytes_max, ",
                          id_size_bytes_max, "; name it by its ordinal"));
@@ -83,8 +175,7 @@ absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
       return FindById(archive, name);
     case v1::DocumentName::kOrdinal:
       if (name.ordinal() >= archive.info().document_count) {
-        return ServiceError(
-            absl::StatusCode::kNotFound, v1::DOCUMENT_NOT_FOUND,
+        return NotFound(
             absl::StrCat("no document number ", name.ordinal(), ": there are ",
                          archive.info().document_count, ", from 0"));
       }
@@ -92,8 +183,7 @@ absl::StatusOr<DocumentOrdinal> FindOrdinal(const Archive& archive,
     case v1::DocumentName::NAME_NOT_SET:
       break;
   }
-  return ServiceError(absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-                      "document: neither id nor ordinal is set");
+  return Malformed("document: neither id nor ordinal is set");
 }
 
 }  // namespace

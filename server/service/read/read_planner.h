@@ -30,9 +30,10 @@ absl::StatusOr<ResolvedTarget> ResolveRange(const Archive& archive,
                                             const v1::ByteRange& range);
 
 // `id_size_bytes_max` bounds the ids that requests may name.
-// Errors: NotFound         DOCUMENT_NOT_FOUND.
+// Errors: NotFound         DOCUMENT_NOT_FOUND, RECORD_TYPE_NOT_FOUND.
 //         OutOfRange       RANGE_PAST_END: of the document.
-//         InvalidArgument  MALFORMED_REQUEST: neither id nor ordinal.
+//         InvalidArgument  MALFORMED_REQUEST: neither id nor ordinal, or
+//                          fields that do not go together.
 absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
                                                const v1::DocumentName& name,
                                                uint32_t id_size_bytes_max);

@@ -116,8 +116,9 @@ void ServerTest::WriteArchive(const std::string& path,
     QUIRE_ASSERT_OK(writer->AddDocument(
         {.id = document.id,
          .size_bytes = document.text.size(),
-         .capture_time_ms = static_cast<int64_t>(document.text.size()),
-         .record_type = "",
+         .capture_time_ms = document.capture_time_ms.value_or(
+             static_cast<int64_t>(document.text.size())),
+         .record_type = document.record_type,
          .media_type = "text/html"}));
   }
   const std::string all = Concatenate(documents);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ namespace quire {
 struct TestDocument {
   std::string id;
   std::string text;
+  std::string record_type = "";
+  // Unset: as many milliseconds as the text has bytes.
+  std::optional<int64_t> capture_time_ms = {};
 };
 
 // `count` documents of 0 to about 40,000 bytes with ids "dir<k>/page<i>"; the

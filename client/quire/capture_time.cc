@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/capture_time.h"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/printable_text.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kYearDigits = 4;
+constexpr size_t kFieldDigits = 2;
+// Of a second; what is finer is dropped.
+constexpr int kMillisecondDigits = 3;
+
+// Takes exactly so many digits off the front of `text`.
+std::optional<int64_t> TakeNumber(absl::string_view& text, size_t digit_count) {
+  if (text.size() < digit_count) {
+    return std::nullopt;
+  }
+  int64_t number = 0;
+  for (const char c : text.substr(0, digit_count)) {
+    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
+      return std::nullopt;
+    }
+    number = number * 10 + (c - '0');
+  }
+  text.remove_prefix(digit_count);
+  return number;
+}
+
+// Takes one of `marks` off the front of `text`.
+bool TakeMark(absl::string_view& text, absl::string_view marks) {
+  if (text.empty() || marks.find(text.front()) == absl::string_view::npos) {
+    return false;
+  }
+  text.remove_prefix(1);
+  return true;
+}
+
+// Year, month, day, hour, minute, second; the first `count` are given.
+struct Fields {
+  std::array<int64_t, 6> values = {1970, 1, 1, 0, 0, 0};
+  size_t count = 0;
+  // The last millisecond of the second that is meant.
+  int64_t last_ms = 999;
+};
+
+absl::CivilSecond ToCivil(const std::array<int64_t, 6>& values) {
+  return absl::CivilSecond(values[0], values[1], values[2], values[3],
+                           values[4], values[5]);
+}
+
+// The fraction of a second behind its point: up to nine digits.
+std::optional<int64_t> TakeFraction(absl::string_view& text) {
+  int64_t first_ms = 0;
+  int64_t unit_ms = 1000;
+  int digit_count = 0;
+  for (; digit_count < 9; ++digit_count) {
+    const std::optional<int64_t> digit = TakeNumber(text, 1);
+    if (!digit.has_value()) {
+      break;
+    }
+    if (digit_count < kMillisecondDigits) {
+      unit_ms /= 10;
+      first_ms += *digit * unit_ms;
+    }
+  }
+  return digit_count == 0 ? std::nullopt
+                          : std::optional(first_ms + unit_ms - 1);
+}
+
+std::optional<Fields> TakeFields(absl::string_view& text) {
+  Fields fields;
+  const std::optional<int64_t> year = TakeNumber(text, kYearDigits);
+  if (!year.has_value()) {
+    return std::nullopt;
+  }
+  fields.values[0] = *year;
+  fields.count = 1;
+  const bool is_compact =
+      !text.empty() &&
+      absl::ascii_isdigit(static_cast<unsigned char>(text.front()));
+  constexpr std::array<absl::string_view, 6> kMarks = {"",    "-", "-",
+                                                       "Tt ", ":", ":"};
+  while (fields.count < fields.values.size() && !text.empty()) {
+    absl::string_view rest = text;
+    if (!is_compact && !TakeMark(rest, kMarks[fields.count])) {
+      break;
+    }
+    const std::optional<int64_t> value = TakeNumber(rest, kFieldDigits);
+    if (!value.has_value()) {
+      return std::nullopt;
+    }
+    fields.values[fields.count++] = *value;
+    text = rest;
+  }
+  if (fields.count == fields.values.size() && !is_compact &&
+      TakeMark(text, ".,")) {
+    const std::optional<int64_t> last_ms = TakeFraction(text);
+    if (!last_ms.has_value()) {
+      return std::nullopt;
+    }
+    fields.last_ms = *last_ms;
+  }
+  // A date has no zone.
+  if (fields.count > 3) {
+    TakeMark(text, "Zz");
+  }
+  return fields;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ParseCaptureTime(absl::string_view text) {
+  absl::string_view rest = text;
+  const std::optional<Fields> fields = TakeFields(rest);
+  if (!fields.has_value() || !rest.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a time must look like 2022, 2022-06, 2022-06-15, 2022-06-15T12:30Z, ",
+        "2022-06-15T12:30:45Z or 20220615123045, in UTC, got ",
+        QuotedText(text)));
+  }
+  const absl::CivilSecond first = ToCivil(fields->values);
+  // Civil times carry over what is too large.
+  const std::array<int64_t, 6> carried = {first.year(),   first.month(),
+                                          first.day(),    first.hour(),
+                                          first.minute(), first.second()};
+  if (carried != fields->values) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no such date and time as ", QuotedText(text)));
+  }
+  std::array<int64_t, 6> next = fields->values;
+  ++next[fields->count - 1];
+  const int64_t last_second =
+      absl::ToUnixSeconds(absl::FromCivil(ToCivil(next), absl::UTCTimeZone())) -
+      1;
+  return last_second * 1000 + fields->last_ms;
+}
+
+}  // namespace quire
