@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/cli_settings.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -9,12 +8,15 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/wire_encoding.h"
+#include "codecs/base/duration_text.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {
+
+constexpr absl::Duration kTimeoutMin = absl::Milliseconds(1);
 
 void AddArchive(CLI::App& subcommand, CliSettings& settings) {
   subcommand.add_option("ARCHIVE", settings.archive, "Name of the archive")
@@ -222,7 +224,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->capture_default_str();
   app.add_option("--timeout", settings.timeout,
                  "How long to wait for the server's next answer; seconds, or "
-                 "with a unit: 500ms, 2m")
+                 "with a unit: 500ms, 10s, 2m, 1h30m")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("-o,--output", settings.output,
@@ -293,19 +295,11 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
 }
 
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text) {
-  absl::Duration timeout;
-  double seconds = 0;
-  if (absl::SimpleAtod(text, &seconds)) {
-    timeout =
-        std::isnan(seconds) ? absl::ZeroDuration() : absl::Seconds(seconds);
-  } else if (!absl::ParseDuration(text, &timeout)) {
-    timeout = absl::ZeroDuration();
-  }
-  if (timeout <= absl::ZeroDuration()) {
+  absl::StatusOr<absl::Duration> timeout =
+      ParseDurationText({text.data(), text.size()}, {.min = kTimeoutMin});
+  if (!timeout.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--timeout must be a time over 0, in seconds or with a "
-                     "unit as in 500ms ",
-                     "or 2m, got ", QuotedText({text.data(), text.size()})));
+        absl::StrCat("--timeout ", timeout.status().message()));
   }
   return timeout;
 }

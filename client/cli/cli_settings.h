@@ -71,7 +71,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings);
 void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
                       const char* const* argv);
 
-// "30s", "1.5m", "500ms"; a bare number is seconds.
+// As duration_text.h says; at least a millisecond.
 // Errors: InvalidArgument  not of that form, or not positive.
 absl::StatusOr<absl::Duration> ParseTimeout(const std::string& text);
 

@@ -10,6 +10,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/duration_text.h"
 #include "codecs/base/header_fields.h"
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_matchers.h"
@@ -59,6 +60,44 @@ TEST(HeaderFieldsTest, TakesFieldsUpToTheEmptyLine) {
   EXPECT_EQ(field->value, "no colon");
   EXPECT_FALSE(TakeHeaderField(rest).has_value());
   EXPECT_EQ(rest, "C: behind");
+}
+
+TEST(DurationTextTest, ReadsWhatPeopleWrite) {
+  const std::vector<std::pair<std::string, absl::Duration>> cases = {
+      {"10s", absl::Seconds(10)},         {"2m", absl::Minutes(2)},
+      {"1h30m", absl::Minutes(90)},       {"1.5m", absl::Seconds(90)},
+      {"500ms", absl::Milliseconds(500)}, {"30", absl::Seconds(30)},
+      {"0.25", absl::Milliseconds(250)},  {" 5s ", absl::Seconds(5)},
+      {"0", absl::ZeroDuration()},        {"inf", absl::InfiniteDuration()},
+  };
+  for (const auto& [text, duration] : cases) {
+    const absl::StatusOr<absl::Duration> got = ParseDurationText(text);
+    ASSERT_THAT(got, IsOk()) << text;
+    EXPECT_EQ(*got, duration) << text;
+  }
+  for (const char* bad : {"", "-1", "-2s", "soon", "nan", "5 apples", "5x", "s",
+                          "1h 30m", "10S", "-inf"}) {
+    EXPECT_THAT(ParseDurationText(bad),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          ::testing::StartsWith("must be a time, in seconds")))
+        << bad;
+  }
+}
+
+TEST(DurationTextTest, KeepsToARange) {
+  const DurationRange range = {.min = absl::Milliseconds(100),
+                               .max = absl::Hours(24)};
+  EXPECT_EQ(*ParseDurationText("100ms", range), absl::Milliseconds(100));
+  EXPECT_EQ(*ParseDurationText("24h", range), absl::Hours(24));
+  for (const char* bad : {"99ms", "86401", "inf", "0", "nan"}) {
+    EXPECT_THAT(ParseDurationText(bad, range),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          ::testing::HasSubstr("from 100ms to 24h")))
+        << bad;
+  }
+  EXPECT_THAT(ParseDurationText("0", {.min = absl::Milliseconds(1)}),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        ::testing::HasSubstr("of at least 1ms")));
 }
 
 TEST(ByteSizeTest, ReadsWhatPeopleWrite) {

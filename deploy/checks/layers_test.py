@@ -94,14 +94,15 @@ LIBRARIES = [
     (re.compile(r"CLI/|quire::cli11"), ("server", "client", "loadtest", "deploy/manual"),
      "codecs have no command line"),
 ]
-# Codecs are pure functions over bytes; their tests need not be, nor the mutex
-# that the base lends to the modules above.
+# Codecs are pure functions over bytes; their tests need not be, nor what the base
+# lends to the modules above: the mutex, and the parser of settings that are times.
 IMPURE = re.compile(
     r"^(thread|mutex|shared_mutex|condition_variable|future|chrono|ctime|time\.h|"
-    r"codecs/base/mutex\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
+    r"codecs/base/(mutex|duration_text)\.h|fstream|filesystem|fcntl\.h|unistd\.h|sys/.*|absl/time/.*|"
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
-    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|test_util|^codecs/base/mutex\.h$")
+    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|test_util|"
+    r"^codecs/base/(mutex\.h|duration_text\.(h|cc))$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 TARGET = re.compile(

@@ -10,6 +10,7 @@
 
 #include "client/quire/internal/server_address.h"
 #include "codecs/base/byte_size.h"
+#include "codecs/base/duration_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
 #include "loadtest/generator/http_get.h"
@@ -21,16 +22,17 @@ namespace {
 constexpr uint64_t kRequestCountDefault = 10'000;
 // Past it a number was negative before it was read.
 constexpr uint64_t kRequestCountMax = 1'000'000'000'000;
-constexpr double kSecondsMin = 0.001;
-constexpr double kSecondsMax = 1e7;
-constexpr double kSecondsDefault = 600;
+constexpr absl::Duration kTimeMin = absl::Milliseconds(1);
+constexpr absl::Duration kTimeMax = absl::Hours(2400);
+constexpr char kDurationDefault[] = "600s";
 constexpr uint32_t kInFlightClosed = 64;
 constexpr uint32_t kInFlightOpen = 10'000;
 constexpr uint32_t kInFlightMax = 100'000;
 constexpr double kRateMax = 1e6;
 
-std::chrono::milliseconds ToMs(double seconds) {
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
+std::chrono::milliseconds ToMs(absl::Duration time) {
+  return std::chrono::milliseconds(
+      std::llround(absl::ToDoubleSeconds(time) * 1000));
 }
 
 absl::Status Wrong(absl::string_view what) {
@@ -51,18 +53,6 @@ CLI::Validator Within(double min, double max) {
   return within;
 }
 
-// Of "1.5s", "500ms", "2m"; nothing of what is none or out of range. A plain
-// number is not one: what its unit is depends on the option.
-std::optional<double> ParseSeconds(absl::string_view text) {
-  absl::Duration time;
-  if (!absl::ParseDuration(text, &time)) {
-    return std::nullopt;
-  }
-  const double seconds = absl::ToDoubleSeconds(time);
-  return seconds >= 0 && seconds <= kSecondsMax ? std::optional(seconds)
-                                                : std::nullopt;
-}
-
 absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
                                      const std::string& text) {
   const absl::StatusOr<uint64_t> size_bytes = ParseByteSize(text);
@@ -72,17 +62,14 @@ absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
 }
 
 // What `text` says, if it is a time that a run can have.
-absl::StatusOr<std::chrono::milliseconds> CheckTime(absl::string_view option,
-                                                    const std::string& text,
-                                                    double seconds) {
-  if (!(seconds >= kSecondsMin && seconds <= kSecondsMax)) {
-    return Wrong(absl::StrCat(option, " must be a time from a millisecond to ",
-                              static_cast<uint64_t>(kSecondsMax),
-                              " seconds, such as 30, 500ms or "
-                              "2m, got '",
-                              text, "'"));
+absl::StatusOr<std::chrono::milliseconds> ParseTimeOf(absl::string_view option,
+                                                      absl::string_view text) {
+  const absl::StatusOr<absl::Duration> time =
+      ParseDurationText(text, {.min = kTimeMin, .max = kTimeMax});
+  if (!time.ok()) {
+    return Wrong(absl::StrCat(option, " ", time.status().message()));
   }
-  return ToMs(seconds);
+  return ToMs(*time);
 }
 
 Manual TheManual() {
@@ -184,8 +171,8 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
                          ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
   duration_option_ =
       app.add_option("--duration", duration_,
-                     "end after so long: 30, of seconds, or 30s, 500ms, 2m "
-                     "(default: 600; for full: when all is read)")
+                     "end after so long: 30, of seconds, or 500ms, 10s, 2m, "
+                     "1h30m (default: 600s; for full: when all is read)")
           ->type_name("TIME");
   app.add_option("--warmup", warmup_,
                  "leave out the first requests: 5s, 500ms or 2m, of so long; "
@@ -277,30 +264,27 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
   }
   load.duration.reset();
   if (has_duration || !is_full) {
-    double seconds = kSecondsDefault;
-    if (has_duration && !absl::SimpleAtod(duration_, &seconds)) {
-      seconds = ParseSeconds(duration_).value_or(0);
-    }
-    QUIRE_ASSIGN_OR_RETURN(load.duration,
-                           CheckTime("--duration", duration_, seconds));
+    QUIRE_ASSIGN_OR_RETURN(
+        load.duration,
+        ParseTimeOf("--duration", has_duration ? duration_ : kDurationDefault));
   }
-  double deadline_seconds = 0;
-  if (!absl::SimpleAtod(deadline_, &deadline_seconds)) {
-    deadline_seconds = ParseSeconds(deadline_).value_or(0);
-  }
-  QUIRE_ASSIGN_OR_RETURN(load.deadline,
-                         CheckTime("--deadline", deadline_, deadline_seconds));
+  QUIRE_ASSIGN_OR_RETURN(load.deadline, ParseTimeOf("--deadline", deadline_));
   uint64_t warmup_request_count = 0;
   if (absl::SimpleAtoi(warmup_, &warmup_request_count)) {
     load.warmup_request_count = warmup_request_count;
   } else if (!warmup_.empty()) {
-    const std::optional<double> seconds = ParseSeconds(warmup_);
-    if (!seconds.has_value()) {
+    // Here a bare number is not of seconds.
+    double number = 0;
+    const absl::StatusOr<absl::Duration> time =
+        absl::SimpleAtod(warmup_, &number)
+            ? Wrong("a bare number")
+            : ParseDurationText(warmup_, {.max = kTimeMax});
+    if (!time.ok()) {
       return Wrong(absl::StrCat("--warmup: '", warmup_,
                                 "' is neither a number of requests nor a time, "
-                                "such as 5s, 500ms, 2m"));
+                                "such as 500ms, 10s, 2m or 1h30m"));
     }
-    load.warmup_duration = ToMs(*seconds);
+    load.warmup_duration = ToMs(*time);
   }
   load.arrivals = arrivals_ == "constant" ? LoadArrivals::kConstant
                   : arrivals_ == "log"    ? LoadArrivals::kLog

@@ -70,6 +70,10 @@ uint64_t StreamWindowBytes(const v1::Limits& limits) {
                   2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
+// Reloading reads manifest, dictionary and indexes alone.
+constexpr char kBlocksNotChecked[] =
+    "; its blocks were not checked: quired verify does that";
+
 std::string HealthName(const std::string& archive) {
   return absl::StrCat(kServiceName, "/", archive);
 }
@@ -295,13 +299,14 @@ class ServerImpl : public Server {
     const bool is_same_text =
         fresh->archive->info().uuid == served->archive->info().uuid;
     if (is_same_text && fresh->archive->files() == served->archive->files()) {
-      return "unchanged";
+      return absl::StrCat("unchanged", kBlocksNotChecked);
     }
     // The same text in other files: a copy put in place of damaged ones.
     const std::string line = absl::StrCat(
         is_same_text ? "same contents in new files, " : "replaced, ",
         FormatCounted(fresh->archive->info().document_count, "document",
-                      "documents"));
+                      "documents"),
+        is_same_text ? kBlocksNotChecked : "");
     replaced_.push_back(served->archive);
     served = std::move(fresh);
     catalog_.Publish(std::move(archives));

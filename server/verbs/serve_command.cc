@@ -45,8 +45,8 @@ struct ServeArguments {
   std::string direct_io = "off";
   std::string drive = "auto";
   std::string device_model;
-  double stall_seconds = 60;
-  double drain_seconds = 30;
+  absl::Duration stall_timeout = absl::Seconds(60);
+  absl::Duration drain_timeout = absl::Seconds(30);
   std::string config;
 };
 
@@ -99,7 +99,7 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
                                                     : DriveKind::kSolidState;
   }
   options.device_model = arguments.device_model;
-  options.stall_limit = absl::Seconds(arguments.stall_seconds);
+  options.stall_limit = arguments.stall_timeout;
   return options;
 }
 
@@ -191,7 +191,7 @@ int Serve(const ServeArguments& arguments) {
   }
   // The last line of the start: what waits for the server waits for it.
   Say(absl::StrCat("listening on ", (*server)->address()));
-  WaitForSignals(**server, absl::Seconds(arguments.drain_seconds));
+  WaitForSignals(**server, arguments.drain_timeout);
   return kExitGood;
 }
 
@@ -279,19 +279,13 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
                        DriveModelHelp())
       ->type_name("DRIVE")
       ->check(CLI::IsMember(DriveModelNames()));
-  subcommand
-      ->add_option("--stall-timeout", arguments->stall_seconds,
-                   "Cancel a call whose client takes nothing of its answer for "
-                   "so long")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.1, 86400.0))
-      ->capture_default_str();
-  subcommand
-      ->add_option("--drain-timeout", arguments->drain_seconds,
-                   "On SIGTERM, how long calls under way have to end")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0.0, 86400.0))
-      ->capture_default_str();
+  AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
+                {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
+                "Cancel a call whose client takes nothing of its answer for "
+                "so long");
+  AddTimeOption(*subcommand, "--drain-timeout", arguments->drain_timeout,
+                {.max = absl::Hours(24)},
+                "On SIGTERM, how long calls under way have to end");
   subcommand
       ->add_option("--config", arguments->config,
                    "TOML file with any of these options by their long names, "
@@ -300,7 +294,10 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   subcommand->footer(
       "Signals: SIGTERM and SIGINT drain and stop; SIGHUP opens the archives "
-      "anew and\nputs changed ones in place without dropping calls.\n\n"
+      "anew and\nputs changed ones in place without dropping calls; "
+      "blocks are checked when they\nare read, or by quired verify.\n"
+      "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "
+      "1h30m.\n\n"
       "Example:\n"
       "  quired serve docs.quire --listen 127.0.0.1:7420 "
       "--metrics 127.0.0.1:7421 --memory 1GiB\n");

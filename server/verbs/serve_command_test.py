@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -85,6 +86,30 @@ class ServeTest(unittest.TestCase):
                        "quire_queued_fetches 0", 'quire_drive_queued_requests{device="',
                        "quire_call_duration_seconds_bucket"):
             self.assertIn(sample, metrics)
+
+    def test_says_on_reload_that_blocks_of_the_same_archive_were_not_checked(self):
+        copy = self.directory / "damaged.quire"
+        shutil.copytree(self.archive, copy)
+        server, _ = self.start(copy, "--listen", "127.0.0.1:0")
+        with open(copy / "segment-000000", "r+b") as segment:
+            segment.seek(64)
+            segment.write(b"damaged")
+        server.send_signal(signal.SIGHUP)
+        line = next(line for line in server.stderr if "archive damaged" in line)
+        self.assertIn("; its blocks were not checked: quired verify does that", line)
+
+    def test_takes_times_in_every_form(self):
+        config = self.directory / "times.toml"
+        config.write_text('stall-timeout = "1m30s"\n')
+        for form in ("10", "10s", "2m", "1h30m", "0.5", "500ms"):
+            server, _ = self.start(self.archive, "--listen", "127.0.0.1:0", "--config", config,
+                                   "--drain-timeout", form)
+            server.send_signal(signal.SIGTERM)
+            self.assertEqual(server.wait(PATIENCE_S), 0)
+        for bad in ("soon", "-1", "nan", "25h", "10 apples"):
+            refused = run("serve", self.archive, "--drain-timeout", bad)
+            self.assertEqual(refused.returncode, 2, bad)
+            self.assertIn("--drain-timeout: must be a time from 0 to 24h", refused.stderr)
 
     def test_starts_and_reloads_while_an_archive_is_replaced(self):
         archive = self.directory / "replaced.quire"

@@ -81,6 +81,26 @@ CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
       ->type_name("SIZE");
 }
 
+CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
+                           absl::Duration& time, const DurationRange& range,
+                           const std::string& description) {
+  return subcommand
+      .add_option_function<std::string>(
+          name,
+          [name, &time, range](const std::string& text) {
+            const absl::StatusOr<absl::Duration> given =
+                ParseDurationText(text, range);
+            if (!given.ok()) {
+              throw CLI::ValidationError(name,
+                                         std::string(given.status().message()));
+            }
+            time = *given;
+          },
+          description)
+      ->type_name("TIME")
+      ->default_str(absl::FormatDuration(time));
+}
+
 CLI::Validator CountInRange(uint32_t min, uint32_t max) {
   return CLI::Validator(
       [min, max](std::string& text) {

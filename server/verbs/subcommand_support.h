@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // What the subcommands of quired share: exit codes, messages, options that are
-// sizes.
+// sizes or times.
 #ifndef QUIRE_SERVER_VERBS_SUBCOMMAND_SUPPORT_H_
 #define QUIRE_SERVER_VERBS_SUBCOMMAND_SUPPORT_H_
 
@@ -13,6 +13,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/duration_text.h"
 
 namespace quire {
 
@@ -47,6 +50,12 @@ CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
 CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
                                std::optional<uint64_t>& size_bytes,
                                const std::string& description);
+
+// An option that takes a time such as 10s (duration_text.h); --help shows the
+// default in that form. `time` holds the default and must outlive `subcommand`.
+CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
+                           absl::Duration& time, const DurationRange& range,
+                           const std::string& description);
 
 // For CLI::Option::check(): a whole number from `min` to `max`.
 CLI::Validator CountInRange(uint32_t min, uint32_t max);
