@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -50,6 +51,29 @@ constexpr std::array kCodecs = {
               .level_min = 1,
               .level_default = 9,
               .level_max = 22},
+    CodecInfo{.id = CodecId::kLz4Pex,
+              .name = "lz4-pex",
+              .summary = "lz4 in partitions: short ranges of large blocks "
+                         "without the rest",
+              .level_min = 1,
+              .level_default = 1,
+              .level_max = 12,
+              .partition_codec = CodecId::kLz4},
+    CodecInfo{.id = CodecId::kZlibPex,
+              .name = "zlib-pex",
+              .summary = "zlib in partitions, which together are one DEFLATE "
+                         "stream",
+              .level_min = 1,
+              .level_default = 6,
+              .level_max = 9,
+              .partition_codec = CodecId::kZlib},
+    CodecInfo{.id = CodecId::kZstdPex,
+              .name = "zstd-pex",
+              .summary = "zstd in partitions, a frame each",
+              .level_min = 1,
+              .level_default = 9,
+              .level_max = 22,
+              .partition_codec = CodecId::kZstd},
     CodecInfo{.id = CodecId::kRlzUv,
               .name = "rlz-uv",
               .summary = "relative Lempel-Ziv, offsets of 32 bits, lengths as "
@@ -162,6 +186,19 @@ absl::Status BlockCodec::DecodeRange(ByteView stored, size_t raw_size,
   return absl::OkStatus();
 }
 
+bool IsPartitionSize(uint64_t size_bytes) {
+  return std::has_single_bit(size_bytes) &&
+         size_bytes >= kPartitionSizeBytesMin &&
+         size_bytes <= kPartitionSizeBytesMax;
+}
+
+CodecSpec DefaultCodecSpec(const CodecInfo& info) {
+  return {.id = info.id,
+          .level = info.level_default,
+          .partition_size_bytes =
+              info.has_partitions() ? kPartitionSizeBytesDefault : 0};
+}
+
 std::span<const CodecInfo> AllCodecs() {
   return kCodecs;
 }
@@ -184,7 +221,7 @@ absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat(
         "no codec is called \"", name, "\"; there are ", ListOfNames()));
   }
-  CodecSpec spec{.id = info->id, .level = info->level_default};
+  CodecSpec spec = DefaultCodecSpec(*info);
   if (colon == absl::string_view::npos) {
     return spec;
   }

@@ -36,6 +36,9 @@ enum class CodecId : uint32_t {
   kLz4Hc = 3,
   kZlib = 4,
   kZstd = 5,
+  kLz4Pex = 6,
+  kZlibPex = 7,
+  kZstdPex = 8,
   kRlzUv = 16,
   kRlzPv = 17,
   kRlzZz = 18,
@@ -49,6 +52,14 @@ enum class CodecId : uint32_t {
 
 // The largest block, in bytes of text, that any codec is asked to encode.
 inline constexpr size_t kBlockSizeBytesMax = size_t{1} << 20;
+
+// Some codecs divide a block into partitions of this many bytes of text, the
+// last one shorter, each of which is decoded without the others: a power of two
+// within these bounds.
+inline constexpr uint32_t kPartitionSizeBytesMin = 4 << 10;
+inline constexpr uint32_t kPartitionSizeBytesMax = 256 << 10;
+inline constexpr uint32_t kPartitionSizeBytesDefault = 32 << 10;
+bool IsPartitionSize(uint64_t size_bytes);
 
 // What all blocks of an archive are coded against.
 // Immutable, hence thread-safe; shared by all codecs made from it.
@@ -74,6 +85,13 @@ struct CodecInfo {
   bool needs_dictionary = false;
   // Its context must have a symbol table.
   bool needs_symbol_table = false;
+  // Of a codec whose blocks are in partitions: the codec that decodes one of
+  // them by itself (partitioned_codec.h); otherwise kUnspecified.
+  CodecId partition_codec = CodecId::kUnspecified;
+
+  bool has_partitions() const {
+    return partition_codec != CodecId::kUnspecified;
+  }
 };
 
 class BlockCodec {
@@ -139,15 +157,22 @@ class BlockCodec {
                                    Scratch& scratch) const;
 };
 
-// Which codec and level, as people write it: "zstd", "zstd:19".
+// Which codec and level, as people write it: "zstd", "zstd:19"; and what else a
+// codec is made with.
 struct CodecSpec {
   CodecId id = CodecId::kUnspecified;
   // Always within the codec's limits.
   int level = 0;
+  // IsPartitionSize() of it; 0 exactly for codecs without partitions.
+  uint32_t partition_size_bytes = 0;
 };
 
+// With the codec's default level and, if it has partitions, their default size.
+CodecSpec DefaultCodecSpec(const CodecInfo& info);
+
 // Reads NAME[:LEVEL]; without a level, the codec's default. LEVEL is a number,
-// or "fast", "default" or "max": the codec's lowest, default and highest.
+// or "fast", "default" or "max": the codec's lowest, default and highest. What
+// NAME[:LEVEL] does not say is as DefaultCodecSpec() has it.
 // Errors: InvalidArgument  no such codec (the message lists them), or a level
 //                          out of its range.
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text);
@@ -171,9 +196,10 @@ enum class CodecUse {
 // `context` may be null for codecs that need neither dictionary nor symbol
 // table. A dictionary may be empty, as that of an empty archive is; a table may
 // have no symbols, but must be there.
-// Errors: InvalidArgument    unknown codec, level out of range, dictionary or
-//                            symbol table missing, dictionary too large for the
-//                            codec, symbol table malformed.
+// Errors: InvalidArgument    unknown codec, level or partition size out of
+//                            range, dictionary or symbol table missing,
+//                            dictionary too large for the codec, symbol table
+//                            malformed.
 //         ResourceExhausted  not enough memory for the index structures.
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     const CodecSpec& spec, std::shared_ptr<const CodecContext> context,

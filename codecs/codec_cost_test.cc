@@ -66,19 +66,14 @@ struct KnownRate {
 
 const std::map<std::string, KnownRate>& KnownRates() {
   static const auto* const rates = new std::map<std::string, KnownRate>{
-      {"copy", {100, 100}},
-      {"lz4", {50.79, 59.45}},
-      {"zlib", {37.81, 43.56}},
-      {"zstd", {35.66, 39.26}},
-      {"lz4hc", {47.57, 52.95}},
-      {"rlz-uv", {100.00, 2.91}},
-      {"rlz-pv", {97.76, 1.99}},
-      {"rlz-zz", {75.91, 2.25}},
-      {"rlz-zzz", {38.44, 1.74}},
-      {"rlz-zzp", {75.60, 2.25}},
-      {"zlib-primed", {37.56, 38.65}},
-      {"rlz", {35.54, 1.50}},
-      {"zstd-dict", {35.64, 1.47}},
+      {"copy", {100, 100}},         {"lz4", {50.79, 59.45}},
+      {"zlib", {37.81, 43.56}},     {"zstd", {35.66, 39.26}},
+      {"lz4hc", {47.57, 52.95}},    {"lz4-pex", {56.74, 68.32}},
+      {"zlib-pex", {41.19, 47.42}}, {"zstd-pex", {39.03, 45.09}},
+      {"rlz-uv", {100.00, 2.91}},   {"rlz-pv", {97.76, 1.99}},
+      {"rlz-zz", {75.91, 2.25}},    {"rlz-zzz", {38.44, 1.74}},
+      {"rlz-zzp", {75.60, 2.25}},   {"zlib-primed", {37.56, 38.65}},
+      {"rlz", {35.54, 1.50}},       {"zstd-dict", {35.64, 1.47}},
       {"fsst", {68.38, 66.98}},
   };
   return *rates;
@@ -100,10 +95,9 @@ TEST(CodecCostTest, SizesAreThoseKnown) {
   const std::string edited =
       EditedPieces(random, context->dictionary, kBlockSize);
   for (const CodecInfo& info : AllCodecs()) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const auto codec,
-        MakeBlockCodec({.id = info.id, .level = info.level_default}, context,
-                       CodecUse::kEncodeAndDecode));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto codec,
+                               MakeBlockCodec(DefaultCodecSpec(info), context,
+                                              CodecUse::kEncodeAndDecode));
     const auto known = KnownRates().find(std::string(info.name));
     const KnownRate expected =
         known == KnownRates().end() ? KnownRate{} : known->second;
@@ -119,10 +113,9 @@ TEST(CodecCostTest, BlocksAfterTheFirstAllocateNothing) {
   const auto context = MakeTestContext(256 << 10);
   for (const CodecInfo& info : AllCodecs()) {
     SCOPED_TRACE(std::string(info.name));
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const auto codec,
-        MakeBlockCodec({.id = info.id, .level = info.level_default}, context,
-                       CodecUse::kEncodeAndDecode));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto codec,
+                               MakeBlockCodec(DefaultCodecSpec(info), context,
+                                              CodecUse::kEncodeAndDecode));
     const auto scratch = codec->NewScratch();
     std::vector<uint8_t> stored(codec->StoredSizeMax(kBlockSize));
     std::vector<uint8_t> raw(kBlockSize);
@@ -157,9 +150,8 @@ TEST(CodecCostTest, SaysThatMemoryIsShort) {
     for (size_t size_max = 1 << 10; size_max <= 16 * kDictionarySize;
          size_max *= 2) {
       allocation_size_max = size_max;
-      const auto codec =
-          MakeBlockCodec({.id = info.id, .level = info.level_default}, context,
-                         CodecUse::kEncodeAndDecode);
+      const auto codec = MakeBlockCodec(DefaultCodecSpec(info), context,
+                                        CodecUse::kEncodeAndDecode);
       allocation_size_max = SIZE_MAX;
       if (!codec.ok()) {
         EXPECT_THAT(codec, FailsWith(absl::StatusCode::kResourceExhausted,

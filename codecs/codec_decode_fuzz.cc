@@ -27,8 +27,8 @@ std::vector<Decoder> MakeDecoders() {
   std::vector<Decoder> decoders;
   const auto context = MakeTestContext(4096);
   for (const CodecInfo& info : AllCodecs()) {
-    auto codec = MakeBlockCodec({.id = info.id, .level = info.level_default},
-                                context, CodecUse::kDecode);
+    auto codec =
+        MakeBlockCodec(DefaultCodecSpec(info), context, CodecUse::kDecode);
     QUIRE_CHECK(codec.ok());
     auto scratch = (*codec)->NewScratch();
     decoders.push_back({info.id, std::move(*codec), std::move(scratch)});
@@ -62,7 +62,7 @@ void DecodeAny(ByteView input) {
           .ok();
   QUIRE_CHECK(!whole_ok || range_ok);
   QUIRE_CHECK(!whole_ok || decoder.id == CodecId::kLz4 ||
-              decoder.id == CodecId::kLz4Hc ||
+              decoder.id == CodecId::kLz4Hc || decoder.id == CodecId::kLz4Pex ||
               std::ranges::equal(range, ByteView(raw).subspan(offset, size)));
 }
 

@@ -11,7 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/status_macros.h"
 #include "codecs/block/library_codecs.h"
+#include "codecs/block/partition/partitioned_codec.h"
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/block/fsst_codec.h"
@@ -22,6 +24,23 @@
 
 namespace quire {
 namespace {
+
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
+    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
+    CodecUse use);
+
+// A codec whose partitions are blocks of another codec at the same level.
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakePartitioned(
+    const CodecInfo& info, const CodecSpec& spec,
+    std::shared_ptr<const CodecContext> context, CodecUse use) {
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<BlockCodec> partition_codec,
+      MakeOrThrow({.id = info.partition_codec, .level = spec.level},
+                  std::move(context), use));
+  return MakePartitionedCodec(info, spec.partition_size_bytes,
+                              MakeCodecPartitions(std::move(partition_codec)),
+                              use);
+}
 
 // As MakeBlockCodec(), but may throw std::bad_alloc.
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
@@ -38,6 +57,13 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     return absl::InvalidArgumentError(absl::StrCat(
         "codec ", info->name, " has no level ", spec.level, "; its levels are ",
         info->level_min, " to ", info->level_max));
+  }
+  if (info->has_partitions() ? !IsPartitionSize(spec.partition_size_bytes)
+                             : spec.partition_size_bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", info->name, " cannot have partitions of ",
+        spec.partition_size_bytes, " bytes; expected ",
+        info->has_partitions() ? "a power of two from 4 KiB to 256 KiB" : "0"));
   }
   if (info->needs_dictionary && context == nullptr) {
     return absl::InvalidArgumentError(
@@ -65,6 +91,12 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
       return MakeZlibCodec(*info, spec.level, use);
     case CodecId::kZstd:
       return MakeZstdCodec(*info, spec.level, use);
+    case CodecId::kLz4Pex:
+    case CodecId::kZstdPex:
+      return MakePartitioned(*info, spec, std::move(context), use);
+    case CodecId::kZlibPex:
+      return MakePartitionedCodec(*info, spec.partition_size_bytes,
+                                  MakeDeflatePartitions(spec.level), use);
     case CodecId::kRlzUv:
     case CodecId::kRlzPv:
     case CodecId::kRlzZz:

@@ -21,10 +21,11 @@ using ::testing::HasSubstr;
 TEST(CodecRegistryTest, KeepsNumbersAndNames) {
   // Archives hold these numbers: an entry here is never changed.
   const std::vector<std::pair<uint32_t, std::string>> known = {
-      {1, "copy"},       {2, "lz4"},      {3, "lz4hc"},        {4, "zlib"},
-      {5, "zstd"},       {16, "rlz-uv"},  {17, "rlz-pv"},      {18, "rlz-zz"},
-      {19, "rlz-zzz"},   {20, "rlz-zzp"}, {21, "zlib-primed"}, {22, "rlz"},
-      {23, "zstd-dict"}, {32, "fsst"},
+      {1, "copy"},     {2, "lz4"},          {3, "lz4hc"},    {4, "zlib"},
+      {5, "zstd"},     {6, "lz4-pex"},      {7, "zlib-pex"}, {8, "zstd-pex"},
+      {16, "rlz-uv"},  {17, "rlz-pv"},      {18, "rlz-zz"},  {19, "rlz-zzz"},
+      {20, "rlz-zzp"}, {21, "zlib-primed"}, {22, "rlz"},     {23, "zstd-dict"},
+      {32, "fsst"},
   };
   std::vector<std::pair<uint32_t, std::string>> found;
   for (const CodecInfo& info : AllCodecs()) {
@@ -90,19 +91,50 @@ TEST(CodecSpecTest, SaysWhatIsWrong) {
   expect("ZSTD", "no codec is called");
 }
 
+TEST(CodecSpecTest, HasAPartitionSizeWhereThereArePartitions) {
+  for (const CodecInfo& info : AllCodecs()) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const CodecSpec spec,
+                               ParseCodecSpec(std::string(info.name)));
+    EXPECT_EQ(spec.partition_size_bytes,
+              info.has_partitions() ? kPartitionSizeBytesDefault : 0)
+        << info.name;
+  }
+}
+
+TEST(MakeBlockCodecTest, TakesPowersOfTwoFrom4To256KiBForPartitions) {
+  for (const CodecInfo& info : AllCodecs()) {
+    if (!info.has_partitions()) {
+      continue;
+    }
+    CodecSpec spec = DefaultCodecSpec(info);
+    for (const uint32_t good : {4096u, 8192u, 65536u, 262144u}) {
+      spec.partition_size_bytes = good;
+      EXPECT_THAT(MakeBlockCodec(spec, nullptr, CodecUse::kDecode), IsOk());
+    }
+    for (const uint32_t bad : {0u, 1u, 2048u, 4095u, 5000u, 524288u, ~0u}) {
+      spec.partition_size_bytes = bad;
+      EXPECT_THAT(MakeBlockCodec(spec, nullptr, CodecUse::kDecode),
+                  FailsWith(absl::StatusCode::kInvalidArgument,
+                            HasSubstr("a power of two from 4 KiB")));
+    }
+  }
+}
+
 TEST(MakeBlockCodecTest, RefusesWhatItCannotMake) {
   const auto context = MakeTestContext(1000);
   for (const CodecSpec& spec :
        {CodecSpec{}, CodecSpec{.id = static_cast<CodecId>(999)},
         CodecSpec{.id = CodecId::kZlib, .level = 0},
-        CodecSpec{.id = CodecId::kZlib, .level = 10}}) {
+        CodecSpec{.id = CodecId::kZlib, .level = 10},
+        CodecSpec{.id = CodecId::kZlib,
+        .level = 6,
+        .partition_size_bytes = kPartitionSizeBytesDefault}}) {
     EXPECT_THAT(MakeBlockCodec(spec, context, CodecUse::kDecode),
                 HasCode(absl::StatusCode::kInvalidArgument));
   }
   for (const CodecInfo& info : AllCodecs()) {
     const auto made =
-        MakeBlockCodec({.id = info.id, .level = info.level_default}, nullptr,
-                       CodecUse::kDecode);
+        MakeBlockCodec(DefaultCodecSpec(info), nullptr, CodecUse::kDecode);
     EXPECT_EQ(made.ok(), !info.needs_dictionary && !info.needs_symbol_table)
         << info.name;
   }

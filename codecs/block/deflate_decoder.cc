@@ -33,7 +33,7 @@ absl::Status CutShort() {
 }  // namespace
 
 void DeflateDecoder::Start(ByteView stored, MutableByteView output,
-                           ByteView dictionary) {
+                           ByteView dictionary, DeflateEnding ending) {
   bits_ = {};
   stored_begin_ = stored.data();
   bits_.next = stored.data();
@@ -43,7 +43,9 @@ void DeflateDecoder::Start(ByteView stored, MutableByteView output,
   matches_ = nullptr;
   text_size_ = 0;
   block_ = Block::kNone;
+  ending_ = ending;
   is_last_block_ = false;
+  is_flushed_ = false;
   at_end_ = false;
   overflowed_ = false;
 }
@@ -63,13 +65,16 @@ absl::Status DeflateDecoder::Finish(size_t text_size) {
     return absl::DataLossError(
         absl::StrCat("the DEFLATE stream ends after ", text_size_, " bytes"));
   }
-  const size_t unread = static_cast<size_t>(bits_.end - bits_.next) +
-                        bits_.count / 8 - bits_.past_end;
-  if (unread != 0) {
-    return absl::DataLossError(
-        absl::StrCat(unread, " bytes follow the end of the DEFLATE stream"));
+  if (UnreadSize() != 0) {
+    return absl::DataLossError(absl::StrCat(
+        UnreadSize(), " bytes follow the end of the DEFLATE stream"));
   }
   return absl::OkStatus();
+}
+
+size_t DeflateDecoder::UnreadSize() const {
+  return static_cast<size_t>(bits_.end - bits_.next) + bits_.count / 8 -
+         bits_.past_end;
 }
 
 // Goes on until the text has `wanted` bytes, the stream is at its end, or it
@@ -77,7 +82,9 @@ absl::Status DeflateDecoder::Finish(size_t text_size) {
 absl::Status DeflateDecoder::Run(size_t wanted) {
   while (text_size_ < wanted && !at_end_ && !overflowed_) {
     if (block_ == Block::kNone) {
-      if (is_last_block_) {
+      if (ending_ == DeflateEnding::kFinalBlock
+              ? is_last_block_
+              : is_flushed_ && UnreadSize() == 0) {
         at_end_ = true;
         break;
       }
@@ -112,9 +119,13 @@ absl::Status DeflateDecoder::ReadBlockHeader() {
     return CutShort();
   }
   is_last_block_ = bits_.Take(1) != 0;
+  is_flushed_ = false;
   const uint32_t type = bits_.Take(2);
   if (bits_.IsPastEnd()) {
     return CutShort();
+  }
+  if (is_last_block_ && ending_ == DeflateEnding::kFullFlush) {
+    return Malformed("a final block in a piece that is not the last");
   }
   switch (type) {
     case 0:
@@ -151,6 +162,7 @@ absl::Status DeflateDecoder::ReadStoredHeader() {
   bits_.count = 0;
   bits_.past_end = 0;
   stored_left_ = size;
+  is_flushed_ = size == 0;
   block_ = size == 0 ? Block::kNone : Block::kStored;
   return absl::OkStatus();
 }

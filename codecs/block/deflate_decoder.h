@@ -13,6 +13,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/block/deflate_bits.h"
 #include "codecs/block/text_match.h"
+#include "codecs/block/zlib_stream.h"
 
 namespace quire {
 
@@ -34,10 +35,12 @@ class DeflateDecoder {
   // Starts on the stream at the front of `stored`. Text goes to `output`, all
   // of which may be written to, and which no call goes beyond. Matches may
   // reach back into `dictionary`, which is taken to lie just before the text
-  // (of it the last 32 KiB count); it may be empty.
+  // (of it the last 32 KiB count); it may be empty. With kFullFlush `stored` is
+  // a piece of a stream that must not have its final block.
   // All three must outlive the calls that follow; `output` must not be changed
   // between them.
-  void Start(ByteView stored, MutableByteView output, ByteView dictionary = {});
+  void Start(ByteView stored, MutableByteView output, ByteView dictionary = {},
+             DeflateEnding ending = DeflateEnding::kFinalBlock);
 
   // From here on appends each match that is decoded to `matches`, in order,
   // which makes decoding several times slower. Until the next Start();
@@ -78,6 +81,8 @@ class DeflateDecoder {
   Result DecodeRoomyPlain(size_t wanted);
   Result DecodeRoomyBmi2(size_t wanted);
   size_t FastEnd() const;
+  // Bytes of the stream behind the last bit that was taken.
+  size_t UnreadSize() const;
   bool CopyFromDictionary(size_t distance, size_t length, uint8_t* to) const;
 
   // Room for any code with these roots: what zlib's examples/enough.c finds for
@@ -97,7 +102,10 @@ class DeflateDecoder {
   std::vector<TextMatch>* matches_ = nullptr;
   size_t text_size_ = 0;
   Block block_ = Block::kNone;
+  DeflateEnding ending_ = DeflateEnding::kFinalBlock;
   bool is_last_block_ = false;
+  // What was read last is an empty stored block.
+  bool is_flushed_ = false;
   bool at_end_ = false;
   // The stream has more text than the output buffer holds.
   bool overflowed_ = false;

@@ -12,11 +12,12 @@ namespace quire {
 absl::Status DecodeDeflateRange(ByteView stored, ByteView dictionary,
                                 size_t raw_size, size_t offset,
                                 MutableByteView out, DeflateDecoder& decoder,
-                                BlockCodec::Scratch& scratch) {
+                                BlockCodec::Scratch& scratch,
+                                DeflateEnding ending) {
   const size_t end = offset + out.size();
   const MutableByteView text =
       offset == 0 ? out : scratch.TextBuffer(end + DeflateDecoder::kRoomSlack);
-  decoder.Start(stored, text, dictionary);
+  decoder.Start(stored, text, dictionary, ending);
   QUIRE_ASSIGN_OR_RETURN(const size_t size, decoder.DecodeTo(end));
   if (size < end) {
     return absl::DataLossError(absl::StrCat(

@@ -15,13 +15,13 @@ namespace quire {
 // Decodes bytes [offset, offset + out.size()) of a block of `raw_size` bytes
 // that is one DEFLATE stream, primed with `dictionary`; up to the range's end
 // only. If that is the block's, the stream must be all of `stored`, and end
-// there. `scratch` may be the one that `decoder` belongs to.
+// there, as `ending` says. `scratch` may be the one that `decoder` belongs to.
 // REQUIRES: offset + out.size() <= raw_size.
 // Errors: DataLoss  malformed, or not that long.
-absl::Status DecodeDeflateRange(ByteView stored, ByteView dictionary,
-                                size_t raw_size, size_t offset,
-                                MutableByteView out, DeflateDecoder& decoder,
-                                BlockCodec::Scratch& scratch);
+absl::Status DecodeDeflateRange(
+    ByteView stored, ByteView dictionary, size_t raw_size, size_t offset,
+    MutableByteView out, DeflateDecoder& decoder, BlockCodec::Scratch& scratch,
+    DeflateEnding ending = DeflateEnding::kFinalBlock);
 
 }  // namespace quire
 

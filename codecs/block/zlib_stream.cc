@@ -38,7 +38,8 @@ DeflateStream::~DeflateStream() {
 
 absl::StatusOr<size_t> DeflateStream::Compress(ByteView raw,
                                                MutableByteView stored,
-                                               ByteView dictionary) {
+                                               ByteView dictionary,
+                                               DeflateEnding ending) {
   if (stream_ == nullptr) {
     auto stream = std::make_unique<z_stream>();
     if (deflateInit2(stream.get(), level_, Z_DEFLATED, kRawWindowBits,
@@ -58,7 +59,11 @@ absl::StatusOr<size_t> DeflateStream::Compress(ByteView raw,
   stream_->avail_in = static_cast<uInt>(raw.size());
   stream_->next_out = stored.data();
   stream_->avail_out = static_cast<uInt>(stored.size());
-  if (deflate(stream_.get(), Z_FINISH) != Z_STREAM_END) {
+  const bool is_final = ending == DeflateEnding::kFinalBlock;
+  const int result = deflate(stream_.get(), is_final ? Z_FINISH : Z_FULL_FLUSH);
+  // A flush is complete if there is space left (zlib.h, "deflate").
+  if (is_final ? result != Z_STREAM_END
+               : result != Z_OK || stream_->avail_out == 0) {
     return absl::InternalError(absl::StrCat(
         "zlib needed more than ", stored.size(), " bytes for ", raw.size()));
   }

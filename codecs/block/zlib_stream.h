@@ -17,9 +17,19 @@ struct z_stream_s;
 
 namespace quire {
 
+// How a DEFLATE stream, or a piece of one, ends.
+enum class DeflateEnding {
+  // With its final block: it is whole.
+  kFinalBlock,
+  // With zlib's full flush: an empty stored block (RFC 1951, section 3.2.4), up
+  // to a byte's end. Any piece may follow whose matches begin in itself.
+  kFullFlush,
+};
+
 // An upper bound of the size of any DEFLATE stream for `raw_size` bytes that
-// DeflateStream makes.
+// DeflateStream makes; and what a full flush adds to it.
 size_t DeflateSizeMax(size_t raw_size);
+inline constexpr size_t kFullFlushSizeMax = 6;
 
 // Thread-compatible. About 270 KiB, allocated by the first call.
 class DeflateStream {
@@ -33,11 +43,13 @@ class DeflateStream {
   // Compresses all of `raw` as one stream; returns its size. Matches may reach
   // back into `dictionary`, of which the last 32 KiB count, as if it were
   // before the text.
-  // REQUIRES: stored.size() >= DeflateSizeMax(raw.size()); all under 4 GiB.
+  // REQUIRES: stored.size() >= DeflateSizeMax(raw.size()), and more by
+  //           kFullFlushSizeMax for that ending; all under 4 GiB.
   // Errors: ResourceExhausted  no memory.
   //         Internal           zlib refused.
-  absl::StatusOr<size_t> Compress(ByteView raw, MutableByteView stored,
-                                  ByteView dictionary = {});
+  absl::StatusOr<size_t> Compress(
+      ByteView raw, MutableByteView stored, ByteView dictionary = {},
+      DeflateEnding ending = DeflateEnding::kFinalBlock);
 
  private:
   const int level_;

@@ -95,8 +95,8 @@ const std::vector<std::vector<uint8_t>>& Frames(size_t block_size) {
     return frames;
   }
   const CodecInfo& info = *FindCodec(CodecId::kRlz);
-  auto codec = MakeBlockCodec({.id = info.id, .level = info.level_default},
-                              TheCorpus().context, CodecUse::kEncodeAndDecode);
+  auto codec = MakeBlockCodec(DefaultCodecSpec(info), TheCorpus().context,
+                              CodecUse::kEncodeAndDecode);
   if (!codec.ok()) {
     Die(codec.status().ToString());
   }

@@ -34,6 +34,17 @@ absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Create(
         absl::StrCat("block size ", options.block_size_bytes,
                      ", expected a power of two from 4 KiB to 1 MiB"));
   }
+  const uint32_t partition_size = options.codec.partition_size_bytes;
+  if (codec->has_partitions() ? !IsPartitionSize(partition_size) ||
+                                    partition_size > options.block_size_bytes
+                              : partition_size != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "partitions of ", partition_size, " bytes, with codec ", codec->name,
+        " expected ",
+        codec->has_partitions()
+            ? "a power of two from 4 KiB to 256 KiB, at most the block size"
+            : "none"));
+  }
   if (!codec->needs_dictionary) {
     context = nullptr;
   } else if (context == nullptr ||

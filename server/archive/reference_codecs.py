@@ -337,12 +337,49 @@ def decode_lz4(payload, size, dictionary):
     return lz4.block.decompress(payload, uncompressed_size=size)
 
 
+def decode_zlib_partition(payload, size, is_last):
+    if is_last:
+        return inflate(payload, size)
+    require(payload.endswith(b"\0\0\xff\xff"), "zlib-pex: no full flush")
+    decoder = zlib.decompressobj(-15)
+    text = decoder.decompress(payload, size + 1)
+    require(not decoder.eof and not decoder.unconsumed_tail, "zlib-pex: not one piece")
+    # Only at the end of a block does an empty one end the stream.
+    text += decoder.decompress(b"\x03\x00", 1)
+    require(decoder.eof and not decoder.unused_data, "zlib-pex: not one piece")
+    return text
+
+
+def partitions(decode):
+    """Of a payload in partitions, `decode` decodes each."""
+
+    def decode_all(payload, size, dictionary, partition_size):
+        fields = Bytes(payload, "partitions")
+        require(1 << fields.take(1)[0] == partition_size, "size of partitions")
+        count = (size + partition_size - 1) // partition_size
+        sizes = [fields.varint() for _ in range(count - 1)]
+        sizes.append(len(payload) - fields.position - sum(sizes))
+        text = b""
+        for i, stored_size in enumerate(sizes):
+            require(stored_size > 0, "partition of no bytes")
+            part_size = min(partition_size, size - len(text))
+            part = decode(fields.take(stored_size), part_size, i == count - 1)
+            require(len(part) == part_size, f"size of partition {i}")
+            text += part
+        return text
+
+    return decode_all
+
+
 CODECS = {
     1: lambda payload, size, dictionary: payload,
     2: decode_lz4,
     3: decode_lz4,
     4: lambda payload, size, dictionary: inflate(payload, size),
     5: lambda payload, size, dictionary: decode_zstd(payload, size),
+    6: partitions(lambda payload, size, is_last: decode_lz4(payload, size, b"")),
+    7: partitions(decode_zlib_partition),
+    8: partitions(lambda payload, size, is_last: decode_zstd(payload, size)),
     16: rlz(decode_rlz_uv),
     17: rlz(decode_rlz_pv),
     18: rlz(decode_rlz_zz),
@@ -355,4 +392,12 @@ CODECS = {
 }
 CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 20, 21, 22, 23}
 CODEC_WITH_SYMBOL_TABLE = {32}
+CODEC_WITH_PARTITIONS = {6, 7, 8}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)
+
+
+def decode_block(manifest, payload, size, dictionary):
+    decode = CODECS[manifest["codec"]]
+    if manifest["codec"] in CODEC_WITH_PARTITIONS:
+        return decode(payload, size, dictionary, manifest["partition_size"])
+    return decode(payload, size, dictionary)

@@ -19,6 +19,7 @@ import sys
 
 from reference_codecs import (
     CODEC_WITH_DICTIONARY,
+    CODEC_WITH_PARTITIONS,
     CODEC_WITH_SYMBOL_TABLE,
     CODECS,
     Bytes,
@@ -43,6 +44,7 @@ MANIFEST = {
     5: "dictionary",
     6: "segments",
     7: "symbol_table",
+    8: "partition_size",
 }
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
 SYMBOL_TABLE = {1: "hash", 2: "size"}
@@ -95,7 +97,7 @@ def parse_manifest(data):
     payload = fields.take(size)
     require(fields.u64() == checksum(data[:-8]), "MANIFEST: checksum")
     manifest = parse_message(payload, MANIFEST, ("segments",))
-    for name in ("codec", "level", "block_size"):
+    for name in ("codec", "level", "block_size", "partition_size"):
         manifest[name] = manifest[name] or 0
     manifest["level"] = unzigzag(manifest["level"])
     require(len(manifest["uuid"] or b"") == 16, "MANIFEST: uuid")
@@ -103,6 +105,14 @@ def parse_manifest(data):
     require(
         manifest["block_size"] in [1 << bits for bits in range(12, 21)],
         "MANIFEST: block size",
+    )
+    sizes = [1 << bits for bits in range(12, 19)]
+    require(
+        manifest["partition_size"] in sizes
+        and manifest["partition_size"] <= manifest["block_size"]
+        if manifest["codec"] in CODEC_WITH_PARTITIONS
+        else manifest["partition_size"] == 0,
+        "MANIFEST: partition size",
     )
     if manifest["dictionary"] is not None:
         manifest["dictionary"] = integers(
@@ -156,6 +166,8 @@ def derive_uuid(manifest):
     )
     if manifest["codec"] in CODEC_WITH_SYMBOL_TABLE:
         facts += struct.pack("<Q", manifest["symbol_table"]["hash"])
+    if manifest["codec"] in CODEC_WITH_PARTITIONS:
+        facts += struct.pack("<I", manifest["partition_size"])
     for segment in manifest["segments"]:
         facts += struct.pack("<IQ", segment["number"], segment["footer_checksum"])
     uuid = bytearray(struct.pack("<QQ", checksum(facts, 0), checksum(facts, 1)))

@@ -6,11 +6,11 @@ import struct
 
 from reference_codecs import (
     CODEC_ERRORS,
-    CODECS,
     Bytes,
     Refused,
     check_start,
     checksum,
+    decode_block,
     decompress,
     magic,
     require,
@@ -231,7 +231,7 @@ class Segment:
             text = (
                 payload
                 if word >> 24
-                else CODECS[self.manifest["codec"]](payload, size, self.dictionary)
+                else decode_block(self.manifest, payload, size, self.dictionary)
             )
         except CODEC_ERRORS as error:
             raise Refused(f"{name}: {error}") from error

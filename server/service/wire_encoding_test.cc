@@ -93,10 +93,18 @@ class WireEncodingTest
       }
     }
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        codec_, MakeBlockCodec(ParseCodecSpec(description_.codec()).value(),
-                               tables, CodecUse::kDecode));
+        codec_, MakeBlockCodec(ParseCodecSpec(stored_codec()).value(), tables,
+                               CodecUse::kDecode));
     decoder_ = std::make_unique<FsstDecoder>(
         SymbolTable::Parse(AsBytes(tables->symbol_table)).value());
+  }
+
+  // The codec of stored answers.
+  std::string stored_codec() const {
+    const CodecInfo& info = *FindCodec(description_.codec());
+    return std::string(info.has_partitions()
+                           ? FindCodec(info.partition_codec)->name
+                           : info.name);
   }
 
   std::string Hex(uint64_t hash) const {
@@ -105,7 +113,7 @@ class WireEncodingTest
 
   std::string DecodeStored(const std::string& data,
                            const v1::EncodingDetails& details) const {
-    EXPECT_EQ(details.codec(), description_.codec());
+    EXPECT_EQ(details.codec(), stored_codec());
     EXPECT_EQ(details.has_table_hash() ? Hex(details.table_hash()) : "",
               description_.dictionary_hash());
     EXPECT_EQ(details.has_symbol_table_hash(),
@@ -337,13 +345,15 @@ TEST_P(WireEncodingTest, GivesTheFirstEncodingItCan) {
 INSTANTIATE_TEST_SUITE_P(
     Codecs, WireEncodingTest,
     // One without tables, with a dictionary, with none of its own, with the
-    // symbol table, and with others in some blocks.
+    // symbol table, and with others in some blocks; then those with partitions.
     ::testing::Combine(
-        ::testing::Values("zstd", "rlz", "copy", "fsst:1", "fsst:2"),
+        ::testing::Values("zstd", "rlz", "copy", "fsst:1", "fsst:2", "lz4-pex",
+                          "zlib-pex", "zstd-pex"),
         ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst)),
     [](const auto& test_case) {
       return absl::StrCat(
-          absl::StrReplaceAll(std::get<0>(test_case.param), {{":", "_"}}),
+          absl::StrReplaceAll(std::get<0>(test_case.param),
+                              {{":", "_"}, {"-", "_"}}),
           std::get<1>(test_case.param) == CacheForm::kFsst ? "Packed" : "Text");
     });
 

@@ -55,6 +55,7 @@ struct BuildCommandOptions {
   std::vector<std::string> inputs;
   std::string codec = "rlz";
   uint64_t block_size_bytes = 64 * kKiB;
+  uint64_t partition_size_bytes = kPartitionSizeBytesDefault;
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
   bool no_symbol_table = false;
@@ -63,6 +64,7 @@ struct BuildCommandOptions {
   uint32_t threads = CoreCount();
   bool force = false;
   bool quiet = false;
+  bool partition_size_given = false;
   bool dictionary_size_given = false;
   bool dictionary_method_given = false;
 };
@@ -91,9 +93,37 @@ absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
   return absl::OkStatus();
 }
 
+// Puts the partition size into `codec`. The default is for blocks that are not
+// smaller.
+absl::Status CheckPartitionSize(const BuildCommandOptions& options,
+                                CodecSpec& codec) {
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (!info.has_partitions()) {
+    return options.partition_size_given
+               ? absl::InvalidArgumentError(absl::StrCat(
+                     "--partition-size needs a codec with partitions, like ",
+                     "zlib-pex, and codec ", info.name,
+                     " has none; leave the option out"))
+               : absl::OkStatus();
+  }
+  const uint64_t size =
+      options.partition_size_given
+          ? options.partition_size_bytes
+          : std::min(options.partition_size_bytes, options.block_size_bytes);
+  if (!IsPartitionSize(size) || size > options.block_size_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--partition-size must be a power of two from 4KiB to 256KiB, and at ",
+        "most --block-size, which is ",
+        FormatByteSizeExact(options.block_size_bytes), "; got ",
+        FormatByteSizeExact(size)));
+  }
+  codec.partition_size_bytes = static_cast<uint32_t>(size);
+  return absl::OkStatus();
+}
+
 // What can be said before anything is read. The message is for the usage error.
 absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(const CodecSpec codec, ParseCodecSpec(options.codec));
+  QUIRE_ASSIGN_OR_RETURN(CodecSpec codec, ParseCodecSpec(options.codec));
   const uint64_t block_size = options.block_size_bytes;
   if (block_size < 4 * kKiB || block_size > kBlockSizeBytesMax ||
       (block_size & (block_size - 1)) != 0) {
@@ -101,6 +131,7 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
         "--block-size must be a power of two from 4KiB to 1MiB, like 16KiB or ",
         "64KiB, got ", FormatByteSizeExact(block_size)));
   }
+  QUIRE_RETURN_IF_ERROR(CheckPartitionSize(options, codec));
   if (options.dictionary_size_given) {
     QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-size"));
   }
@@ -335,6 +366,10 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
   AddByteSizeOption(*subcommand, "--block-size", options->block_size_bytes,
                     "Text in a block, a power of two from 4KiB to 1MiB: large "
                     "ones compress better, small ones read faster");
+  CLI::Option* const partition_size = AddByteSizeOption(
+      *subcommand, "--partition-size", options->partition_size_bytes,
+      "Of codecs whose names end in -pex: text in each part of a block that is "
+      "decoded without the rest, a power of two from 4KiB to 256KiB");
   CLI::Option* const dictionary_size = AddByteSizeOption(
       *subcommand, "--dictionary-size", options->dictionary_size_bytes,
       "Text that blocks are compressed against; serving keeps it in memory");
@@ -365,12 +400,13 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
   subcommand->add_flag("--force", options->force, "Replace the archive at OUT");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
-  subcommand->callback(
-      [options, dictionary_size, dictionary_method, &exit_code] {
-        options->dictionary_size_given = dictionary_size->count() > 0;
-        options->dictionary_method_given = dictionary_method->count() > 0;
-        exit_code = RunBuild(*options);
-      });
+  subcommand->callback([options, partition_size, dictionary_size,
+                        dictionary_method, &exit_code] {
+    options->partition_size_given = partition_size->count() > 0;
+    options->dictionary_size_given = dictionary_size->count() > 0;
+    options->dictionary_method_given = dictionary_method->count() > 0;
+    exit_code = RunBuild(*options);
+  });
 }
 
 }  // namespace quire

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
@@ -62,7 +64,13 @@ void PrintSummary(const std::string& output, const BuildSummary& summary,
             << ", " << FormatByteSize(info.size_bytes) << " in "
             << FormatCounted(info.block_count, "block", "blocks") << " of "
             << FormatByteSize(info.block_size_bytes) << ", codec "
-            << FormatCodecSpec(info.codec) << "\n"
+            << FormatCodecSpec(info.codec)
+            << (info.codec.partition_size_bytes == 0
+                    ? std::string()
+                    : absl::StrCat(
+                          " in partitions of ",
+                          FormatByteSize(info.codec.partition_size_bytes)))
+            << "\n"
             << "  on disk " << FormatByteSize(info.stored_size_bytes) << ", "
             << FormatPercent(info.stored_size_bytes, info.size_bytes)
             << " of the text";

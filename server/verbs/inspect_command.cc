@@ -76,6 +76,10 @@ void PrintText(const Archive& archive) {
   PrintLine("format version", absl::StrCat(info.format_version));
   PrintLine("codec", FormatCodecSpec(info.codec));
   PrintLine("block size", FormatByteSize(info.block_size_bytes));
+  if (info.codec.partition_size_bytes != 0) {
+    PrintLine("partition size",
+              FormatByteSize(info.codec.partition_size_bytes));
+  }
   PrintLine("documents", FormatCount(info.document_count));
   PrintLine("text", absl::StrCat(FormatByteSize(info.size_bytes), " (",
                                  FormatCount(info.size_bytes), " bytes)"));
@@ -117,6 +121,9 @@ void PrintJson(const Archive& archive) {
   json["format_version"] = info.format_version;
   json["codec"] = FormatCodecSpec(info.codec);
   json["block_size_bytes"] = info.block_size_bytes;
+  if (info.codec.partition_size_bytes != 0) {
+    json["partition_size_bytes"] = info.codec.partition_size_bytes;
+  }
   json["document_count"] = info.document_count;
   json["size_bytes"] = info.size_bytes;
   json["stored_size_bytes"] = info.stored_size_bytes;

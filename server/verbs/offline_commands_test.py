@@ -130,6 +130,20 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertGreater(info["segment_count"], 2)
         self.assertNotIn("dictionary_hash", info)
 
+    def test_partitions(self):
+        self.build("-o", "x.quire", "--codec", "zlib-pex", "--block-size", "256KiB",
+                   "--partition-size", "8KiB", "in")
+        info = self.inspect("x.quire")
+        self.assertEqual(info["codec"], "zlib-pex:6")
+        self.assertEqual(info["partition_size_bytes"], 8192)
+        self.assertIn(b"partition size        8 KiB",
+                      self.run_quired("inspect", "x.quire").stdout)
+        # The default is for large blocks; small ones are one partition.
+        self.build("-o", "y.quire", "--codec", "zstd-pex", "--block-size", "4KiB", "in")
+        self.assertEqual(self.inspect("y.quire")["partition_size_bytes"], 4096)
+        for archive in ("x.quire", "y.quire"):
+            self.assertEqual(self.run_quired("verify", archive).returncode, 0)
+
     def test_dictionary_methods(self):
         hashes = set()
         for method in [[], ["--dictionary-method", "coverage"],
@@ -331,6 +345,13 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, "99", [*good, "--codec", "zstd:99", "in"]),
             (2, "--dictionary-size needs a codec with a dictionary, and codec zstd has none",
              [*good, "--codec", "zstd", "--dictionary-size", "1MiB", "in"]),
+            (2, "--partition-size needs a codec with partitions, like zlib-pex, and codec zstd",
+             [*good, "--codec", "zstd", "--partition-size", "8KiB", "in"]),
+            (2, "--partition-size must be a power of two from 4KiB to 256KiB, and at most",
+             [*good, "--codec", "zlib-pex", "--partition-size", "5KiB", "in"]),
+            (2, "--block-size, which is 16KiB; got 32KiB",
+             [*good, "--codec", "zlib-pex", "--block-size", "16KiB", "--partition-size",
+              "32KiB", "in"]),
             (2, "--dictionary-method needs a codec with a dictionary",
              [*good, "--codec", "zstd", "--dictionary-method", "uniform", "in"]),
             (2, 'must be coverage or uniform, got "random"',

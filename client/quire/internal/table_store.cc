@@ -39,8 +39,7 @@ absl::StatusOr<std::shared_ptr<const StoredCodec>> StoredCodec::Make(
   std::shared_ptr<StoredCodec> stored(new StoredCodec());
   QUIRE_ASSIGN_OR_RETURN(
       stored->codec_,
-      MakeBlockCodec({.id = info.id, .level = info.level_default}, context,
-                     CodecUse::kDecode));
+      MakeBlockCodec(DefaultCodecSpec(info), context, CodecUse::kDecode));
   stored->context_ = std::move(context);
   return std::shared_ptr<const StoredCodec>(std::move(stored));
 }

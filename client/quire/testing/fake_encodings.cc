@@ -84,8 +84,8 @@ void FakeEncodings::EncodeBlocks(const FakeArchive& archive,
   auto context = std::make_shared<CodecContext>();
   context->dictionary = archive.dictionary;
   const CodecInfo* info = FindCodec(View(codec_));
-  auto codec = MakeBlockCodec({.id = info->id, .level = info->level_default},
-                              context, CodecUse::kEncodeAndDecode);
+  auto codec = MakeBlockCodec(DefaultCodecSpec(*info), context,
+                              CodecUse::kEncodeAndDecode);
   QUIRE_CHECK(codec.ok());
   const auto scratch = (*codec)->NewScratch();
   for (size_t at = 0; at < text.size(); at += kFakeBlockSizeBytes) {

@@ -92,6 +92,19 @@ absl::Status CheckCodec(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPartitionSize(const Manifest& manifest) {
+  const uint32_t size_bytes = manifest.codec.partition_size_bytes;
+  const CodecInfo& codec = *FindCodec(manifest.codec.id);
+  if (codec.has_partitions() ? !IsPartitionSize(size_bytes) ||
+                                   size_bytes > manifest.block_size_bytes
+                             : size_bytes != 0) {
+    return Damaged(absl::StrCat("partition size is ", size_bytes,
+                                " with codec ", codec.name, " and blocks of ",
+                                manifest.block_size_bytes));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSegments(const Manifest& manifest) {
   if (manifest.segments.size() > kSegmentCountMax) {
     return Damaged(absl::StrCat(manifest.segments.size(),
@@ -149,6 +162,7 @@ absl::Status CheckManifest(const Manifest& manifest) {
   if (!IsBlockSize(manifest.block_size_bytes)) {
     return Damaged(absl::StrCat("block size is ", manifest.block_size_bytes));
   }
+  QUIRE_RETURN_IF_ERROR(CheckPartitionSize(manifest));
   if (manifest.dictionary.has_value() &&
       (manifest.dictionary->size_bytes > kDictionaryTextSizeBytesMax ||
        manifest.dictionary->file_size_bytes > kLogicalSizeBytesMax)) {
@@ -202,6 +216,9 @@ Manifest::Uuid Manifest::DeriveUuid() const {
   if (symbol_table.has_value() && info != nullptr && info->needs_symbol_table) {
     AppendInteger(symbol_table->hash, facts);
   }
+  if (codec.partition_size_bytes != 0) {
+    AppendInteger(codec.partition_size_bytes, facts);
+  }
   for (const ManifestSegment& segment : segments) {
     AppendInteger(segment.number, facts);
     AppendInteger(segment.footer_checksum, facts);
@@ -250,6 +267,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   message.set_codec_id(static_cast<uint32_t>(manifest.codec.id));
   message.set_codec_level(manifest.codec.level);
   message.set_block_size_bytes(manifest.block_size_bytes);
+  message.set_partition_size_bytes(manifest.codec.partition_size_bytes);
   if (manifest.dictionary.has_value()) {
     pb::Dictionary& dictionary = *message.mutable_dictionary();
     dictionary.set_hash(manifest.dictionary->hash);
@@ -286,8 +304,9 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
                                 " bytes, expected 16"));
   }
   std::ranges::copy(AsBytes(message.uuid()), manifest.uuid.begin());
-  manifest.codec = {static_cast<CodecId>(message.codec_id()),
-                    message.codec_level()};
+  manifest.codec = {.id = static_cast<CodecId>(message.codec_id()),
+                    .level = message.codec_level(),
+                    .partition_size_bytes = message.partition_size_bytes()};
   manifest.block_size_bytes = message.block_size_bytes();
   if (message.has_dictionary()) {
     manifest.dictionary = {message.dictionary().hash(),

@@ -51,6 +51,15 @@ void WriteBadManifests(const std::string& directory) {
   fields("manifest-symbol-table",
          [](Manifest& m) { m.symbol_table = {.hash = 1, .size_bytes = 16}; });
   fields("manifest-block-size", [](Manifest& m) { m.block_size_bytes = 5000; });
+  fields("manifest-partition-none", [](Manifest& m) {
+    m.codec = {.id = CodecId::kZlibPex, .level = 6, .partition_size_bytes = 0};
+  });
+  fields("manifest-partition-size", [](Manifest& m) {
+    m.codec = {
+        .id = CodecId::kZlibPex, .level = 6, .partition_size_bytes = 8192};
+  });
+  fields("manifest-partition-copy",
+         [](Manifest& m) { m.codec.partition_size_bytes = 4096; });
   fields("manifest-segment-order",
          [](Manifest& m) { m.segments.push_back(m.segments[0]); });
   fields("manifest-counts", [](Manifest& m) { m.segments[0].block_count = 2; });
@@ -330,6 +339,61 @@ void WriteBadBlocks(const std::string& directory) {
   });
 }
 
+// A block of zeros as a codec stores it in partitions of 4096 bytes.
+std::string ZerosInPartitions(CodecId id, size_t size) {
+  CodecSpec spec = DefaultCodecSpec(*FindCodec(id));
+  spec.partition_size_bytes = 4096;
+  const auto codec =
+      MakeBlockCodec(spec, nullptr, CodecUse::kEncodeAndDecode).value();
+  std::string stored(codec->StoredSizeMax(size), '\0');
+  stored.resize(codec
+                    ->Encode(AsBytes(std::string(size, '\0')),
+                             AsMutableBytes(stored), *codec->NewScratch())
+                    .value());
+  return stored;
+}
+
+// Of two partitions of zeros; the head has one byte for the size of each but
+// the last.
+void WriteBadPartitions(const std::string& directory) {
+  constexpr size_t kSize = 5000;
+  const auto write = [&](const std::string& name, CodecId id,
+                         const std::string& payload) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.header.block_size_bytes = 8192;
+      made.edit_manifest = [](Manifest& m) { m.block_size_bytes = 8192; };
+      made.UseCodec(id, payload, std::string(kSize, '\0'));
+    });
+  };
+  const std::string good = ZerosInPartitions(CodecId::kZlibPex, kSize);
+  const auto first_size = static_cast<size_t>(good[1]);
+  const std::string second = good.substr(2 + first_size);
+  const auto write_with_head = [&](const char* name, char logarithm,
+                                   char size) {
+    write(name, CodecId::kZlibPex,
+          std::string({logarithm, size}) + good.substr(2));
+  };
+  write_with_head("block-partition-size", 13, good[1]);
+  write_with_head("block-partition-empty", 12, 0);
+  write_with_head("block-partition-past", 12, 127);
+  write_with_head("block-partition-overlap", 12,
+                  static_cast<char>(first_size - 1));
+  write("block-partition-left", CodecId::kZlibPex, good + '\0');
+  // All of the first partition's text as a stream that is whole.
+  const std::string whole =
+      ZerosInPartitions(CodecId::kZlibPex, 4096).substr(1);
+  write("block-partition-final", CodecId::kZlibPex,
+        std::string({12, static_cast<char>(whole.size())}) + whole + second);
+  // By fixed codes: a match of 258 bytes at distance 1 before all text.
+  write("block-partition-match", CodecId::kZlibPex,
+        good.substr(0, 2 + first_size) + std::string("\x1B\x05\0\0", 4));
+  for (const CodecId id : {CodecId::kZstdPex, CodecId::kLz4Pex}) {
+    const std::string stored = ZerosInPartitions(id, kSize);
+    write(absl::StrCat("block-", std::string(FindCodec(id)->name)), id,
+          stored.substr(0, stored.size() - 3));
+  }
+}
+
 // What only reading everything shows.
 void WriteBadSums(const std::string& directory) {
   WriteBad(directory, "block-chain", [](Crafted& made) {
@@ -349,6 +413,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadStructures(directory);
   WriteBadIndexes(directory);
   WriteBadBlocks(directory);
+  WriteBadPartitions(directory);
   WriteBadSums(directory);
 }
 

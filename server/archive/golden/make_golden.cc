@@ -102,6 +102,10 @@ void WriteGood(const std::string& directory, const std::string& name,
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec(codec).value();
   options.block_size_bytes = 4096;
+  if (options.codec.partition_size_bytes != 0) {
+    options.codec.partition_size_bytes = 4096;
+    options.block_size_bytes = 16384;
+  }
   auto context = std::make_shared<CodecContext>();
   context->dictionary = Verse(2000);
   if (has_symbol_table || FindCodec(options.codec.id)->needs_symbol_table) {

@@ -81,9 +81,12 @@ std::string CraftedSymbolTable() {
 void WriteCrafted(const std::string& path, const Crafted& made) {
   std::filesystem::create_directories(path);
   Manifest manifest;
-  manifest.codec = {static_cast<CodecId>(made.header.codec_id), 0};
+  manifest.codec.id = static_cast<CodecId>(made.header.codec_id);
   if (const CodecInfo* codec = FindCodec(manifest.codec.id)) {
-    manifest.codec.level = codec->level_default;
+    manifest.codec = DefaultCodecSpec(*codec);
+    if (codec->has_partitions()) {
+      manifest.codec.partition_size_bytes = kPartitionSizeBytesMin;
+    }
   }
   manifest.block_size_bytes = 4096;
   ManifestSegment entry;

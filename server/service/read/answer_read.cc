@@ -108,8 +108,14 @@ v1::WireEncoding ChooseEncoding(
 }
 
 bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
-  return encoding == v1::WIRE_ENCODING_STORED ||
-         (encoding == v1::WIRE_ENCODING_IDENTITY && !archive.decoder->packs());
+  switch (encoding) {
+    case v1::WIRE_ENCODING_STORED:
+      return archive.archive->info().codec.partition_size_bytes == 0;
+    case v1::WIRE_ENCODING_IDENTITY:
+      return !archive.decoder->packs();
+    default:
+      return false;
+  }
 }
 
 uint64_t CopiedBytesMax(const ServedArchive& archive,

@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 
 #include "codecs/base/status_macros.h"
+#include "codecs/block/partition/partition_table.h"
+#include "codecs/block/partition/partitioned_codec.h"
 #include "codecs/fsst/block/fsst_block.h"
 #include "codecs/fsst/block/fsst_codec.h"
 #include "server/archive/format/block_frame.h"
@@ -32,6 +34,17 @@ class MadeBytes final : public DecodedBlock {
 
  private:
   Buffer buffer_;
+};
+
+// Bytes that live for ever.
+class ConstantBytes final : public DecodedBlock {
+ public:
+  explicit ConstantBytes(ByteView bytes) : bytes_(bytes) {}
+
+  ByteView bytes() const override { return bytes_; }
+
+ private:
+  const ByteView bytes_;
 };
 
 absl::StatusOr<std::shared_ptr<MadeBytes>> Allocate(BufferPool& buffers,
@@ -66,6 +79,10 @@ class AnswerEncoder {
   absl::StatusOr<std::optional<Answer>> Fsst(
       const std::vector<BlockPiece>& pieces);
   absl::StatusOr<Answer> Stored(std::vector<BlockPiece> pieces) const;
+  // The same for blocks in partitions: sends those that the range touches, each
+  // as a block of the codec that partitions are of.
+  absl::StatusOr<Answer> StoredPartitions(
+      const std::vector<BlockPiece>& pieces) const;
 
  private:
   uint32_t BlockSizeBytes(size_t index) const {
@@ -81,6 +98,11 @@ class AnswerEncoder {
   absl::StatusOr<HeldBlock> Open(const BlockPiece& piece, size_t index) const;
   absl::StatusOr<HeldBlock> Decode(ByteView stored, const BlockPiece& piece,
                                    size_t index) const;
+
+  v1::EncodingDetails DetailsOfStored(const CodecInfo& codec) const;
+  // Appends the partitions of a block that its piece touches.
+  absl::Status AppendPartitions(const BlockPiece& piece, size_t index,
+                                Answer& answer) const;
 
   // Encodes text behind what is in `made`. False if that makes the answer's
   // data no smaller than its text.
@@ -262,22 +284,95 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
   return answer;
 }
 
+v1::EncodingDetails AnswerEncoder::DetailsOfStored(
+    const CodecInfo& codec) const {
+  v1::EncodingDetails details;
+  details.set_codec(codec.name.data(), codec.name.size());
+  uint64_t hash = 0;
+  if (absl::SimpleHexAtoi(archive_.archive->info().dictionary_hash, &hash)) {
+    details.set_table_hash(hash);
+  }
+  if (codec.needs_symbol_table) {
+    details.set_symbol_table_hash(archive_.wire_table->hash);
+  }
+  return details;
+}
+
+absl::Status AnswerEncoder::AppendPartitions(const BlockPiece& piece,
+                                             size_t index,
+                                             Answer& answer) const {
+  const CodecSpec& spec = archive_.archive->info().codec;
+  const uint32_t partition_size = spec.partition_size_bytes;
+  const uint32_t block_size = BlockSizeBytes(index);
+  QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(piece, index));
+  PartitionTable table;
+  if (!payload.is_raw) {
+    if (absl::Status status =
+            table.Parse(payload.bytes, block_size, partition_size);
+        !status.ok()) {
+      return Explain(status, index);
+    }
+  }
+  const uint32_t end = piece.offset + piece.size_bytes;
+  for (uint32_t begin = piece.offset - piece.offset % partition_size;
+       begin < end; begin += partition_size) {
+    const size_t partition = begin / partition_size;
+    const uint32_t size = std::min(partition_size, block_size - begin);
+    const ByteView stored = payload.is_raw ? payload.bytes.subspan(begin, size)
+                                           : table.Stored(partition);
+    const ByteView tail = payload.is_raw
+                              ? ByteView()
+                              : PartitionTail(*FindCodec(spec.id),
+                                              partition + 1 == table.count());
+    v1::StoredBlock& block = *answer.details->add_blocks();
+    block.set_stored_size_bytes(
+        static_cast<uint32_t>(stored.size() + tail.size()));
+    block.set_size_bytes(size);
+    block.set_is_uncoded(payload.is_raw);
+    answer.pieces.push_back(
+        {piece.block,
+         static_cast<uint32_t>(stored.data() - piece.block->bytes().data()),
+         static_cast<uint32_t>(stored.size())});
+    if (!tail.empty()) {
+      answer.pieces.push_back({std::make_shared<ConstantBytes>(tail), 0,
+                               static_cast<uint32_t>(tail.size())});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Answer> AnswerEncoder::StoredPartitions(
+    const std::vector<BlockPiece>& pieces) const {
+  const CodecSpec& spec = archive_.archive->info().codec;
+  Answer answer{.encoding = v1::WIRE_ENCODING_STORED,
+                .pieces = {},
+                .details = DetailsOfStored(
+                    *FindCodec(FindCodec(spec.id)->partition_codec))};
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    QUIRE_RETURN_IF_ERROR(AppendPartitions(pieces[i], i, answer));
+  }
+  const uint32_t front = pieces.front().offset % spec.partition_size_bytes;
+  uint64_t size_bytes = 0;
+  for (const v1::StoredBlock& block : answer.details->blocks()) {
+    size_bytes += block.size_bytes();
+  }
+  answer.details->set_front_cut_size_bytes(front);
+  answer.details->set_back_cut_size_bytes(
+      static_cast<uint32_t>(size_bytes - front - SizeBytesOf(pieces)));
+  return answer;
+}
+
 absl::StatusOr<Answer> AnswerEncoder::Stored(
     std::vector<BlockPiece> pieces) const {
-  const ArchiveInfo& info = archive_.archive->info();
-  v1::EncodingDetails details;
+  const CodecInfo& codec = *FindCodec(archive_.archive->info().codec.id);
+  if (codec.has_partitions()) {
+    return StoredPartitions(pieces);
+  }
+  v1::EncodingDetails details = DetailsOfStored(codec);
   details.set_front_cut_size_bytes(pieces.front().offset);
   details.set_back_cut_size_bytes(BlockSizeBytes(pieces.size() - 1) -
                                   pieces.back().offset -
                                   pieces.back().size_bytes);
-  details.set_codec(archive_.description.codec());
-  uint64_t hash = 0;
-  if (absl::SimpleHexAtoi(info.dictionary_hash, &hash)) {
-    details.set_table_hash(hash);
-  }
-  if (FindCodec(info.codec.id)->needs_symbol_table) {
-    details.set_symbol_table_hash(archive_.wire_table->hash);
-  }
   for (size_t i = 0; i < pieces.size(); ++i) {
     QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(pieces[i], i));
     v1::StoredBlock& block = *details.add_blocks();

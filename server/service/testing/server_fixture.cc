@@ -98,6 +98,9 @@ void ServerTest::WriteArchive(const std::string& path,
   ArchiveWriterOptions options;
   QUIRE_ASSERT_OK_AND_ASSIGN(options.codec, ParseCodecSpec(codec_name));
   options.block_size_bytes = 16 << 10;
+  if (options.codec.partition_size_bytes != 0) {
+    options.codec.partition_size_bytes = 4 << 10;
+  }
   options.replace = true;
   auto context = std::make_shared<CodecContext>();
   if (FindCodec(options.codec.id)->needs_dictionary) {

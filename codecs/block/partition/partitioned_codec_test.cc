@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What partitions add to what block_codec_test.cc tests of all codecs.
+#include "codecs/block/partition/partitioned_codec.h"
+
+#include <lz4.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/block/deflate_check.h"
+#include "codecs/block/partition/partition_table.h"
+#include "codecs/codec_test_inputs.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint32_t kSize = kPartitionSizeBytesMin;
+constexpr size_t kTextSize = 3 * kSize + 1000;
+
+class PartitionedCodecTest : public ::testing::Test {
+ protected:
+  void Use(const std::string& name, uint32_t partition_size = kSize) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(CodecSpec spec, ParseCodecSpec(name));
+    spec.partition_size_bytes = partition_size;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        codec_, MakeBlockCodec(spec, nullptr, CodecUse::kEncodeAndDecode));
+    scratch_ = codec_->NewScratch();
+  }
+
+  std::string Encode(const std::string& text) {
+    std::string stored(codec_->StoredSizeMax(text.size()), '\0');
+    const auto size =
+        codec_->Encode(AsBytes(text), AsMutableBytes(stored), *scratch_);
+    EXPECT_THAT(size, IsOk());
+    stored.resize(size.value_or(0));
+    return stored;
+  }
+
+  // The partitions of a block as Encode() made it.
+  static std::vector<std::string> Split(const std::string& stored,
+                                        size_t raw_size) {
+    PartitionTable table;
+    EXPECT_THAT(table.Parse(AsBytes(stored), raw_size, kSize), IsOk());
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < table.count(); ++i) {
+      parts.emplace_back(AsText(table.Stored(i)));
+    }
+    return parts;
+  }
+
+  static std::string Join(const std::vector<std::string>& parts) {
+    std::vector<uint32_t> sizes;
+    std::string body;
+    for (const std::string& part : parts) {
+      sizes.push_back(static_cast<uint32_t>(part.size()));
+      body += part;
+    }
+    std::string head(PartitionHeadSizeMax(parts.size() * kSize, kSize), '\0');
+    head.resize(WritePartitionHead(kSize, sizes, AsMutableBytes(head)));
+    return head + body;
+  }
+
+  absl::StatusOr<std::string> DecodeRange(const std::string& stored,
+                                          size_t raw_size, size_t offset,
+                                          size_t size) {
+    std::string out(size, '?');
+    const absl::Status status = codec_->DecodeRange(
+        AsBytes(stored), raw_size, offset, AsMutableBytes(out), *scratch_);
+    if (!status.ok()) {
+      return status;
+    }
+    return out;
+  }
+
+  // Damage of one partition is seen by every range that has it whole, and by no
+  // range of the others.
+  void ExpectDamagedPartition(const std::string& stored,
+                              const std::string& text, size_t damaged,
+                              const char* message) {
+    EXPECT_THAT(DecodeRange(stored, text.size(), 0, text.size()),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)))
+        << message;
+    for (size_t begin = 0; begin < text.size(); begin += kSize) {
+      const size_t size = std::min<size_t>(kSize, text.size() - begin);
+      const auto part = DecodeRange(stored, text.size(), begin, size);
+      if (begin / kSize == damaged) {
+        EXPECT_THAT(part,
+                    FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)))
+            << message;
+      } else {
+        EXPECT_TRUE(part.value_or("") == text.substr(begin, size)) << message;
+      }
+    }
+  }
+
+  TestRandom random_{7};
+  const std::string text_ = RandomText(random_, kTextSize);
+  std::unique_ptr<BlockCodec> codec_;
+  std::unique_ptr<BlockCodec::Scratch> scratch_;
+};
+
+TEST_F(PartitionedCodecTest, ZlibPartitionsAreOneStreamForZlib) {
+  for (const char* const name : {"zlib-pex:1", "zlib-pex", "zlib-pex:9"}) {
+    Use(name);
+    for (const size_t size : {size_t{1}, size_t{kSize}, size_t{kSize} + 1,
+                              kTextSize, kBlockSizeBytesMax}) {
+      for (const TestInput& input : TestInputs(random_, size, text_)) {
+        std::string body;
+        for (const std::string& part : Split(Encode(input.text), size)) {
+          body += part;
+        }
+        std::string raw(size, '?');
+        z_stream inflater = {};
+        ASSERT_EQ(inflateInit2(&inflater, -15), Z_OK);
+        inflater.next_in = reinterpret_cast<Bytef*>(body.data());
+        inflater.avail_in = static_cast<uInt>(body.size());
+        inflater.next_out = reinterpret_cast<Bytef*>(raw.data());
+        inflater.avail_out = static_cast<uInt>(size);
+        EXPECT_EQ(inflate(&inflater, Z_FINISH), Z_STREAM_END) << input.name;
+        EXPECT_EQ(inflater.avail_in, 0u);
+        EXPECT_EQ(inflater.avail_out, 0u);
+        inflateEnd(&inflater);
+        EXPECT_TRUE(raw == input.text) << input.name << " " << size;
+      }
+    }
+  }
+}
+
+TEST_F(PartitionedCodecTest, ZstdAndLz4PartitionsAreOnesOfTheLibraries) {
+  std::string raw(kSize, '?');
+  Use("zstd-pex");
+  std::vector<std::string> parts = Split(Encode(text_), kTextSize);
+  ASSERT_EQ(parts.size(), 4u);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const size_t size = std::min<size_t>(kSize, kTextSize - i * kSize);
+    EXPECT_EQ(ZSTD_decompress(raw.data(), raw.size(), parts[i].data(),
+                              parts[i].size()),
+              size);
+    EXPECT_TRUE(raw.substr(0, size) == text_.substr(i * kSize, size));
+  }
+  Use("lz4-pex");
+  parts = Split(Encode(text_), kTextSize);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const size_t size = std::min<size_t>(kSize, kTextSize - i * kSize);
+    EXPECT_EQ(LZ4_decompress_safe(parts[i].data(), raw.data(),
+                                  static_cast<int>(parts[i].size()),
+                                  static_cast<int>(kSize)),
+              static_cast<int>(size));
+    EXPECT_TRUE(raw.substr(0, size) == text_.substr(i * kSize, size));
+  }
+}
+
+TEST_F(PartitionedCodecTest, RangesReadNoOtherPartition) {
+  for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+    SCOPED_TRACE(name);
+    Use(name);
+    std::vector<std::string> parts = Split(Encode(text_), kTextSize);
+    parts[1] = std::string(parts[1].size(), '\xFF');
+    const std::string stored = Join(parts);
+    for (int i = 0; i < 300; ++i) {
+      const size_t offset = RandomBelow(random_, kTextSize);
+      const size_t size = 1 + RandomBelow(random_, kTextSize - offset);
+      const auto range = DecodeRange(stored, kTextSize, offset, size);
+      if (offset < 2 * kSize && offset + size > kSize) {
+        EXPECT_THAT(range, FailsWith(absl::StatusCode::kDataLoss,
+                                     HasSubstr("partition 1: ")))
+            << offset << " " << size;
+      } else {
+        EXPECT_TRUE(range.value_or("") == text_.substr(offset, size))
+            << offset << " " << size;
+      }
+    }
+  }
+}
+
+TEST_F(PartitionedCodecTest, ABadHeadIsSeenByEveryRange) {
+  for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+    SCOPED_TRACE(name);
+    Use(name);
+    const std::vector<std::string> parts = Split(Encode(text_), kTextSize);
+    const std::string good = Join(parts);
+    std::string other_size = good;
+    other_size[0] = 13;
+    std::string zero = good;
+    zero.replace(1, 2, std::string(1, '\0'));
+    const std::string short_body =
+        good.substr(0, good.size() - parts[3].size());
+    for (const std::string& stored : {other_size, zero, short_body}) {
+      for (const size_t offset : {size_t{0}, size_t{kSize}, kTextSize - 1}) {
+        EXPECT_THAT(DecodeRange(stored, kTextSize, offset, 1),
+                    HasCode(absl::StatusCode::kDataLoss));
+      }
+    }
+    // Written with another partition size than the manifest's.
+    Use(name, 2 * kSize);
+    EXPECT_THAT(DecodeRange(good, kTextSize, 0, 1),
+                FailsWith(absl::StatusCode::kDataLoss,
+                          HasSubstr("2^12 bytes, expected 2^13")));
+  }
+}
+
+TEST_F(PartitionedCodecTest, PartitionsAreExactlyTheirTextAndNoMore) {
+  for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+    SCOPED_TRACE(name);
+    Use(name);
+    const std::vector<std::string> parts = Split(Encode(text_), kTextSize);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      std::vector<std::string> edited = parts;
+      edited[i].pop_back();
+      ExpectDamagedPartition(Join(edited), text_, i, "partition ");
+      edited[i] = parts[i] + '\0';
+      ExpectDamagedPartition(Join(edited), text_, i, "partition ");
+    }
+    // More text than a partition has, and less: the block of other partitions.
+    const std::string longer =
+        Split(Encode(RandomText(random_, kSize)), kSize)[0];
+    const std::string shorter = Split(Encode(RandomText(random_, 999)), 999)[0];
+    std::vector<std::string> edited = parts;
+    edited[3] = longer;
+    ExpectDamagedPartition(Join(edited), text_, 3, "partition 3: ");
+    edited[3] = shorter;
+    ExpectDamagedPartition(Join(edited), text_, 3, "partition 3: ");
+  }
+}
+
+// A decoder that inflates all of a block as one stream would take these.
+TEST_F(PartitionedCodecTest, ZlibMatchesMustNotLeaveTheirPartition) {
+  Use("zlib-pex");
+  const std::string half = RandomText(random_, kSize);
+  const std::string text = half + half;
+  z_stream stream = {};
+  ASSERT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::vector<std::string> parts;
+  for (const int flush : {Z_SYNC_FLUSH, Z_FINISH}) {
+    std::string in = half;
+    std::string part(2 * kSize, '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(in.data());
+    stream.avail_in = static_cast<uInt>(in.size());
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = static_cast<uInt>(part.size());
+    deflate(&stream, flush);
+    part.resize(part.size() - stream.avail_out);
+    parts.push_back(part);
+  }
+  deflateEnd(&stream);
+  // It does copy from the first half.
+  ASSERT_LT(parts[1].size(), 100u);
+  ASSERT_EQ(DifferenceToZlib(AsBytes(parts[0] + parts[1]), {}, text.size(), 99),
+            "");
+  ExpectDamagedPartition(Join(parts), text, 1, "partition 1: malformed");
+}
+
+TEST_F(PartitionedCodecTest, ZlibPartitionsEndWithAFullFlush) {
+  Use("zlib-pex");
+  const std::vector<std::string> parts = Split(Encode(text_), kTextSize);
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    EXPECT_TRUE(parts[i].ends_with(std::string("\0\0\xFF\xFF", 4)));
+  }
+  std::vector<std::string> edited = parts;
+  // A final block where others follow.
+  edited[1] = RawDeflate(text_.substr(kSize, kSize));
+  ExpectDamagedPartition(Join(edited), text_, 1, "final block");
+  // An empty final block behind all text, in front of the flush.
+  edited[1] = parts[1].substr(0, parts[1].size() - 4) +
+              std::string("\0\0\xFF\xFF\x03\0", 6);
+  ExpectDamagedPartition(Join(edited), text_, 1, "final block");
+  // The last one without its final block.
+  edited = parts;
+  edited[3] = Split(Encode(text_.substr(3 * kSize) + std::string(kSize, 'x')),
+                    kSize + 1000)[0];
+  EXPECT_THAT(DecodeRange(Join(edited), kTextSize, 3 * kSize, 1000),
+              HasCode(absl::StatusCode::kDataLoss));
+  // Two flushes are as good as one.
+  edited = parts;
+  edited[0] += std::string("\0\0\0\xFF\xFF", 5);
+  EXPECT_TRUE(DecodeRange(Join(edited), kTextSize, 0, kTextSize).value_or("") ==
+              text_);
+}
+
+TEST_F(PartitionedCodecTest, StoredSizeMaxCountsFlushesAndHead) {
+  for (const char* const name : {"zlib-pex:1", "zlib-pex:9"}) {
+    Use(name);
+    for (const size_t size : {kTextSize, kBlockSizeBytesMax}) {
+      const std::string stored = Encode(RandomBytes(random_, size));
+      // All of it is stored as it is, in DEFLATE blocks with a head of five
+      // bytes, and a flush takes as many.
+      const size_t count = PartitionCount(size, kSize);
+      EXPECT_GE(stored.size(), size + 10 * count - 5);
+      EXPECT_LE(stored.size(), codec_->StoredSizeMax(size));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire
