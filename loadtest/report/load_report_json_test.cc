@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/report/load_report_json.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+#include "codecs/base/json_text.h"
+
+#include "nlohmann/json.hpp"
 
 namespace quire {
 namespace {
@@ -30,55 +38,84 @@ LoadReport SomeReport() {
   return report;
 }
 
+Json Parsed(const LoadOptions& options, const LoadReport& report) {
+  return Json::parse(RenderReportJson(options, report, "h:1"));
+}
+
 TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
-  const std::string json = RenderReportJson({}, SomeReport(), "h:1");
-  for (const char* part :
-       {"{\n  \"format\": 2,",
-        "\n  \"options\": {\n",
-        "\n  \"load\": \"random, ranges",
-        "\n  \"caveats\": [\n    \"Contents were not compared",
-        "\n  \"address\": \"h:1\"",
-        "\n  \"requests\": 10,",
-        "\n  \"right\": 7,",
-        "\n  \"wrong\": 1,",
-        "\n  \"errors\": 2,",
-        "\n  \"seconds\": 2,",
-        "\n  \"requests_per_second\": 5,",
-        "\n  \"text_bytes_per_second\": 2000,",
-        "\n  \"wire_bytes_per_second\": 500,",
-        "\n  \"latency_ms\": {\n    \"mean\": 4,\n    \"p50\": ",
-        "\"p90\": ",
-        "\"p99\": ",
-        "\"p999\": ",
-        "\"p9999\": ",
-        "\"max\": 7,\n",
-        "\"lower_bounds\": 2,",
-        "\"lower_bound_max\": 6.5\n",
-        "\n  \"unanswered\": 2,",
-        "\"deadline_seconds\": 30\n",
-        "\n  \"timeline\": [\n    {\n      \"second\": 0,\n"
-        "      \"requests\": 1,\n      \"text_bytes\": 500,\n"
-        "      \"p50_ms\": 1,\n      \"p99_ms\": 1\n    }",
-        "\"second\": 0.3,",
-        "\"quire_cache_hits_total{archive=\\\"a\\\"}\": 5"}) {
-    EXPECT_THAT(json, HasSubstr(part));
+  const Json json = Parsed({}, SomeReport());
+  // Of an object with its members in order, the first says how to read it.
+  EXPECT_EQ(json.begin().key(), "format");
+  for (const auto& [pointer, value] : std::vector<std::pair<const char*, Json>>{
+           {"/format", 2},
+           {"/options/deadline_seconds", 30},
+           {"/options/encoding", "identity"},
+           {"/address", "h:1"},
+           {"/server/codec", "rlz"},
+           {"/requests", 10},
+           {"/right", 7},
+           {"/wrong", 1},
+           {"/errors", 2},
+           {"/errors_by_code/INTERNAL", 2},
+           {"/unanswered", 2},
+           {"/keeps_up", true},
+           {"/seconds", 2},
+           {"/requests_per_second", 5},
+           {"/text_bytes_per_second", 2000},
+           {"/wire_bytes_per_second", 500},
+           {"/answers/fsst", 0},
+           {"/latency_ms/mean", 4},
+           {"/latency_ms/max", 7},
+           {"/latency_ms/lower_bounds", 2},
+           {"/latency_ms/lower_bound_max", 6.5},
+           {"/latency_histogram/0/count", 1},
+           {"/timeline/0",
+            {{"second", 0},
+             {"requests", 1},
+             {"text_bytes", 500},
+             {"p50_ms", 1},
+             {"p99_ms", 1}}},
+           {"/server_metrics/quire_cache_hits_total{archive=\"a\"}", 5}}) {
+    const Json::json_pointer where(pointer);
+    ASSERT_TRUE(json.contains(where)) << pointer;
+    EXPECT_EQ(json[where], value) << pointer;
   }
+  for (const char* name : {"p50", "p90", "p99", "p999", "p9999"}) {
+    EXPECT_TRUE(json["latency_ms"][name].is_number()) << name;
+  }
+  EXPECT_THAT(json["load"].get<std::string>(), HasSubstr("random, ranges"));
+  EXPECT_THAT(json["caveats"][0].get<std::string>(),
+              HasSubstr("Contents were not compared"));
+  EXPECT_EQ(json["faults"][0], "document 'a\"<b>\xEF\xBF\xBD': what");
+}
+
+TEST(LoadReportJsonTest, WritesTimesAsTheyAreRead) {
+  EXPECT_THAT(RenderReportJson({}, SomeReport(), "h:1"),
+              HasSubstr("\"second\": 0.3,"));
 }
 
 TEST(LoadReportJsonTest, WritesNullWhereThereIsNoLimit) {
   LoadOptions options;
   options.request_count.reset();
   options.duration.reset();
-  const std::string json = RenderReportJson(options, {}, "");
-  for (const char* part : {"\"requests\": null", "\"duration_seconds\": null",
-                           "\"rate\": null", "\"arrivals\": null",
-                           "\"timeline\": []", "\"requests_per_second\": 0,"}) {
-    EXPECT_THAT(json, HasSubstr(part));
+  const Json closed = Parsed(options, {});
+  for (const char* name :
+       {"requests", "duration_seconds", "rate", "arrivals"}) {
+    EXPECT_TRUE(closed["options"].contains(name)) << name;
+    EXPECT_TRUE(closed["options"][name].is_null()) << name;
+  }
+  EXPECT_EQ(closed["requests_per_second"], 0);
+  for (const char* name : {"caveats", "faults", "timeline"}) {
+    EXPECT_TRUE(closed[name].is_array()) << name;
+  }
+  for (const char* name : {"errors_by_code", "server_metrics"}) {
+    EXPECT_TRUE(closed[name].is_object()) << name;
+    EXPECT_TRUE(closed[name].empty()) << name;
   }
   options.requests_per_second = 2.5;
-  const std::string open = RenderReportJson(options, {}, "");
-  EXPECT_THAT(open, HasSubstr("\"rate\": 2.5"));
-  EXPECT_THAT(open, HasSubstr("\"arrivals\": \"poisson\""));
+  const Json open = Parsed(options, {});
+  EXPECT_EQ(open["options"]["rate"], 2.5);
+  EXPECT_EQ(open["options"]["arrivals"], "poisson");
 }
 
 }  // namespace
