@@ -84,7 +84,7 @@ class LabelPlaces:
         self.taken = []
 
     def place(self, x, y, text):
-        """(x, y, anchor) of the first free place beside the point; None if there
+        """(x, y, anchor) of the first free place next to the point; None if there
         is none."""
         width = 6.1 * len(text)
         for dx, dy in ((9, 15), (9, 4), (9, 29), (9, 43), (-9, -8), (-9, 22)):

@@ -10,7 +10,7 @@ RANDOM, ranges of 16 KiB a second:
               reads had on average, rounded up to 4 KiB, at the same depth, by
               io_uring; divided by the reads that a range took
   decode      the same blocks out of memory, on all cores, without any reading
-  beside      the same decoding while fio makes as many reads a second as storage
+  with fio    the same decoding while fio makes as many reads a second as storage
               made: what reading leaves of the cores, be it in this machine's
               kernel or in the host's, where that has no cores of its own
   storage     reading and decoding as the server does it, without gRPC
@@ -46,7 +46,7 @@ from disk_runs import (Loader, cold_server, drop_cache, directory_bytes, keep_ar
                        segment_files)
 
 SCAN_DEPTH = 8
-# Turns of decoding and storage in a repetition, and of decoding alone and beside fio.
+# Turns of decoding and storage in a repetition, and of decoding alone and with fio.
 ROUNDS = 6
 # Until fio reads.
 FIO_START_SECONDS = 0.4
@@ -96,7 +96,7 @@ class DeviceBench:
         self.expansion = self.text_bytes / self.segment.stat().st_size
         # What was measured, in order, and what is the same in each repetition.
         self.rates = {}
-        # (storage, beside) of decode, in the pairs of turns.
+        # (storage, with_fio) of decode, in the pairs of turns.
         self.shares = {}
         self.figures = {}
 
@@ -131,7 +131,7 @@ class DeviceBench:
         job = json.loads(output[output.index(b"{"):])["jobs"][0]
         return job["read"]["iops"], job["read"]["bw_bytes"]
 
-    def measure_beside(self, mode, size, reads_a_second):
+    def measure_with_fio(self, mode, size, reads_a_second):
         """Decoding alone, and while fio reads as much as storage does."""
         seconds = self.arguments.seconds / ROUNDS
         command = self.fio("randread" if mode == "random" else "read", size,
@@ -141,11 +141,11 @@ class DeviceBench:
             alone, = self.turns(mode, "decode", 1)
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as fio:
                 time.sleep(FIO_START_SECONDS)
-                beside, = self.turns(mode, "decode", 1)
+                with_fio, = self.turns(mode, "decode", 1)
                 fio.wait()
-            self.keep(f"{mode}_beside", speed(beside, mode))
-            self.shares.setdefault(f"{mode}_beside", []).append(
-                speed(beside, mode) / speed(alone, mode))
+            self.keep(f"{mode}_with_fio", speed(with_fio, mode))
+            self.shares.setdefault(f"{mode}_with_fio", []).append(
+                speed(with_fio, mode) / speed(alone, mode))
 
     def measure_storage(self, mode):
         rows = self.turns(mode, "both", ROUNDS)
@@ -163,7 +163,7 @@ class DeviceBench:
         self.figures[f"{mode}_read_bytes"] = size
         self.figures[f"{mode}_reads_a_request"] = round(reads, 3)
         if self.fio_path:
-            self.measure_beside(mode, size, sums["device_reads"] / sums["seconds"])
+            self.measure_with_fio(mode, size, sums["device_reads"] / sums["seconds"])
             if mode == "random":
                 self.keep("random_disk", self.disk("randread", size, self.arguments.depth)[0] / reads)
             else:
@@ -248,12 +248,12 @@ def tables(figures):
 
     def rows(mode, *labels):
         return [[label, rate(name), percent(share_of_limit(figures, name, mode, f"{mode}_decode")),
-                 percent(share_of_limit(figures, name, mode, f"{mode}_beside"))]
+                 percent(share_of_limit(figures, name, mode, f"{mode}_with_fio"))]
                 for label, name in (("disk (fio)", f"{mode}_disk"), ("decode", f"{mode}_decode"),
-                                    ("decode during fio's reads", f"{mode}_beside"),
+                                    ("decode during fio's reads", f"{mode}_with_fio"),
                                     ("storage", f"{mode}_storage"), *labels)]
 
-    shares = ["of the slower of disk and decode", "of that beside reads"]
+    shares = ["of the slower of disk and decode", "of that with reads"]
     lines = markdown(["RANDOM, 16 KiB", "ranges/s", *shares],
                      rows("random", ("server, RANDOM", "random"), ("server, BATCH", "batch")))
     lines += ["", *markdown(

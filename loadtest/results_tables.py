@@ -159,7 +159,7 @@ def fsst(columns):
 
 DEVICE_ROWS = (("disk alone (fio)", "random_disk", "scan_disk"),
                ("decoding alone", "random_decode", "scan_decode"),
-               ("decoding while fio makes the same reads", "random_beside", "scan_beside"),
+               ("decoding while fio makes the same reads", "random_with_fio", "scan_with_fio"),
                ("storage, without gRPC", "random_storage", "scan_storage"),
                ("server, one call a range", "random", None), ("server, BatchRead", "batch", None),
                ("server, Scan in identity", None, "full_identity"),
@@ -277,8 +277,8 @@ def live(figures):
                       "resident MiB", "in virtual time: reads/s / p50 / p99 / longest"], rows)])
 
 
-CACHE_STREAMS = ("Zipf 0.8", "Zipf 1.0", "Zipf 1.0 .*FULL",
-                 "Zipf 1.0 .*FULL by reads of quarters", "Zipf 1.0, other blocks every 100,000")
+CACHE_STREAMS = ("Zipf 0.8", "Zipf 1.0", "Zipf 1.0 during FULL",
+                 "Zipf 1.0 during FULL by reads of quarters", "Zipf 1.0, other blocks every 100,000")
 
 
 def cache(tables):
@@ -288,7 +288,7 @@ def cache(tables):
     return Section("Block cache", "Hits in percent; 100,000 blocks, a cache of 5 % of them. FULL: "
                    "while a scan runs. Not timed.",
                    [(["stream", "block cache", "LRU", "FIFO", "CLOCK", "segmented LRU", "optimum"],
-                     [[row[0].replace(" beside ", ", "), *row[2:]] for row in shown])])
+                     [[row[0], *row[2:]] for row in shown])])
 
 
 # Cases that only tell where the others' cost comes from.

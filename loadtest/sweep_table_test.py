@@ -149,12 +149,12 @@ class MetricsTest(unittest.TestCase):
 
 
 class DeviceTableTest(unittest.TestCase):
-    # Decoding was slower when it was measured beside fio; shares are of the same moment.
+    # Decoding was slower when it was measured with fio; shares are of the same moment.
     FIGURES = {"random_storage": 900, "random_decode": 1000, "random_disk": 2000,
-               "random_beside": 700, "random": 300, "batch": 500,
-               "random_storage_of_decode": 0.8, "random_beside_of_decode": 0.9,
-               "scan_storage": 80, "scan_decode": 100, "scan_disk": 90, "scan_beside": 90,
-               "scan_storage_of_decode": 0.8, "scan_beside_of_decode": 0.9,
+               "random_with_fio": 700, "random": 300, "batch": 500,
+               "random_storage_of_decode": 0.8, "random_with_fio_of_decode": 0.9,
+               "scan_storage": 80, "scan_decode": 100, "scan_disk": 90, "scan_with_fio": 90,
+               "scan_storage_of_decode": 0.8, "scan_with_fio_of_decode": 0.9,
                "full_identity": 45, "full_stored": 72,
                "random_read_bytes": 8192, "random_reads_a_request": 1.2, "scan_read_bytes": 81920,
                "full_identity_cache_hits_percent": 0, "full_stored_cache_hits_percent": 3,
@@ -170,7 +170,7 @@ class DeviceTableTest(unittest.TestCase):
 
     def test_without_fio_there_is_no_share(self):
         figures = {name: value for name, value in self.FIGURES.items()
-                   if "disk" not in name and "beside" not in name}
+                   if "disk" not in name and "with_fio" not in name}
         text = "\n".join(device_bench.tables(figures))
         self.assertIn("| storage | 900 | - | - |", text)
         self.assertIn("| disk (fio) | - | - | - |", text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Prints how many requests of made-up streams the block cache answers, beside
+// Prints how many requests of made-up streams the block cache answers, next to
 // other policies and the best possible, as tables for loadtest/RESULTS.md.
 // Nothing is timed: the same on every machine.
 #include <cstdint>
@@ -28,13 +28,13 @@ std::vector<NamedStream> Streams() {
   mild.zipf_exponent = 0.8;
   CacheStreamOptions steep = uniform;
   steep.zipf_exponent = 1.0;
-  CacheStreamOptions beside_scan = steep;
-  beside_scan.scan_blocks = 1;
-  CacheStreamOptions beside_reads = beside_scan;
-  beside_reads.scan_use = BlockCache::Use::kDemand;
-  CacheStreamOptions beside_quarters = beside_reads;
-  beside_quarters.scan_blocks = 4;
-  beside_quarters.scan_asks_per_block = 4;
+  CacheStreamOptions during_scan = steep;
+  during_scan.scan_blocks = 1;
+  CacheStreamOptions during_reads = during_scan;
+  during_reads.scan_use = BlockCache::Use::kDemand;
+  CacheStreamOptions during_quarters = during_reads;
+  during_quarters.scan_blocks = 4;
+  during_quarters.scan_asks_per_block = 4;
   CacheStreamOptions shifting = steep;
   shifting.shift_interval = 100'000;
   CacheStreamOptions reading_on = mild;
@@ -43,9 +43,9 @@ std::vector<NamedStream> Streams() {
   return {{"uniform", uniform},
           {"Zipf 0.8", mild},
           {"Zipf 1.0", steep},
-          {"Zipf 1.0 beside FULL", beside_scan},
-          {"Zipf 1.0 beside FULL by reads", beside_reads},
-          {"Zipf 1.0 beside FULL by reads of quarters", beside_quarters},
+          {"Zipf 1.0 during FULL", during_scan},
+          {"Zipf 1.0 during FULL by reads", during_reads},
+          {"Zipf 1.0 during FULL by reads of quarters", during_quarters},
           {"Zipf 1.0, other blocks every 100,000", shifting},
           {"Zipf 0.8, four blocks on in quarters", reading_on}};
 }

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "server/storage/model/hard_disk_model.h"
 #include "server/storage/scheduler/elevator_scheduler.h"
 #include "server/storage/simulation/scheduler_simulation.h"
@@ -94,13 +96,13 @@ void PrintLive(const Disk& disk, double random,
   }
 }
 
-void PrintBesideABatch(const Disk& disk, double random, const std::string& who,
+void PrintDuringABatch(const Disk& disk, double random, const std::string& who,
                        uint64_t readers, SchedulerTime think) {
   SimulatedClients reader = Live(disk, 1'000'000, readers);
   reader.decides = false;
   reader.think = think;
   const SimulationResult both = Run(disk, {Batch(disk, 10'000), reader});
-  Print("BATCH of 10,000 beside " + who, both.clients[0], random);
+  Print("BATCH of 10,000 with " + who, both.clients[0], random);
   Print(who, both.clients[1], random);
 }
 
@@ -117,22 +119,22 @@ void PrintInPieces(const Disk& disk, double random) {
       const std::string what = clients.fetch_class == FetchClass::kBatch
                                    ? "BATCH of 10,000"
                                    : "live, 256 outstanding";
-      Print(what + " in pieces of 4 MiB" + how, Run(disk, {clients}).clients[0],
-            random);
+      Print(absl::StrCat(what, " in pieces of 4 MiB", how),
+            Run(disk, {clients}).clients[0], random);
     }
   }
 }
 
-void PrintBesideABatchWithPriorities(const Disk& disk, double random) {
+void PrintDuringABatchWithPriorities(const Disk& disk, double random) {
   Disk prior = disk;
   prior.options.priorities = true;
   for (const int think_ms : {0, 100, 1000}) {
-    PrintBesideABatch(prior, random,
+    PrintDuringABatch(prior, random,
                       "a reader, " + std::to_string(think_ms) +
                           " ms between reads, with drive priority",
                       1, std::chrono::milliseconds(think_ms));
   }
-  PrintBesideABatch(prior, random, "1,000 readers, with drive priority", 1'000,
+  PrintDuringABatch(prior, random, "1,000 readers, with drive priority", 1'000,
                     SchedulerTime(0));
 }
 
@@ -152,14 +154,14 @@ void PrintDisk(const Disk& disk) {
   PrintBatches(disk, random_per_second);
   PrintLive(disk, random_per_second, {50, 80, 90, 100, 120});
   for (const int think_ms : {0, 100, 1000}) {
-    PrintBesideABatch(
+    PrintDuringABatch(
         disk, random_per_second,
         "a reader, " + std::to_string(think_ms) + " ms between reads", 1,
         std::chrono::milliseconds(think_ms));
   }
-  PrintBesideABatch(disk, random_per_second, "1,000 readers", 1'000,
+  PrintDuringABatch(disk, random_per_second, "1,000 readers", 1'000,
                     SchedulerTime(0));
-  PrintBesideABatchWithPriorities(disk, random_per_second);
+  PrintDuringABatchWithPriorities(disk, random_per_second);
   PrintInPieces(disk, random_per_second);
 }
 
