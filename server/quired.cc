@@ -49,23 +49,23 @@ Manual QuiredManual() {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  CLI::App app("builds, checks and serves compressed archives of documents",
-               "quired");
-  // Not "exactly one": then a misspelt subcommand is said to be missing, not
-  // unknown.
-  app.require_subcommand(0, 1);
   int exit_code = quire::kExitGood;
-  quire::AddBuildCommand(app, exit_code);
-  quire::AddVerifyCommand(app, exit_code);
-  quire::AddInspectCommand(app, exit_code);
-  quire::AddServeCommand(app, exit_code);
-  quire::AttachManual(app, quire::QuiredManual());
-  return quire::RunProgram(app, quire::kExitFailed, [&] {
-    app.parse(quire::ArgumentsForParse(argc, argv));
-    if (app.get_subcommands().empty()) {
-      std::cerr << app.help();
-      return quire::kExitUsage;
-    }
-    return exit_code;
-  });
+  return quire::RunProgram(
+      "quired", "builds, checks and serves compressed archives of documents",
+      quire::kExitFailed, [&](CLI::App& app) {
+        // Not "exactly one": then a misspelt subcommand is said to be missing,
+        // not unknown.
+        app.require_subcommand(0, 1);
+        quire::AddBuildCommand(app, exit_code);
+        quire::AddVerifyCommand(app, exit_code);
+        quire::AddInspectCommand(app, exit_code);
+        quire::AddServeCommand(app, exit_code);
+        quire::AttachManual(app, quire::QuiredManual());
+        app.parse(quire::ArgumentsForParse(argc, argv));
+        if (app.get_subcommands().empty()) {
+          std::cerr << app.help();
+          return quire::kExitUsage;
+        }
+        return exit_code;
+      });
 }

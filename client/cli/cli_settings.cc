@@ -212,8 +212,6 @@ Manual MakeManual() {
 }  // namespace
 
 void DefineCommandLine(CLI::App& app, CliSettings& settings) {
-  app.name("quire");
-  app.description("reads documents out of archives on a Quire server");
   // Exactly one: what follows it is never taken for a subcommand.
   app.require_subcommand(1, 1);
   app.fallthrough();

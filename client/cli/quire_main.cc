@@ -89,12 +89,13 @@ int main(int argc, char** argv) {
   // A reader that goes away is seen as EPIPE where it matters.
   std::signal(SIGPIPE, SIG_IGN);
   quire::CliSettings settings;
-  CLI::App app;
-  quire::DefineCommandLine(app, settings);
-  return quire::RunProgram(app, quire::kExitNotFoundOrDamaged, [&] {
-    quire::ParseCommandLine(app, settings, argc, argv);
-    return app.got_subcommand("completion")
-               ? quire::PrintCompletion(app, settings)
-               : quire::RunSubcommand(app, settings);
-  });
+  return quire::RunProgram("quire",
+                           "reads documents out of archives on a Quire server",
+                           quire::kExitNotFoundOrDamaged, [&](CLI::App& app) {
+                             quire::DefineCommandLine(app, settings);
+                             quire::ParseCommandLine(app, settings, argc, argv);
+                             return app.got_subcommand("completion")
+                                        ? quire::PrintCompletion(app, settings)
+                                        : quire::RunSubcommand(app, settings);
+                           });
 }

@@ -3,10 +3,12 @@
 // The manual of a program, out of the same tree of options that parses its
 // command line: --help, a man page and shell completion cannot disagree.
 //
-//   CLI::App app("reads documents out of archives", "quire");
-//   ... options and subcommands ...
-//   AttachManual(app, {.version = "0.1.0", .exit_codes = {...}});
-//   return RunProgram(app, 1, [&] { app.parse(argc, argv); ... });
+//   return RunProgram("quire", "reads documents", 1, [&](CLI::App& app) {
+//     ... options and subcommands ...
+//     AttachManual(app, {.version = "0.1.0", .exit_codes = {...}});
+//     app.parse(argc, argv);
+//     ...
+//   });
 //
 // Options and subcommands of the empty group are hidden from all of it.
 #ifndef QUIRE_DEPLOY_MANUAL_MANUAL_H_

@@ -5,9 +5,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 #include <iostream>
+#include <system_error>
 
 #include "codecs/base/printable_text.h"
 
@@ -32,7 +32,7 @@ __attribute__((section(".preinit_array"),
                used)) void (*const hold_early)() = &HoldStandardStreams;
 
 // The exit code, once all is written.
-int Flush(const CLI::App& app, int exit_code, int failure_code) {
+int Flush(const char* name, int exit_code, int failure_code) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) {
     return exit_code;
@@ -40,30 +40,32 @@ int Flush(const CLI::App& app, int exit_code, int failure_code) {
   if (errno == EPIPE) {
     return exit_code;
   }
-  std::cerr << app.get_name()
-            << ": cannot write to standard output: " << std::strerror(errno)
-            << "\n";
+  std::cerr << name << ": cannot write to standard output: "
+            << std::generic_category().message(errno) << "\n";
   return exit_code == 0 ? failure_code : exit_code;
 }
 
-int RunToTheEnd(const CLI::App& app, int failure_code,
-                const std::function<int()>& run) {
+int RunToTheEnd(const char* name, const char* description, int failure_code,
+                const std::function<int(CLI::App& app)>& run) {
   try {
-    return run();
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kProgramExitUsage;
+    CLI::App app(description, name);
+    try {
+      return run(app);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? 0 : kProgramExitUsage;
+    }
   } catch (const std::exception& error) {
-    std::cerr << app.get_name() << ": " << PrintableMessage(error.what())
-              << "\n";
+    std::cerr << name << ": " << PrintableMessage(error.what()) << "\n";
     return failure_code;
   }
 }
 
 }  // namespace
 
-int RunProgram(const CLI::App& app, int failure_code,
-               const std::function<int()>& run) {
-  return Flush(app, RunToTheEnd(app, failure_code, run), failure_code);
+int RunProgram(const char* name, const char* description, int failure_code,
+               const std::function<int(CLI::App& app)>& run) {
+  return Flush(name, RunToTheEnd(name, description, failure_code, run),
+               failure_code);
 }
 
 }  // namespace quire

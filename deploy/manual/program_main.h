@@ -15,21 +15,23 @@ namespace quire {
 // Of a command line that makes no sense, in every program.
 inline constexpr int kProgramExitUsage = 2;
 
-// Gives main()'s exit code: that of `run`, which parses with `app` and then
-// does the work. If it throws instead:
+// Gives main()'s exit code: that of `run`, which declares the options of `app`,
+// parses with it and then does the work. If it throws instead:
 //   CLI::ParseError   0 after --help and the like, whose text goes to standard
 //                     output; else kProgramExitUsage, and the message to
 //                     standard error
 //   std::exception    `failure_code`, and "NAME: what" to standard error
 // What could not be written to standard output makes 0 `failure_code`, with a
-// message, unless its reader has gone away, as `head` does. To be called by
-// main() alone, at the end of it. Does not throw.
+// message, unless its reader has gone away, as `head` does. `name` is the
+// program's, `description` what it does in a line. What options are read into
+// must outlive the call. To be called by main() alone, at the end of it. Does
+// not throw.
 //
 // In each program that is linked with this, standard streams that were closed
 // when it was started are kept from being taken by the first files that it or
 // its libraries open: what reads or writes them fails.
-int RunProgram(const CLI::App& app, int failure_code,
-               const std::function<int()>& run);
+int RunProgram(const char* name, const char* description, int failure_code,
+               const std::function<int(CLI::App& app)>& run);
 
 }  // namespace quire
 

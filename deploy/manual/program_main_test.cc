@@ -18,6 +18,7 @@ namespace quire {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 using ::testing::internal::CaptureStderr;
 using ::testing::internal::CaptureStdout;
 using ::testing::internal::GetCapturedStderr;
@@ -27,14 +28,12 @@ constexpr int kFailed = 7;
 
 class ProgramMainTest : public ::testing::Test {
  protected:
-  ProgramMainTest() : app_("Does nothing.", "idler") {}
-
   // The exit code after parsing `arguments`; the work gives 3.
   int Run(const std::string& arguments) {
     CaptureStdout();
     CaptureStderr();
-    const int code = RunProgram(app_, kFailed, [&] {
-      app_.parse(arguments);
+    const int code = RunIdler([&](CLI::App& app) {
+      app.parse(arguments);
       return 3;
     });
     out_ = GetCapturedStdout();
@@ -42,7 +41,10 @@ class ProgramMainTest : public ::testing::Test {
     return code;
   }
 
-  CLI::App app_;
+  static int RunIdler(const std::function<int(CLI::App&)>& run) {
+    return RunProgram("idler", "does nothing", kFailed, run);
+  }
+
   std::string out_;
   std::string err_;
 };
@@ -54,7 +56,7 @@ TEST_F(ProgramMainTest, GivesTheCodeOfTheWork) {
 
 TEST_F(ProgramMainTest, HelpIsNoMistake) {
   EXPECT_EQ(Run("--help"), 0);
-  EXPECT_THAT(out_, HasSubstr("Does nothing."));
+  EXPECT_THAT(out_, HasSubstr("does nothing"));
   EXPECT_EQ(err_, "");
 }
 
@@ -66,20 +68,32 @@ TEST_F(ProgramMainTest, AMistakeInTheCommandLineIsOfOneCode) {
 
 TEST_F(ProgramMainTest, WhatElseIsThrownIsNamedAfterTheProgram) {
   CaptureStderr();
-  const int code = RunProgram(app_, kFailed, []() -> int {
+  const int code = RunIdler([](CLI::App& /*app*/) -> int {
     throw std::runtime_error("no more threads");
   });
   EXPECT_EQ(GetCapturedStderr(), "idler: no more threads\n");
   EXPECT_EQ(code, kFailed);
 }
 
+TEST_F(ProgramMainTest, SoIsWhatDeclaringOptionsThrows) {
+  CaptureStderr();
+  const int code = RunIdler([](CLI::App& app) {
+    app.add_flag("--twice");
+    app.add_flag("--twice");
+    return 0;
+  });
+  EXPECT_THAT(GetCapturedStderr(), StartsWith("idler: "));
+  EXPECT_EQ(code, kFailed);
+}
+
 // The exit code of a process that runs the program, after `prepare`.
-int CodeOfChild(const CLI::App& app, const std::function<void()>& prepare,
+int CodeOfChild(const std::function<void()>& prepare,
                 const std::function<int()>& run) {
   const pid_t child = fork();
   if (child == 0) {
     prepare();
-    _exit(RunProgram(app, kFailed, run));
+    _exit(RunProgram("idler", "does nothing", kFailed,
+                     [&](CLI::App& /*app*/) { return run(); }));
   }
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
@@ -100,9 +114,9 @@ TEST_F(ProgramMainTest, WhatCannotBeWrittenIsAFailure) {
       return code;
     };
   };
-  EXPECT_EQ(CodeOfChild(app_, fill, print(0)), kFailed);
-  EXPECT_EQ(CodeOfChild(app_, fill, print(3)), 3);
-  EXPECT_EQ(CodeOfChild(app_, fill, [] { return 0; }), 0);
+  EXPECT_EQ(CodeOfChild(fill, print(0)), kFailed);
+  EXPECT_EQ(CodeOfChild(fill, print(3)), 3);
+  EXPECT_EQ(CodeOfChild(fill, [] { return 0; }), 0);
 }
 
 TEST_F(ProgramMainTest, AReaderThatGoesAwayIsNoFailure) {
@@ -113,7 +127,7 @@ TEST_F(ProgramMainTest, AReaderThatGoesAwayIsNoFailure) {
     dup2(ends[1], 1);
     close(ends[0]);
   };
-  EXPECT_EQ(CodeOfChild(app_, leave,
+  EXPECT_EQ(CodeOfChild(leave,
                         [] {
                           std::cout << "much\n";
                           return 0;

@@ -243,12 +243,12 @@ int Run(const CLI::App& app, const Arguments& arguments) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  CLI::App app("What gRPC's API alone can do, and what quired makes of it.",
-               "api_limit");
   quire::Arguments arguments;
-  quire::Declare(app, arguments);
-  return quire::RunProgram(app, 1, [&] {
-    app.parse(argc, argv);
-    return quire::Run(app, arguments);
-  });
+  return quire::RunProgram(
+      "api_limit", "what gRPC's API alone can do, and what quired makes of it",
+      1, [&](CLI::App& app) {
+        quire::Declare(app, arguments);
+        app.parse(argc, argv);
+        return quire::Run(app, arguments);
+      });
 }

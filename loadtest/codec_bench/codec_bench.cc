@@ -301,11 +301,12 @@ int Run(const CLI::App& app, const Arguments& arguments) {
 }  // namespace quire
 
 int main(int argc, char** argv) {
-  CLI::App app("Sizes and speeds of codecs over a text.", "codec_bench");
   quire::Arguments arguments;
-  quire::Declare(app, arguments);
-  return quire::RunProgram(app, 1, [&] {
-    app.parse(argc, argv);
-    return quire::Run(app, arguments);
-  });
+  return quire::RunProgram("codec_bench",
+                           "sizes and speeds of codecs over a text", 1,
+                           [&](CLI::App& app) {
+                             quire::Declare(app, arguments);
+                             app.parse(argc, argv);
+                             return quire::Run(app, arguments);
+                           });
 }

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <fstream>
 #include <future>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -91,8 +91,9 @@ absl::Status CheckWritable(const LoadCommand& command) {
     }
     const std::ofstream out(path, std::ios::binary | std::ios::app);
     if (!out) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, ": cannot be written: ", std::strerror(errno)));
+      return absl::FailedPreconditionError(absl::StrCat(
+          path,
+          ": cannot be written: ", std::generic_category().message(errno)));
     }
   }
   return absl::OkStatus();
@@ -259,11 +260,12 @@ int main(int argc, char** argv) {
   // Sleeps of an open loop end when they should, not 50 us later; threads that
   // are made from here on inherit it.
   prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-  CLI::App app("Puts load on a Quire server and checks every answer.",
-               "quire-loadtest");
-  quire::LoadCommandLine line(app);
-  return quire::RunProgram(app, quire::kExitNoRun, [&] {
-    app.parse(argc, argv);
-    return quire::Run(line);
-  });
+  std::optional<quire::LoadCommandLine> line;
+  return quire::RunProgram(
+      "quire-loadtest", "puts load on a Quire server and checks every answer",
+      quire::kExitNoRun, [&](CLI::App& app) {
+        line.emplace(app);
+        app.parse(argc, argv);
+        return quire::Run(*line);
+      });
 }
