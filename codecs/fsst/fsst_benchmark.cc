@@ -17,14 +17,12 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/codec_test_inputs.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
@@ -36,11 +34,6 @@ namespace quire {
 namespace {
 
 constexpr size_t kColumnSize = 8 << 20;
-
-[[noreturn]] void Die(const std::string& message) {
-  std::cerr << "fsst_benchmark: " << message << "\n";
-  std::exit(1);
-}
 
 struct Column {
   std::string text = {};
@@ -57,9 +50,7 @@ Column MakeColumn() {
     std::ifstream file(path, std::ios::binary);
     piece.assign(std::istreambuf_iterator<char>(file), {});
     size = kColumnSize;
-    if (piece.empty()) {
-      Die(absl::StrCat(path, " cannot be read, or is empty"));
-    }
+    QUIRE_CHECK(!piece.empty(), path, " cannot be read, or is empty");
   } else {
     TestRandom random(1);
     piece = RandomText(random, 30000);

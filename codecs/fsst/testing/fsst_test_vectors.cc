@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iostream>
-#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
@@ -14,30 +12,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
+#include "codecs/base/json_text.h"
+
+#include "nlohmann/json.hpp"
+
 namespace quire {
 namespace {
 
-[[noreturn]] void Die(const std::string& message) {
-  std::cerr << "FSST test vectors: " << message << "\n";
-  std::exit(1);
-}
-
-// The value of "name": "value" at or behind `offset`, which moves behind it;
-// false if there is none. All that these files need of JSON.
-bool NextValue(absl::string_view json, absl::string_view name, size_t& offset,
-               std::string& value) {
-  const std::string key = absl::StrCat("\"", name, "\": \"");
-  const size_t found = json.find(key, offset);
-  if (found == absl::string_view::npos) {
-    return false;
-  }
-  const size_t begin = found + key.size();
-  offset = json.find('"', begin);
-  if (offset == absl::string_view::npos) {
-    Die("an open string");
-  }
-  value = absl::HexStringToBytes(json.substr(begin, offset - begin));
-  return true;
+std::string FromHex(const Json& hex) {
+  return absl::HexStringToBytes(hex.get<std::string>());
 }
 
 FsstTestVector ReadVector(const std::string& name) {
@@ -45,22 +29,18 @@ FsstTestVector ReadVector(const std::string& name) {
   const std::string path = absl::StrCat(root == nullptr ? "." : root,
                                         "/codecs/fsst/testing/testdata/", name);
   std::ifstream file(path, std::ios::binary);
-  const std::string json(std::istreambuf_iterator<char>(file), {});
+  const Json json = Json::parse(file, /*cb=*/nullptr,
+                                /*allow_exceptions=*/false);
+  QUIRE_CHECK(!json.is_discarded(), path, " is not JSON");
   FsstTestVector vector;
   vector.name = name;
-  vector.zero_terminated = absl::StrContains(json, "\"zero_terminated\": true");
-  size_t offset = 0;
-  if (!NextValue(json, "table_hex", offset, vector.table)) {
-    Die(absl::StrCat("no table in ", path));
+  vector.zero_terminated = json.at("zero_terminated").get<bool>();
+  vector.table = FromHex(json.at("table_hex"));
+  for (const Json& string : json.at("strings")) {
+    vector.strings.push_back({.text = FromHex(string.at("plaintext_hex")),
+                              .codes = FromHex(string.at("compressed_hex"))});
   }
-  FsstTestString string;
-  while (NextValue(json, "plaintext_hex", offset, string.text) &&
-         NextValue(json, "compressed_hex", offset, string.codes)) {
-    vector.strings.push_back(string);
-  }
-  if (vector.strings.empty()) {
-    Die(absl::StrCat("no strings in ", path));
-  }
+  QUIRE_CHECK(!vector.strings.empty(), "no strings in ", path);
   return vector;
 }
 
@@ -82,9 +62,7 @@ SymbolTable MakeSymbolTable(const std::vector<std::string>& symbols,
     list.push_back(symbol);
   }
   auto table = SymbolTable::FromSymbols(list, zero_terminated);
-  if (!table.ok()) {
-    Die(table.status().ToString());
-  }
+  QUIRE_CHECK(table.ok(), table.status().ToString());
   return *std::move(table);
 }
 
@@ -119,7 +97,7 @@ std::vector<BadSymbolTable> BadSymbolTables() {
   const std::string good = MakeSymbolTable({"a", "bc", "defg"}).Serialise();
   std::vector<BadSymbolTable> bad;
   const auto add = [&](std::string fault,
-                       std::vector<std::pair<size_t, int>> changes) {
+                       const std::vector<std::pair<size_t, int>>& changes) {
     std::string bytes = good;
     for (const auto& [offset, value] : changes) {
       bytes[offset] = static_cast<char>(value);
