@@ -104,10 +104,10 @@ def choose(root, base=None, count_max=COUNT_MAX, built=None):
     if built is not None:
         weights = {path: lines for path, lines in weights.items() if path in built}
     ordered = sorted(weights, key=lambda path: (-weights[path], path))
-    left_out = max(0, len(ordered) - count_max)
+    left_out = ordered[count_max:]
     return ordered[:count_max], f"{reason}; {len(ordered)} sources" + (
-        f", of which the {left_out} with the fewest changed lines are left out"
-        if left_out else "")
+        f", of which the {len(left_out)} with the fewest changed lines are left out: "
+        f"{' '.join(left_out)}" if left_out else "")
 
 
 def built_sources(root, commands):
