@@ -195,9 +195,7 @@ function(quire_test name)
   else()
     quire_use_precompiled(${name} quire_test_pch)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${quire_test_seconds_max}
-    ENVIRONMENT "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR};QUIRE_BINARY_DIR=${CMAKE_BINARY_DIR}")
+  quire_script_test(${name} COMMAND ${name} LABELS ${ARG_LABELS})
 endfunction()
 
 # quire_script_test(NAME COMMAND ... [LABELS l ...])

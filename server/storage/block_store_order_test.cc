@@ -116,12 +116,7 @@ TEST_P(ManyAndFewTest, AFewDoNotWaitForAnothersBacklog) {
       BlockStore::Create({.cache_size_bytes = 0,
                           .buffers_size_bytes_max = kBuffersSizeBytes,
                           .decode_threads = 1},
-                         [&](Device::Done done) {
-                           auto made =
-                               std::make_unique<ManualDevice>(std::move(done));
-                           device = made.get();
-                           return OpenedDevice{std::move(made), ""};
-                         }));
+                         OpensManualDevice(device)));
   const uint64_t before = Run(*store, [&] {
     for (uint64_t served = 0; served < kMany + kFew; ++served) {
       // What is next is begun when what was served has been decoded. A

@@ -51,14 +51,8 @@ class BlockStoreRepeatTest : public ::testing::Test {
  protected:
   void Open(BlockStoreOptions options) {
     options.decode_threads = 1;
-    auto store = BlockStore::Create(
-        options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
-          auto device = std::make_unique<ManualDevice>(std::move(done));
-          device_ = device.get();
-          return OpenedDevice{std::move(device), ""};
-        });
-    QUIRE_ASSERT_OK(store);
-    store_ = std::move(store).value();
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        store_, BlockStore::Create(options, OpensManualDevice(device_)));
   }
 
   BlockStore::FetchId Fetch(uint64_t block_index) {

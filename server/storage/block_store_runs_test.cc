@@ -27,18 +27,13 @@ class BlockRunsTest : public ::testing::Test {
   void Open(uint64_t buffers_size_bytes_max) {
     const DriveInfo drive{.name = "drive", .kind = DriveKind::kSolidState};
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        store_, BlockStore::Create(
-                    {.cache_size_bytes = 0,
-                     .buffers_size_bytes_max = buffers_size_bytes_max,
-                     .decode_threads = 1,
-                     .device_depth = 1,
-                     .drives = {drive}},
-                    [this](Device::Done done) {
-                      auto made =
-                          std::make_unique<ManualDevice>(std::move(done));
-                      device_ = made.get();
-                      return OpenedDevice{std::move(made), ""};
-                    }));
+        store_,
+        BlockStore::Create({.cache_size_bytes = 0,
+                            .buffers_size_bytes_max = buffers_size_bytes_max,
+                            .decode_threads = 1,
+                            .device_depth = 1,
+                            .drives = {drive}},
+                           OpensManualDevice(device_)));
     // What keeps the drive busy, so that all that follows is queued.
     store_->Fetch(blocks_.Fetch(39), log_.Watch());
     EXPECT_EQ(device_->waiting().size(), 1);

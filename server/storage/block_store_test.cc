@@ -122,14 +122,8 @@ INSTANTIATE_TEST_SUITE_P(Engines, EngineTest,
 class ManualTest : public ::testing::Test {
  protected:
   void Open(const BlockStoreOptions& options) {
-    auto store = BlockStore::Create(
-        options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
-          auto device = std::make_unique<ManualDevice>(std::move(done));
-          device_ = device.get();
-          return OpenedDevice{std::move(device), ""};
-        });
-    QUIRE_ASSERT_OK(store);
-    store_ = std::move(store).value();
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        store_, BlockStore::Create(options, OpensManualDevice(device_)));
   }
 
   // As if no fetch had come before: one that the device holds.

@@ -50,14 +50,8 @@ class DirectReadsTest : public ::testing::Test {
     BlockStoreOptions options;
     options.direct_io = direct_io;
     options.decode_threads = 1;
-    auto store = BlockStore::Create(
-        options, [this](Device::Done done) -> absl::StatusOr<OpenedDevice> {
-          auto device = std::make_unique<ManualDevice>(std::move(done));
-          device_ = device.get();
-          return OpenedDevice{std::move(device), ""};
-        });
-    QUIRE_ASSERT_OK(store);
-    store_ = std::move(store).value();
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        store_, BlockStore::Create(options, OpensManualDevice(device_)));
   }
 
   BlockFetch FetchOf(uint64_t block_index,

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <iterator>
 #include <memory>
@@ -67,7 +68,7 @@ TEST(WorkerThreadsTest, EndsWhenAllIsDoneAlsoWhatTheWorkAdds) {
 }
 
 TEST(WorkerThreadsTest, DestroysAnItemBeforeItTakesTheNext) {
-  std::vector<long> uses_before;
+  std::vector<int64_t> uses_before;
   auto first = std::make_shared<int>(0);
   {
     QUIRE_ASSERT_OK_AND_ASSIGN(

@@ -64,13 +64,7 @@ class DecodeTaskTest : public ::testing::Test {
   void SetUp() override {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         queue_, DriveQueue::Open(
-                    {},
-                    [this](Device::Done done) {
-                      auto device =
-                          std::make_unique<ManualDevice>(std::move(done));
-                      device_ = device.get();
-                      return OpenedDevice{std::move(device), ""};
-                    },
+                    {}, OpensManualDevice(device_),
                     [this](DriveQueue& queue, std::span<DeviceResult> results) {
                       std::vector<DeviceRead> repeats;
                       ended_ = queue.TakeResult({}, results[0], repeats);

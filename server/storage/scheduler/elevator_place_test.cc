@@ -9,6 +9,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/storage/scheduler/elevator_scheduler.h"
+#include "server/storage/scheduler/elevator_testing.h"
 
 namespace quire {
 namespace {
@@ -20,15 +21,6 @@ constexpr DispatchLimits kNoLimits{.reads_max = 1 << 20,
                                    .memory_size_bytes_max = uint64_t{1} << 60};
 constexpr DispatchLimits kOneRead{.reads_max = 1,
                                   .memory_size_bytes_max = uint64_t{1} << 60};
-constexpr uint64_t kFar = 1 << 20;
-
-std::vector<uint64_t> DispatchedIds(const std::vector<ScheduledRead>& reads) {
-  std::vector<uint64_t> ids;
-  for (const ScheduledRead& read : reads) {
-    ids.insert(ids.end(), read.request_ids.begin(), read.request_ids.end());
-  }
-  return ids;
-}
 
 ScheduledRequest PlacedRequest(uint64_t id, uint64_t offset, uint64_t physical,
                                uint64_t contiguous_end) {

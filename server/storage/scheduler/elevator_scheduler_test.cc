@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "server/storage/scheduler/elevator_testing.h"
 
 namespace quire {
 namespace {
@@ -23,7 +24,6 @@ constexpr DispatchLimits kNoLimits{.reads_max = 1 << 20,
 constexpr DispatchLimits kOneRead{.reads_max = 1,
                                   .memory_size_bytes_max = uint64_t{1} << 60,
                                   .at_least_one = false};
-constexpr uint64_t kFar = 1 << 20;
 
 ScheduledRequest Request(uint64_t id, uint64_t offset,
                          uint32_t size_bytes = 4096,
@@ -33,14 +33,6 @@ ScheduledRequest Request(uint64_t id, uint64_t offset,
           .size_bytes = size_bytes,
           .memory_size_bytes = 0,
           .fetch_class = fetch_class};
-}
-
-std::vector<uint64_t> DispatchedIds(const std::vector<ScheduledRead>& reads) {
-  std::vector<uint64_t> ids;
-  for (const ScheduledRead& read : reads) {
-    ids.insert(ids.end(), read.request_ids.begin(), read.request_ids.end());
-  }
-  return ids;
 }
 
 TEST(ElevatorSchedulerTest, SweepsUpwardsFromTheLastReadThenWraps) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <future>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,7 @@ namespace {
 constexpr size_t kChecksumSizeBytes = 8;
 
 void RequireOrAbort(bool condition, const char* what) {
-  QUIRE_CHECK(condition, what, ": ", std::strerror(errno));
+  QUIRE_CHECK(condition, what, ": ", std::generic_category().message(errno));
 }
 
 }  // namespace

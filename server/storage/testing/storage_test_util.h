@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -107,6 +108,16 @@ class ManualDevice final : public Device {
   mutable Mutex mutex_;
   std::deque<DeviceRead> waiting_ ABSL_GUARDED_BY(mutex_);
 };
+
+// What BlockStore and DriveQueue open a device by: makes a ManualDevice, which
+// `device` then points to. `device` must outlive the result.
+inline auto OpensManualDevice(ManualDevice*& device) {
+  return [&device](Device::Done done) {
+    auto made = std::make_unique<ManualDevice>(std::move(done));
+    device = made.get();
+    return OpenedDevice{std::move(made), ""};
+  };
+}
 
 // Serves reads on a thread of its own in an order drawn from a seed, several
 // results at once or one by one, each as `fault` has it.

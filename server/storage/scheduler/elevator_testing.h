@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the tests of ElevatorScheduler share.
+#ifndef QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
+#define QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "server/storage/scheduler/scheduler.h"
+
+namespace quire {
+
+inline constexpr DispatchLimits kNoLimits{
+    .reads_max = 1 << 20, .memory_size_bytes_max = uint64_t{1} << 60};
+inline constexpr DispatchLimits kOneRead{
+    .reads_max = 1, .memory_size_bytes_max = uint64_t{1} << 60};
+// Bytes between requests that no read joins.
+inline constexpr uint64_t kFar = 1 << 20;
+
+// The ids of the requests that `reads` serve, in their order.
+inline std::vector<uint64_t> DispatchedIds(
+    const std::vector<ScheduledRead>& reads) {
+  std::vector<uint64_t> ids;
+  for (const ScheduledRead& read : reads) {
+    ids.insert(ids.end(), read.request_ids.begin(), read.request_ids.end());
+  }
+  return ids;
+}
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
