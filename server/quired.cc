@@ -28,10 +28,9 @@ Manual QuiredManual() {
       "verify reads all of it and names what is damaged; inspect says what it "
       "holds and what serving it takes; serve answers clients such as "
       "quire(1)."};
-  manual.exit_codes = {
-      {"0", "all went well"},
-      {"1", "not found, damaged, or the work failed"},
-      {"2", "the command line or the configuration makes no sense"}};
+  manual.exit_codes = {{"0", "success"},
+                       {"1", "not found, damaged or failed"},
+                       {"2", "a malformed command line or configuration"}};
   manual.environment = {
       {"GRPC_VERBOSITY",
        "what gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG"}};

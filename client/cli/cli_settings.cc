@@ -184,7 +184,7 @@ Manual MakeManual() {
       "UTF-8; its bytes are the string \"data_base64\". An answer that failed "
       "has \"error\" instead."};
   manual.exit_codes = {
-      {"0", "All is well; also if the reader of the output went away."},
+      {"0", "Success, also if the reader of the output went away."},
       {"1", "Something was not found, is damaged, or could not be written."},
       {"2", "The command line or the input is not understood."},
       {"3", "The server cannot be reached or did not answer in time."}};
@@ -232,14 +232,14 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   CLI::Option* quiet =
       app.add_flag("-q,--quiet", settings.quiet, "No progress, no notes");
   app.add_option("--progress", settings.progress,
-                 "Whether to tell on standard error how far a batch, scan or "
-                 "range is: if that is a terminal (auto), always (in a log a "
-                 "line every five seconds) or never")
+                 "Show the progress of batches, scans and ranges on standard "
+                 "error: on a terminal (auto), always (in a log, a line every "
+                 "five seconds) or never")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
   app.add_flag("-v,--verbose", settings.verbose,
-               "Say at the end what came over the wire, and in which encodings")
+               "Report at the end how many bytes travelled, in which encodings")
       ->excludes(quiet);
   app.add_option("-e,--encoding", settings.encoding,
                  "How bytes should travel: as they are (identity), as codes of "

@@ -80,8 +80,8 @@ Manual TheManual() {
       "and reports rates, latencies and bytes. Each mode reads in its own way: "
       "random by one call a request, batch by streams of many requests each, "
       "full by scanning the whole archive.",
-      "In a closed loop, which is the default, so many calls wait for their "
-      "answer at any moment; a slow server then slows down the load. With "
+      "In a closed loop, which is the default, a fixed number of calls is in "
+      "flight at any moment; a slow server then slows down the load. With "
       "--rate the loop is open: requests start at that rate whatever the "
       "server does, and latency counts from when each was due, so that no wait "
       "is hidden.",
@@ -118,9 +118,12 @@ Manual TheManual() {
 }  // namespace
 
 LoadCommandLine::LoadCommandLine(CLI::App& app) {
-  app.add_option("ARCHIVE", command_.load.archive, "name of the archive")
+  app.add_option("ARCHIVE", command_.load.archive, "Name of the archive")
+      ->type_name("")
       ->required();
-  app.add_option("--server", command_.server, "address of the server")
+  app.add_option("--server", command_.server,
+                 "The server: HOST:PORT or unix:PATH")
+      ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
   DeclareWhat(app);
@@ -131,103 +134,129 @@ LoadCommandLine::LoadCommandLine(CLI::App& app) {
 
 void LoadCommandLine::DeclareWhat(CLI::App& app) {
   app.add_option("--mode", mode_,
-                 "how to read: one call a request, many requests a stream, or "
-                 "all of the archive")
+                 "How to read: one call for each request (random), many "
+                 "requests in each stream (batch), or the whole archive (full)")
+      ->type_name("MODE")
       ->check(CLI::IsMember({"random", "batch", "full"}))
       ->capture_default_str();
-  what_option_ = app.add_option("--what", what_, "what requests ask for")
+  what_option_ = app.add_option("--what", what_, "What is requested")
+                     ->type_name("KIND")
                      ->check(CLI::IsMember({"ranges", "documents"}))
                      ->capture_default_str();
-  app.add_option("--range-size", range_size_, "size of the ranges")
+  app.add_option("--range-size", range_size_, "Size of the ranges")
+      ->type_name("SIZE")
       ->capture_default_str();
   app.add_option("--range-size-min", range_size_min_,
-                 "with this, sizes are uniform from here to --range-size");
+                 "Draw sizes uniformly from this to --range-size")
+      ->type_name("SIZE");
   app.add_option("--distribution", distribution_,
-                 "how often each is asked for; what zipf asks for most is "
-                 "spread over the archive")
+                 "How often each range or document is requested; what zipf "
+                 "requests most is spread over the archive")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"uniform", "zipf"}))
       ->capture_default_str();
   zipf_option_ = app.add_option("--zipf-exponent", zipf_exponent_,
-                                "of zipf: larger is more uneven")
+                                "Exponent of zipf: larger is more uneven")
+                     ->type_name("NUMBER")
                      ->check(Within(0, ZipfSampler::kExponentMax))
                      ->capture_default_str();
-  app.add_option("--seed", command_.load.seed, "of what is drawn")
+  app.add_option("--seed", command_.load.seed,
+                 "Seed of the random numbers that requests are drawn from")
+      ->type_name("N")
       ->capture_default_str();
-  app.add_option("--replay", command_.replay,
-                 "make the requests of this log instead");
-  app.add_option("--source", command_.source,
-                 "the text the archive was built from, in one file; without it "
-                 "contents are not compared");
+  app.add_option("--replay", command_.replay, "Make the requests of this log")
+      ->type_name("FILE");
+  app.add_option(
+         "--source", command_.source,
+         "The text the archive was built from, in one file; without it, "
+         "contents are not compared")
+      ->type_name("FILE");
   app.add_option("--index", command_.index,
-                 "its documents: lines of OFFSET<tab>SIZE<tab>ID; without it "
-                 "documents are asked for by number");
+                 "The documents of --source, as lines of "
+                 "OFFSET<tab>SIZE<tab>ID; without it, documents are requested "
+                 "by number")
+      ->type_name("FILE");
 }
 
 void LoadCommandLine::DeclareHow(CLI::App& app) {
-  requests_option_ = app.add_option("--requests", request_count_,
-                                    "end after so many (default: 10000; all of "
-                                    "--replay; without end if "
-                                    "there is a --duration)")
-                         ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
+  requests_option_ =
+      app.add_option("--requests", request_count_,
+                     "End after this many (default: 10000; all of "
+                     "--replay; unlimited with --duration)")
+          ->type_name("N")
+          ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
   duration_option_ =
       app.add_option("--duration", duration_,
-                     "end after so long: 30, of seconds, or 500ms, 10s, 2m, "
-                     "1h30m (default: 600s; for full: when all is read)")
+                     "End after this time: 30 (seconds), 500ms, 10s, 2m or "
+                     "1h30m (default: 600s; full: when all is read)")
           ->type_name("TIME");
   app.add_option("--warmup", warmup_,
-                 "leave out the first requests: 5s, 500ms or 2m, of so long; "
-                 "1000, so many");
+                 "Leave out the first requests: those of a time (5s, 500ms, "
+                 "2m) or a number of them (1000)")
+      ->type_name("TIME|N");
   app.add_option("--deadline", deadline_,
-                 "give up a call when the server has sent nothing for so long, "
-                 "and the run when that is so for all calls")
+                 "Give up a call when the server has sent nothing for this "
+                 "long, and the run when that is so for all calls")
       ->type_name("TIME")
       ->capture_default_str();
   in_flight_option_ =
       app.add_option("--in-flight", in_flight_,
-                     "of random: calls that wait for an answer, at most "
+                     "random: at most this many calls in flight "
                      "(default: 64; 10000 with --rate)")
+          ->type_name("N")
           ->check(CLI::Range(uint32_t{1}, kInFlightMax));
   app.add_option("--batch-size", command_.load.batch_size,
-                 "of batch: requests a stream")
+                 "batch: requests in each stream")
+      ->type_name("N")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--streams", command_.load.stream_count,
-                 "of batch and full: streams at once")
+                 "batch and full: streams at once")
+      ->type_name("N")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   rate_option_ =
       app.add_option(
              "--rate", rate_,
-             "start so many requests a second, whatever the server does; of "
-             "batch: whole batches, each after as many seconds as its "
-             "requests take at this rate")
+             "Start this many requests per second, whatever the server "
+             "does; batch: start whole batches, as many requests per second")
+          ->type_name("NUMBER")
           ->check(Within(0.001, kRateMax));
   app.add_option("--arrivals", arrivals_,
-                 "of --rate: as of many independent clients, or evenly; or at "
-                 "the times of --replay, which takes no --rate")
+                 "When requests of --rate start: as those of many independent "
+                 "clients (poisson), evenly (constant), or at the times of "
+                 "--replay (log), which takes no --rate")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"poisson", "constant", "log"}))
       ->capture_default_str();
   app.add_option("--connections", command_.connection_count,
-                 "calls take turns on so many")
+                 "Connections; calls take turns on them")
+      ->type_name("N")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   app.add_option("--encoding", encoding_,
-                 "how answers travel; tables that this takes are fetched first")
+                 "How answers travel; tables that this takes are fetched first")
+      ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();
 }
 
 void LoadCommandLine::DeclareOutput(CLI::App& app) {
   app.add_option("--metrics", command_.metrics,
-                 "of the server, such as http://localhost:7421/metrics: report "
-                 "how much its counters rise");
+                 "Address of the server's metrics, such as "
+                 "http://localhost:7421/metrics; the report says by how much "
+                 "its counters rose")
+      ->type_name("URL");
   app.add_option("--json", command_.json,
-                 "write the report to this file as one JSON object, too; - is "
-                 "standard output, which then has nothing else");
+                 "Also write the report to this file as one JSON object; - is "
+                 "standard output, which then has nothing else")
+      ->type_name("FILE");
   app.add_option("--html", command_.html,
-                 "write the report to this file as one page with plots, too");
+                 "Also write the report to this file as a page with plots")
+      ->type_name("FILE");
   app.add_option("--record", command_.record,
-                 "write the requests that were made, for --replay");
+                 "Write the requests that were made to this file, for --replay")
+      ->type_name("FILE");
 }
 
 absl::Status LoadCommandLine::CompleteWhat(LoadOptions& load) const {

@@ -23,8 +23,9 @@ namespace quire {
 // Thread-compatible. ArchiveWriter documents the calls of the same name.
 class SegmentWriter {
  public:
-  // Creates the file in the directory `directory_fd`; `directory` is its path
-  // for messages.
+  // Creates the file in the directory `directory_fd`, which must stay open
+  // until this returns; `directory` is its path for messages. Errors: as
+  // FileWriter.
   static absl::StatusOr<SegmentWriter> Create(int directory_fd,
                                               const std::string& directory,
                                               const SegmentHeader& header);

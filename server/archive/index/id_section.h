@@ -40,6 +40,7 @@ class IdSectionBuilder {
   // Of all ids added, in full length.
   uint64_t id_size_bytes() const { return id_size_bytes_; }
 
+  // The section's bytes, uncompressed. Leaves the builder empty.
   std::string Build() && {
     shared_sizes_.append(suffix_sizes_).append(suffixes_);
     return std::move(shared_sizes_);

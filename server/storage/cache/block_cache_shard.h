@@ -18,15 +18,20 @@
 
 namespace quire {
 
-// Thread-safe.
+// The blocks whose keys hash to it: two FIFO queues, of blocks on probation and
+// of blocks that were used again, and the traces of evicted ones. Sizes are in
+// bytes as charged.
+// Thread-safe. Blocks are destroyed without the mutex.
 class BlockCache::Shard {
  public:
   // Of the options it takes how to hash and what to keep.
   Shard(uint64_t capacity_size_bytes, const Options& options);
 
+  // As BlockCache::Find() and Insert(); `hash` is that of the key.
   BlockPtr Find(const BlockKey& key, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
   void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
               uint64_t charge_bytes, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds its counts and sizes to `stats`.
   void AddTo(Stats& stats) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -35,9 +35,12 @@ struct FaultShape {
 
   uint64_t blocks;
   uint32_t block_size_bytes;
+  // From the start of one block to that of the next.
   uint64_t stride_bytes;
+  // Reads in flight at the device, and the memory of their buffers.
   uint32_t depth;
   uint64_t memory_size_bytes_max;
+  // Times between requests are drawn from 0 to twice this.
   uint64_t arrival_gap_us;
   ElevatorScheduler::Options scheduler;
 };
