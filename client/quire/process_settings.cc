@@ -9,8 +9,10 @@ namespace quire {
 
 void PrepareReadingProcess() {
   constexpr int kKeptSizeBytesMax = 32 << 20;
+  // NOLINTBEGIN(concurrency-mt-unsafe): the caller has no other thread.
   mallopt(M_MMAP_THRESHOLD, kKeptSizeBytesMax);
   mallopt(M_TRIM_THRESHOLD, kKeptSizeBytesMax);
+  // NOLINTEND(concurrency-mt-unsafe)
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 }
 

@@ -18,7 +18,7 @@ std::vector<uint8_t> Describe(const std::vector<int>& counts, unsigned log) {
   writer.Write(log - 5, 4);
   int left = 1 << log;
   for (size_t i = 0; i < counts.size() && left > 0; ++i) {
-    const auto value = static_cast<uint64_t>(counts[i] + 1);
+    const auto value = static_cast<uint64_t>(counts[i]) + 1;
     // Values 0 to left + 1 in `width` bits, the lowest ones in a bit less.
     unsigned width = 0;
     while (1 << width <= left + 1) {

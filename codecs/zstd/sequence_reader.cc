@@ -115,6 +115,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Place(size_t literal_size,
   const auto clearance = static_cast<ptrdiff_t>(
       distance - ((position + match_size + kMore) & if_in_dictionary));
   const bool is_careful = clearance < ptrdiff_t{kCopyDistanceMin};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): into one of two texts.
   sequence.match = reinterpret_cast<const uint8_t*>(address);
   sequence.literal_size =
       static_cast<uint32_t>(literal_size) | uint32_t{is_careful} << 31;

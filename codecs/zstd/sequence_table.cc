@@ -30,8 +30,9 @@ constexpr auto kMatchSizeCodes = MakeCodes<53>(
         2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
 constexpr auto kDistanceCodes = [] {
   std::array<SequenceCell, 32> codes = {};
-  for (uint8_t i = 0; i < codes.size(); ++i) {
-    codes[i] = {.base = uint32_t{1} << i, .extra_bits = i};
+  for (size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = {.base = uint32_t{1} << i,
+                .extra_bits = static_cast<uint8_t>(i)};
   }
   return codes;
 }();

@@ -50,10 +50,13 @@ struct Arguments {
 constexpr uint64_t kScanMessageSizeBytes = 1 << 20;
 
 // Memory that was freed serves what comes next, without new pages each time.
+// REQUIRES: no other thread has been started.
 void KeepMemory() {
+  // NOLINTBEGIN(concurrency-mt-unsafe)
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
   mallopt(M_ARENA_MAX, 2);
+  // NOLINTEND(concurrency-mt-unsafe)
 }
 
 // What quired sets (server/service/server.cc). Some of these add to each call,

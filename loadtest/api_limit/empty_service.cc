@@ -117,8 +117,7 @@ class EmptyBatch
 // The same message over and over, until the client has had enough.
 class EmptyStream : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  explicit EmptyStream(grpc::ByteBuffer message)
-      : message_(std::move(message)) {
+  explicit EmptyStream(const grpc::ByteBuffer& message) : message_(message) {
     StartWrite(&message_);
   }
 

@@ -40,7 +40,7 @@ constexpr size_t kMemberTextMax = 64 << 10;
 
 [[noreturn]] void Die(const std::string& message) {
   std::cerr << "codec_peers: " << message << "\n";
-  std::exit(1);
+  std::exit(1);  // NOLINT(concurrency-mt-unsafe): one thread.
 }
 
 std::string ReadFile(const std::string& path) {

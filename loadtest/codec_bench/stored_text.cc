@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/codec_bench/stored_text.h"
 
-#include <time.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <thread>

@@ -88,7 +88,7 @@ absl::StatusOr<std::string> HttpGet(const std::string& url,
                                           ? curl_easy_strerror(code)
                                           : error.data());
   }
-  long status = 0;
+  long status = 0;  // NOLINT(google-runtime-int): as curl has it.
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
   if (status != 200) {
     return absl::UnavailableError(

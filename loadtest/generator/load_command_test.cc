@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/generator/load_command.h"
 
-#include <stdlib.h>
-
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>

@@ -39,18 +39,18 @@ absl::Status ToStatus(const grpc::Status& status) {
 
 absl::StatusOr<std::unique_ptr<LoadTables>> LoadTables::Fetch(
     const std::shared_ptr<grpc::Channel>& channel,
-    const v1::ArchiveDescription& archive, const LoadOptions& load,
+    const v1::ArchiveDescription& archive, const LoadOptions& options,
     uint64_t expected_size_bytes) {
-  std::unique_ptr<LoadTables> tables(new LoadTables(channel, archive, load));
-  const EncodingChoice choice = load.encoding;
+  std::unique_ptr<LoadTables> tables(new LoadTables(channel, archive, options));
+  const EncodingChoice choice = options.encoding;
   const uint64_t size = archive.dictionary_size_bytes();
   const bool with_dictionary = choice == EncodingChoice::kStored ||
                                (choice == EncodingChoice::kAuto &&
                                 size <= expected_size_bytes / kSmallPart);
-  TableStoreOptions options;
-  options.dictionary_size_bytes_max = with_dictionary ? SIZE_MAX : 0;
+  TableStoreOptions stores;
+  stores.dictionary_size_bytes_max = with_dictionary ? SIZE_MAX : 0;
   TableSource* const source = tables.get();
-  tables->wire_ = std::make_unique<WireState>(options, source);
+  tables->wire_ = std::make_unique<WireState>(stores, source);
   QUIRE_RETURN_IF_ERROR(tables->FetchAll(with_dictionary));
   return tables;
 }

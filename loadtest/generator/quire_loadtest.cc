@@ -171,7 +171,8 @@ absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
 }
 
 // The run and its reports; gives the exit code.
-absl::StatusOr<int> RunAndReport(LoadCommand command, const RequestLog* log) {
+absl::StatusOr<int> RunAndReport(const LoadCommand& command,
+                                 const RequestLog* log) {
   QUIRE_RETURN_IF_ERROR(CheckWritable(command));
   LoadInputs inputs;
   std::unique_ptr<SourceText> source;

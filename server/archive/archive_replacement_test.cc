@@ -2,9 +2,9 @@
 //
 // An archive that is replaced while it is opened or verified is not damaged.
 #include <fcntl.h>
-#include <stdio.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <string>

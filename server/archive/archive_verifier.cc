@@ -60,7 +60,7 @@ class Verifier {
   void SalvageSegment(uint32_t segment_index, const ReadableFile* file,
                       const absl::Status& why);
   // Moves `position` past the block's frame if that can be told.
-  absl::Status SalvageBlock(const ReadableFile& file, BlockAddress block,
+  absl::Status SalvageBlock(const ReadableFile& opened, BlockAddress block,
                             uint64_t& position) const;
 
   void Report(const ArchiveDamage& damage) {

@@ -86,7 +86,7 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
         AppendSection(SectionType::kBlockSizes, AsBytes(sizes)));
   }
   QUIRE_RETURN_IF_ERROR(documents_.Build(
-      [this](SectionType type, std::string raw) {
+      [this](SectionType type, const std::string& raw) {
         return AppendSection(type, AsBytes(raw));
       },
       footer_.id_size_bytes));

@@ -77,6 +77,7 @@ absl::StatusOr<BenchCounts> DecodeFromMemory(const Archive& archive,
   std::vector<absl::StatusOr<BenchCounts>> results(
       std::max(1U, std::thread::hardware_concurrency()), BenchCounts());
   std::vector<std::thread> threads;
+  threads.reserve(results.size());
   for (absl::StatusOr<BenchCounts>& result : results) {
     threads.emplace_back(
         [&] { result = DecodeOnOneThread(archive, stored, requests, end); });

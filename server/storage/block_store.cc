@@ -368,14 +368,14 @@ void BlockStore::RunDecodeTask(DriveRead& read,
   task.Answer();
 }
 
-absl::Status BlockStore::AddDrive(const DriveInfo& info) {
+absl::Status BlockStore::AddDrive(const DriveInfo& drive) {
   InFlightTable* in_flight = nullptr;
   ReadMemory* memory = nullptr;
   {
     MutexLock lock(&mutex_);
     // Whatever the files lie on, a modelled drive is the only one.
     const bool is_modelled = !options_.device_model.empty();
-    if (drives_.Find(info.name) != nullptr ||
+    if (drives_.Find(drive.name) != nullptr ||
         (is_modelled && !drives_.empty())) {
       return absl::OkStatus();
     }
@@ -386,7 +386,7 @@ absl::Status BlockStore::AddDrive(const DriveInfo& info) {
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<DriveQueue> queue,
       DriveQueue::Open(
-          {.drive = info,
+          {.drive = drive,
            .depth = options_.device_depth,
            .pending_max = options_.pending_fetches_max},
           open_device_,
@@ -397,7 +397,7 @@ absl::Status BlockStore::AddDrive(const DriveInfo& info) {
   queue->SetPatience([this] { return DevicePatience(); });
   MutexLock lock(&mutex_);
   // If another thread was quicker, this queue is closed again.
-  if (drives_.Find(info.name) == nullptr) {
+  if (drives_.Find(drive.name) == nullptr) {
     drives_.Add(std::move(queue));
   }
   return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -41,14 +42,16 @@ int OpenFile() {
   std::string path =
       std::filesystem::temp_directory_path() / "quire_benchmark_XXXXXX";
   const int fd = mkstemp(path.data());
-  QUIRE_CHECK(fd >= 0, "cannot write the file to read: ", std::strerror(errno));
+  QUIRE_CHECK(fd >= 0, "cannot write the file to read: ",
+              std::generic_category().message(errno));
   unlink(path.c_str());
   std::vector<uint8_t> block(kBlockSizeBytes);
   for (uint64_t i = 0; i < kBlocks; ++i) {
     std::fill(block.begin(), block.end(), static_cast<uint8_t>(i));
     QUIRE_CHECK(pwrite(fd, block.data(), block.size(),
                        static_cast<off_t>(i * kBlockSizeBytes)) >= 0,
-                "cannot write the file to read: ", std::strerror(errno));
+                "cannot write the file to read: ",
+                std::generic_category().message(errno));
   }
   return fd;
 }

@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -54,12 +55,14 @@ struct File {
 File OpenFile() {
   std::string path = "/var/tmp/quire_benchmark_XXXXXX";
   int fd = mkstemp(path.data());
-  QUIRE_CHECK(fd >= 0, "cannot write the file to read: ", std::strerror(errno));
+  QUIRE_CHECK(fd >= 0, "cannot write the file to read: ",
+              std::generic_category().message(errno));
   const std::vector<uint8_t> zeroes(kReadSizeBytes, 'q');
   for (uint64_t offset = 0; offset < kFileSizeBytes; offset += kReadSizeBytes) {
     QUIRE_CHECK(pwrite(fd, zeroes.data(), zeroes.size(),
                        static_cast<off_t>(offset)) >= 0,
-                "cannot write the file to read: ", std::strerror(errno));
+                "cannot write the file to read: ",
+                std::generic_category().message(errno));
   }
   fsync(fd);
   const int direct_fd = open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/verbs/interrupt_flag.h"
 
-#include <signal.h>
-
 #include <array>
+#include <csignal>
 
 namespace quire {
 namespace {

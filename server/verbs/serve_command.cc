@@ -3,9 +3,9 @@
 
 #include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -133,6 +133,7 @@ void PrepareProcess() {
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
   }
+  // NOLINTBEGIN(concurrency-mt-unsafe): the only thread.
   // By default glibc returns and maps large buffers anew all the time, and
   // keeps a heap of its own for each thread, which breaks the memory bound.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
@@ -143,6 +144,7 @@ void PrepareProcess() {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // What gRPC would log is told to the user in our own words, or is noise.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  // NOLINTEND(concurrency-mt-unsafe)
 }
 
 // Serves until told to stop.
@@ -195,12 +197,8 @@ int Serve(const ServeArguments& arguments) {
   return kExitGood;
 }
 
-}  // namespace
-
-void AddServeCommand(CLI::App& app, int& exit_code) {
-  CLI::App* subcommand =
-      app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
-  auto arguments = std::make_shared<ServeArguments>();
+// What is served, where, and with how much memory and time.
+void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("ARCHIVE,--archive", arguments->archives,
                    "Archives to serve, each as PATH or NAME=PATH; clients use "
@@ -221,10 +219,21 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       ->type_name("HOST:PORT");
   subcommand
       ->add_option("--memory", arguments->memory,
-                   "Bound of the server's memory: dictionaries, indexes, cache "
+                   "Limit of the server's memory: dictionaries, indexes, cache "
                    "and answers in flight. Without it: what the archives need "
                    "and 512MiB")
       ->type_name("SIZE");
+  AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
+                {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
+                "Cancel a call whose client has accepted nothing of its "
+                "answer for this long");
+  AddTimeOption(*subcommand, "--drain-timeout", arguments->drain_timeout,
+                {.max = absl::Hours(24)},
+                "On SIGTERM, how long calls in flight have to end");
+}
+
+// How blocks are read, decoded and cached.
+void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("--engine", arguments->engine,
                    "How blocks are read: io_uring, pread, or auto, which takes "
@@ -274,27 +283,29 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       ->capture_default_str();
   subcommand
       ->add_option("--device-model", arguments->device_model,
-                   "To try things out: make reads take as long as this drive "
-                   "would, " +
+                   "For experiments: reads take as long as on this drive: " +
                        DriveModelHelp())
       ->type_name("DRIVE")
       ->check(CLI::IsMember(DriveModelNames()));
-  AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
-                {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
-                "Cancel a call whose client takes nothing of its answer for "
-                "so long");
-  AddTimeOption(*subcommand, "--drain-timeout", arguments->drain_timeout,
-                {.max = absl::Hours(24)},
-                "On SIGTERM, how long calls under way have to end");
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, int& exit_code) {
+  CLI::App* subcommand =
+      app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
+  auto arguments = std::make_shared<ServeArguments>();
+  AddServiceOptions(subcommand, arguments.get());
+  AddStorageOptions(subcommand, arguments.get());
   subcommand
       ->add_option("--config", arguments->config,
                    "TOML file with any of these options by their long names, "
                    "such as memory = \"4GiB\" and archive = [\"a.quire\"]; the "
-                   "command line goes first")
+                   "command line takes precedence")
       ->type_name("FILE");
   subcommand->footer(
-      "Signals: SIGTERM and SIGINT drain and stop; SIGHUP opens the archives "
-      "anew and\nputs changed ones in place without dropping calls; "
+      "Signals: SIGTERM and SIGINT drain and stop; SIGHUP reopens the archives "
+      "and\nswitches to changed ones without dropping calls; "
       "blocks are checked when they\nare read, or by quired verify.\n"
       "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "
       "1h30m.\n\n"

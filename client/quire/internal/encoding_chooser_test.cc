@@ -29,27 +29,27 @@ struct SimulatedEncoding {
 class Simulation {
  public:
   Simulation() {
-    encodings_[IndexOf(kFsst)] = {.rate = 0.45, .decode_byte_ns = 0.4};
-    encodings_[IndexOf(kStored)] = {
+    encodings[IndexOf(kFsst)] = {.rate = 0.45, .decode_byte_ns = 0.4};
+    encodings[IndexOf(kStored)] = {
         .rate = 0.09, .decode_byte_ns = 0.5, .surplus_size_bytes = 65536};
-    archive_.set_symbol_table_hash("1");
-    archive_.set_codec("rlz");
-    archive_.set_dictionary_hash("2");
-    archive_.set_dictionary_size_bytes(16 << 20);
-    archive_.set_block_size_bytes(65536);
-    archive_.set_size_bytes(1'000'000'000);
-    archive_.set_stored_size_bytes(90'000'000);
+    archive.set_symbol_table_hash("1");
+    archive.set_codec("rlz");
+    archive.set_dictionary_hash("2");
+    archive.set_dictionary_size_bytes(16 << 20);
+    archive.set_block_size_bytes(65536);
+    archive.set_size_bytes(1'000'000'000);
+    archive.set_stored_size_bytes(90'000'000);
   }
 
   void Start(bool holds_dictionary) {
-    chooser_.SetPriors(PriorsOf(archive_, holds_dictionary, 256 << 20));
+    chooser.SetPriors(PriorsOf(archive, holds_dictionary, 256 << 20));
   }
 
   // What windows of `answer_count` answers take in an encoding, in the mean.
   double MeanNs(AnswerEncoding encoding) const {
-    const SimulatedEncoding& e = encodings_[IndexOf(encoding)];
-    const double coded = mean_size_bytes_ + e.surplus_size_bytes;
-    return answer_ns_ + e.server_ns + coded * e.rate * 1e9 / bytes_per_second_ +
+    const SimulatedEncoding& e = encodings[IndexOf(encoding)];
+    const double coded = mean_size_bytes + e.surplus_size_bytes;
+    return answer_ns + e.server_ns + coded * e.rate * 1e9 / bytes_per_second +
            coded * e.decode_byte_ns;
   }
 
@@ -66,9 +66,9 @@ class Simulation {
     double all_ns = 0;
     double best_ns = 0;
     for (int i = 0; i < window_count; ++i) {
-      const AnswerEncoding encoding = chooser_.next();
-      ++window_counts_[encoding];
-      const SimulatedEncoding& e = encodings_[IndexOf(encoding)];
+      const AnswerEncoding encoding = chooser.next();
+      ++window_counts[encoding];
+      const SimulatedEncoding& e = encodings[IndexOf(encoding)];
       WireWindow window{.encoding = encoding};
       window.traffic.answer_count = 48;
       double wire = 0;
@@ -77,34 +77,34 @@ class Simulation {
       for (int answer = 0; answer < 48; ++answer) {
         // Sizes as those of documents: half are small, a few are large.
         const double one =
-            std::exponential_distribution<>(1 / mean_size_bytes_)(random_);
+            std::exponential_distribution<>(1 / mean_size_bytes)(random);
         size += one;
         wire += (one + e.surplus_size_bytes) * e.rate;
         decode_ns += (one + e.surplus_size_bytes) * e.decode_byte_ns;
       }
-      const double noise = std::uniform_real_distribution<>(0.9, 1.1)(random_);
+      const double noise = std::uniform_real_distribution<>(0.9, 1.1)(random);
       const double busy_ns =
-          noise * (48 * (answer_ns_ + e.server_ns) +
-                   wire * 1e9 / bytes_per_second_ + decode_ns);
+          noise * (48 * (answer_ns + e.server_ns) +
+                   wire * 1e9 / bytes_per_second + decode_ns);
       window.traffic.decoded_size_bytes = static_cast<uint64_t>(size);
       window.traffic.wire_size_bytes = static_cast<uint64_t>(wire);
       window.traffic.decode_ns = static_cast<uint64_t>(decode_ns);
       window.busy_ns = static_cast<uint64_t>(busy_ns);
       all_ns += busy_ns;
       best_ns += busy_ns * MeanNs(Fastest()) / MeanNs(encoding);
-      chooser_.Take(window);
+      chooser.Take(window);
     }
     return all_ns / best_ns;
   }
 
-  std::array<SimulatedEncoding, kAnswerEncodingCount> encodings_;
-  v1::ArchiveDescription archive_;
-  double answer_ns_ = 80'000;
-  double bytes_per_second_ = 2e9;
-  double mean_size_bytes_ = 20'000;
-  EncodingChooser chooser_;
-  std::map<AnswerEncoding, int> window_counts_;
-  std::mt19937_64 random_{7};
+  std::array<SimulatedEncoding, kAnswerEncodingCount> encodings;
+  v1::ArchiveDescription archive;
+  double answer_ns = 80'000;
+  double bytes_per_second = 2e9;
+  double mean_size_bytes = 20'000;
+  EncodingChooser chooser;
+  std::map<AnswerEncoding, int> window_counts;
+  std::mt19937_64 random{7};
 };
 
 constexpr double k100Mbit = 12.5e6;
@@ -112,26 +112,26 @@ constexpr double k1Gbit = 125e6;
 
 TEST(EncodingChooserTest, AsksForIdentityUntilItKnowsMore) {
   Simulation simulation;
-  simulation.bytes_per_second_ = k100Mbit;
-  EXPECT_EQ(simulation.chooser_.next(), kIdentity);
+  simulation.bytes_per_second = k100Mbit;
+  EXPECT_EQ(simulation.chooser.next(), kIdentity);
   simulation.Run(100);
-  EXPECT_EQ(simulation.window_counts_[kIdentity], 100);
+  EXPECT_EQ(simulation.window_counts[kIdentity], 100);
 }
 
 TEST(EncodingChooserTest, StaysWithIdentityOnLoopback) {
   for (const double answer_ns : {2'000.0, 80'000.0}) {
     for (const double size : {100.0, 20'000.0, 262'144.0}) {
       Simulation simulation;
-      simulation.answer_ns_ = answer_ns;
-      simulation.mean_size_bytes_ = size;
+      simulation.answer_ns = answer_ns;
+      simulation.mean_size_bytes = size;
       // What an encoding costs the server, where both share a machine.
-      simulation.encodings_[IndexOf(kFsst)].server_ns = 0.3 * answer_ns;
-      simulation.encodings_[IndexOf(kStored)].server_ns = 0.3 * answer_ns;
-      simulation.bytes_per_second_ = 10e9;
+      simulation.encodings[IndexOf(kFsst)].server_ns = 0.3 * answer_ns;
+      simulation.encodings[IndexOf(kStored)].server_ns = 0.3 * answer_ns;
+      simulation.bytes_per_second = 10e9;
       simulation.Start(true);
       ASSERT_EQ(simulation.Fastest(), kIdentity);
       const double ratio = simulation.Run(1000);
-      EXPECT_EQ(simulation.chooser_.best(), kIdentity) << size;
+      EXPECT_EQ(simulation.chooser.best(), kIdentity) << size;
       EXPECT_LT(ratio, 1.05) << size;
     }
   }
@@ -141,14 +141,14 @@ TEST(EncodingChooserTest, FindsWhatIsFastestOnASlowLink) {
   for (const double size : {2'000.0, 20'000.0, 262'144.0}) {
     for (const double speed : {k100Mbit / 10, k100Mbit, k1Gbit}) {
       Simulation simulation;
-      simulation.bytes_per_second_ = speed;
-      simulation.mean_size_bytes_ = size;
-      simulation.answer_ns_ = 10'000;
+      simulation.bytes_per_second = speed;
+      simulation.mean_size_bytes = size;
+      simulation.answer_ns = 10'000;
       simulation.Start(true);
       simulation.Run(50);
       const double ratio = simulation.Run(500);
       EXPECT_LT(ratio, 1.12) << size << " bytes at " << speed;
-      EXPECT_LT(simulation.MeanNs(simulation.chooser_.best()),
+      EXPECT_LT(simulation.MeanNs(simulation.chooser.best()),
                 1.12 * simulation.MeanNs(simulation.Fastest()));
     }
   }
@@ -156,106 +156,106 @@ TEST(EncodingChooserTest, FindsWhatIsFastestOnASlowLink) {
 
 TEST(EncodingChooserTest, ReadsLargeAnswersStoredOnASlowLink) {
   Simulation simulation;
-  simulation.bytes_per_second_ = k100Mbit;
-  simulation.mean_size_bytes_ = 262'144;
+  simulation.bytes_per_second = k100Mbit;
+  simulation.mean_size_bytes = 262'144;
   simulation.Start(true);
   simulation.Run(50);
-  EXPECT_EQ(simulation.chooser_.best(), kStored);
+  EXPECT_EQ(simulation.chooser.best(), kStored);
 }
 
 TEST(EncodingChooserTest, FetchesADictionaryOnlyForMuchReading) {
   Simulation simulation;
-  simulation.bytes_per_second_ = k100Mbit;
-  simulation.mean_size_bytes_ = 262'144;
-  simulation.encodings_[IndexOf(kFsst)].rate = 0.9;
+  simulation.bytes_per_second = k100Mbit;
+  simulation.mean_size_bytes = 262'144;
+  simulation.encodings[IndexOf(kFsst)].rate = 0.9;
   simulation.Start(false);
   // A window is 12.6 MB, of which `stored` saves most.
   simulation.Run(1);
-  EXPECT_EQ(simulation.chooser_.next(), kIdentity);
+  EXPECT_EQ(simulation.chooser.next(), kIdentity);
   simulation.Run(30);
-  EXPECT_EQ(simulation.chooser_.best(), kStored);
+  EXPECT_EQ(simulation.chooser.best(), kStored);
 
   Simulation told = Simulation();
-  told.bytes_per_second_ = k100Mbit;
-  told.mean_size_bytes_ = 20'000;
-  told.archive_.set_block_size_bytes(4096);
-  told.encodings_[IndexOf(kStored)].surplus_size_bytes = 4096;
+  told.bytes_per_second = k100Mbit;
+  told.mean_size_bytes = 20'000;
+  told.archive.set_block_size_bytes(4096);
+  told.encodings[IndexOf(kStored)].surplus_size_bytes = 4096;
   told.Start(false);
   told.Run(8);
-  EXPECT_NE(told.chooser_.next(), kStored);
-  told.chooser_.Expect(1'000'000'000);
+  EXPECT_NE(told.chooser.next(), kStored);
+  told.chooser.Expect(1'000'000'000);
   told.Run(8);
-  EXPECT_EQ(told.chooser_.best(), kStored);
+  EXPECT_EQ(told.chooser.best(), kStored);
 }
 
 TEST(EncodingChooserTest, FollowsALinkThatChangesItsSpeed) {
   Simulation simulation;
-  simulation.mean_size_bytes_ = 262'144;
-  simulation.encodings_[IndexOf(kStored)].server_ns = 100'000;
-  simulation.answer_ns_ = 10'000;
-  simulation.bytes_per_second_ = 10e9;
+  simulation.mean_size_bytes = 262'144;
+  simulation.encodings[IndexOf(kStored)].server_ns = 100'000;
+  simulation.answer_ns = 10'000;
+  simulation.bytes_per_second = 10e9;
   simulation.Start(true);
   simulation.Run(300);
-  EXPECT_EQ(simulation.chooser_.best(), kIdentity);
+  EXPECT_EQ(simulation.chooser.best(), kIdentity);
   for (int i = 0; i < 3; ++i) {
-    simulation.bytes_per_second_ = k100Mbit;
+    simulation.bytes_per_second = k100Mbit;
     simulation.Run(20);
-    EXPECT_EQ(simulation.chooser_.best(), kStored) << i;
+    EXPECT_EQ(simulation.chooser.best(), kStored) << i;
     simulation.Run(200);
-    simulation.bytes_per_second_ = 10e9;
+    simulation.bytes_per_second = 10e9;
     simulation.Run(20);
-    EXPECT_EQ(simulation.chooser_.best(), kIdentity) << i;
+    EXPECT_EQ(simulation.chooser.best(), kIdentity) << i;
     simulation.Run(200);
   }
 }
 
 TEST(EncodingChooserTest, ExploresSparingly) {
   Simulation simulation;
-  simulation.answer_ns_ = 80'000;
+  simulation.answer_ns = 80'000;
   // The prediction is good, what is measured is not.
-  simulation.encodings_[IndexOf(kFsst)].server_ns = 40'000;
-  simulation.encodings_[IndexOf(kStored)].server_ns = 40'000;
-  simulation.mean_size_bytes_ = 200'000;
-  simulation.bytes_per_second_ = 1e9;
-  simulation.encodings_[IndexOf(kFsst)].decode_byte_ns = 1;
-  simulation.encodings_[IndexOf(kStored)].decode_byte_ns = 2;
+  simulation.encodings[IndexOf(kFsst)].server_ns = 40'000;
+  simulation.encodings[IndexOf(kStored)].server_ns = 40'000;
+  simulation.mean_size_bytes = 200'000;
+  simulation.bytes_per_second = 1e9;
+  simulation.encodings[IndexOf(kFsst)].decode_byte_ns = 1;
+  simulation.encodings[IndexOf(kStored)].decode_byte_ns = 2;
   simulation.Start(true);
   simulation.Run(5000);
-  EXPECT_EQ(simulation.chooser_.best(), kIdentity);
-  EXPECT_GT(simulation.window_counts_[kFsst], 0);
-  EXPECT_LT(simulation.window_counts_[kFsst], 40);
-  EXPECT_LT(simulation.window_counts_[kStored], 40);
+  EXPECT_EQ(simulation.chooser.best(), kIdentity);
+  EXPECT_GT(simulation.window_counts[kFsst], 0);
+  EXPECT_LT(simulation.window_counts[kFsst], 40);
+  EXPECT_LT(simulation.window_counts[kStored], 40);
 }
 
 TEST(EncodingChooserTest, LeavesOutWhatIsNotPossible) {
   Simulation simulation;
-  simulation.bytes_per_second_ = k100Mbit;
-  simulation.archive_.clear_symbol_table_hash();
-  simulation.archive_.set_codec("of-tomorrow");
+  simulation.bytes_per_second = k100Mbit;
+  simulation.archive.clear_symbol_table_hash();
+  simulation.archive.set_codec("of-tomorrow");
   simulation.Start(true);
   simulation.Run(300);
-  EXPECT_EQ(simulation.window_counts_[kIdentity], 300);
+  EXPECT_EQ(simulation.window_counts[kIdentity], 300);
 
   Simulation excluded = Simulation();
-  excluded.bytes_per_second_ = k100Mbit;
+  excluded.bytes_per_second = k100Mbit;
   excluded.Start(true);
-  while (excluded.chooser_.next() == kIdentity) {
+  while (excluded.chooser.next() == kIdentity) {
     excluded.Run(1);
   }
   // A server without encodings answers in identity whatever is asked.
-  const AnswerEncoding first = excluded.chooser_.next();
-  excluded.chooser_.Exclude(first);
-  EXPECT_EQ(excluded.chooser_.next(), kIdentity);
+  const AnswerEncoding first = excluded.chooser.next();
+  excluded.chooser.Exclude(first);
+  EXPECT_EQ(excluded.chooser.next(), kIdentity);
   excluded.Run(300);
-  EXPECT_EQ(excluded.window_counts_[first], 0);
-  EXPECT_NE(excluded.chooser_.best(), kIdentity);
-  excluded.chooser_.Exclude(kIdentity);
-  excluded.chooser_.Exclude(excluded.chooser_.best());
-  EXPECT_EQ(excluded.chooser_.best(), kIdentity);
+  EXPECT_EQ(excluded.window_counts[first], 0);
+  EXPECT_NE(excluded.chooser.best(), kIdentity);
+  excluded.chooser.Exclude(kIdentity);
+  excluded.chooser.Exclude(excluded.chooser.best());
+  EXPECT_EQ(excluded.chooser.best(), kIdentity);
 }
 
 TEST(EncodingChooserTest, RefusesDictionariesOverTheLimit) {
-  v1::ArchiveDescription archive = Simulation().archive_;
+  v1::ArchiveDescription archive = Simulation().archive;
   const auto may_store = [&](bool holds, uint64_t size_max) {
     return PriorsOf(archive, holds, size_max)[IndexOf(kStored)].is_possible;
   };
@@ -266,7 +266,7 @@ TEST(EncodingChooserTest, RefusesDictionariesOverTheLimit) {
 
 TEST(EncodingChooserTest, TakesEmptyAnswers) {
   EncodingChooser chooser;
-  chooser.SetPriors(PriorsOf(Simulation().archive_, true, 1 << 20));
+  chooser.SetPriors(PriorsOf(Simulation().archive, true, 1 << 20));
   for (int i = 0; i < 100; ++i) {
     chooser.Take({.encoding = chooser.next(),
                   .busy_ns = 1000,

@@ -31,7 +31,7 @@ constexpr size_t kTextSize = 16 << 20;
 
 const std::string& Text() {
   static const auto& text = *new std::string([] {
-    const char* const path = std::getenv("QUIRE_BENCHMARK_FILE");  // NOLINT
+    const char* const path = std::getenv("QUIRE_BENCHMARK_FILE");
     std::string read;
     if (path != nullptr) {
       std::ifstream file(path, std::ios::binary);

@@ -146,11 +146,14 @@ class Copier {
 
   // Unchecked: a prefetch of any address is harmless.
   void Prefetch(size_t index) const {
+    // A pointer past the dictionary could not be computed, an address can.
+    // NOLINTBEGIN(performance-no-int-to-ptr)
     const uintptr_t place =
         reinterpret_cast<uintptr_t>(dictionary_.data()) + LoadOffset(index);
     __builtin_prefetch(reinterpret_cast<const void*>(place));
     __builtin_prefetch(
         reinterpret_cast<const void*>(place + kCacheLineSize - 1));
+    // NOLINTEND(performance-no-int-to-ptr)
   }
 
   // Copies until an end is near or a token is not in order: the last factors,

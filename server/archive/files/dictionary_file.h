@@ -53,7 +53,7 @@ class DictionaryFileWriter {
 // Reads and checks the dictionary that the manifest names.
 // Errors: DataLoss, FailedPrecondition, Unavailable.
 absl::StatusOr<std::string> ReadDictionaryFile(
-    const ReadableFile& file, const ManifestDictionary& expected);
+    const ReadableFile& opened, const ManifestDictionary& expected);
 
 }  // namespace quire
 

@@ -23,7 +23,7 @@ void PreferHugePages(MutableByteView bytes) {
   if (first >= end) {
     return;
   }
-  auto* const data = reinterpret_cast<void*>(first);
+  uint8_t* const data = bytes.data() + (first - begin);
   madvise(data, end - first, MADV_HUGEPAGE);
   madvise(data, end - first, kMadviseCollapse);
 }

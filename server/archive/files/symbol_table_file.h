@@ -28,7 +28,7 @@ absl::StatusOr<ManifestSymbolTable> WriteSymbolTableFile(
 // Reads and checks the table that the manifest names; returns it serialised.
 // Errors: DataLoss, FailedPrecondition, Unavailable.
 absl::StatusOr<std::string> ReadSymbolTableFile(
-    const ReadableFile& file, const ManifestSymbolTable& expected);
+    const ReadableFile& opened, const ManifestSymbolTable& expected);
 
 }  // namespace quire
 

@@ -124,8 +124,9 @@ void WriteBadStructures(const std::string& directory) {
   segment("segment-header", [](std::string& file) { file[24] ^= 1; });
   segment("segment-end", [](std::string& file) { file.back() = 'x'; });
   segment("segment-short", [](std::string& file) { file.resize(50); });
-  segment("section-checksum",
-          [](std::string& file) { file[file.size() - 72 - 3 * 40 - 1] ^= 1; });
+  segment("section-checksum", [](std::string& file) {
+    file[file.size() - 72 - 3 * size_t{40} - 1] ^= 1;
+  });
   WriteBad(directory, "segment-number",
            [](Crafted& made) { made.header.number = 7; });
   WriteBad(directory, "segment-block-size",
@@ -228,6 +229,7 @@ void WriteBadIndexes(const std::string& directory) {
   });
 }
 
+// Frames, and blocks of codecs that need nothing but the block.
 void WriteBadBlocks(const std::string& directory) {
   WriteBad(directory, "block-checksum", [](Crafted& made) {
     made.edit_frame = [](std::string& frame) { frame[5] ^= 1; };
@@ -260,15 +262,10 @@ void WriteBadBlocks(const std::string& directory) {
   WriteBad(directory, "block-zstd", [](Crafted& made) {
     made.UseCodec(CodecId::kZstd, "garbage", "hello you all");
   });
-  WriteBad(directory, "block-rlz-factor", [](Crafted& made) {
-    made.UseDictionary("dictionary text");
-    // One factor: 100 bytes from offset 0 of a dictionary of 15 bytes.
-    const std::string offsets("\x01\x04\x00\xFB\xFF\0\0\0\0", 9);
-    const std::string lengths("\x01\x01\x00\xFE\xFF\x64", 6);
-    made.UseCodec(CodecId::kRlzZz,
-                  CraftedVarints({1, offsets.size()}) + offsets + lengths,
-                  std::string(100, 'x'));
-  });
+}
+
+// Blocks of codecs with a dictionary or a symbol table.
+void WriteBadSharedBlocks(const std::string& directory) {
   for (const CodecId id : {CodecId::kRlz, CodecId::kZstdDict}) {
     const std::string name =
         absl::StrCat("block-", std::string(FindCodec(id)->name));
@@ -297,6 +294,19 @@ void WriteBadBlocks(const std::string& directory) {
     ++table[9];
     made.UseCodec(CodecId::kFsst, "\1" + table + std::string(15, '\0'),
                   std::string(60, 'x'));
+  });
+}
+
+// Blocks of the codecs of the RLZ paper.
+void WriteBadPaperBlocks(const std::string& directory) {
+  WriteBad(directory, "block-rlz-factor", [](Crafted& made) {
+    made.UseDictionary("dictionary text");
+    // One factor: 100 bytes from offset 0 of a dictionary of 15 bytes.
+    const std::string offsets("\x01\x04\x00\xFB\xFF\0\0\0\0", 9);
+    const std::string lengths("\x01\x01\x00\xFE\xFF\x64", 6);
+    made.UseCodec(CodecId::kRlzZz,
+                  CraftedVarints({1, offsets.size()}) + offsets + lengths,
+                  std::string(100, 'x'));
   });
   WriteBad(directory, "block-rlz-flags", [](Crafted& made) {
     made.UseDictionary("dictionary text");
@@ -414,6 +424,8 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadIndexes(directory);
   WriteBadBlocks(directory);
   WriteBadPartitions(directory);
+  WriteBadSharedBlocks(directory);
+  WriteBadPaperBlocks(directory);
   WriteBadSums(directory);
 }
 

@@ -29,7 +29,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string GoldenDirectory() {
-  const char* source = std::getenv("QUIRE_SOURCE_DIR");  // NOLINT
+  const char* source = std::getenv("QUIRE_SOURCE_DIR");
   return absl::StrCat(source == nullptr ? "." : source,
                       "/server/archive/golden/");
 }

@@ -12,7 +12,6 @@
 // golden files is that later programs still read (or refuse) them.
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -21,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive_writer.h"
@@ -113,10 +113,7 @@ void WriteGood(const std::string& directory, const std::string& name,
   }
   const auto info = WriteTestArchive(absl::StrCat(directory, "/good/", name),
                                      options, segments, context);
-  if (!info.ok()) {
-    std::fprintf(stderr, "%s\n", info.status().ToString().c_str());
-    std::exit(1);
-  }
+  QUIRE_CHECK(info.ok(), info.status().ToString());
 }
 
 int Main(const std::string& directory) {

@@ -43,7 +43,7 @@ class CrawlArchive {
 
  private:
   CrawlArchive() {
-    const char* setting = std::getenv("QUIRE_BENCHMARK_DOCUMENTS");  // NOLINT
+    const char* setting = std::getenv("QUIRE_BENCHMARK_DOCUMENTS");
     const uint64_t count =
         setting == nullptr ? 100000 : std::strtoull(setting, nullptr, 10);
     path_ = directory_.File("crawl.quire");

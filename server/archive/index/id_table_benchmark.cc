@@ -36,15 +36,13 @@ struct Ids {
 
  private:
   Ids() {
-    if (const char* const path =
-            std::getenv("QUIRE_BENCHMARK_IDS")) {  // NOLINT
+    if (const char* const path = std::getenv("QUIRE_BENCHMARK_IDS")) {
       std::ifstream file(path);
       for (std::string line; std::getline(file, line);) {
         ids.push_back(line.substr(line.rfind('\t') + 1));
       }
     } else {
-      const char* const setting =
-          std::getenv("QUIRE_BENCHMARK_DOCUMENTS");  // NOLINT
+      const char* const setting = std::getenv("QUIRE_BENCHMARK_DOCUMENTS");
       const uint64_t count =
           setting == nullptr ? 100000 : std::strtoull(setting, nullptr, 10);
       for (uint64_t i = 0; i < count; ++i) {

@@ -126,10 +126,11 @@ class ArchiveService : public AllMethods {
     absl::StatusOr<Admission::Ticket> ticket = OrNoMemory("answer a call", [&] {
       return Respond(handler, context, request, response);
     });
-    if (ticket.ok()) {
+    const absl::Status status = ticket.status();
+    if (status.ok()) {
       call->Hold(*std::move(ticket));
     }
-    call->End(ticket.status());
+    call->End(status);
     return call;
   }
 

@@ -148,7 +148,7 @@ std::vector<BlockStore::FetchItem> RangeRead::Misses(Requester requester) {
   return items;
 }
 
-void RangeRead::Started(std::vector<BlockStore::FetchId> fetches) {
+void RangeRead::Started(const std::vector<BlockStore::FetchId>& fetches) {
   bool was_cancelled = false;
   {
     MutexLock lock(&mutex_);

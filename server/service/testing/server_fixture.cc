@@ -49,6 +49,7 @@ std::string Concatenate(const std::vector<TestDocument>& documents) {
 
 std::string TrainTable(const std::vector<TestDocument>& documents) {
   std::vector<ByteView> texts;
+  texts.reserve(documents.size());
   for (const TestDocument& document : documents) {
     texts.push_back(AsBytes(document.text));
   }

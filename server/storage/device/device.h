@@ -74,7 +74,7 @@ class Device {
   // as long as `patience` says, so that one turn of its thread, one submission
   // and one interrupt do for many reads. Asked on the device's thread, again
   // and again; must not block nor call the device.
-  virtual void SetPatience(Patience /*patience*/) {}
+  virtual void SetPatience(Patience /*patience*/) {}  // NOLINT(*-value-param)
 
   // Whether urgent reads reach the drive as such, if it has priorities.
   virtual bool takes_priorities() const { return false; }

@@ -28,6 +28,7 @@ const std::vector<fiemap_extent>* injected_extents = nullptr;
 }  // namespace quire
 
 // The linker prefers it to that of the C library.
+// NOLINTNEXTLINE(google-runtime-int)
 extern "C" int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list arguments;
   va_start(arguments, request);

@@ -93,7 +93,7 @@ void DriveQueue::Enqueue(SchedulerTime now, BlockRun& run) {
     block->request_id = request.id;
   }
   runs_.emplace(request.id, std::move(run));
-  run.clear();
+  run.clear();  // NOLINT(bugprone-use-after-move): clear() makes it empty.
 }
 
 void DriveQueue::Dequeue(SchedulerTime now, InFlightBlock& block) {

@@ -122,14 +122,13 @@ std::optional<size_t> ElevatorScheduler::ChooseClass(SchedulerTime now) const {
   const bool interactive = !queues_[kInteractive].empty();
   const bool others = OthersWait();
   const bool between = options_.hold && interactive_in_flight_ == 0;
+  const bool others_turn = others_left_ > 0 && (others_due_ || between);
   std::optional<size_t> chosen;
   if (interactive && FewAreInteractive()) {
-    chosen = ChooseBesideUrgent();
-  } else if (others && others_left_ > 0 && (others_due_ || between)) {
-    chosen = ChooseOther();
-  } else if (interactive) {
+    chosen = ChooseNextToUrgent();
+  } else if (interactive && !(others && others_turn)) {
     chosen = kInteractive;
-  } else if (others && (!options_.hold || between)) {
+  } else if (others && (others_turn || !options_.hold || between)) {
     chosen = ChooseOther();
   }
   if (chosen.has_value() && in_flight_.size() >= DepthFor(*chosen, now)) {
@@ -143,7 +142,7 @@ bool ElevatorScheduler::FewAreInteractive() const {
          options_.urgent_max;
 }
 
-std::optional<size_t> ElevatorScheduler::ChooseBesideUrgent() const {
+std::optional<size_t> ElevatorScheduler::ChooseNextToUrgent() const {
   const bool others_are_there =
       OthersWait() || in_flight_.size() > interactive_in_flight_;
   if (others_owed_ == 0 || !others_are_there) {

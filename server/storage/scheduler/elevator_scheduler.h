@@ -132,7 +132,7 @@ class ElevatorScheduler : public Scheduler {
   // Whether an interactive read begun now would be urgent, but for the others'
   // share.
   bool FewAreInteractive() const;
-  std::optional<size_t> ChooseBesideUrgent() const;
+  std::optional<size_t> ChooseNextToUrgent() const;
   // Of the others, the one whose turn it is. REQUIRES: one of them waits.
   size_t ChooseOther() const;
   uint32_t DepthFor(size_t class_index, SchedulerTime now) const;

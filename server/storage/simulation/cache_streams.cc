@@ -39,8 +39,8 @@ class RankDraw {
 std::vector<uint64_t> ShuffledNumbers(uint64_t count, std::mt19937_64& random) {
   std::vector<uint64_t> numbers(count);
   std::iota(numbers.begin(), numbers.end(), uint64_t{0});
-  for (uint64_t i = count - 1; i > 0; --i) {
-    std::swap(numbers[i], numbers[random() % (i + 1)]);
+  for (uint64_t left = count; left > 1; --left) {
+    std::swap(numbers[left - 1], numbers[random() % left]);
   }
   return numbers;
 }

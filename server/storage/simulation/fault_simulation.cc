@@ -152,7 +152,7 @@ class Simulation {
         {.id = fetch_id,
          .address = {.fd = 3, .offset = FileOffset{plan_.OffsetOf(block)}},
          .size_bytes = shape_.block_size_bytes,
-         .memory_size_bytes = 2 * shape_.block_size_bytes,
+         .memory_size_bytes = 2 * uint64_t{shape_.block_size_bytes},
          .fetch_class = fetch_class,
          .client_id = random_() % 4 * (random_() % 4)});
     Require(absl::IsResourceExhausted(status) == full && status.ok() == !full,
