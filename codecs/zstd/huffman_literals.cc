@@ -22,13 +22,13 @@ constexpr size_t kSymbolsPerRefill = 5;
 // all that a step needs, so that four of them fit in registers.
 struct CodeStream {
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool Open(ByteView stream) {
-    if (stream.empty() || stream.back() == 0) {
+    const uint8_t top = stream.empty() ? 0 : stream.back();
+    if (top == 0) {
       return false;
     }
     begin = stream.data();
     at = begin + stream.size() - sizeof(uint64_t);
-    const uint64_t last = LoadLittleEndian<uint64_t>(at);
-    bits = (last | 1) << (std::countl_zero(last) + 1);
+    bits = (LoadLittleEndian<uint64_t>(at) | 1) << (std::countl_zero(top) + 1);
     return true;
   }
 

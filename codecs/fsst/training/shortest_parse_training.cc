@@ -119,6 +119,7 @@ std::vector<FsstSymbol> ShortestParseTrainer::MostValuable() const {
   });
   order.resize(std::min(order.size(), symbol_count_max_));
   std::vector<FsstSymbol> kept;
+  kept.reserve(order.size());
   for (const size_t index : order) {
     kept.push_back(symbols_[index]);
   }

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <span>
 
+#include "codecs/base/check.h"
+
 namespace quire {
 namespace {
 
@@ -36,6 +38,7 @@ constexpr std::array<uint8_t, 256> MakeLogTable() {
 
 // 256 * log2(number). REQUIRES: number > 0.
 int32_t Log2(uint32_t number) {
+  QUIRE_DCHECK(number > 0, "zero has no logarithm");
   static constexpr std::array<uint8_t, 256> kTable = MakeLogTable();
   const auto whole = static_cast<uint32_t>(std::bit_width(number)) - 1;
   const uint32_t fraction =
