@@ -20,7 +20,7 @@ libraries=(
   libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc
   libprotobuf-dev libabsl-dev
   libsdsl-dev libdivsufsort-dev
-  zlib1g-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
+  zlib1g-dev libbrotli-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
   liburing-dev libarchive-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev

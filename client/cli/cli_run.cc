@@ -113,24 +113,12 @@ absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   return result;
 }
 
-absl::Status CliRun::Print(const ReadTarget& target) {
-  if (settings_.json) {
-    QUIRE_ASSIGN_OR_RETURN(const ReadResult result, Read(target));
-    progress_.Add(result.data.size(), 0);
-    return output_->Write(View("{" + JsonResult(result) + "}\n"));
-  }
-  bool has_begun = false;
+absl::Status CliRun::StreamPatiently(
+    absl::FunctionRef<absl::Status(bool& has_begun)> stream) {
   absl::Status after_begin;
   QUIRE_RETURN_IF_ERROR(AskPatiently([&]() -> absl::Status {
-    const absl::Status status = client_->ReadStream(
-        View(settings_.archive), target,
-        [](const v1::Document&) { return absl::OkStatus(); },
-        [&](uint64_t, ByteView data) {
-          has_begun = true;
-          progress_.Add(data.size(), 0);
-          return output_->Write(data);
-        });
-    // Once bytes are out, asking again would print them twice.
+    bool has_begun = false;
+    const absl::Status status = stream(has_begun);
     if (has_begun) {
       after_begin = status;
       return absl::OkStatus();
@@ -138,6 +126,84 @@ absl::Status CliRun::Print(const ReadTarget& target) {
     return status;
   }));
   return after_begin;
+}
+
+absl::Status CliRun::Print(const ReadTarget& target) {
+  if (settings_.json) {
+    QUIRE_ASSIGN_OR_RETURN(const ReadResult result, Read(target));
+    if (result.document.has_value()) {
+      NoteTime(target, *result.document);
+    }
+    progress_.Add(result.data.size(), 0);
+    return output_->Write(View("{" + JsonResult(result) + "}\n"));
+  }
+  return StreamPatiently([&](bool& has_begun) {
+    return client_->ReadStream(
+        View(settings_.archive), target,
+        [&](const v1::Document& document) {
+          NoteTime(target, document);
+          return absl::OkStatus();
+        },
+        [&](uint64_t, ByteView data) {
+          has_begun = true;
+          progress_.Add(data.size(), 0);
+          return output_->Write(data);
+        });
+  });
+}
+
+absl::Status CliRun::PrintPayload(const DocumentKey& key) {
+  PayloadOrigin origin;
+  std::string payload;
+  QUIRE_RETURN_IF_ERROR(StreamPatiently([&](bool& has_begun) {
+    return ReadPayload(
+        *client_, View(settings_.archive), key, {},
+        [&](const PayloadOrigin& found) {
+          has_begun = true;
+          origin = found;
+          NoteOrigin(key, origin);
+          return absl::OkStatus();
+        },
+        [&](ByteView data) {
+          progress_.Add(data.size(), 0);
+          if (!settings_.json) {
+            return output_->Write(data);
+          }
+          payload.append(AsText(data).data(), data.size());
+          return absl::OkStatus();
+        });
+  }));
+  return settings_.json ? output_->Write(View(
+                              "{" + JsonPayload(origin, View(payload)) + "}\n"))
+                        : absl::OkStatus();
+}
+
+void CliRun::NoteTime(const ReadTarget& target, const v1::Document& document) {
+  const auto* key = std::get_if<DocumentKey>(&target);
+  if (key == nullptr || !key->at_time_ms.has_value()) {
+    return;
+  }
+  if (!document.has_capture_time_ms()) {
+    Note(absl::StrCat(DescribeTarget(target), ": has no capture time"));
+  } else if (document.capture_time_ms() > *key->at_time_ms) {
+    Note(absl::StrCat(DescribeTarget(target),
+                      ": there is none so old; this is the oldest, of ",
+                      FormatTimeMs(document.capture_time_ms())));
+  }
+}
+
+void CliRun::NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin) {
+  NoteTime(key, origin.revisit.value_or(origin.document));
+  const std::string time = origin.document.has_capture_time_ms()
+                               ? FormatTimeMs(origin.document.capture_time_ms())
+                               : "unknown time";
+  if (!origin.unresolved.empty()) {
+    Note(absl::StrCat(DescribeTarget(key), ": ", origin.unresolved,
+                      "; this is the capture of ", time));
+  } else if (origin.revisit.has_value() && settings_.verbose) {
+    Note(absl::StrCat(DescribeTarget(key), ": a revisit of document number ",
+                      origin.document.ordinal(), ", of ", time));
+  }
 }
 
 int ExitCodeFor(const absl::Status& status) {
@@ -156,6 +222,11 @@ int ExitCodeFor(const absl::Status& status) {
 }
 
 absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status) {
+  if (IsPayloadFault(status)) {
+    return absl::Status(
+        status.code(),
+        absl::StrCat(status.message(), "; --record prints the record whole"));
+  }
   const auto* key = std::get_if<DocumentKey>(&target);
   const auto* id =
       key == nullptr ? nullptr : std::get_if<std::string>(&key->name);
@@ -250,6 +321,22 @@ std::string JsonResult(const ReadResult& result) {
                                         ",\"size_bytes\":", result.data.size());
   return absl::StrCat(json, ",\"data_base64\":\"",
                       absl::Base64Escape(View(result.data)), "\"");
+}
+
+std::string JsonPayload(const PayloadOrigin& origin,
+                        absl::string_view payload) {
+  std::string json = JsonDocument(origin.document);
+  if (origin.revisit.has_value()) {
+    absl::StrAppend(&json, ",\"revisit_ordinal\":", origin.revisit->ordinal());
+  }
+  if (origin.http.has_value() && origin.http->status_code.has_value()) {
+    absl::StrAppend(&json, ",\"http_status\":", *origin.http->status_code);
+  }
+  if (origin.warc.has_value()) {
+    absl::StrAppend(&json, ",\"payload_size_bytes\":", payload.size());
+  }
+  return absl::StrCat(json, ",\"data_base64\":\"", absl::Base64Escape(payload),
+                      "\"");
 }
 
 std::string JsonError(const absl::Status& status) {

@@ -16,6 +16,7 @@
 #include "client/cli/output_file.h"
 #include "client/cli/progress_line.h"
 #include "client/quire/client.h"
+#include "client/quire/payload_reader.h"
 
 namespace quire {
 
@@ -51,11 +52,21 @@ class CliRun {
   // busy server is asked again when it says.
   absl::Status Print(const ReadTarget& target);
 
+  // The same of the payload of a record of a crawl; of other documents all.
+  absl::Status PrintPayload(const DocumentKey& key);
+
   // Read() that asks a busy server again when it says.
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
  private:
   absl::Status AskPatiently(absl::FunctionRef<absl::Status()> ask);
+  // The same for what sets `has_begun` once bytes are out, which asking again
+  // would print twice.
+  absl::Status StreamPatiently(
+      absl::FunctionRef<absl::Status(bool& has_begun)> stream);
+  // Notes that `document` is not quite what `key` asks for.
+  void NoteTime(const ReadTarget& target, const v1::Document& document);
+  void NoteOrigin(const DocumentKey& key, const PayloadOrigin& origin);
 
   const CliSettings& settings_;
   const std::unique_ptr<Client> client_;
@@ -83,6 +94,7 @@ std::string DescribeTraffic(const WireStats& stats);
 // Members of a JSON object, without braces, separated by commas. Thread-safe.
 std::string JsonDocument(const v1::Document& document);
 std::string JsonResult(const ReadResult& result);
+std::string JsonPayload(const PayloadOrigin& origin, absl::string_view payload);
 std::string JsonError(const absl::Status& status);
 
 }  // namespace quire

@@ -53,6 +53,15 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
       get->add_flag("--ordinal", settings.by_ordinal,
                     "ID is the number of a document, from 0, in the order of "
                     "the archive");
+  CLI::Option* record =
+      get->add_flag("--record", settings.whole_records,
+                    "Print records of a crawl as they are, with the headers of "
+                    "WARC and HTTP. Of other documents it changes nothing");
+  get->add_flag("--payload", settings.payload,
+                "Print of records of a crawl what they carry, as a browser "
+                "gets it: without headers, chunks and compression (gzip, "
+                "deflate, br, zstd). The default")
+      ->excludes(record);
   CLI::Option* record_type =
       get->add_option("--record-type", settings.record_types,
                       "Of several documents of that id in a crawl, only those "
@@ -179,6 +188,14 @@ Manual MakeManual() {
       "disk; after a failure it is as it was before. If some of several "
       "documents cannot be had, the others are printed, messages name the "
       "missing ones, and the exit code is 1.",
+      "A document of a web crawl is a whole WARC record, and the URL of a page "
+      "is the id of all records of its captures: responses, requests, "
+      "revisits. get prints the payload of the newest response, resource or "
+      "conversion, unless --record-type, --at, --occurrence or --record say "
+      "otherwise; of a revisit that of the record that it refers to. Where the "
+      "archive does not hold that, a message says so, and the newest capture "
+      "that it holds is printed. A payload that is cut short is printed as far "
+      "as it goes; a message says so, and the exit code is 1.",
       "With --json each archive, document or answer is a line with one JSON "
       "object. Its id is the string \"id\", or \"id_base64\" if it is not "
       "UTF-8; its bytes are the string \"data_base64\". An answer that failed "
@@ -194,17 +211,20 @@ Manual MakeManual() {
        "Where answers of a batch that memory does not hold wait for those "
        "before them; /var/tmp if unset."},
       {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
-  manual.examples = {{"quire archives", "What is there?"},
-                     {"quire ls web https://example.org/",
-                      "Documents of one site in the archive \"web\":"},
-                     {"quire get web https://example.org/ -o page.html",
-                      "The newest version of a page:"},
-                     {"quire range web 1GiB 64KiB | xxd | head", "Some bytes:"},
-                     {"quire batch web ids.txt --output-dir pages",
-                      "Many documents, each to a file:"},
-                     {"quire scan web | sha256sum", "Everything:"},
-                     {"quire scan web -e stored -v > web.txt",
-                      "Everything over a slow line:"}};
+  manual.examples = {
+      {"quire archives", "What is there?"},
+      {"quire ls web https://example.org/",
+       "Documents of one site in the archive \"web\":"},
+      {"quire get web https://example.org/ -o page.html",
+       "The newest version of a page:"},
+      {"quire get web https://example.org/ --at 2022-06 --record",
+       "Its newest WARC record of June 2022 or before:"},
+      {"quire range web 1GiB 64KiB | xxd | head", "Some bytes:"},
+      {"quire batch web ids.txt --output-dir pages",
+       "Many documents, each to a file:"},
+      {"quire scan web | sha256sum", "Everything:"},
+      {"quire scan web -e stored -v > web.txt",
+       "Everything over a slow line:"}};
   manual.see_also = {"quired(1)"};
   return manual;
 }

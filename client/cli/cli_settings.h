@@ -45,6 +45,9 @@ struct CliSettings {
   std::optional<uint64_t> occurrence;
   std::vector<std::string> record_types;
   std::optional<std::string> at;
+  // Of WARC records: whole, or what is the default.
+  bool whole_records = false;
+  bool payload = false;
   std::string offset = "0";
   std::optional<std::string> length;
   bool ranges = false;

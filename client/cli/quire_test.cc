@@ -128,6 +128,113 @@ TEST_F(QuireTest, GetsDocuments) {
                          absl::Base64Escape("the only document"), "\"}\n"));
 }
 
+// A record of a crawl, as it is stored.
+std::string Record(const std::string& type, const std::string& block,
+                   const std::string& fields = "") {
+  return absl::StrCat("WARC/1.1\r\nWARC-Type: ", type, "\r\n", fields,
+                      "Content-Length: ", block.size(), "\r\n\r\n", block,
+                      "\r\n\r\n");
+}
+
+TEST_F(QuireTest, GetsPagesOfACrawl) {
+  const std::string older = Record("response", "HTTP/1.1 200 OK\r\n\r\nolder");
+  const std::string newer =
+      Record("response",
+             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nnew\r\n"
+             "2\r\ner\r\n0\r\n\r\n");
+  const std::string asked = Record("request", "GET / HTTP/1.1\r\n\r\n");
+  std::map<std::string, FakeArchive> archives;
+  archives["crawl"].documents = {
+      {"page", newer, 2000, {}, "response"},
+      {"page", older, 1000, {}, "response"},
+      {"page", asked, 3000, {}, "request"},
+      {"cut",
+       Record("response", "HTTP/1.1 200\r\nContent-Length: 9\r\n\r\nab"),
+       1000,
+       {},
+       "response"},
+      {"revisit",
+       Record("revisit", "",
+              "WARC-Refers-To-Target-URI: page\r\n"
+              "WARC-Refers-To-Date: 1970-01-01T00:00:01Z\r\n"),
+       5000,
+       {},
+       "revisit"},
+      {"gone",
+       Record("response", "HTTP/1.1 200\r\n\r\nheld"),
+       1000,
+       {},
+       "response"},
+      {"gone",
+       Record("revisit", "", "WARC-Refers-To-Target-URI: nowhere\r\n"),
+       5000,
+       {},
+       "revisit"},
+      {"plain", "HTTP/1.1 200 OK\r\n\r\nplain", {}, {}, {}}};
+  server_->Reload(archives);
+  ProgramRun run = Run({"get", "crawl", "page"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, "newer");
+  EXPECT_EQ(run.err, "");
+  EXPECT_EQ(Run({"get", "crawl", "page", "--payload"}).out, "newer");
+  EXPECT_EQ(Run({"get", "crawl", "page", "--record"}).out, newer);
+  EXPECT_EQ(Run({"get", "crawl", "page", "--occurrence", "1"}).out, "older");
+  EXPECT_EQ(Run({"get", "crawl", "1", "0", "--ordinal"}).out, "oldernewer");
+  EXPECT_EQ(Run({"get", "crawl", "page", "--at", "1970-01-01T00:00:01Z"}).out,
+            "older");
+  EXPECT_EQ(
+      Run({"get", "crawl", "page", "--record-type", "REQUEST", "--record"}).out,
+      asked);
+  EXPECT_EQ(Run({"get", "crawl", "plain"}).out,
+            archives["crawl"].documents[7].text);
+  // None is so old: the oldest, and that is said.
+  run = Run({"get", "crawl", "page", "--at", "1969"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, "older");
+  EXPECT_EQ(run.err,
+            "quire: document \"page\": there is none so old; this is the "
+            "oldest, of 1970-01-01T00:00:01.000Z\n");
+  EXPECT_EQ(Run({"get", "crawl", "page", "--at", "1969", "-q"}).err, "");
+  EXPECT_THAT(Run({"get", "crawl", "plain", "--at", "1969"}).err,
+              HasSubstr("has no capture time"));
+  run = Run({"get", "crawl", "page", "--record-type", "metadata"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.err,
+            "quire: document \"page\", of type \"metadata\": no document of "
+            "those types; --record-type names others\n");
+  // What there is of it is printed.
+  run = Run({"get", "crawl", "cut", "page"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "abnewer");
+  EXPECT_EQ(run.err,
+            "quire: document \"cut\": the record is cut short: its body has 2 "
+            "bytes, the Content-Length of HTTP says 9; --record prints the "
+            "record whole\n");
+  run = Run({"get", "crawl", "revisit", "-v"});
+  EXPECT_EQ(run.out, "older");
+  EXPECT_THAT(run.err, HasSubstr("a revisit of document number 1, of "
+                                 "1970-01-01T00:00:01.000Z\n"));
+  run = Run({"get", "crawl", "gone"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.out, "held");
+  EXPECT_THAT(run.err, HasSubstr("is a revisit of \"nowhere\", which the "
+                                 "archive does not hold; this is the capture "
+                                 "of 1970-01-01T00:00:01.000Z\n"));
+  run = Run({"get", "crawl", "gone", "--record-type", "revisit"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("is a revisit of \"nowhere\", which the "
+                                 "archive does not hold\n"));
+  run = Run({"get", "crawl", "revisit", "--json"});
+  EXPECT_THAT(run.out, HasSubstr(absl::StrCat(
+                           "\"revisit_ordinal\":4,\"http_status\":200,"
+                           "\"payload_size_bytes\":5,\"data_base64\":\"",
+                           absl::Base64Escape("older"), "\"}\n")));
+  run = Run({"ls", "-l", "crawl", "page"});
+  EXPECT_THAT(run.out, HasSubstr("  1970-01-01T00:00:02.000Z  response "));
+  EXPECT_EQ(Run({"get", "crawl", "page", "--record", "--payload"}).exit_code,
+            2);
+}
+
 TEST_F(QuireTest, PrintsTheOthersIfOneIsMissing) {
   const ProgramRun run = Run({"get", "web", "doc/01", "missing\x1B", "doc/02"});
   EXPECT_EQ(run.exit_code, 1);

@@ -180,14 +180,15 @@ absl::Status RunGet(CliRun& run) {
     selected.record_types.push_back(absl::AsciiStrToLower(View(type)));
   }
   if (settings.at.has_value()) {
-    const absl::StatusOr<int64_t> at = ParseCaptureTime(View(*settings.at));
+    const absl::StatusOr<CapturePeriod> at =
+        ParseCapturePeriod(View(*settings.at));
     if (!at.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--at: ", at.status().message()));
     }
-    selected.at_time_ms = *at;
+    selected.at_time_ms = at->last_ms;
   }
-  std::vector<ReadTarget> targets;
+  std::vector<DocumentKey> targets;
   for (const std::string& id : settings.ids) {
     if (!settings.by_ordinal) {
       DocumentKey key = selected;
@@ -203,8 +204,9 @@ absl::Status RunGet(CliRun& run) {
     }
     targets.push_back(DocumentKey::Ordinal(ordinal));
   }
-  for (const ReadTarget& target : targets) {
-    const absl::Status status = run.Print(target);
+  for (const DocumentKey& target : targets) {
+    const absl::Status status =
+        settings.whole_records ? run.Print(target) : run.PrintPayload(target);
     if (IsClosedOutput(status) || absl::IsFailedPrecondition(status)) {
       return status;
     }

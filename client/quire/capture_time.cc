@@ -49,8 +49,8 @@ bool TakeMark(absl::string_view& text, absl::string_view marks) {
 struct Fields {
   std::array<int64_t, 6> values = {1970, 1, 1, 0, 0, 0};
   size_t count = 0;
-  // The last millisecond of the second that is meant.
-  int64_t last_ms = 999;
+  // What is meant of the second.
+  CapturePeriod of_second = {.first_ms = 0, .last_ms = 999};
 };
 
 absl::CivilSecond ToCivil(const std::array<int64_t, 6>& values) {
@@ -58,8 +58,12 @@ absl::CivilSecond ToCivil(const std::array<int64_t, 6>& values) {
                            values[4], values[5]);
 }
 
+int64_t UnixSeconds(absl::CivilSecond civil) {
+  return absl::ToUnixSeconds(absl::FromCivil(civil, absl::UTCTimeZone()));
+}
+
 // The fraction of a second behind its point: up to nine digits.
-std::optional<int64_t> TakeFraction(absl::string_view& text) {
+std::optional<CapturePeriod> TakeFraction(absl::string_view& text) {
   int64_t first_ms = 0;
   int64_t unit_ms = 1000;
   int digit_count = 0;
@@ -73,8 +77,9 @@ std::optional<int64_t> TakeFraction(absl::string_view& text) {
       first_ms += *digit * unit_ms;
     }
   }
-  return digit_count == 0 ? std::nullopt
-                          : std::optional(first_ms + unit_ms - 1);
+  return digit_count == 0
+             ? std::nullopt
+             : std::optional(CapturePeriod{first_ms, first_ms + unit_ms - 1});
 }
 
 std::optional<Fields> TakeFields(absl::string_view& text) {
@@ -104,11 +109,11 @@ std::optional<Fields> TakeFields(absl::string_view& text) {
   }
   if (fields.count == fields.values.size() && !is_compact &&
       TakeMark(text, ".,")) {
-    const std::optional<int64_t> last_ms = TakeFraction(text);
-    if (!last_ms.has_value()) {
+    const std::optional<CapturePeriod> fraction = TakeFraction(text);
+    if (!fraction.has_value()) {
       return std::nullopt;
     }
-    fields.last_ms = *last_ms;
+    fields.of_second = *fraction;
   }
   // A date has no zone.
   if (fields.count > 3) {
@@ -119,7 +124,7 @@ std::optional<Fields> TakeFields(absl::string_view& text) {
 
 }  // namespace
 
-absl::StatusOr<int64_t> ParseCaptureTime(absl::string_view text) {
+absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text) {
   absl::string_view rest = text;
   const std::optional<Fields> fields = TakeFields(rest);
   if (!fields.has_value() || !rest.empty()) {
@@ -139,10 +144,10 @@ absl::StatusOr<int64_t> ParseCaptureTime(absl::string_view text) {
   }
   std::array<int64_t, 6> next = fields->values;
   ++next[fields->count - 1];
-  const int64_t last_second =
-      absl::ToUnixSeconds(absl::FromCivil(ToCivil(next), absl::UTCTimeZone())) -
-      1;
-  return last_second * 1000 + fields->last_ms;
+  return CapturePeriod{
+      .first_ms = UnixSeconds(first) * 1000 + fields->of_second.first_ms,
+      .last_ms =
+          (UnixSeconds(ToCivil(next)) - 1) * 1000 + fields->of_second.last_ms};
 }
 
 }  // namespace quire

@@ -41,8 +41,28 @@ TEST(CaptureTimeTest, IsTheEndOfThePeriod) {
     absl::Time time;
     std::string error;
     ASSERT_TRUE(absl::ParseTime(absl::RFC3339_full, last, &time, &error));
-    QUIRE_ASSERT_OK_AND_ASSIGN(const int64_t got, ParseCaptureTime(text));
-    EXPECT_EQ(got, absl::ToUnixMillis(time)) << text;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const CapturePeriod got,
+                               ParseCapturePeriod(text));
+    EXPECT_EQ(got.last_ms, absl::ToUnixMillis(time)) << text;
+  }
+}
+
+TEST(CaptureTimeTest, BeginsWhereItSays) {
+  const struct {
+    const char* text;
+    int64_t first_ms;
+  } cases[] = {{"1970", 0},
+               {"1970-02", int64_t{31} * 86400 * 1000},
+               {"1970-01-01T00:00:01Z", 1000},
+               {"19700101000001", 1000},
+               {"1970-01-01T00:00:01.5Z", 1500},
+               {"1970-01-01T00:00:01.789Z", 1789},
+               {"1969", -int64_t{365} * 86400 * 1000}};
+
+  for (const auto& [text, first_ms] : cases) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const CapturePeriod got,
+                               ParseCapturePeriod(text));
+    EXPECT_EQ(got.first_ms, first_ms) << text;
   }
 }
 
@@ -72,17 +92,17 @@ TEST(CaptureTimeTest, RefusesWhatIsNoTime) {
                            " 2022",
                            "2022 ",
                            "2022-0x"}) {
-    EXPECT_THAT(ParseCaptureTime(text),
+    EXPECT_THAT(ParseCapturePeriod(text),
                 HasCode(absl::StatusCode::kInvalidArgument))
         << text;
   }
   for (const char* text :
        {"2022-13", "2022-00", "2022-02-29", "2022-06-31", "2022-06-00",
         "2022-06-15T24", "2022-06-15T12:60", "2022-06-15T12:30:60Z"}) {
-    EXPECT_THAT(ParseCaptureTime(text),
+    EXPECT_THAT(ParseCapturePeriod(text),
                 HasCode(absl::StatusCode::kInvalidArgument))
         << text;
-    EXPECT_THAT(std::string(ParseCaptureTime(text).status().message()),
+    EXPECT_THAT(std::string(ParseCapturePeriod(text).status().message()),
                 ::testing::StartsWith("there is no such date"));
   }
 }

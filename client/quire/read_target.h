@@ -42,7 +42,7 @@ struct DocumentKey {
   std::vector<std::string> record_types = {};
   // Of those, the newest that was captured at this time or before, in
   // milliseconds since 1970-01-01 UTC; if all were later, the oldest. Unset:
-  // the newest. ParseCaptureTime() of capture_time.h makes it of a date.
+  // the newest. ParseCapturePeriod() of capture_time.h makes it of a date.
   std::optional<int64_t> at_time_ms = {};
   // Which part of it; unset: all.
   std::optional<ByteSpan> part = {};

@@ -56,6 +56,7 @@ MODULES = {
     "server/verbs": ["codecs", "server", "deploy/manual"],
     "server": ["codecs", "server", "proto", "deploy/manual"],
     "client/quire": ["codecs", "proto"],
+    "client/quire/payload": ["codecs/base"],
     "client/quire/internal": ["codecs", "proto", "client/quire"],
     "client/quire/testing": ["codecs", "proto", "client/quire"],
     "client": ["codecs", "proto", "client/quire", "deploy/manual"],

@@ -29,6 +29,7 @@ function(quire_find_library name library header)
     INTERFACE_INCLUDE_DIRECTORIES "${QUIRE_${name}_INCLUDE}")
 endfunction()
 
+quire_find_library(brotlidec brotlidec brotli/decode.h)
 quire_find_library(lz4 lz4 lz4.h)
 # The static library: its experimental section (sequences, raw dictionaries) is
 # not part of the shared one's stable ABI.
@@ -37,6 +38,9 @@ quire_find_library(xxhash xxhash xxhash.h)
 quire_find_library(divsufsort divsufsort divsufsort.h)
 quire_find_library(divsufsort64 divsufsort64 divsufsort64.h)
 quire_find_library(uring uring liburing.h)
+if(QUIRE_TESTS)
+  quire_find_library(brotlienc brotlienc brotli/encode.h)
+endif()
 quire_find_library(sdsl sdsl sdsl/sd_vector.hpp)
 target_link_libraries(quire::sdsl INTERFACE quire::divsufsort quire::divsufsort64)
 

@@ -41,6 +41,13 @@ constexpr char kFooter[] =
 or zip, a WARC (each of these three also compressed), or any other file, which
 is one document. - is a tar on standard input. Symbolic links are not followed.
 
+Each record of a WARC is a document, with its headers, as replay needs it. Its id
+is the WARC-Target-URI, so a page that was captured several times is several
+documents of one id; requests and revisits are, too. A record without one has
+its WARC-Record-ID for an id. Record type, date and media type are kept beside
+it. quire get prints what the record carries: the newest response of a URL,
+without headers.
+
 Examples:
   quired build -o docs.quire /usr/share/doc
   quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz

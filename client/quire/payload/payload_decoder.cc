@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/payload/payload_decoder.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// Codings of one body, each of which takes memory.
+constexpr size_t kStepsMax = 5;
+constexpr absl::string_view kHttpMagic = "HTTP/";
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+bool HoldsHttp(const WarcFields& warc) {
+  const std::string media_type =
+      absl::AsciiStrToLower(absl::StripAsciiWhitespace(
+          View(warc.content_type).substr(0, warc.content_type.find(';'))));
+  return (warc.type == "response" || warc.type == "request") &&
+         (media_type == "application/http" || media_type.empty());
+}
+
+// Whether a response of this status has a body at all, whatever its
+// Content-Length (RFC 9112, section 6.3).
+bool MayHaveBody(const HttpFields& http) {
+  const int code = http.status_code.value_or(200);
+  return code != 204 && code != 304 && code / 100 != 1;
+}
+
+absl::Status CutShort(absl::string_view what) {
+  return absl::DataLossError(absl::StrCat("the record is cut short", what));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PayloadDecoder::TakeHeader(ByteView& bytes,
+                                                const char* what) {
+  while (!bytes.empty()) {
+    const auto end = std::find(bytes.begin(), bytes.end(), '\n');
+    const bool has_end = end != bytes.end();
+    const absl::string_view line =
+        AsText(bytes.first(static_cast<size_t>(end - bytes.begin()) + has_end));
+    if (line.size() > kRecordHeaderSizeBytesMax - header_.size()) {
+      return absl::DataLossError(
+          absl::StrCat("no empty line ends the ", what, " header within ",
+                       FormatByteSize(kRecordHeaderSizeBytesMax)));
+    }
+    header_.append(line.data(), line.size());
+    bytes = bytes.subspan(line.size());
+    // Of the line: all but its end. A CR may have come with the piece before.
+    line_size_ += line.size() - (has_end ? 1 : 0);
+    if (has_end) {
+      const bool has_cr =
+          header_.size() > 1 && header_[header_.size() - 2] == '\r';
+      const bool is_empty = line_size_ == (has_cr ? 1 : 0);
+      line_size_ = 0;
+      if (is_empty) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+absl::Status PayloadDecoder::Feed(ByteView record, PayloadSink out) {
+  if (state_ == State::kWarcHeader) {
+    QUIRE_RETURN_IF_ERROR(TakeWarcHeader(record));
+  }
+  ByteView block = record.first(
+      static_cast<size_t>(std::min<uint64_t>(record.size(), left_size_bytes_)));
+  left_size_bytes_ -= block.size();
+  if (state_ == State::kHttpHeader) {
+    QUIRE_RETURN_IF_ERROR(TakeHttpHeader(block, out));
+  }
+  return state_ == State::kBody ? TakeBody(block, out) : absl::OkStatus();
+}
+
+absl::Status PayloadDecoder::TakeWarcHeader(ByteView& record) {
+  QUIRE_ASSIGN_OR_RETURN(const bool is_there, TakeHeader(record, "WARC"));
+  if (!is_there) {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(warc_, ParseWarcFields(View(header_)));
+  header_.clear();
+  left_size_bytes_ = warc_->content_length;
+  state_ = warc_->type == "revisit" ? State::kEnd
+           : HoldsHttp(*warc_)      ? State::kHttpHeader
+                                    : State::kBody;
+  return absl::OkStatus();
+}
+
+absl::Status PayloadDecoder::TakeHttpHeader(ByteView& block, PayloadSink out) {
+  while (state_ == State::kHttpHeader && !block.empty()) {
+    std::string first = header_.substr(0, kHttpMagic.size());
+    absl::StrAppend(&first,
+                    AsText(block).substr(0, kHttpMagic.size() - first.size()));
+    if (warc_->type == "response" &&
+        !absl::StartsWith(kHttpMagic, View(first))) {
+      // The block is a body without a header.
+      state_ = State::kBody;
+      return TakeBody(AsBytes(View(header_)), out);
+    }
+    QUIRE_ASSIGN_OR_RETURN(const bool is_there, TakeHeader(block, "HTTP"));
+    if (!is_there) {
+      return absl::OkStatus();
+    }
+    http_ = ParseHttpFields(View(header_));
+    header_.clear();
+    // What comes after 100 Continue and the like is the response itself.
+    const int code = http_->status_code.value_or(200);
+    if (code / 100 != 1 || code == 101) {
+      state_ = State::kBody;
+      QUIRE_RETURN_IF_ERROR(MakeSteps());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PayloadDecoder::MakeSteps() {
+  const std::vector<std::string>& transfer = http_->transfer_codings;
+  const std::vector<std::string>& content = http_->content_codings;
+  if (transfer.size() + content.size() > kStepsMax) {
+    return absl::DataLossError(absl::StrCat(
+        "the body has ", transfer.size() + content.size(),
+        " codings one upon the other, at most ", kStepsMax, " are decoded"));
+  }
+  // The last one that was applied is the first to be taken off.
+  for (auto coding = transfer.rbegin(); coding != transfer.rend(); ++coding) {
+    if (*coding == "chunked") {
+      steps_.push_back(MakeChunkDecoder());
+    } else {
+      QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(View(*coding)));
+      steps_.push_back(std::move(step));
+    }
+  }
+  for (auto coding = content.rbegin(); coding != content.rend(); ++coding) {
+    QUIRE_ASSIGN_OR_RETURN(auto step, MakeContentDecoder(View(*coding)));
+    steps_.push_back(std::move(step));
+  }
+  step_size_bytes_.resize(steps_.size());
+  return absl::OkStatus();
+}
+
+absl::Status PayloadDecoder::TakeBody(ByteView body, PayloadSink out) {
+  body_size_bytes_ += body.size();
+  return Pass(0, body, out);
+}
+
+absl::Status PayloadDecoder::Pass(size_t step, ByteView bytes,
+                                  PayloadSink out) {
+  if (bytes.empty()) {
+    return absl::OkStatus();
+  }
+  if (step == steps_.size()) {
+    return out(bytes);
+  }
+  return steps_[step]->Feed(bytes, [&](ByteView made) -> absl::Status {
+    if (made.size() > size_bytes_max_ - step_size_bytes_[step]) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the payload decodes to more than ",
+                       FormatByteSize(size_bytes_max_), ", the limit"));
+    }
+    step_size_bytes_[step] += made.size();
+    return Pass(step + 1, made, out);
+  });
+}
+
+absl::Status PayloadDecoder::FinishSteps(PayloadSink out) {
+  if (body_size_bytes_ == 0 && http_.has_value() && !MayHaveBody(*http_)) {
+    return absl::OkStatus();
+  }
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    QUIRE_RETURN_IF_ERROR(steps_[i]->Finish(
+        [&](ByteView made) { return Pass(i + 1, made, out); }));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PayloadDecoder::FinishBody(PayloadSink out) {
+  if (left_size_bytes_ > 0) {
+    return CutShort(absl::StrCat(": ", left_size_bytes_, " of the ",
+                                 warc_->content_length,
+                                 " bytes of its block are missing"));
+  }
+  if (state_ == State::kHttpHeader) {
+    return CutShort(" inside its HTTP header");
+  }
+  QUIRE_RETURN_IF_ERROR(FinishSteps(out));
+  const bool was_not_coded =
+      std::any_of(steps_.begin(), steps_.end(),
+                  [](const auto& step) { return step->was_not_coded(); });
+  if (http_.has_value() && http_->transfer_codings.empty() && !was_not_coded &&
+      MayHaveBody(*http_) &&
+      http_->content_length.value_or(0) > body_size_bytes_) {
+    return CutShort(absl::StrCat(": its body has ", body_size_bytes_,
+                                 " bytes, the Content-Length of HTTP says ",
+                                 *http_->content_length));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PayloadDecoder::Finish(PayloadSink out) {
+  if (!warc_.has_value()) {
+    return header_.empty() ? absl::DataLossError("no WARC record: no bytes")
+                           : CutShort(" inside its WARC header");
+  }
+  if (warc_->type == "revisit") {
+    return absl::OkStatus();
+  }
+  const absl::Status status = FinishBody(out);
+  // The reason for whatever else is missing.
+  if (!warc_->truncated.empty() && (status.ok() || absl::IsDataLoss(status))) {
+    return CutShort(
+        absl::StrCat(" by the crawler (WARC-Truncated: ",
+                     PrintableText(View(warc_->truncated).substr(0, 40)), ")"));
+  }
+  return status;
+}
+
+}  // namespace quire

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Any record, in any pieces: the same payload or the same error comes out, and
+// never more than the limit. The first bytes choose the pieces; the record gets
+// a header that fits the rest, or none.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "client/quire/payload/payload_decoder.h"
+#include "codecs/base/bytes.h"
+#include "codecs/base/check.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kSizeBytesMax = 1 << 20;
+
+struct Decoded {
+  std::string payload;
+  absl::Status status;
+};
+
+Decoded Decode(absl::string_view record, size_t piece_size) {
+  PayloadDecoder decoder(kSizeBytesMax);
+  Decoded decoded;
+  const auto sink = [&](ByteView bytes) {
+    QUIRE_CHECK(!bytes.empty());
+    decoded.payload.append(AsText(bytes).data(), bytes.size());
+    return absl::OkStatus();
+  };
+  while (!record.empty() && decoded.status.ok()) {
+    const absl::string_view piece = record.substr(0, piece_size);
+    decoded.status = decoder.Feed(AsBytes(piece), sink);
+    record.remove_prefix(piece.size());
+  }
+  if (decoded.status.ok()) {
+    decoded.status = decoder.Finish(sink);
+  }
+  return decoded;
+}
+
+std::string WarcHeader(size_t block_size) {
+  return absl::StrCat(
+      "WARC/1.1\r\nWARC-Type: response\r\nContent-Type: application/http\r\n"
+      "Content-Length: ",
+      block_size, "\r\n\r\n");
+}
+
+}  // namespace
+}  // namespace quire
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) {
+    return 0;
+  }
+  const absl::string_view rest(reinterpret_cast<const char*>(data) + 2,
+                               size - 2);
+  const char* const headers[] = {
+      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n"
+      "Transfer-Encoding: deflate, chunked\r\n\r\n",
+      ""};
+  std::string record;
+  const size_t choice = data[0] % (std::size(headers) + 1);
+  if (choice < std::size(headers)) {
+    const std::string block = absl::StrCat(headers[choice], rest);
+    record = absl::StrCat(quire::WarcHeader(block.size()), block, "\r\n\r\n");
+  } else {
+    record = std::string(rest);
+  }
+  const quire::Decoded whole = quire::Decode(record, record.size() + 1);
+  const quire::Decoded pieces = quire::Decode(record, 1u + data[1]);
+  QUIRE_CHECK(whole.status.ok() == pieces.status.ok(), whole.status.ToString(),
+              " against ", pieces.status.ToString());
+  QUIRE_CHECK(whole.payload.size() <= quire::kSizeBytesMax + record.size());
+  if (whole.status.ok()) {
+    QUIRE_CHECK(whole.payload == pieces.payload);
+  }
+  return 0;
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/quire/payload/record_header.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "codecs/base/header_fields.h"
+#include "codecs/base/printable_text.h"
+
+namespace quire {
+namespace {
+
+// Of what is found instead, in messages.
+constexpr size_t kShownSizeBytes = 20;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+std::optional<uint64_t> ParseLength(absl::string_view text) {
+  uint64_t length = 0;
+  const bool is_number = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isdigit(static_cast<unsigned char>(c));
+  });
+  return is_number && absl::SimpleAtoi(text, &length) ? std::optional(length)
+                                                      : std::nullopt;
+}
+
+std::string WithoutAngles(absl::string_view uri) {
+  if (uri.size() >= 2 && uri.front() == '<' && uri.back() == '>') {
+    uri = uri.substr(1, uri.size() - 2);
+  }
+  return std::string(uri);
+}
+
+// Adds what a list such as "gzip, chunked" names, without parameters.
+void AddCodings(absl::string_view list, std::vector<std::string>& codings) {
+  for (const absl::string_view entry : absl::StrSplit(list, ',')) {
+    const absl::string_view name =
+        absl::StripAsciiWhitespace(entry.substr(0, entry.find(';')));
+    if (!name.empty() && !absl::EqualsIgnoreCase(name, "identity")) {
+      codings.push_back(absl::AsciiStrToLower(name));
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header) {
+  absl::string_view rest = header;
+  if (!absl::StartsWith(TakeHeaderLine(rest), "WARC/")) {
+    return absl::DataLossError(absl::StrCat("found ",
+                                            QuotedText(header, kShownSizeBytes),
+                                            " where a WARC record must start"));
+  }
+  WarcFields fields;
+  std::string content_length;
+  const std::pair<absl::string_view, std::string*> wanted[] = {
+      {"WARC-Type", &fields.type},
+      {"WARC-Target-URI", &fields.target_uri},
+      {"WARC-Refers-To-Target-URI", &fields.refers_to_target_uri},
+      {"WARC-Date", &fields.date},
+      {"WARC-Refers-To-Date", &fields.refers_to_date},
+      {"WARC-Payload-Digest", &fields.payload_digest},
+      {"WARC-Truncated", &fields.truncated},
+      {"Content-Type", &fields.content_type},
+      {"Content-Length", &content_length}};
+  while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
+    for (const auto& [name, value] : wanted) {
+      if (value->empty() && absl::EqualsIgnoreCase(field->name, name)) {
+        *value = field->value;
+      }
+    }
+  }
+  const std::optional<uint64_t> length = ParseLength(View(content_length));
+  if (!length.has_value()) {
+    return absl::DataLossError(absl::StrCat(
+        "the record's Content-Length must be a number of bytes, got ",
+        QuotedText(View(content_length), kShownSizeBytes)));
+  }
+  fields.content_length = *length;
+  fields.type = absl::AsciiStrToLower(View(fields.type));
+  fields.target_uri = WithoutAngles(View(fields.target_uri));
+  fields.refers_to_target_uri =
+      WithoutAngles(View(fields.refers_to_target_uri));
+  return fields;
+}
+
+HttpFields ParseHttpFields(absl::string_view header) {
+  absl::string_view rest = header;
+  HttpFields fields;
+  const absl::string_view first = TakeHeaderLine(rest);
+  if (absl::StartsWithIgnoreCase(first, "HTTP/")) {
+    const size_t space = first.find(' ');
+    int code = 0;
+    if (space == absl::string_view::npos ||
+        !absl::SimpleAtoi(first.substr(space + 1).substr(0, 3), &code)) {
+      code = 0;
+    }
+    fields.status_code = code;
+  }
+  while (std::optional<HeaderField> field = TakeHeaderField(rest)) {
+    if (absl::EqualsIgnoreCase(field->name, "Transfer-Encoding")) {
+      AddCodings(View(field->value), fields.transfer_codings);
+    } else if (absl::EqualsIgnoreCase(field->name, "Content-Encoding")) {
+      AddCodings(View(field->value), fields.content_codings);
+    } else if (absl::EqualsIgnoreCase(field->name, "Content-Length") &&
+               !fields.content_length.has_value()) {
+      fields.content_length = ParseLength(View(field->value));
+    } else if (absl::EqualsIgnoreCase(field->name, "Content-Type") &&
+               fields.content_type.empty()) {
+      fields.content_type = std::move(field->value);
+    }
+  }
+  return fields;
+}
+
+}  // namespace quire
