@@ -74,6 +74,28 @@ constexpr std::array kCodecs = {
               .level_default = 9,
               .level_max = 22,
               .partition_codec = CodecId::kZstd},
+    CodecInfo{.id = CodecId::kLz4Fast,
+              .name = "lz4fast",
+              .summary = "LZ4 blocks, built faster still: the level is the "
+                         "acceleration",
+              .level_min = 1,
+              .level_default = 8,
+              .level_max = 64,
+              .higher_is_faster = true},
+    CodecInfo{.id = CodecId::kXz,
+              .name = "xz",
+              .summary = "LZMA2, as xz uses it, without container: small, slow "
+                         "to read",
+              .level_min = 0,
+              .level_default = 6,
+              .level_max = 9},
+    CodecInfo{.id = CodecId::kNumeric,
+              .name = "numeric",
+              .summary = "arrays of numbers: bytes or bits of one weight side "
+                         "by side, then a Zstandard frame",
+              .level_min = 1,
+              .level_default = 9,
+              .level_max = 22},
     CodecInfo{.id = CodecId::kRlzUv,
               .name = "rlz-uv",
               .summary = "relative Lempel-Ziv, offsets of 32 bits, lengths as "
@@ -144,11 +166,11 @@ constexpr std::array kCodecs = {
 // Reads a level by name or number.
 bool ReadLevel(const CodecInfo& info, absl::string_view text, int& level) {
   if (text == "fast") {
-    level = info.level_min;
+    level = info.higher_is_faster ? info.level_max : info.level_min;
   } else if (text == "default") {
     level = info.level_default;
   } else if (text == "max") {
-    level = info.level_max;
+    level = info.higher_is_faster ? info.level_min : info.level_max;
   } else {
     return absl::SimpleAtoi(text, &level) && level >= info.level_min &&
            level <= info.level_max;

@@ -39,6 +39,9 @@ enum class CodecId : uint32_t {
   kLz4Pex = 6,
   kZlibPex = 7,
   kZstdPex = 8,
+  kLz4Fast = 9,
+  kXz = 10,
+  kNumeric = 11,
   kRlzUv = 16,
   kRlzPv = 17,
   kRlzZz = 18,
@@ -82,6 +85,8 @@ struct CodecInfo {
   int level_min = 0;
   int level_default = 0;
   int level_max = 0;
+  // Higher levels take less time rather than more.
+  bool higher_is_faster = false;
   bool needs_dictionary = false;
   // Its context must have a symbol table.
   bool needs_symbol_table = false;
@@ -171,9 +176,9 @@ struct CodecSpec {
 CodecSpec DefaultCodecSpec(const CodecInfo& info);
 
 // Reads NAME[:LEVEL]; without a level, the codec's default. LEVEL is a number,
-// or "fast", "default" or "max": the codec's lowest, default and highest. What
-// NAME[:LEVEL] does not say is as DefaultCodecSpec() has it.
-// Errors: InvalidArgument  no such codec (the message lists them), or a level
+// or "fast", "default" or "max": the codec's fastest, default and smallest.
+// What NAME[:LEVEL] does not say is as DefaultCodecSpec() has it. Errors:
+// InvalidArgument  no such codec (the message lists them), or a level
 //                          out of its range.
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text);
 

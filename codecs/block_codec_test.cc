@@ -207,7 +207,8 @@ TEST_P(BlockCodecTest, SurvivesEveryFlippedBit) {
       // LZ4 lets a match distance of zero pass, and leaves its bytes unwritten.
       if (whole.ok() && range.ok() && GetParam().id != CodecId::kLz4 &&
           GetParam().id != CodecId::kLz4Hc &&
-          GetParam().id != CodecId::kLz4Pex) {
+          GetParam().id != CodecId::kLz4Pex &&
+          GetParam().id != CodecId::kLz4Fast) {
         EXPECT_EQ(*range, whole->substr(30, 50)) << "bit " << bit;
       }
       stored[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);

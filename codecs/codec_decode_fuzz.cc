@@ -63,6 +63,7 @@ void DecodeAny(ByteView input) {
   QUIRE_CHECK(!whole_ok || range_ok);
   QUIRE_CHECK(!whole_ok || decoder.id == CodecId::kLz4 ||
               decoder.id == CodecId::kLz4Hc || decoder.id == CodecId::kLz4Pex ||
+              decoder.id == CodecId::kLz4Fast ||
               std::ranges::equal(range, ByteView(raw).subspan(offset, size)));
 }
 

@@ -17,6 +17,7 @@
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/block/fsst_codec.h"
+#include "codecs/numeric/numeric_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/paper_codec.h"
 #include "codecs/rlz/paper/zlib_primed_codec.h"
@@ -87,6 +88,12 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     case CodecId::kLz4:
     case CodecId::kLz4Hc:
       return MakeLz4Codec(*info, spec.level, use);
+    case CodecId::kLz4Fast:
+      return MakeLz4FastCodec(*info, spec.level, use);
+    case CodecId::kXz:
+      return MakeXzCodec(*info, spec.level, use);
+    case CodecId::kNumeric:
+      return MakeNumericCodec(*info, spec.level, use);
     case CodecId::kZlib:
       return MakeZlibCodec(*info, spec.level, use);
     case CodecId::kZstd:

@@ -7,6 +7,7 @@
 // when told the block's size:
 //   copy  the text
 //   lz4   an LZ4 block (no frame)
+//   xz    a raw LZMA2 stream whose history is the largest block
 //   zlib  a raw DEFLATE stream, RFC 1951 (no zlib or gzip header)
 //   zstd  one Zstandard frame, RFC 8878, without content size, checksum and
 //         dictionary number
@@ -34,6 +35,14 @@ std::unique_ptr<BlockCodec> MakeCopyCodec(const CodecInfo& info, CodecUse use);
 // block, not here.
 std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
                                          CodecUse use);
+
+// LZ4's fast compressor at the acceleration `level`; decodes as the above.
+std::unique_ptr<BlockCodec> MakeLz4FastCodec(const CodecInfo& info, int level,
+                                             CodecUse use);
+
+// `level` is liblzma's preset. A range is decoded up to its end only.
+std::unique_ptr<BlockCodec> MakeXzCodec(const CodecInfo& info, int level,
+                                        CodecUse use);
 
 // A range is decoded up to its end only.
 std::unique_ptr<BlockCodec> MakeZlibCodec(const CodecInfo& info, int level,

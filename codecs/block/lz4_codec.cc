@@ -24,10 +24,17 @@ char* Chars(uint8_t* bytes) {
   return reinterpret_cast<char*>(bytes);
 }
 
+// Which of the library's compressors, and how it is set.
+struct Lz4Effort {
+  bool is_high_compression = false;
+  // The level of high compression, or the acceleration of the fast compressor.
+  int value = 1;
+};
+
 class Lz4Codec final : public CodecBase {
  public:
-  Lz4Codec(const CodecInfo& info, int level, CodecUse use)
-      : CodecBase(info, use), level_(level) {}
+  Lz4Codec(const CodecInfo& info, Lz4Effort effort, CodecUse use)
+      : CodecBase(info, use), effort_(effort) {}
 
   size_t StoredSizeMax(size_t raw_size) const override {
     return static_cast<size_t>(LZ4_compressBound(static_cast<int>(raw_size)));
@@ -76,17 +83,17 @@ class Lz4Codec final : public CodecBase {
  protected:
   absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
                                      Scratch& scratch) const override {
-    void* const state = static_cast<Lz4Scratch&>(scratch).StateFor(level_);
+    void* const state = static_cast<Lz4Scratch&>(scratch).StateFor(effort_);
     const char* const from = Chars(raw.data());
     char* const to = Chars(stored.data());
     const int raw_size = static_cast<int>(raw.size());
     const int stored_size_max = LZ4_compressBound(raw_size);
     const int size =
-        level_ < kHighCompressionLevelMin
-            ? LZ4_compress_fast_extState(state, from, to, raw_size,
-                                         stored_size_max, /*acceleration=*/1)
-            : LZ4_compress_HC_extStateHC(state, from, to, raw_size,
-                                         stored_size_max, level_);
+        effort_.is_high_compression
+            ? LZ4_compress_HC_extStateHC(state, from, to, raw_size,
+                                         stored_size_max, effort_.value)
+            : LZ4_compress_fast_extState(state, from, to, raw_size,
+                                         stored_size_max, effort_.value);
     if (size <= 0) {
       return absl::InternalError(
           absl::StrCat("LZ4 refused a block of ", raw.size(), " bytes"));
@@ -95,15 +102,12 @@ class Lz4Codec final : public CodecBase {
   }
 
  private:
-  static constexpr int kHighCompressionLevelMin = 3;
-
   class Lz4Scratch final : public Scratch {
    public:
-    void* StateFor(int level) {
+    void* StateFor(const Lz4Effort& effort) {
       if (state_ == nullptr) {
-        const int size_bytes = level < kHighCompressionLevelMin
-                                   ? LZ4_sizeofState()
-                                   : LZ4_sizeofStateHC();
+        const int size_bytes = effort.is_high_compression ? LZ4_sizeofStateHC()
+                                                          : LZ4_sizeofState();
         state_ = std::make_unique_for_overwrite<uint64_t[]>(
             (static_cast<size_t>(size_bytes) + sizeof(uint64_t) - 1) /
             sizeof(uint64_t));
@@ -127,7 +131,7 @@ class Lz4Codec final : public CodecBase {
     return absl::OkStatus();
   }
 
-  const int level_;
+  const Lz4Effort effort_;
 };
 
 }  // namespace
@@ -135,7 +139,15 @@ class Lz4Codec final : public CodecBase {
 // One codec under two names: the second has the high-compression levels only.
 std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
                                          CodecUse use) {
-  return std::make_unique<Lz4Codec>(info, level, use);
+  constexpr int kHighCompressionLevelMin = 3;
+  const Lz4Effort effort =
+      level < kHighCompressionLevelMin ? Lz4Effort{} : Lz4Effort{true, level};
+  return std::make_unique<Lz4Codec>(info, effort, use);
+}
+
+std::unique_ptr<BlockCodec> MakeLz4FastCodec(const CodecInfo& info, int level,
+                                             CodecUse use) {
+  return std::make_unique<Lz4Codec>(info, Lz4Effort{false, level}, use);
 }
 
 }  // namespace quire

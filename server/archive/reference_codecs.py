@@ -3,6 +3,7 @@
 
 import bisect
 import functools
+import itertools
 import lzma
 import os.path
 import struct
@@ -369,6 +370,41 @@ def partitions(decode):
         return text
 
     return decode_all
+def decode_xz(payload, size):
+    history = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]
+    decoder = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=history)
+    text = decoder.decompress(payload, size + 1)
+    require(decoder.eof and not decoder.unused_data, "not one LZMA2 stream")
+    return text
+
+
+def decode_numeric(payload, size):
+    fields = Bytes(payload, "numeric")
+    header = fields.take(1)[0]
+    kind, width = header & 15, 1 << (header >> 4)
+    require(
+        kind == 0 and width == 1 or 1 <= kind <= 3 and width in (2, 4, 8),
+        f"transform of kind {kind} and width {width}",
+    )
+    text = decode_zstd(rest_of(fields), size)
+    require(len(text) == size, "size of the frame")
+    if kind == 0:
+        return text
+    count = size // (8 * width) * 8
+    numbers = bytearray(text)
+    for j in range(width):
+        plane = bytearray(text[j * count : (j + 1) * count])
+        if kind == 2:
+            plane = bytes(value & 255 for value in itertools.accumulate(plane))
+        elif kind == 3:
+            part = count // 8
+            bits = plane
+            plane = bytearray(count)
+            for i in range(count):
+                for b in range(8):
+                    plane[i] |= (bits[b * part + i // 8] >> (i % 8) & 1) << b
+        numbers[j : count * width : width] = plane
+    return bytes(numbers)
 
 
 CODECS = {
@@ -380,6 +416,9 @@ CODECS = {
     6: partitions(lambda payload, size, is_last: decode_lz4(payload, size, b"")),
     7: partitions(decode_zlib_partition),
     8: partitions(lambda payload, size, is_last: decode_zstd(payload, size)),
+    9: decode_lz4,
+    10: lambda payload, size, dictionary: decode_xz(payload, size),
+    11: lambda payload, size, dictionary: decode_numeric(payload, size),
     16: rlz(decode_rlz_uv),
     17: rlz(decode_rlz_pv),
     18: rlz(decode_rlz_zz),
@@ -401,3 +440,10 @@ def decode_block(manifest, payload, size, dictionary):
     if manifest["codec"] in CODEC_WITH_PARTITIONS:
         return decode(payload, size, dictionary, manifest["partition_size"])
     return decode(payload, size, dictionary)
+CODEC_ERRORS = (
+    Refused,
+    zlib.error,
+    lzma.LZMAError,
+    zstandard.ZstdError,
+    lz4.block.LZ4BlockError,
+)

@@ -262,6 +262,25 @@ void WriteBadBlocks(const std::string& directory) {
   WriteBad(directory, "block-zstd", [](Crafted& made) {
     made.UseCodec(CodecId::kZstd, "garbage", "hello you all");
   });
+  WriteBad(directory, "block-xz", [](Crafted& made) {
+    made.UseCodec(CodecId::kXz, "garbage", "hello you all");
+  });
+  WriteBad(directory, "block-xz-short", [](Crafted& made) {
+    // A chunk of the five bytes "hello", and the end.
+    made.UseCodec(CodecId::kXz, std::string("\x01\0\x04hello\0", 9),
+                  "hello you all");
+  });
+  for (const auto& [name, header] :
+       {std::pair("block-numeric", '\x20'),
+        std::pair("block-numeric-kind", '\x24'),
+        std::pair("block-numeric-width", '\x41')}) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      // The start of a frame; or a transform that there is not.
+      made.UseCodec(CodecId::kNumeric,
+                    absl::StrCat(std::string(1, header), "\x28\xB5\x2F\xFD"),
+                    "hello you all");
+    });
+  }
 }
 
 // Blocks of codecs with a dictionary or a symbol table.

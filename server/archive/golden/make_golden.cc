@@ -95,6 +95,37 @@ std::vector<TestSegment> ManySegments() {
   return {segment};
 }
 
+// `count` numbers of `width` bytes, the highest first: a walk whose steps are
+// below `step`; or, unless it `is_walk`, the steps themselves.
+std::string Numbers(size_t count, size_t width, uint64_t step, bool is_walk) {
+  std::mt19937_64 random(width * step);
+  std::string text;
+  uint64_t value = 0;
+  for (size_t i = 0; i < count; ++i) {
+    value = (is_walk ? value : 0) + random() % step;
+    for (size_t byte = width; byte-- > 0;) {
+      text.push_back(static_cast<char>(value >> (8 * byte)));
+    }
+  }
+  return text;
+}
+
+// Each a block or a little more, so that several transforms occur.
+std::vector<TestSegment> NumberSegments() {
+  TestSegment segment;
+  for (const size_t width : {2, 4, 8}) {
+    for (const uint64_t step : {2, 40, 3000, 1 << 20}) {
+      for (const bool is_walk : {false, true}) {
+        segment.push_back(
+            {.id = absl::StrCat(is_walk ? "walk/" : "", width, "/", step),
+             .text = Numbers(4096 / width, width, step, is_walk)});
+      }
+    }
+  }
+  segment.push_back({.id = "odd", .text = Numbers(333, 2, 5, true) + "tail"});
+  return {segment};
+}
+
 void WriteGood(const std::string& directory, const std::string& name,
                const std::string& codec,
                const std::vector<TestSegment>& segments,
@@ -122,6 +153,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "one-empty-document", "copy", {{TestDocument{}}});
   WriteGood(directory, "many", "copy", ManySegments());
   WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
+  WriteGood(directory, "numbers", "numeric", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
     WriteGood(directory, "mixed-" + name, name, MixedSegments());

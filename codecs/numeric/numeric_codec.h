@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Arrays of numbers: each block rearranged (byte_transform.h), then one zstd
+// frame. Of a block's possible rearrangements, none among them, the one that
+// zstd makes smallest is taken, so that text costs one byte more than with
+// `zstd`.
+//
+//   payload: u8 t: bits 0 to 3 the TransformKind, bits 4 to 7 the binary
+//            logarithm of the width; the rest: one zstd frame of the
+//            rearranged block
+#ifndef QUIRE_CODECS_NUMERIC_NUMERIC_CODEC_H_
+#define QUIRE_CODECS_NUMERIC_NUMERIC_CODEC_H_
+
+#include <memory>
+
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// `info` is the codec's entry in the registry; `level` is zstd's.
+// REQUIRES: info.level_min <= level <= info.level_max.
+std::unique_ptr<BlockCodec> MakeNumericCodec(const CodecInfo& info, int level,
+                                             CodecUse use);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_NUMERIC_NUMERIC_CODEC_H_
