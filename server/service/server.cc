@@ -32,6 +32,10 @@ namespace {
 constexpr char kServiceName[] = "quire.v1.Archive";
 // Requests are small; our client closes a batch message at 1 MiB.
 constexpr int kRequestSizeBytesMax = 2 << 20;
+// What gRPC's clients take by default.
+constexpr uint64_t kAnswerSizeBytesMax = 4 * kMiB;
+// In an answer besides its data: above all what describes the document.
+constexpr uint64_t kAnswerHeadSizeBytesMax = 256 * kKiB;
 // Of gRPC's threads that wait for a call each. Only reflection has such calls;
 // those over the bound get RESOURCE_EXHAUSTED.
 constexpr int kBlockingThreadsMax = 4;
@@ -48,9 +52,13 @@ v1::Limits MakeLimits(const MemoryPlan& plan) {
   // Half of it for one client: alone it can do well, and cannot shut out the
   // others.
   limits.set_client_in_flight_size_bytes_max(plan.in_flight_bytes / 2);
-  // An answer pins up to two blocks more than its own length.
-  limits.set_read_size_bytes_max(std::min(8 * kMiB, plan.in_flight_bytes / 4) -
-                                 2 * kBlockSizeBytesMax);
+  // An answer of stored blocks has up to two blocks more than what was asked
+  // for, and pins as much in any encoding. So no answer is too large for a
+  // client that was told nothing.
+  limits.set_read_size_bytes_max(
+      std::min(kAnswerSizeBytesMax - kAnswerHeadSizeBytesMax,
+               plan.in_flight_bytes / 4) -
+      2 * kBlockSizeBytesMax);
   // Few messages, as each has its own cost on both sides, and yet small enough
   // for a processor's own cache and for the 4 MiB that gRPC's clients take by
   // default.

@@ -4,6 +4,7 @@
 // and reloads come.
 #include <cstdlib>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -110,7 +111,7 @@ TEST_F(LongIdsTest, BatchMessagesCountDescriptions) {
       if (size_bytes > 0) {
         v1::BatchItem& item = *request.mutable_items(i);
         item.mutable_range()->set_offset(static_cast<uint64_t>(i));
-        item.mutable_range()->set_size_bytes(kMessageSizeBytesMax - 1000);
+        item.mutable_range()->set_size_bytes(1'800'000);
       }
     }
     if (size_bytes > 0) {
@@ -198,6 +199,87 @@ TEST_F(LongIdsTest, ReadsAndStreamsDescribeTheirDocument) {
   }
   EXPECT_TRUE(call->Finish().ok());
   EXPECT_EQ(size_bytes, 1'000'000u);
+}
+
+// A client that knows of no limit but gRPC's own, 4 MiB, gets every answer.
+TEST_F(ServerBoundsTest, NoAnswerIsTooLargeForAStockClient) {
+  constexpr size_t kAttributeSize = 65'535;
+  std::string noise(10 << 20, '\0');
+  std::mt19937_64 random(5);
+  for (char& byte : noise) {
+    byte = static_cast<char>(random());
+  }
+  ArchiveWriterOptions options;
+  options.codec = *ParseCodecSpec("zstd");
+  options.block_size_bytes = kBlockSizeBytesMax;
+  const auto context = std::make_shared<CodecContext>();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer,
+      ArchiveWriter::Create(archive_path(), options, context));
+  QUIRE_ASSERT_OK(
+      writer->AddDocument({.id = std::string(kAttributeSize, 'i'),
+                           .size_bytes = noise.size(),
+                           .record_type = std::string(kAttributeSize, 'r'),
+                           .media_type = std::string(kAttributeSize, 'm')}));
+  for (size_t at = 0; at < noise.size(); at += kBlockSizeBytesMax) {
+    QUIRE_ASSERT_OK(writer->AppendBlock(
+        AsBytes(noise).subspan(at, kBlockSizeBytesMax), {}));
+  }
+  QUIRE_ASSERT_OK(writer->Commit());
+  StartServer();
+  grpc::ClientContext list_context;
+  v1::ListArchivesResponse list;
+  ASSERT_TRUE(stub().ListArchives(&list_context, {}, &list).ok());
+  const uint64_t size_bytes_max = list.limits().read_size_bytes_max();
+  for (const v1::WireEncoding encoding :
+       {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_STORED}) {
+    v1::DocumentName name;
+    name.set_ordinal(0);
+    // Such that a block more is touched at either end.
+    name.mutable_range()->set_offset(kBlockSizeBytesMax - 1);
+    name.mutable_range()->set_size_bytes(size_bytes_max);
+
+    grpc::ClientContext read_context;
+    v1::ReadRequest request;
+    request.set_archive("docs");
+    request.add_accepted_encodings(encoding);
+    *request.mutable_document() = name;
+    v1::ReadResponse response;
+    const grpc::Status read = stub().Read(&read_context, request, &response);
+    EXPECT_TRUE(read.ok()) << read.error_message();
+    EXPECT_EQ(response.encoding(), encoding);
+
+    grpc::ClientContext batch_context;
+    const auto batch = stub().BatchRead(&batch_context);
+    v1::BatchReadRequest items;
+    items.set_archive("docs");
+    items.add_accepted_encodings(encoding);
+    for (int i = 0; i < 3; ++i) {
+      *items.add_items()->mutable_document() = name;
+    }
+    ASSERT_TRUE(batch->Write(items));
+    batch->WritesDone();
+    v1::BatchReadResponse answers;
+    int answer_count = 0;
+    while (batch->Read(&answers)) {
+      answer_count += answers.results_size();
+      for (const v1::BatchResult& result : answers.results()) {
+        EXPECT_FALSE(result.has_status()) << result.status().message();
+      }
+    }
+    const grpc::Status ended = batch->Finish();
+    EXPECT_TRUE(ended.ok()) << ended.error_message();
+    EXPECT_EQ(answer_count, 3);
+  }
+  // And is told what to do about a larger one.
+  grpc::ClientContext large_context;
+  v1::ReadRequest request;
+  request.set_archive("docs");
+  request.mutable_document()->set_ordinal(0);
+  v1::ReadResponse response;
+  const grpc::Status refused = stub().Read(&large_context, request, &response);
+  EXPECT_EQ(ReasonIn(refused), "LIMIT_EXCEEDED");
+  EXPECT_THAT(refused.error_message(), HasSubstr("use ReadStream"));
 }
 
 TEST_F(ServerBoundsTest, NamesThatAreCutKeepTheReasonReadable) {
