@@ -36,7 +36,8 @@ class ContentDecoder : public BodyDecoder {
     if (state_ == State::kUnknown) {
       const size_t taken =
           std::min(coded.size(), magic_size_bytes_ - first_.size());
-      first_.insert(first_.end(), coded.begin(), coded.begin() + taken);
+      const ByteView front = coded.first(taken);
+      first_.insert(first_.end(), front.begin(), front.end());
       coded = coded.subspan(taken);
       if (first_.size() < magic_size_bytes_) {
         return absl::OkStatus();
