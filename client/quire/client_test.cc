@@ -150,7 +150,7 @@ TEST_F(ClientTest, ReadsDocumentsByIdAndOrdinal) {
 }
 
 TEST_F(ClientTest, SelectsByTypeAndTime) {
-  const char kPage[] = "http://example.org/";
+  constexpr char kPage[] = "http://example.org/";
   std::map<std::string, FakeArchive> archives;
   archives["crawl"].documents = {{kPage, "newer", 2000, {}, "response"},
                                  {kPage, "older", 1000, {}, "response"},

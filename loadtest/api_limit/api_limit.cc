@@ -24,6 +24,7 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 
+#include "deploy/manual/number_range.h"
 #include "deploy/manual/program_main.h"
 #include "loadtest/api_limit/empty_service.h"
 #include "loadtest/api_limit/raw_load.h"
@@ -212,19 +213,19 @@ void Declare(CLI::App& app, Arguments& arguments) {
   measure->add_option("--text-size", arguments.text_size_bytes, "bytes")
       ->required();
   measure->add_option("--rounds", arguments.rounds)
-      ->check(CLI::Range(1, 100))
+      ->check(CountInRange(1, 100))
       ->capture_default_str();
   measure->add_option("--milliseconds", arguments.milliseconds, "of each")
-      ->check(CLI::Range(10, 60'000))
+      ->check(CountInRange(10, 60'000))
       ->capture_default_str();
   measure->add_option("--channels", arguments.channels, "connections")
-      ->check(CLI::Range(1, 64))
+      ->check(CountInRange(1, 64))
       ->capture_default_str();
   measure->add_option("--in-flight", arguments.in_flight, "unary calls")
-      ->check(CLI::Range(1, 4096))
+      ->check(CountInRange(1, 4096))
       ->capture_default_str();
   measure->add_option("--batch-in-flight", arguments.batch_in_flight, "items")
-      ->check(CLI::Range(1, 100'000))
+      ->check(CountInRange(1, 100'000))
       ->capture_default_str();
 }
 

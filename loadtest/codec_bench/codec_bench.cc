@@ -24,6 +24,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/training/symbol_trainer.h"
+#include "deploy/manual/number_range.h"
 #include "deploy/manual/program_main.h"
 #include "loadtest/codec_bench/chosen_dictionary.h"
 #include "loadtest/codec_bench/reading_times.h"
@@ -273,7 +274,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
       "encode only pieces spread over the text, so many that it "
       "takes about so long; 0: the whole text");
   measure->add_option("--encode-threads", arguments.encode_threads)
-      ->check(CLI::Range(1, 1024))
+      ->check(CountInRange(1, 1024))
       ->capture_default_str();
   measure
       ->add_option("--decode-seconds", arguments.decode_seconds,
@@ -282,7 +283,7 @@ void Declare(CLI::App& app, Arguments& arguments) {
   measure
       ->add_option("--repetitions", arguments.repetitions,
                    "of which the best counts")
-      ->check(CLI::Range(1, 100));
+      ->check(CountInRange(1, 100));
 }
 
 int Run(const CLI::App& app, const Arguments& arguments) {

@@ -13,6 +13,7 @@
 #include "codecs/base/duration_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
+#include "deploy/manual/number_range.h"
 #include "loadtest/generator/http_get.h"
 #include "loadtest/requests/zipf_sampler.h"
 
@@ -37,20 +38,6 @@ std::chrono::milliseconds ToMs(absl::Duration time) {
 
 absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(what);
-}
-
-// As CLI::Range, which takes what is no number at all for one in every range.
-CLI::Validator Within(double min, double max) {
-  const CLI::Range range(min, max);
-  CLI::Validator within = range;
-  within.operation([min, max](std::string& text) {
-    double number = 0;
-    return absl::SimpleAtod(text, &number) && number >= min && number <= max
-               ? std::string()
-               : absl::StrCat("'", text, "' is not a number from ", min, " to ",
-                              max);
-  });
-  return within;
 }
 
 absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
@@ -158,7 +145,7 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
   zipf_option_ = app.add_option("--zipf-exponent", zipf_exponent_,
                                 "Exponent of zipf: larger is more uneven")
                      ->type_name("NUMBER")
-                     ->check(Within(0, ZipfSampler::kExponentMax))
+                     ->check(NumberInRange(0, ZipfSampler::kExponentMax))
                      ->capture_default_str();
   app.add_option("--seed", command_.load.seed,
                  "Seed of the random numbers that requests are drawn from")
@@ -184,7 +171,7 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
                      "End after this many (default: 10000; all of "
                      "--replay; unlimited with --duration)")
           ->type_name("N")
-          ->check(CLI::Range(uint64_t{1}, kRequestCountMax));
+          ->check(CountInRange(1, kRequestCountMax));
   duration_option_ =
       app.add_option("--duration", duration_,
                      "End after this time: 30 (seconds), 500ms, 10s, 2m or "
@@ -204,16 +191,16 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
                      "random: at most this many calls in flight "
                      "(default: 64; 10000 with --rate)")
           ->type_name("N")
-          ->check(CLI::Range(uint32_t{1}, kInFlightMax));
+          ->check(CountInRange(1, kInFlightMax));
   app.add_option("--batch-size", command_.load.batch_size,
                  "batch: requests in each stream")
       ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(CountInRange(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--streams", command_.load.stream_count,
                  "batch and full: streams at once")
       ->type_name("N")
-      ->check(CLI::Range(1, 10'000))
+      ->check(CountInRange(1, 10'000))
       ->capture_default_str();
   rate_option_ =
       app.add_option(
@@ -221,7 +208,7 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
              "Start this many requests per second, whatever the server "
              "does; batch: start whole batches, as many requests per second")
           ->type_name("NUMBER")
-          ->check(Within(0.001, kRateMax));
+          ->check(NumberInRange(0.001, kRateMax));
   app.add_option("--arrivals", arrivals_,
                  "When requests of --rate start: as those of many independent "
                  "clients (poisson), evenly (constant), or at the times of "
@@ -232,7 +219,7 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
   app.add_option("--connections", command_.connection_count,
                  "Connections; calls take turns on them")
       ->type_name("N")
-      ->check(CLI::Range(1, 10'000))
+      ->check(CountInRange(1, 10'000))
       ->capture_default_str();
   app.add_option("--encoding", encoding_,
                  "How answers travel; tables that this takes are fetched first")

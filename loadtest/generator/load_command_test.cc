@@ -191,7 +191,7 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
       {"web --deadline 0", "--deadline must be a time from 1ms"},
       {"web --deadline soon", "got \"soon\""},
       {"web --server here", "--server: 'here' is no server address"},
-      {"web --rate fast", "--rate: 'fast' is not a number from 0.001 to 1e+06"},
+      {"web --rate fast", "--rate: must be 0.001 to 1e+06, got \"fast\""},
       {"web --metrics localhost:9420", "http://"},
   };
 

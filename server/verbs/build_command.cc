@@ -23,6 +23,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
+#include "deploy/manual/number_range.h"
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/source.h"

@@ -24,6 +24,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "deploy/manual/number_range.h"
 #include "server/service/server.h"
 #include "server/storage/model/drive_presets.h"
 #include "server/verbs/config_file.h"

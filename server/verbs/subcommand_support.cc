@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -99,19 +98,6 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
           description)
       ->type_name("TIME")
       ->default_str(absl::FormatDuration(time));
-}
-
-CLI::Validator CountInRange(uint32_t min, uint32_t max) {
-  return CLI::Validator(
-      [min, max](std::string& text) {
-        uint32_t count = 0;
-        return absl::SimpleAtoi(text, &count) && count >= min && count <= max
-                   ? std::string()
-                   : absl::StrCat("must be ", min, " to ", max, ", got ",
-                                  QuotedText(text));
-      },
-      // Not in the help: the name of the type says enough.
-      "");
 }
 
 uint32_t CoreCount() {

@@ -57,9 +57,6 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
                            absl::Duration& time, const DurationRange& range,
                            const std::string& description);
 
-// For CLI::Option::check(): a whole number from `min` to `max`.
-CLI::Validator CountInRange(uint32_t min, uint32_t max);
-
 // The number of cores, at least 1: the default of --threads.
 uint32_t CoreCount();
 

@@ -6,7 +6,6 @@
 #include <sstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,17 +22,6 @@ TEST(SubcommandSupportTest, BracketedNamesStayWhole) {
   const char* const arguments[] = {"quired", "build", "[a,b]", "[", "[]", "x]"};
   EXPECT_THAT(ArgumentsForParse(6, arguments),
               ElementsAre("x]", "./[]", "[", "./[a,b]", "build"));
-}
-
-TEST(SubcommandSupportTest, CountsAreInRange) {
-  const CLI::Validator check = CountInRange(1, 1024);
-  for (const char* good : {"1", "1024"}) {
-    EXPECT_EQ(check(good), "");
-  }
-  for (const char* bad :
-       {"0", "1025", "-1", "x", "", "1.5", "18446744073709551617"}) {
-    EXPECT_EQ(check(bad), absl::StrCat("must be 1 to 1024, got \"", bad, "\""));
-  }
 }
 
 TEST(SubcommandSupportTest, FormatsForPeople) {

@@ -15,6 +15,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
+#include "deploy/manual/number_range.h"
 #include "server/archive/archive_verifier.h"
 #include "server/verbs/progress_meter.h"
 #include "server/verbs/subcommand_support.h"
