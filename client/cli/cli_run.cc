@@ -86,10 +86,31 @@ int CliRun::Finish(const absl::Status& status) {
     if (!flushed.ok() && flushed != status) {
       Complain("", flushed);
     }
-  } else {
-    Note(absl::StrCat(QuotedText(View(settings_.output)), " was not written"));
+  }
+  if (exit_code_ != kExitGood) {
+    NoteOutputOfFailure();
   }
   return exit_code_;
+}
+
+void CliRun::NoteOutputOfFailure() {
+  if (!output_->is_aside()) {
+    if (!continuation_.empty()) {
+      Note(absl::StrCat("the rest: ", continuation_));
+    } else if (!output_->is_standard_output()) {
+      Note(absl::StrCat(QuotedText(View(settings_.output)),
+                        " was not written in full"));
+    }
+    return;
+  }
+  const absl::StatusOr<std::string> kept =
+      continuation_.empty() ? std::string() : output_->CommitPartial();
+  if (!kept.ok() || kept->empty()) {
+    Note(absl::StrCat(QuotedText(View(settings_.output)), " was not written"));
+    return;
+  }
+  Note(absl::StrCat("what came is in ", QuotedText(*kept),
+                    "; the rest: ", continuation_, " >> ", QuotedText(*kept)));
 }
 
 absl::Status CliRun::AskPatiently(absl::FunctionRef<absl::Status()> ask) {

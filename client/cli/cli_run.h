@@ -44,6 +44,12 @@ class CliRun {
   // Whether anything failed with the server out of reach.
   bool unreachable() const { return exit_code_ == kExitUnreachable; }
 
+  // Should the subcommand fail: what it wrote is good, and `command` writes the
+  // rest. Then Finish() keeps a file as FILE.partial, and says so.
+  void SetContinuation(std::string command) {
+    continuation_ = std::move(command);
+  }
+
   // Puts the output in place, unless something failed: then a file stays as it
   // was. `status` is the subcommand's own outcome. Returns the exit code.
   int Finish(const absl::Status& status);
@@ -73,6 +79,10 @@ class CliRun {
   const std::unique_ptr<OutputFile> output_;
   ProgressLine progress_;
   int exit_code_ = kExitGood;
+  // Empty: there is none.
+  std::string continuation_;
+
+  void NoteOutputOfFailure();
 };
 
 // The exit code that stands for `status`. Thread-safe.

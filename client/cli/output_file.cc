@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/shown_text.h"
+#include "codecs/base/check.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -155,6 +156,13 @@ absl::Status OutputFile::Commit(bool sync) {
     return SystemError("cannot write to", path_);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> OutputFile::CommitPartial() {
+  QUIRE_CHECK(aside_);
+  path_ += ".partial";
+  QUIRE_RETURN_IF_ERROR(Commit());
+  return path_;
 }
 
 absl::Status OutputFile::PutInPlace(bool sync) {

@@ -56,6 +56,14 @@ class OutputFile {
   // machine. Nothing may be written after it.
   absl::Status Commit(bool sync = true);
 
+  // As Commit(), but under the path with ".partial" behind it, which it
+  // returns: what is at the path itself stays as it was.
+  // REQUIRES: is_aside().
+  absl::StatusOr<std::string> CommitPartial();
+
+  // Whether the path names a regular file or nothing yet.
+  bool is_aside() const { return aside_; }
+
   bool is_terminal() const;
 
   bool is_standard_output() const { return path_ == "-"; }

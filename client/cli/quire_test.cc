@@ -393,6 +393,26 @@ TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {
       1);
 }
 
+TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {
+  FakeFaults faults;
+  faults.early_ends = 1;
+  faults.messages_before_break = 2;
+  server_->SetFaults(faults);
+  const std::string path = directory_ + "/scan";
+  const ProgramRun run =
+      Run({"scan", "web", "--offset", "5", "--length", "9000", "-o", path});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  const std::string kept = FileText(path + ".partial");
+  ASSERT_GT(kept.size(), 0u);
+  EXPECT_EQ(kept, web_text_.substr(5, kept.size()));
+  EXPECT_THAT(run.err, HasSubstr(absl::StrCat(
+                           "what came is in \"", path,
+                           ".partial\"; the rest: quire scan web --offset ",
+                           5 + kept.size(), " --length ", 9000 - kept.size(),
+                           " >> \"", path, ".partial\"\n")));
+}
+
 TEST_F(QuireTest, ReportsDamage) {
   FakeFaults faults;
   faults.wrong_checksums = 1;

@@ -250,11 +250,24 @@ absl::Status RunScan(CliRun& run) {
                          run.client().GetArchive(View(settings.archive)));
   run.progress().SetTotal(options.size_bytes.value_or(
       archive.size_bytes() - std::min(options.offset, archive.size_bytes())));
-  return run.client().Scan(View(settings.archive), options,
-                           [&](const ScanPiece& piece) {
-                             run.progress().Add(piece.data.size(), 0);
-                             return run.output().Write(piece.data);
-                           });
+  uint64_t next_offset = options.offset;
+  const absl::Status status = run.client().Scan(
+      View(settings.archive), options, [&](const ScanPiece& piece) {
+        run.progress().Add(piece.data.size(), 0);
+        QUIRE_RETURN_IF_ERROR(run.output().Write(piece.data));
+        next_offset = piece.offset + piece.data.size();
+        return absl::OkStatus();
+      });
+  if (!status.ok() && next_offset > options.offset) {
+    std::string command = absl::StrCat("quire scan ", settings.archive,
+                                       " --offset ", next_offset);
+    if (options.size_bytes.has_value()) {
+      absl::StrAppend(&command, " --length ",
+                      options.offset + *options.size_bytes - next_offset);
+    }
+    run.SetContinuation(std::move(command));
+  }
+  return status;
 }
 
 }  // namespace quire

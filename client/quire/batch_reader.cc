@@ -123,7 +123,7 @@ size_t BatchReader::unanswered_count() const {
 }
 
 void BatchReader::Run() {
-  ResumeGovernor governor(connection_->options());
+  RetryGovernor governor(*connection_);
   std::optional<v1::ArchiveDescription> description = DescribeForChoice();
   while (WaitForWork()) {
     absl::Status status;

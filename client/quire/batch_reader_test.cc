@@ -263,6 +263,8 @@ TEST_F(BatchReaderTest, AsksAgainWhatABrokenStreamLeft) {
 }
 
 TEST_F(BatchReaderTest, GivesUpOnAServerThatStaysAway) {
+  options_.stream_idle_max = absl::Milliseconds(500);
+  Connect();
   FakeFaults faults;
   faults.unavailable_calls = -1;
   server_->SetFaults(faults);
@@ -274,7 +276,7 @@ TEST_F(BatchReaderTest, GivesUpOnAServerThatStaysAway) {
         return absl::OkStatus();
       }));
   EXPECT_EQ(failed_count, 10u);
-  EXPECT_EQ(server_->CallCount("BatchRead"), 4);
+  EXPECT_GE(server_->CallCount("BatchRead"), 4);
 }
 
 TEST_F(BatchReaderTest, AnswersEachItemOfAStreamThatEndsEarly) {

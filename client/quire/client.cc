@@ -39,10 +39,9 @@ absl::StatusOr<std::vector<v1::ArchiveDescription>> Client::ListArchives() {
   v1::ListArchivesRequest request;
   for (;;) {
     v1::ListArchivesResponse response;
-    grpc::ClientContext context;
-    connection_->SetDeadline(context);
-    QUIRE_RETURN_IF_ERROR(StatusFromGrpc(
-        connection_->stub().ListArchives(&context, request, &response)));
+    QUIRE_RETURN_IF_ERROR(connection_->Call([&](grpc::ClientContext& context) {
+      return connection_->stub().ListArchives(&context, request, &response);
+    }));
     QUIRE_RETURN_IF_ERROR(connection_->StoreLimits(response.limits()));
     for (v1::ArchiveDescription& archive : *response.mutable_archives()) {
       archives.push_back(std::move(archive));
@@ -84,11 +83,10 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
   for (;;) {
     call.FillIn(request);
     v1::ReadResponse response;
-    grpc::ClientContext context;
-    connection_->SetDeadline(context);
     const absl::Status status = OrNoMemory("receive an answer", [&] {
-      return StatusFromGrpc(
-          connection_->stub().Read(&context, request, &response));
+      return connection_->Call([&](grpc::ClientContext& context) {
+        return connection_->stub().Read(&context, request, &response);
+      });
     });
     // How long a document is, only the server knows beforehand.
     if (IsOverLimit(status)) {
@@ -114,7 +112,7 @@ absl::StatusOr<ReadResult> Client::ReadDocument(absl::string_view archive,
 absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
                                              const ReadTarget& target,
                                              const ReadOptions& options) {
-  ResumeGovernor governor(connection_->options());
+  RetryGovernor governor(*connection_);
   for (;;) {
     ReadResult result;
     const absl::Status status = ReadStream(
@@ -200,10 +198,9 @@ absl::StatusOr<std::optional<v1::Document>> DocumentLister::Next() {
 absl::Status DocumentLister::FetchPage() {
   next_index_ = 0;
   page_.Clear();
-  grpc::ClientContext context;
-  connection_->SetDeadline(context);
-  QUIRE_RETURN_IF_ERROR(StatusFromGrpc(
-      connection_->stub().ListDocuments(&context, request_, &page_)));
+  QUIRE_RETURN_IF_ERROR(connection_->Call([&](grpc::ClientContext& context) {
+    return connection_->stub().ListDocuments(&context, request_, &page_);
+  }));
   if (!page_.has_next_page_token()) {
     last_page_ = true;
     return absl::OkStatus();

@@ -75,7 +75,9 @@ struct ClientOptions {
 
   // Of one call, the first included: 1 to 5 (gRPC allows no more). For scans
   // and batches, how often in a row the stream may break without a message in
-  // between.
+  // between. A server that has answered this client before is given longer to
+  // come back, if this is over 1: `deadline` for calls with one answer,
+  // `stream_idle_max` for streams.
   int attempts_max = 4;
 
   // Wait before the second attempt; doubles with each further one, up to 20

@@ -225,7 +225,7 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
     call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
   }
   ScanState state(archive, options);
-  ResumeGovernor governor(connection_->options());
+  RetryGovernor governor(*connection_);
   for (;;) {
     bool changes_encoding = false;
     const auto take = [&](const v1::ScanResponse& message,

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/random/distributions.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -143,10 +145,45 @@ Connection::Connection(ClientOptions options)
              .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
             this) {}
 
-void Connection::SetDeadline(grpc::ClientContext& context) const {
-  if (options_.deadline != absl::InfiniteDuration()) {
-    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.deadline));
+absl::Status Connection::Call(
+    absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
+  const absl::Time end = absl::Now() + options_.deadline;
+  RetryGovernor governor(*this, options_.deadline);
+  for (;;) {
+    grpc::ClientContext context;
+    if (options_.deadline != absl::InfiniteDuration()) {
+      context.set_deadline(absl::ToChronoTime(end));
+    }
+    const absl::Status status = StatusFromGrpc(call(context));
+    if (status.ok()) {
+      NoteAnswer();
+      return status;
+    }
+    // gRPC has made some attempts already.
+    const std::optional<absl::Duration> delay =
+        absl::IsUnavailable(status) && has_answered()
+            ? governor.DelayAfter(status)
+            : std::nullopt;
+    if (!delay.has_value() || absl::Now() + *delay >= end) {
+      return NameServer(status);
+    }
+    absl::SleepFor(*delay);
   }
+}
+
+// gRPC says "Deadline Exceeded" and no more.
+absl::Status Connection::NameServer(const absl::Status& status) const {
+  if (!absl::IsDeadlineExceeded(status)) {
+    return status;
+  }
+  absl::Status named = absl::DeadlineExceededError(absl::StrCat(
+      "no answer from ", options_.address, " within ",
+      absl::FormatDuration(options_.deadline), " (", status.message(),
+      "); allow more time, or see whether the server is busy"));
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    named.SetPayload(url, payload);
+  });
+  return named;
 }
 
 absl::StatusOr<v1::Limits> Connection::GetLimits() {
@@ -159,10 +196,9 @@ absl::StatusOr<v1::Limits> Connection::GetLimits() {
   v1::ListArchivesRequest request;
   request.set_page_size(1);
   v1::ListArchivesResponse response;
-  grpc::ClientContext context;
-  SetDeadline(context);
-  QUIRE_RETURN_IF_ERROR(
-      StatusFromGrpc(stub_->ListArchives(&context, request, &response)));
+  QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
+    return stub_->ListArchives(&context, request, &response);
+  }));
   QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
   return response.limits();
 }
@@ -182,10 +218,9 @@ absl::StatusOr<v1::ArchiveDescription> Connection::GetArchive(
   v1::GetArchiveRequest request;
   request.set_archive(std::string(archive));
   v1::GetArchiveResponse response;
-  grpc::ClientContext context;
-  SetDeadline(context);
-  QUIRE_RETURN_IF_ERROR(
-      StatusFromGrpc(stub_->GetArchive(&context, request, &response)));
+  QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
+    return stub_->GetArchive(&context, request, &response);
+  }));
   QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
   return std::move(*response.mutable_archive());
 }
@@ -202,10 +237,9 @@ absl::StatusOr<std::string> Connection::FetchSymbolTable(
   v1::GetSymbolTableRequest request;
   request.set_hash(FormatTableHash(hash));
   v1::GetSymbolTableResponse response;
-  grpc::ClientContext context;
-  SetDeadline(context);
-  QUIRE_RETURN_IF_ERROR(
-      StatusFromGrpc(stub_->GetSymbolTable(&context, request, &response)));
+  QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
+    return stub_->GetSymbolTable(&context, request, &response);
+  }));
   if (response.table().size() > size_bytes_max) {
     return absl::DataLossError(
         absl::StrCat("the server sent a symbol table of ",
@@ -231,23 +265,45 @@ absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
   return text;
 }
 
-ResumeGovernor::ResumeGovernor(const ClientOptions& options)
-    : attempts_max_(options.attempts_max),
-      backoff_first_(options.retry_backoff) {}
+RetryGovernor::RetryGovernor(Connection& connection, absl::Duration patience)
+    : connection_(connection), patience_(patience) {}
 
-std::optional<absl::Duration> ResumeGovernor::DelayAfter(
+RetryGovernor::RetryGovernor(Connection& connection)
+    : RetryGovernor(connection, connection.options().stream_idle_max) {}
+
+void RetryGovernor::Progress() {
+  failures_in_row_ = 0;
+  connection_.NoteAnswer();
+}
+
+std::optional<absl::Duration> RetryGovernor::DelayAfter(
     const absl::Status& status) {
   const std::optional<absl::Duration> told =
       absl::IsResourceExhausted(status) ? RetryDelayOf(status) : std::nullopt;
+  const int attempts_max = connection_.options().attempts_max;
   if ((!absl::IsUnavailable(status) && !told.has_value()) ||
-      ++failures_in_row_ >= attempts_max_) {
+      attempts_max == 1) {
+    return std::nullopt;
+  }
+  const Clock::time_point now = Clock::now();
+  if (++failures_in_row_ == 1) {
+    first_failure_ = now;
+  }
+  const bool may_come_back = absl::IsUnavailable(status) &&
+                             connection_.has_answered() &&
+                             absl::FromChrono(now - first_failure_) < patience_;
+  if (failures_in_row_ >= attempts_max && !may_come_back) {
     return std::nullopt;
   }
   if (told.has_value()) {
     return std::min(*told, kToldDelayMax);
   }
-  const int growth = std::min(1 << (failures_in_row_ - 1), kBackoffGrowthMax);
-  return backoff_first_ * growth * absl::Uniform(random_, 0.5, 1.0);
+  int growth = 1;
+  for (int i = 1; i < failures_in_row_ && growth < kBackoffGrowthMax; ++i) {
+    growth *= 2;
+  }
+  return connection_.options().retry_backoff *
+         std::min(growth, kBackoffGrowthMax) * absl::Uniform(random_, 0.5, 1.0);
 }
 
 StreamWatchdog::StreamWatchdog(grpc::ClientContext& context,

@@ -5,6 +5,7 @@
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_CONNECTION_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_CONNECTION_H_
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/random/random.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -38,8 +40,18 @@ class Connection : private TableSource {
 
   const ClientOptions& options() const { return options_; }
 
-  // Gives a call with one answer its deadline.
-  void SetDeadline(grpc::ClientContext& context) const;
+  // A call with one answer: makes it with a context of its own until it is
+  // answered, as long as the server is there again in time; all attempts
+  // together have the deadline of the options.
+  // Errors: what the last attempt failed with. DeadlineExceeded names the
+  //         server and the time that it had.
+  absl::Status Call(absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
+
+  // A server that has answered is waited for when it is away; one that never
+  // has may not exist. Thread-safe.
+  void NoteAnswer() { has_answered_ = true; }
+
+  bool has_answered() const { return has_answered_; }
 
   // Asks the server the first time. Two threads may both ask; both get the
   // same answer.
@@ -62,6 +74,9 @@ class Connection : private TableSource {
  private:
   explicit Connection(ClientOptions options);
 
+  // What is said of a server that did not answer in time.
+  absl::Status NameServer(const absl::Status& status) const;
+
   absl::StatusOr<std::string> FetchSymbolTable(uint64_t hash,
                                                size_t size_bytes_max) override;
   absl::StatusOr<std::string> FetchDictionary(uint64_t hash,
@@ -69,6 +84,7 @@ class Connection : private TableSource {
 
   const ClientOptions options_;
   std::unique_ptr<v1::Archive::Stub> stub_;
+  std::atomic<bool> has_answered_ = false;
   WireState wire_;
   Mutex mutex_;
   std::optional<v1::Limits> limits_ ABSL_GUARDED_BY(mutex_);
@@ -79,27 +95,34 @@ class Connection : private TableSource {
 absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
                                ByteSink sink);
 
-// Counts how often in a row a stream broke without giving anything, and says
-// how long to wait before the next attempt.
+// Says whether a call that failed in a row of failures is made again, and after
+// what delay. It is, attempts_max times in all; and a server that has answered
+// before, on this connection, is given `patience` to come back.
 // Thread-compatible.
-class ResumeGovernor {
+class RetryGovernor {
  public:
-  explicit ResumeGovernor(const ClientOptions& options);
+  // `connection` must outlive it.
+  RetryGovernor(Connection& connection, absl::Duration patience);
+
+  // For streams: as patient as they are with a server that sends nothing.
+  explicit RetryGovernor(Connection& connection);
 
   // A message came: the patience is whole again.
-  void Progress() { failures_in_row_ = 0; }
+  void Progress();
 
-  // How long to wait before the stream is taken up again: after Unavailable a
-  // time varied at random, and as long as the server says where it is busy.
-  // Nothing if it should not be, since `status` is another or there were too
-  // many attempts.
+  // How long to wait before the next attempt: after Unavailable a time varied
+  // at random, and as long as the server says where it is busy. Nothing if
+  // there should be none, since `status` is another or it has been too long.
   std::optional<absl::Duration> DelayAfter(const absl::Status& status);
 
  private:
-  const int attempts_max_;
-  const absl::Duration backoff_first_;
+  using Clock = std::chrono::steady_clock;
+
+  Connection& connection_;
+  const absl::Duration patience_;
   absl::BitGen random_;
   int failures_in_row_ = 0;
+  Clock::time_point first_failure_;
 };
 
 // Cancels a call whose next message does not come in time.

@@ -27,7 +27,7 @@ absl::Status ReceiveDictionary(Connection& connection, absl::string_view hash,
   request.set_hash(std::string(hash));
   uint64_t next_offset = 0;
   std::optional<uint64_t> size_bytes;
-  ResumeGovernor governor(connection.options());
+  RetryGovernor governor(connection);
   const auto take = [&](v1::GetDictionaryResponse& message) -> absl::Status {
     governor.Progress();
     if (Checksum64(AsBytes(View(message.data()))) != message.checksum()) {
