@@ -16,6 +16,7 @@
 #include "server/archive/files/huge_pages.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/manifest.h"
+#include "server/archive/format/section_compression.h"
 #include "server/archive/segment_reader.h"
 
 namespace quire {
@@ -56,24 +57,35 @@ absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
       absl::StrCat(path, ": not enough memory to open it"));
 }
 
-absl::StatusOr<uint64_t> Archive::EstimateMemoryBytes(const std::string& path) {
-  uint64_t size_bytes = kFixedMemoryBytes;
+absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
+  ArchiveOutline outline;
   const absl::Status status =
       WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
         const Manifest& manifest = directory.manifest;
+        const ArchiveFiles files = OpenArchiveFiles(directory, DirectIo::kOff);
+        QUIRE_RETURN_IF_ERROR(files.FirstFault(manifest));
+        outline = {.info = manifest.Describe(directory.manifest_file.size_bytes),
+                   .files = files.Identify(directory),
+                   .memory_bytes = kFixedMemoryBytes};
         if (manifest.dictionary.has_value()) {
-          size_bytes += manifest.dictionary->size_bytes;
+          const ManifestDictionary& dictionary = *manifest.dictionary;
+          outline.memory_bytes += dictionary.size_bytes;
+          outline.opening_bytes = dictionary.file_size_bytes +
+                                  DecompressionBytes(dictionary.size_bytes);
         }
         if (manifest.symbol_table.has_value()) {
-          size_bytes += kSymbolTableMemoryBytes;
+          outline.memory_bytes += kSymbolTableMemoryBytes;
         }
         for (const ManifestSegment& segment : manifest.segments) {
-          size_bytes += SegmentReader::EstimateMemoryBytes(segment);
+          outline.memory_bytes += SegmentReader::EstimateMemoryBytes(segment);
+          outline.opening_bytes =
+              std::max(outline.opening_bytes,
+                       SegmentReader::EstimateOpeningBytes(segment));
         }
         return absl::OkStatus();
       });
   QUIRE_RETURN_IF_ERROR(status);
-  return size_bytes;
+  return outline;
 }
 
 Archive::Archive(std::string path) : path_(std::move(path)) {}
@@ -92,7 +104,8 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   if (files.dictionary.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(
         context->dictionary,
-        ReadDictionaryFile(**files.dictionary, *manifest.dictionary));
+        ReadDictionaryFile(**files.dictionary, *manifest.dictionary,
+                           options.cancel));
     // Blocks copy from all over it.
     PreferHugePages(AsMutableBytes(context->dictionary));
     memory_.dictionary_bytes = context->dictionary.capacity();
@@ -115,7 +128,8 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
     const ManifestSegment& expected = manifest.segments[i];
     SegmentFile file = *std::move(files.segments[i]);
     QUIRE_ASSIGN_OR_RETURN(SegmentReader reader,
-                           SegmentReader::Open(file, manifest, expected));
+                           SegmentReader::Open(file, manifest, expected,
+                                               options.cancel));
     reader.AddMemory(memory_);
     description_size_bytes_max_ =
         std::max(description_size_bytes_max_,

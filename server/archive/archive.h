@@ -9,6 +9,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_ARCHIVE_H_
 #define QUIRE_SERVER_ARCHIVE_ARCHIVE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -40,9 +41,23 @@ struct BlockSlice {
   uint32_t size_bytes = 0;
 };
 
+// An archive as its manifest has it and its files' names, before it is opened.
+struct ArchiveOutline {
+  ArchiveInfo info;
+  // As Archive::files().
+  std::vector<FileIdentity> files;
+  // At least what memory() of the opened archive sums up to. What a segment
+  // says differs from it only if Open() refuses the archive.
+  uint64_t memory_bytes = 0;
+  // About what Open() takes on top of that while it runs.
+  uint64_t opening_bytes = 0;
+};
+
 struct ArchiveOpenOptions {
   // Affects performance: whether extents can be read past the page cache, too.
   DirectIo direct_io = DirectIo::kOff;
+  // Looked at now and then while it is opened; may be null.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 // Immutable and thread-safe. Shared: a reader of its extents keeps a reference,
@@ -60,13 +75,13 @@ class Archive {
   //         FailedPrecondition  written in a format or by a codec that this
   //                             program does not know; or the file system
   //                             cannot do the direct I/O asked for.
+  //         Cancelled           `options.cancel` is true.
   static absl::StatusOr<std::shared_ptr<const Archive>> Open(
       const std::string& path, const ArchiveOpenOptions& options = {});
 
-  // At least what memory() of the opened archive would sum up to, from the
-  // manifest alone; what a segment says differs from it only if Open() refuses
-  // the archive. Errors: as Open().
-  static absl::StatusOr<uint64_t> EstimateMemoryBytes(const std::string& path);
+  // Reads the manifest and finds the files, but reads none of them: costs
+  // almost nothing, however large the archive is. Errors: as Open().
+  static absl::StatusOr<ArchiveOutline> ReadOutline(const std::string& path);
 
   Archive(const Archive&) = delete;
   Archive& operator=(const Archive&) = delete;

@@ -59,7 +59,7 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
 
 void ReadAll(const std::string& path) {
   VerifyArchive(path, {}, [](const ArchiveDamage&) {}).status().IgnoreError();
-  Archive::EstimateMemoryBytes(path).status().IgnoreError();
+  Archive::ReadOutline(path).status().IgnoreError();
   const auto opened = Archive::Open(path);
   if (!opened.ok()) {
     return;

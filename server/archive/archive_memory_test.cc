@@ -35,8 +35,9 @@ std::optional<uint64_t> HeapBytes() {
 
 // With the estimate at least what is held, and that near what was allocated.
 void ExpectAccounted(const std::string& path, double estimate_factor_max) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t estimate,
-                             Archive::EstimateMemoryBytes(path));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveOutline outline,
+                             Archive::ReadOutline(path));
+  const uint64_t estimate = outline.memory_bytes;
   const std::optional<uint64_t> before = HeapBytes();
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   const std::optional<uint64_t> after = HeapBytes();

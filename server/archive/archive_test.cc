@@ -355,8 +355,13 @@ TEST(ArchiveTest, EstimatesItsMemory) {
         WriteTestArchive(path, Options("copy"),
                          {RandomTestSegment(document_count, 20, random)}));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
-    QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t estimate,
-                               Archive::EstimateMemoryBytes(path));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveOutline outline,
+                               Archive::ReadOutline(path));
+    const uint64_t estimate = outline.memory_bytes;
+    EXPECT_EQ(outline.files, archive->files());
+    EXPECT_EQ(outline.info.uuid, archive->info().uuid);
+    EXPECT_EQ(outline.info.stored_size_bytes,
+              archive->info().stored_size_bytes);
     EXPECT_GE(estimate * 10, archive->memory().total_bytes() * 9);
     EXPECT_LE(estimate, archive->memory().total_bytes() * 3 / 2 + (128 << 10));
   }

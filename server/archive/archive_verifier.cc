@@ -176,7 +176,8 @@ void Verifier::VerifySegment(uint32_t segment_index) {
     SalvageSegment(segment_index, nullptr, file.status());
     return;
   }
-  const auto segment = SegmentReader::Open(*file, manifest, expected);
+  const auto segment = SegmentReader::Open(*file, manifest, expected,
+                                           /*cancel=*/nullptr);
   if (segment.ok()) {
     VerifyBlocks(segment_index, *segment);
   } else {

@@ -103,7 +103,7 @@ absl::Status CompareWithManifest(const SegmentFooter& footer,
 
 absl::StatusOr<SegmentReader> SegmentReader::Open(
     const SegmentFile& file, const Manifest& manifest,
-    const ManifestSegment& expected) {
+    const ManifestSegment& expected, const std::atomic<bool>* cancel) {
   QUIRE_RETURN_IF_ERROR(CheckFileSize(file.file, expected.file_size_bytes));
   SegmentReader segment;
   segment.file_ = file.file.path;
@@ -119,7 +119,7 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
-  QUIRE_RETURN_IF_ERROR(InFile(segment.file_, segment.ReadIndexes()));
+  QUIRE_RETURN_IF_ERROR(InFile(segment.file_, segment.ReadIndexes(cancel)));
   return segment;
 }
 
@@ -151,7 +151,7 @@ absl::Status SegmentReader::ReadHeaderAndFooter(
 }
 
 absl::StatusOr<std::string> SegmentReader::ReadSection(
-    const SectionEntry& entry) const {
+    const SectionEntry& entry, const std::atomic<bool>* cancel) const {
   const absl::string_view name = SectionName(entry.type);
   std::string stored(entry.stored_size_bytes, '\0');
   QUIRE_RETURN_IF_ERROR(
@@ -161,28 +161,29 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
     return ChecksumMismatch(absl::StrCat(name, " checksum"), found,
                             entry.checksum);
   }
-  auto section = Decompress(entry.method, AsBytes(stored), entry.size_bytes);
+  auto section = Decompress(entry.method, AsBytes(stored), entry.size_bytes,
+                            cancel);
   QUIRE_RETURN_IF_ERROR(InFile(name, section.status()));
   return section;
 }
 
-absl::Status SegmentReader::ReadIndexes() {
+absl::Status SegmentReader::ReadIndexes(const std::atomic<bool>* cancel) {
   const SectionEntry* block_sizes = footer_.Find(SectionType::kBlockSizes);
   if (block_sizes != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(const std::string section,
-                           ReadSection(*block_sizes));
+                           ReadSection(*block_sizes, cancel));
     QUIRE_RETURN_IF_ERROR(
         InFile("block index", ParseBlockSizes(AsBytes(section))));
   } else if (footer_.block_count != 0) {
     return absl::DataLossError("there are blocks, but no block index");
   }
   const auto load =
-      [this](SectionType type) -> absl::StatusOr<std::optional<std::string>> {
+      [&](SectionType type) -> absl::StatusOr<std::optional<std::string>> {
     const SectionEntry* entry = footer_.Find(type);
     if (entry == nullptr) {
       return std::nullopt;
     }
-    return ReadSection(*entry);
+    return ReadSection(*entry, cancel);
   };
   QUIRE_ASSIGN_OR_RETURN(documents_, DocumentIndex::Parse(footer_, load));
   return absl::OkStatus();
@@ -313,6 +314,19 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
     }
   }
   return size_bytes;
+}
+
+uint64_t SegmentReader::EstimateOpeningBytes(const ManifestSegment& segment) {
+  // Sections are parsed one by one, but some stay until others are parsed.
+  uint64_t sections_bytes = 0;
+  uint64_t decompressing_bytes = 0;
+  for (const ManifestSection& section : segment.sections) {
+    sections_bytes += section.size_bytes;
+    decompressing_bytes = std::max(
+        decompressing_bytes,
+        section.stored_size_bytes + DecompressionBytes(section.size_bytes));
+  }
+  return sections_bytes + decompressing_bytes;
 }
 
 }  // namespace quire

@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_SEGMENT_READER_H_
 #define QUIRE_SERVER_ARCHIVE_SEGMENT_READER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,12 +27,14 @@ namespace quire {
 class SegmentReader {
  public:
   // Reads all but the blocks of the segment that `expected` describes. Borrows
-  // the open descriptors of `file`.
-  // Errors: DataLoss, FailedPrecondition, Unavailable, ...: the message begins
-  // with the file's path.
+  // the open descriptors of `file`. `cancel` is looked at now and then, if
+  // given.
+  // Errors: DataLoss, FailedPrecondition, Unavailable, Cancelled, ...: the
+  // message begins with the file's path.
   static absl::StatusOr<SegmentReader> Open(const SegmentFile& file,
                                             const Manifest& manifest,
-                                            const ManifestSegment& expected);
+                                            const ManifestSegment& expected,
+                                            const std::atomic<bool>* cancel);
 
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
@@ -66,16 +69,19 @@ class SegmentReader {
   void AddMemory(ArchiveMemory& memory) const;
   // At least what AddMemory() would add in all.
   static uint64_t EstimateMemoryBytes(const ManifestSegment& segment);
+  // What Open() takes on top of that while it runs.
+  static uint64_t EstimateOpeningBytes(const ManifestSegment& segment);
 
  private:
   SegmentReader() = default;
   absl::Status ReadHeaderAndFooter(const Manifest& manifest,
                                    const ManifestSegment& expected);
-  absl::Status ReadIndexes();
+  absl::Status ReadIndexes(const std::atomic<bool>* cancel);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
   // The section, checked and decompressed.
-  absl::StatusOr<std::string> ReadSection(const SectionEntry& entry) const;
+  absl::StatusOr<std::string> ReadSection(
+      const SectionEntry& entry, const std::atomic<bool>* cancel) const;
 
   int fd_ = -1;
   int direct_fd_ = -1;

@@ -79,7 +79,8 @@ absl::StatusOr<ManifestDictionary> DictionaryFileWriter::WriteFile() const {
 }
 
 absl::StatusOr<std::string> ReadDictionaryFile(
-    const ReadableFile& opened, const ManifestDictionary& expected) {
+    const ReadableFile& opened, const ManifestDictionary& expected,
+    const std::atomic<bool>* cancel) {
   QUIRE_RETURN_IF_ERROR(CheckFileSize(opened, expected.file_size_bytes));
   const int fd = opened.fd.get();
   const std::string& file = opened.path;
@@ -105,7 +106,8 @@ absl::StatusOr<std::string> ReadDictionaryFile(
     return InFile(file, ChecksumMismatch("dictionary checksum", found,
                                          header->stored_checksum));
   }
-  auto text = Decompress(header->method, AsBytes(stored), header->size_bytes);
+  auto text = Decompress(header->method, AsBytes(stored), header->size_bytes,
+                         cancel);
   QUIRE_RETURN_IF_ERROR(InFile(file, text.status()));
   const uint64_t hash = Checksum64(AsBytes(*text));
   if (hash != header->hash) {

@@ -50,10 +50,12 @@ class DictionaryFileWriter {
   std::thread thread_;
 };
 
-// Reads and checks the dictionary that the manifest names.
-// Errors: DataLoss, FailedPrecondition, Unavailable.
+// Reads and checks the dictionary that the manifest names. `cancel` is looked
+// at now and then, if given.
+// Errors: DataLoss, FailedPrecondition, Unavailable, Cancelled.
 absl::StatusOr<std::string> ReadDictionaryFile(
-    const ReadableFile& opened, const ManifestDictionary& expected);
+    const ReadableFile& opened, const ManifestDictionary& expected,
+    const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace quire
 

@@ -24,8 +24,8 @@ constexpr int kZstdWindowLogMax = 27;
 // Of a dictionary of 192 MiB, history as long as that made 0.2 % less.
 constexpr uint32_t kXzHistorySizeBytesMax = uint32_t{64} << 20;
 constexpr uint64_t kXzDecoderMemoryBytesMax = uint64_t{130} << 20;
-// How much goes through an encoder between two looks at `cancel`, and how fast
-// the output of a decoder grows.
+// How much goes through an encoder between two looks at `cancel`, and how much
+// comes out of a decoder; its output grows as fast, and faster later.
 constexpr size_t kStepSizeBytes = size_t{64} << 10;
 constexpr size_t kGrowthSizeBytes = size_t{1} << 20;
 
@@ -44,6 +44,14 @@ struct FreeZstd {
 
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
+
+bool IsCancelled(const std::atomic<bool>* cancel) {
+  return cancel != nullptr && cancel->load(std::memory_order_relaxed);
+}
+
+absl::Status Cancelled() {
+  return absl::CancelledError("decompression was cancelled");
+}
 
 absl::Status OutOfMemory() {
   return absl::ResourceExhaustedError("not enough memory to compress");
@@ -71,7 +79,7 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
   lzma.stream.avail_out = out.size();
   lzma.stream.next_in = raw.data();
   for (size_t done = 0; true;) {
-    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
+    if (IsCancelled(cancel)) {
       return absl::CancelledError("compression was cancelled");
     }
     const size_t step = std::min(kStepSizeBytes, raw.size() - done);
@@ -106,7 +114,7 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
   std::string out(raw.size(), '\0');
   ZSTD_outBuffer buffer = {out.data(), out.size(), 0};
   for (size_t done = 0; true;) {
-    if (cancel != nullptr && cancel->load(std::memory_order_relaxed)) {
+    if (IsCancelled(cancel)) {
       return absl::CancelledError("compression was cancelled");
     }
     const size_t step = std::min(kGrowthSizeBytes, raw.size() - done);
@@ -142,7 +150,8 @@ absl::Status WrongSize(absl::string_view comparison, uint64_t size_bytes) {
                                           " than ", size_bytes, " bytes"));
 }
 
-absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes) {
+absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes,
+                                         const std::atomic<bool>* cancel) {
   LzmaStream lzma;
   if (lzma_stream_decoder(&lzma.stream, kXzDecoderMemoryBytesMax,
                           LZMA_TELL_UNSUPPORTED_CHECK) != LZMA_OK) {
@@ -153,6 +162,9 @@ absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes) {
   std::string out;
   uint8_t beyond = 0;
   while (true) {
+    if (IsCancelled(cancel)) {
+      return Cancelled();
+    }
     if (lzma.stream.avail_out == 0) {
       const size_t done = lzma.stream.total_out;
       if (done > size_bytes) {
@@ -162,9 +174,11 @@ absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes) {
         lzma.stream.next_out = &beyond;
         lzma.stream.avail_out = 1;
       } else {
-        Grow(out, size_bytes);
+        if (done == out.size()) {
+          Grow(out, size_bytes);
+        }
         lzma.stream.next_out = reinterpret_cast<uint8_t*>(out.data()) + done;
-        lzma.stream.avail_out = out.size() - done;
+        lzma.stream.avail_out = std::min(kGrowthSizeBytes, out.size() - done);
       }
     }
     const lzma_ret result = lzma_code(&lzma.stream, LZMA_FINISH);
@@ -187,7 +201,8 @@ absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes) {
 }
 
 absl::StatusOr<std::string> DecompressZstd(ByteView stored,
-                                           uint64_t size_bytes) {
+                                           uint64_t size_bytes,
+                                           const std::atomic<bool>* cancel) {
   const std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
   if (context == nullptr) {
     return absl::ResourceExhaustedError("not enough memory for zstd");
@@ -199,10 +214,14 @@ absl::StatusOr<std::string> DecompressZstd(ByteView stored,
   size_t hint = 1;
   // A frame is at its end when the hint is 0, and one frame is all there is.
   while (hint != 0) {
+    if (IsCancelled(cancel)) {
+      return Cancelled();
+    }
     if (done == out.size()) {
       Grow(out, size_bytes);
     }
-    ZSTD_outBuffer buffer = {out.data(), out.size(), done};
+    ZSTD_outBuffer buffer = {
+        out.data(), std::min(out.size(), done + kGrowthSizeBytes), done};
     const size_t in_before = in.pos;
     hint = ZSTD_decompressStream(context.get(), &buffer, &in);
     if (ZSTD_isError(hint)) {
@@ -249,7 +268,8 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
 }
 
 absl::StatusOr<std::string> Decompress(CompressionMethod method,
-                                       ByteView stored, uint64_t size_bytes) {
+                                       ByteView stored, uint64_t size_bytes,
+                                       const std::atomic<bool>* cancel) {
   switch (method) {
     case CompressionMethod::kNone:
       if (stored.size() != size_bytes) {
@@ -257,11 +277,17 @@ absl::StatusOr<std::string> Decompress(CompressionMethod method,
       }
       return std::string(AsText(stored).data(), stored.size());
     case CompressionMethod::kZstd:
-      return DecompressZstd(stored, size_bytes);
+      return DecompressZstd(stored, size_bytes, cancel);
     case CompressionMethod::kXz:
-      return DecompressXz(stored, size_bytes);
+      return DecompressXz(stored, size_bytes, cancel);
   }
   return absl::InternalError("unknown compression method");
+}
+
+uint64_t DecompressionBytes(uint64_t size_bytes) {
+  // The decoder's history, and half of the output while it grows.
+  constexpr uint64_t kHistorySizeBytesMax = uint64_t{1} << kZstdWindowLogMax;
+  return std::min(size_bytes, kHistorySizeBytesMax) + size_bytes / 2;
 }
 
 }  // namespace quire

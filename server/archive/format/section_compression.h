@@ -56,11 +56,17 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
     const std::atomic<bool>* cancel = nullptr);
 
 // Undoes it for `stored`, which is untrusted. Memory grows with what really
-// comes out, to `size_bytes` at most, besides 130 MiB for the decoder.
+// comes out, to `size_bytes` at most, besides 130 MiB for the decoder. `cancel`
+// is as above.
 // Errors: DataLoss           not `size_bytes` bytes compressed by `method`.
 //         ResourceExhausted  not enough memory.
-absl::StatusOr<std::string> Decompress(CompressionMethod method,
-                                       ByteView stored, uint64_t size_bytes);
+//         Cancelled
+absl::StatusOr<std::string> Decompress(
+    CompressionMethod method, ByteView stored, uint64_t size_bytes,
+    const std::atomic<bool>* cancel = nullptr);
+
+// About what Decompress() takes besides what it returns.
+uint64_t DecompressionBytes(uint64_t size_bytes);
 
 }  // namespace quire
 

@@ -79,6 +79,18 @@ TEST(SectionCompressionTest, GivesUpWhenAsked) {
   }
 }
 
+TEST(SectionCompressionTest, DecompressionIsCancelled) {
+  for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const CompressedBytes compressed,
+        CompressStrongly(AsBytes(Compressible(100000)), effort));
+    const std::atomic<bool> cancel = true;
+    EXPECT_THAT(Decompress(compressed.method, AsBytes(compressed.bytes), 100000,
+                           &cancel),
+                HasCode(absl::StatusCode::kCancelled));
+  }
+}
+
 TEST(SectionCompressionTest, RefusesTheWrongSize) {
   const std::string raw = Compressible(100000);
   for (const CompressionEffort& effort : {kSectionEffort, kZstdOnly}) {

@@ -115,7 +115,7 @@ void Open(benchmark::State& state) {
       static_cast<double>(crawl.archive().info().block_count);
   state.counters["estimate_percent"] =
       100 *
-      static_cast<double>(Archive::EstimateMemoryBytes(crawl.path()).value()) /
+      static_cast<double>(Archive::ReadOutline(crawl.path())->memory_bytes) /
       static_cast<double>(memory.total_bytes());
 }
 
