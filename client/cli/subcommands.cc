@@ -109,13 +109,14 @@ absl::Status RunArchives(CliRun& run) {
       absl::StrFormat("%-*s  %12s  %10s  %10s  %s\n", static_cast<int>(width),
                       "NAME", "DOCUMENTS", "SIZE", "STORED", "CODEC");
   for (const v1::ArchiveDescription& archive : archives) {
-    absl::StrAppendFormat(&table, "%-*s  %12s  %10s  %10s  %s\n",
-                          static_cast<int>(width),
-                          PrintableText(View(archive.name())),
-                          FormatCount(archive.document_count()),
-                          FormatByteSize(archive.size_bytes()),
-                          FormatByteSize(archive.stored_size_bytes()),
-                          PrintableText(View(archive.codec())));
+    absl::StrAppendFormat(
+        &table, "%-*s  %12s  %10s  %10s  %s%s\n", static_cast<int>(width),
+        PrintableText(View(archive.name())),
+        FormatCount(archive.document_count()),
+        FormatByteSize(archive.size_bytes()),
+        FormatByteSize(archive.stored_size_bytes()),
+        PrintableText(View(archive.codec())),
+        archive.state() == v1::ARCHIVE_STATE_OPENING ? "  (not open yet)" : "");
   }
   return run.output().Write(View(table));
 }

@@ -64,9 +64,10 @@ absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
         const Manifest& manifest = directory.manifest;
         const ArchiveFiles files = OpenArchiveFiles(directory, DirectIo::kOff);
         QUIRE_RETURN_IF_ERROR(files.FirstFault(manifest));
-        outline = {.info = manifest.Describe(directory.manifest_file.size_bytes),
-                   .files = files.Identify(directory),
-                   .memory_bytes = kFixedMemoryBytes};
+        outline = {
+            .info = manifest.Describe(directory.manifest_file.size_bytes),
+            .files = files.Identify(directory),
+            .memory_bytes = kFixedMemoryBytes};
         if (manifest.dictionary.has_value()) {
           const ManifestDictionary& dictionary = *manifest.dictionary;
           outline.memory_bytes += dictionary.size_bytes;
@@ -125,11 +126,15 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   uint64_t first_ordinal = 0;
   segments_.reserve(manifest.segments.size());
   for (size_t i = 0; i < manifest.segments.size(); ++i) {
+    if (options.cancel != nullptr && *options.cancel) {
+      return absl::CancelledError(
+          absl::StrCat(path_, ": opening it was cancelled"));
+    }
     const ManifestSegment& expected = manifest.segments[i];
     SegmentFile file = *std::move(files.segments[i]);
-    QUIRE_ASSIGN_OR_RETURN(SegmentReader reader,
-                           SegmentReader::Open(file, manifest, expected,
-                                               options.cancel));
+    QUIRE_ASSIGN_OR_RETURN(
+        SegmentReader reader,
+        SegmentReader::Open(file, manifest, expected, options.cancel));
     reader.AddMemory(memory_);
     description_size_bytes_max_ =
         std::max(description_size_bytes_max_,

@@ -144,8 +144,8 @@ TEST_F(ArchiveReplacementTest, NeverLooksDamagedWhileItIsReplacedAllTheTime) {
   };
   std::vector<std::jthread> readers;
   readers.push_back(until_done([&] { QUIRE_EXPECT_OK(Archive::Open(path_)); }));
-  readers.push_back(until_done(
-      [&] { QUIRE_EXPECT_OK(Archive::ReadOutline(path_)); }));
+  readers.push_back(
+      until_done([&] { QUIRE_EXPECT_OK(Archive::ReadOutline(path_)); }));
   readers.push_back(until_done([&] { ExpectVerifies(); }));
   for (int i = 0; i < kReplacements; ++i) {
     Replace();

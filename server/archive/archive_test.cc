@@ -367,6 +367,19 @@ TEST(ArchiveTest, EstimatesItsMemory) {
   }
 }
 
+TEST(ArchiveTest, OpeningIsCancelled) {
+  std::mt19937_64 random(20);
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options("copy"),
+                                   {RandomTestSegment(10, 20, random)}));
+  std::atomic<bool> cancel = false;
+  QUIRE_EXPECT_OK(Archive::Open(path, {.cancel = &cancel}));
+  cancel = true;
+  EXPECT_THAT(Archive::Open(path, {.cancel = &cancel}),
+              HasCode(absl::StatusCode::kCancelled));
+}
+
 TEST(ArchiveTest, SaysWhyItCannotBeOpened) {
   const TemporaryDirectory directory;
   EXPECT_THAT(

@@ -161,8 +161,8 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
     return ChecksumMismatch(absl::StrCat(name, " checksum"), found,
                             entry.checksum);
   }
-  auto section = Decompress(entry.method, AsBytes(stored), entry.size_bytes,
-                            cancel);
+  auto section =
+      Decompress(entry.method, AsBytes(stored), entry.size_bytes, cancel);
   QUIRE_RETURN_IF_ERROR(InFile(name, section.status()));
   return section;
 }

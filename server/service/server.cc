@@ -20,6 +20,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
+#include "server/service/archive_loader.h"
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
@@ -78,10 +79,6 @@ uint64_t StreamWindowBytes(const v1::Limits& limits) {
                   2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
-// Reloading reads manifest, dictionary and indexes alone.
-constexpr char kBlocksNotChecked[] =
-    "; its blocks were not checked: quired verify does that";
-
 std::string HealthName(const std::string& archive) {
   return absl::StrCat(kServiceName, "/", archive);
 }
@@ -101,13 +98,15 @@ std::string DirectIoNotes(const Catalog::ByName& archives) {
 
 class ServerImpl : public Server {
  public:
-  ServerImpl(ServerOptions options, MemoryPlan plan, Catalog::ByName archives,
+  ServerImpl(const ServerOptions& options, const MemoryPlan& plan,
+             std::vector<PlannedArchive> planned,
              std::unique_ptr<BlockStore> store)
-      : options_(std::move(options)),
+      : options_(options),
         plan_(plan),
         limits_(MakeLimits(plan)),
-        catalog_(std::move(archives)),
+        catalog_({}, DescribeOpening(planned)),
         store_(std::move(store)),
+        loader_(options_, plan, std::move(planned), catalog_, *store_),
         admission_(limits_.in_flight_size_bytes_max(),
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
@@ -128,7 +127,7 @@ class ServerImpl : public Server {
 
   ~ServerImpl() override { Shutdown(absl::ZeroDuration()); }
 
-  absl::Status Listen() {
+  absl::Status StartListening() {
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     return StartMetrics();
   }
@@ -153,29 +152,40 @@ class ServerImpl : public Server {
                         DirectIoNotes(*archives));
   }
 
-  std::vector<std::string> Reload() override
-      ABSL_LOCKS_EXCLUDED(reload_mutex_) {
-    MutexLock lock(&reload_mutex_);
-    std::vector<std::string> lines;
-    for (const ArchiveArgument& argument : options_.archives) {
-      absl::StatusOr<std::string> outcome = ReloadOne(argument);
-      metrics_.ReloadEnded(outcome.ok());
-      lines.push_back(
-          outcome.ok()
-              ? absl::StrCat("archive ", argument.name, ": ", *outcome)
-              : absl::StrCat("archive ", argument.name,
-                             " stays as it was: ", outcome.status().message()));
+  absl::Status OpenArchives() override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+    MutexLock lock(&loader_mutex_);
+    if (grpc_server_ == nullptr) {
+      return absl::CancelledError("the server was shut down");
     }
-    return lines;
+    grpc::HealthCheckServiceInterface* health =
+        grpc_server_->GetHealthCheckService();
+    QUIRE_RETURN_IF_ERROR(loader_.OpenAll([health](const std::string& name) {
+      health->SetServingStatus(HealthName(name), true);
+    }));
+    health->SetServingStatus(kServiceName, true);
+    health->SetServingStatus("", true);
+    return absl::OkStatus();
+  }
+
+  OpeningProgress opening_progress() const override {
+    return {.open_count = catalog_.Get()->size(),
+            .archive_count = options_.archives.size()};
+  }
+
+  std::vector<std::string> Reload() override
+      ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+    MutexLock lock(&loader_mutex_);
+    return loader_.Reload([this](bool ok) { metrics_.ReloadEnded(ok); });
   }
 
   void Shutdown(absl::Duration timeout) override
-      ABSL_LOCKS_EXCLUDED(reload_mutex_) {
-    MutexLock lock(&reload_mutex_);
+      ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+    loader_.Stop();
+    draining_ = true;
+    MutexLock lock(&loader_mutex_);
     if (grpc_server_ == nullptr) {
       return;
     }
-    draining_ = true;
     grpc_server_->GetHealthCheckService()->SetServingStatus(false);
     unix_listener_.reset();
     grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
@@ -186,7 +196,6 @@ class ServerImpl : public Server {
 
  private:
   absl::Status StartGrpc() {
-    QUIRE_RETURN_IF_ERROR(CheckListenAddress(options_.listen_address));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -233,10 +242,10 @@ class ServerImpl : public Server {
     address_ = WithPort(options_.listen_address, port);
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
-    health->SetServingStatus(kServiceName, true);
-    const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-    for (const auto& [name, served] : *archives) {
-      health->SetServingStatus(HealthName(name), true);
+    health->SetServingStatus("", false);
+    health->SetServingStatus(kServiceName, false);
+    for (const ArchiveArgument& argument : options_.archives) {
+      health->SetServingStatus(HealthName(argument.name), false);
     }
     return unix_listener_ == nullptr ? absl::OkStatus()
                                      : unix_listener_->Serve(*grpc_server_);
@@ -279,65 +288,16 @@ class ServerImpl : public Server {
     return absl::OkStatus();
   }
 
-  // What happened, as the end of a sentence.
-  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_) {
-    Catalog::ByName archives = *catalog_.Get();
-    std::shared_ptr<const ServedArchive>& served = archives[argument.name];
-    QUIRE_ASSIGN_OR_RETURN(const uint64_t needed_bytes,
-                           Archive::EstimateMemoryBytes(argument.path));
-    // The old one goes only when the last call that reads it has ended, so both
-    // must fit, and those replaced before that calls still read.
-    ReloadNeed need = {.replaced_bytes = ReplacedBytes(),
-                       .fresh_bytes = needed_bytes};
-    for (const auto& [name, other] : archives) {
-      need.served_bytes += other->archive->memory().total_bytes();
-    }
-    QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
-    QUIRE_ASSIGN_OR_RETURN(
-        std::shared_ptr<const ServedArchive> fresh,
-        OpenServedArchive(argument, options_.cache_form, options_.report_damage,
-                          options_.direct_io));
-    // Once more, with what it takes: the path may name another archive by now.
-    need.fresh_bytes = fresh->archive->memory().total_bytes();
-    QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
-    for (const DriveInfo& drive : DrivesOf(*fresh, options_.drive)) {
-      QUIRE_RETURN_IF_ERROR(store_->AddDrive(drive));
-    }
-    const bool is_same_text =
-        fresh->archive->info().uuid == served->archive->info().uuid;
-    if (is_same_text && fresh->archive->files() == served->archive->files()) {
-      return absl::StrCat("unchanged", kBlocksNotChecked);
-    }
-    // The same text in other files: a copy put in place of damaged ones.
-    const std::string line = absl::StrCat(
-        is_same_text ? "same contents in new files, " : "replaced, ",
-        FormatCounted(fresh->archive->info().document_count, "document",
-                      "documents"),
-        is_same_text ? kBlocksNotChecked : "");
-    replaced_.push_back(served->archive);
-    served = std::move(fresh);
-    catalog_.Publish(std::move(archives));
-    return line;
-  }
-
-  // What calls keep of archives that have been replaced.
-  uint64_t ReplacedBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_) {
-    uint64_t size_bytes = 0;
-    std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
-      const std::shared_ptr<const Archive> archive = replaced.lock();
-      size_bytes += archive == nullptr ? 0 : archive->memory().total_bytes();
-      return archive == nullptr;
-    });
-    return size_bytes;
-  }
-
   const ServerOptions options_;
   const MemoryPlan plan_;
   const v1::Limits limits_;
   std::atomic<bool> draining_{false};
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
+  // Held while archives are opened or the server is shut down.
+  Mutex loader_mutex_;
+  // Stop() needs no lock.
+  ArchiveLoader loader_;
   Admission admission_;
   const std::shared_ptr<prometheus::Registry> registry_;
   CallMetrics metrics_;
@@ -348,61 +308,27 @@ class ServerImpl : public Server {
   const std::unique_ptr<grpc::Service> service_;
   std::string address_;
   std::string metrics_address_;
-  // Serialises Reload() and Shutdown().
-  Mutex reload_mutex_;
-  // In the order of their replacement; gone when the last call has ended.
-  std::vector<std::weak_ptr<const Archive>> replaced_
-      ABSL_GUARDED_BY(reload_mutex_);
   std::unique_ptr<grpc::Server> grpc_server_;
   // Null if the address is not of a unix socket.
   std::unique_ptr<UnixListener> unix_listener_;
   std::unique_ptr<prometheus::Exposer> exposer_;
 };
 
-absl::StatusOr<Catalog::ByName> OpenAll(const ServerOptions& options) {
-  Catalog::ByName archives;
-  for (const ArchiveArgument& argument : options.archives) {
-    if (archives.contains(argument.name)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two archives are named \"", argument.name,
-                       "\"; name them apart with NAME=PATH"));
-    }
-    QUIRE_ASSIGN_OR_RETURN(
-        archives[argument.name],
-        OpenServedArchive(argument, options.cache_form, options.report_damage,
-                          options.direct_io));
-  }
-  return archives;
-}
-
-// The needs of all archives before any is opened, so that what does not fit is
-// refused without filling the memory first.
-absl::StatusOr<std::vector<ArchiveNeed>> EstimateAll(
-    const ServerOptions& options) {
-  std::vector<ArchiveNeed> needs;
-  for (const ArchiveArgument& argument : options.archives) {
-    QUIRE_ASSIGN_OR_RETURN(const uint64_t memory_bytes,
-                           Archive::EstimateMemoryBytes(argument.path));
-    needs.push_back({argument.name, memory_bytes});
-  }
-  return needs;
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const ServerOptions& options) {
   if (options.archives.empty()) {
     return absl::InvalidArgumentError("no archive to serve; name at least one");
   }
-  QUIRE_ASSIGN_OR_RETURN(std::vector<ArchiveNeed> needs, EstimateAll(options));
-  QUIRE_RETURN_IF_ERROR(PlanMemory(options.memory_bytes, needs).status());
-  QUIRE_ASSIGN_OR_RETURN(Catalog::ByName archives, OpenAll(options));
-  // An estimate that was too high is kept: reloading is measured by it too.
-  for (ArchiveNeed& need : needs) {
-    need.memory_bytes =
-        std::max(need.memory_bytes,
-                 archives.at(need.name)->archive->memory().total_bytes());
+  QUIRE_RETURN_IF_ERROR(CheckListenAddress(options.listen_address));
+  // The needs of all archives before any is opened, so that what does not fit
+  // is refused without filling the memory first.
+  QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,
+                         ReadOutlines(options.archives));
+  std::vector<ArchiveNeed> needs;
+  for (const auto& [argument, outline] : planned) {
+    needs.push_back({argument.name, outline.memory_bytes});
   }
   QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
                          PlanMemory(options.memory_bytes, needs));
@@ -414,16 +340,22 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   store_options.device_depth = options.device_depth;
   store_options.device_model = options.device_model;
   store_options.direct_io = options.direct_io != DirectIo::kOff;
-  for (const auto& [name, served] : archives) {
-    const std::vector<DriveInfo> drives = DrivesOf(*served, options.drive);
-    store_options.drives.insert(store_options.drives.end(), drives.begin(),
-                                drives.end());
+  for (const ArchiveArgument& argument : options.archives) {
+    store_options.drives.push_back(
+        DriveOfDirectory(argument.path, options.drive));
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
-  auto server = std::make_unique<ServerImpl>(options, plan, std::move(archives),
+  auto server = std::make_unique<ServerImpl>(options, plan, std::move(planned),
                                              std::move(store));
-  QUIRE_RETURN_IF_ERROR(server->Listen());
+  QUIRE_RETURN_IF_ERROR(server->StartListening());
+  return server;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(
+    const ServerOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Listen(options));
+  QUIRE_RETURN_IF_ERROR(server->OpenArchives());
   return server;
 }
 

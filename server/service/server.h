@@ -4,7 +4,9 @@
 #ifndef QUIRE_SERVER_SERVICE_SERVER_H_
 #define QUIRE_SERVER_SERVICE_SERVER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,16 +46,31 @@ struct ServerOptions {
   std::string device_model;
   // Told of each damaged block that is met; may be empty.
   DamageReporter report_damage;
+  // For tests: called with the name of each archive before it is opened, on the
+  // thread that opens it; may be empty.
+  std::function<void(const std::string&)> before_opening;
+};
+
+// How many of the archives are open.
+struct OpeningProgress {
+  size_t open_count = 0;
+  size_t archive_count = 0;
 };
 
 // Thread-safe.
 class Server {
  public:
-  // Opens the archives, then listens. Blocks on I/O.
+  // Looks at the archives and listens: it answers calls, but those for archives
+  // get UNAVAILABLE (ARCHIVE_OPENING) until OpenArchives() has opened them.
+  // Blocks on a little I/O for each archive.
   // Errors: InvalidArgument     two archives of one name, or none at all.
   //         FailedPrecondition  the memory does not suffice, an address is in
   //                             use or malformed, the engine does not work.
   //         those of Archive::Open(), with the archive's path.
+  static absl::StatusOr<std::unique_ptr<Server>> Listen(
+      const ServerOptions& options);
+
+  // Listen() and OpenArchives().
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options);
 
@@ -64,16 +81,25 @@ class Server {
   virtual const std::string& address() const = 0;
   // Empty if there are no metrics.
   virtual const std::string& metrics_address() const = 0;
+  // Opens all archives, several at a time, and serves each as soon as it is
+  // open (health SERVING; of the server, when all are). To be called once.
+  // Blocks on I/O. Errors: those of Archive::Open(), with the archive's path:
+  // others may be open and served then. Cancelled  Shutdown() was called.
+  virtual absl::Status OpenArchives() = 0;
+
+  virtual OpeningProgress opening_progress() const = 0;
+
   // What it holds in RAM and in what it reads, for the log.
   virtual std::string Description() const = 0;
 
-  // Opens all archives anew and puts those that have changed in place of the
+  // Opens the archives whose files have changed and puts them in place of the
   // old ones. Calls under way keep what they started with. An archive that
   // cannot be opened, or does not fit, stays as it was.
-  // Returns one line for each archive; blocks on I/O.
+  // Returns what happened, in lines for the log; blocks on I/O.
   virtual std::vector<std::string> Reload() = 0;
 
-  // Refuses new calls (UNAVAILABLE, DRAINING; health NOT_SERVING), waits for
+  // Lets OpenArchives() and Reload() end early and waits for that; then refuses
+  // new calls (UNAVAILABLE, DRAINING; health NOT_SERVING), waits for
   // those under way until `timeout` has passed, then cancels them.
   virtual void Shutdown(absl::Duration timeout) = 0;
 };

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/verbs/serve_command.h"
 
-#include <malloc.h>
-#include <pthread.h>
-#include <sys/resource.h>
-
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 #include "codecs/base/byte_size.h"
@@ -28,6 +20,7 @@
 #include "server/service/server.h"
 #include "server/storage/model/drive_presets.h"
 #include "server/verbs/config_file.h"
+#include "server/verbs/server_run.h"
 #include "server/verbs/subcommand_support.h"
 
 namespace quire {
@@ -50,15 +43,6 @@ struct ServeArguments {
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string config;
 };
-
-sigset_t ServeSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  return signals;
-}
 
 void Say(const std::string& message) {
   std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
@@ -120,54 +104,6 @@ std::vector<std::string> DriveModelNames() {
   return names;
 }
 
-// The limits of the process, set for a server that holds many connections and
-// moves large buffers.
-// REQUIRES: no other thread has been started: all inherit the signal mask, and
-// the signals are for WaitForSignals() alone.
-void PrepareProcess() {
-  const sigset_t signals = ServeSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // The reader of the log may go away; serving goes on.
-  signal(SIGPIPE, SIG_IGN);
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
-  // NOLINTBEGIN(concurrency-mt-unsafe): the only thread.
-  // By default glibc returns and maps large buffers anew all the time, and
-  // keeps a heap of its own for each thread, which breaks the memory bound.
-  mallopt(M_MMAP_THRESHOLD, 64 << 20);
-  mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  mallopt(M_ARENA_MAX, 2);
-  // Debian's abseil, which gRPC locks with, looks for deadlocks by default: a
-  // twelfth of the time of a call.
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // What gRPC would log is told to the user in our own words, or is noise.
-  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
-  // NOLINTEND(concurrency-mt-unsafe)
-}
-
-// Serves until told to stop.
-void WaitForSignals(Server& server, absl::Duration drain_timeout) {
-  const sigset_t signals = ServeSignals();
-  while (true) {
-    int signal_number = 0;
-    sigwait(&signals, &signal_number);
-    if (signal_number != SIGHUP) {
-      break;
-    }
-    Say("SIGHUP: opening the archives anew");
-    for (const std::string& line : server.Reload()) {
-      Say(line);
-    }
-  }
-  Say(absl::StrCat("stopping; calls under way have ",
-                   absl::FormatDuration(drain_timeout), " to end"));
-  server.Shutdown(drain_timeout);
-  Say("stopped");
-}
-
 int Serve(const ServeArguments& arguments) {
   absl::StatusOr<ServerOptions> options = MakeOptions(arguments);
   if (!options.ok()) {
@@ -175,27 +111,15 @@ int Serve(const ServeArguments& arguments) {
     return kExitUsage;
   }
   options->report_damage = Say;
-  PrepareProcess();
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(*options);
+  PrepareServerProcess();
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
   if (!server.ok()) {
     Say(std::string(server.status().message()));
     return server.status().code() == absl::StatusCode::kInvalidArgument
                ? kExitUsage
                : kExitFailed;
   }
-  // Names of archives are in it.
-  for (const absl::string_view line :
-       absl::StrSplit((*server)->Description(), '\n', absl::SkipEmpty())) {
-    std::fprintf(stderr, "%s\n", PrintableMessage(line).c_str());
-  }
-  if (!(*server)->metrics_address().empty()) {
-    Say(absl::StrCat("metrics on http://", (*server)->metrics_address(),
-                     "/metrics"));
-  }
-  // The last line of the start: what waits for the server waits for it.
-  Say(absl::StrCat("listening on ", (*server)->address()));
-  WaitForSignals(**server, arguments.drain_timeout);
-  return kExitGood;
+  return RunServer(**server, arguments.drain_timeout, Say);
 }
 
 // What is served, where, and with how much memory and time.

@@ -62,6 +62,66 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(server.wait(PATIENCE_S), 0)
         self.assertIn("stopped", server.stderr.read())
 
+    def many(self, count):
+        """Arguments that serve `count` copies of the archive."""
+        paths = [self.directory / f"copy{i:03}.quire" for i in range(count)]
+        for path in paths:
+            if not path.exists():
+                shutil.copytree(self.archive, path)
+        return paths
+
+    def test_opens_many_archives_and_reloads_them(self):
+        server, said = self.start(*self.many(200), "--listen", "127.0.0.1:0")
+        address = said.split()[-1]
+        self.assertTrue(said.startswith(f"quired: reachable on {address}, opening 200 archives\n"),
+                        said)
+        self.assertIn("195 other archives", said)
+        server.send_signal(signal.SIGHUP)
+        for line in server.stderr:
+            if "SIGHUP" not in line:
+                self.assertIn("quired: 200 archives: unchanged;", line)
+                break
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def test_stops_while_it_opens(self):
+        for signal_number in signal.SIGTERM, signal.SIGINT:
+            server = subprocess.Popen(
+                [QUIRED, "serve", *self.many(200), "--listen", "127.0.0.1:0"],
+                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(server.stderr.close)
+            self.assertIn("opening 200 archives", server.stderr.readline())
+            server.send_signal(signal_number)
+            self.assertEqual(server.wait(PATIENCE_S), 0)
+            self.assertTrue(server.stderr.read().endswith("stopped\n"))
+
+    def test_reloads_after_a_signal_during_the_start(self):
+        server = subprocess.Popen(
+            [QUIRED, "serve", *self.many(200), "--listen", "127.0.0.1:0"],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        self.assertIn("opening 200 archives", server.stderr.readline())
+        server.send_signal(signal.SIGHUP)
+        said = ""
+        for line in server.stderr:
+            said += line
+            if "unchanged" in line:
+                break
+        self.assertRegex(said, r"(?s)listening on .*200 archives: unchanged;.*\n$")
+
+    def test_says_which_archive_cannot_be_opened(self):
+        damaged = self.directory / "unreadable.quire"
+        shutil.copytree(self.archive, damaged)
+        segment = damaged / "segment-000000"
+        data = bytearray(segment.read_bytes())
+        data[-100] ^= 1  # In the footer: the sizes stay as the manifest has them.
+        segment.write_bytes(data)
+        refused = run("serve", *self.many(20), damaged, "--listen", "127.0.0.1:0")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertIn("unreadable.quire/segment-000000", refused.stderr.splitlines()[-1])
+
     def test_goes_on_when_nobody_reads_what_it_says(self):
         server, _ = self.start(self.archive, "--listen", "127.0.0.1:0")
         server.stderr.close()

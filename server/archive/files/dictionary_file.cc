@@ -106,8 +106,8 @@ absl::StatusOr<std::string> ReadDictionaryFile(
     return InFile(file, ChecksumMismatch("dictionary checksum", found,
                                          header->stored_checksum));
   }
-  auto text = Decompress(header->method, AsBytes(stored), header->size_bytes,
-                         cancel);
+  auto text =
+      Decompress(header->method, AsBytes(stored), header->size_bytes, cancel);
   QUIRE_RETURN_IF_ERROR(InFile(file, text.status()));
   const uint64_t hash = Checksum64(AsBytes(*text));
   if (hash != header->hash) {

@@ -200,8 +200,7 @@ absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes,
   return out;
 }
 
-absl::StatusOr<std::string> DecompressZstd(ByteView stored,
-                                           uint64_t size_bytes,
+absl::StatusOr<std::string> DecompressZstd(ByteView stored, uint64_t size_bytes,
                                            const std::atomic<bool>* cancel) {
   const std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
   if (context == nullptr) {

@@ -158,7 +158,7 @@ class CallsTest : public ServerTest {
     return *std::move(served);
   }
 
-  void Publish() { catalog_->Publish({{"docs", OpenArchive()}}); }
+  void Publish() { catalog_->Publish(OpenArchive()); }
 
   // With limits and options as they are now. The store reads one block at a
   // time and caches none.

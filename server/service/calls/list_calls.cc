@@ -2,6 +2,7 @@
 #include "server/service/calls/list_calls.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,22 +47,30 @@ absl::Status ListArchives(const ServiceCore& core,
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
   *response.mutable_limits() = core.limits;
-  const std::shared_ptr<const Catalog::ByName> archives = core.catalog.Get();
+  const auto opening = core.catalog.GetOpening();
+  const auto archives = core.catalog.Get();
+  std::map<absl::string_view, const v1::ArchiveDescription*> all;
+  for (const auto& [name, served] : *archives) {
+    all.emplace(name, &served->description);
+  }
+  for (const auto& [name, description] : *opening) {
+    all.emplace(name, &description);
+  }
   // The token has the last name sent: a good place to go on even if archives
   // were replaced since.
-  auto next = archives->begin();
+  auto next = all.begin();
   if (request.has_page_token()) {
     QUIRE_ASSIGN_OR_RETURN(const std::string last_name,
                            ParseArchivesPageToken(request.page_token()));
-    next = archives->upper_bound(last_name);
+    next = all.upper_bound(last_name);
   }
-  for (; next != archives->end(); ++next) {
+  for (; next != all.end(); ++next) {
     if (response.archives_size() == static_cast<int>(page_size)) {
       response.set_next_page_token(
-          MakeArchivesPageToken(std::prev(next)->first));
+          MakeArchivesPageToken(std::string(std::prev(next)->first)));
       break;
     }
-    *response.add_archives() = next->second->description;
+    *response.add_archives() = *next->second;
   }
   return absl::OkStatus();
 }
@@ -70,9 +79,16 @@ absl::Status GetArchive(const ServiceCore& core,
                         const v1::GetArchiveRequest& request,
                         v1::GetArchiveResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
-                         core.catalog.Find(request.archive()));
-  *response.mutable_archive() = served->description;
+  const auto opening = core.catalog.GetOpening();
+  const auto served = core.catalog.Find(request.archive());
+  if (served.ok()) {
+    *response.mutable_archive() = (*served)->description;
+  } else if (const auto found = opening->find(request.archive());
+             found != opening->end()) {
+    *response.mutable_archive() = found->second;
+  } else {
+    return served.status();
+  }
   *response.mutable_limits() = core.limits;
   return absl::OkStatus();
 }
@@ -81,13 +97,20 @@ absl::Status GetSymbolTable(const ServiceCore& core,
                             const v1::GetSymbolTableRequest& request,
                             v1::GetSymbolTableResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  const std::shared_ptr<const Catalog::ByName> archives = core.catalog.Get();
+  const auto opening = core.catalog.GetOpening();
+  const auto archives = core.catalog.Get();
   for (const auto& [name, served] : *archives) {
     if (served->wire_table != nullptr &&
         served->description.symbol_table_hash() == request.hash()) {
       response.set_table(served->wire_table->serialised);
       response.set_checksum(served->wire_table->hash);
       return absl::OkStatus();
+    }
+  }
+  for (const auto& [name, description] : *opening) {
+    if (description.has_symbol_table_hash() &&
+        description.symbol_table_hash() == request.hash()) {
+      return StillOpening(name);
     }
   }
   return ServiceError(absl::StatusCode::kNotFound, v1::SYMBOL_TABLE_NOT_FOUND,
@@ -167,7 +190,8 @@ class GetDictionaryCall
  private:
   absl::Status Begin(const v1::GetDictionaryRequest& request) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
-    const std::shared_ptr<const Catalog::ByName> archives = core_.catalog.Get();
+    const auto opening = core_.catalog.GetOpening();
+    const auto archives = core_.catalog.Get();
     for (const auto& [name, served] : *archives) {
       if (!request.hash().empty() &&
           served->archive->info().dictionary_hash == request.hash()) {
@@ -175,6 +199,12 @@ class GetDictionaryCall
       }
     }
     if (archive_ == nullptr) {
+      for (const auto& [name, description] : *opening) {
+        if (description.has_dictionary_hash() &&
+            description.dictionary_hash() == request.hash()) {
+          return StillOpening(name);
+        }
+      }
       return ServiceError(absl::StatusCode::kNotFound, v1::DICTIONARY_NOT_FOUND,
                           "no archive here uses a dictionary of that hash");
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -19,34 +20,12 @@ namespace {
 constexpr size_t kNameSizeMax = 128;
 // Of an error message.
 constexpr size_t kListedNamesMax = 5;
+// Most archives are opened in less.
+constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
 
 uint64_t NextSourceId() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
-}
-
-v1::ArchiveDescription Describe(const std::string& name,
-                                const ArchiveInfo& info) {
-  v1::ArchiveDescription description;
-  description.set_name(name);
-  description.set_uuid(info.uuid);
-  description.set_size_bytes(info.size_bytes);
-  description.set_stored_size_bytes(info.stored_size_bytes);
-  description.set_document_count(info.document_count);
-  description.set_block_count(info.block_count);
-  description.set_segment_count(info.segment_count);
-  description.set_block_size_bytes(info.block_size_bytes);
-  if (const CodecInfo* codec = FindCodec(info.codec.id); codec != nullptr) {
-    description.set_codec(codec->name.data(), codec->name.size());
-  }
-  if (!info.dictionary_hash.empty()) {
-    description.set_dictionary_hash(info.dictionary_hash);
-    description.set_dictionary_size_bytes(info.dictionary_size_bytes);
-  }
-  if (!info.symbol_table_hash.empty()) {
-    description.set_symbol_table_hash(info.symbol_table_hash);
-  }
-  return description;
 }
 
 std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
@@ -75,12 +54,20 @@ bool IsArchiveName(absl::string_view name) {
 }
 
 // "docs, web and 3 more".
-std::string ListNames(const Catalog::ByName& archives) {
+std::string ListNames(const Catalog::OpeningByName& opening,
+                      const Catalog::ByName& archives) {
+  std::set<absl::string_view> all;
+  for (const auto& [name, description] : opening) {
+    all.insert(name);
+  }
+  for (const auto& [name, archive] : archives) {
+    all.insert(name);
+  }
   std::string names;
   size_t count = 0;
-  for (const auto& [name, archive] : archives) {
+  for (const absl::string_view name : all) {
     if (count == kListedNamesMax) {
-      return absl::StrCat(names, " and ", archives.size() - count, " more");
+      return absl::StrCat(names, " and ", all.size() - count, " more");
     }
     absl::StrAppend(&names, count++ == 0 ? "" : ", ", name);
   }
@@ -88,6 +75,32 @@ std::string ListNames(const Catalog::ByName& archives) {
 }
 
 }  // namespace
+
+v1::ArchiveDescription DescribeArchive(const std::string& name,
+                                       const ArchiveInfo& info,
+                                       v1::ArchiveState state) {
+  v1::ArchiveDescription description;
+  description.set_name(name);
+  description.set_state(state);
+  description.set_uuid(info.uuid);
+  description.set_size_bytes(info.size_bytes);
+  description.set_stored_size_bytes(info.stored_size_bytes);
+  description.set_document_count(info.document_count);
+  description.set_block_count(info.block_count);
+  description.set_segment_count(info.segment_count);
+  description.set_block_size_bytes(info.block_size_bytes);
+  if (const CodecInfo* codec = FindCodec(info.codec.id); codec != nullptr) {
+    description.set_codec(codec->name.data(), codec->name.size());
+  }
+  if (!info.dictionary_hash.empty()) {
+    description.set_dictionary_hash(info.dictionary_hash);
+    description.set_dictionary_size_bytes(info.dictionary_size_bytes);
+  }
+  if (!info.symbol_table_hash.empty()) {
+    description.set_symbol_table_hash(info.symbol_table_hash);
+  }
+  return description;
+}
 
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
   ArchiveArgument argument;
@@ -122,9 +135,9 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
-    DamageReporter report_damage, DirectIo direct_io) {
+    DamageReporter report_damage, const ArchiveOpenOptions& options) {
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
-      Archive::Open(argument.path, {.direct_io = direct_io});
+      Archive::Open(argument.path, options);
   if (!archive.ok()) {
     return archive.status();
   }
@@ -147,8 +160,16 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
       cache_form == CacheForm::kFsst ? served->wire_table : nullptr);
   served->stored_reader = MakeStoredReader(*archive, log);
   served->placements = PlaceSegments(**archive);
-  served->description = Describe(argument.name, (*archive)->info());
+  served->description = DescribeArchive(argument.name, (*archive)->info(),
+                                        v1::ARCHIVE_STATE_OPEN);
   return served;
+}
+
+absl::Status StillOpening(const std::string& name) {
+  return ServiceError(
+      absl::StatusCode::kUnavailable, v1::ARCHIVE_OPENING,
+      absl::StrCat("archive \"", name, "\" is being opened; try again soon"),
+      {{"archive", name}}, kOpeningRetryDelay);
 }
 
 std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
@@ -156,18 +177,31 @@ std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
   return archives_;
 }
 
-void Catalog::Publish(ByName archives) {
-  auto next = std::make_shared<const ByName>(std::move(archives));
+std::shared_ptr<const Catalog::OpeningByName> Catalog::GetOpening() const {
+  MutexLock lock(&mutex_);
+  return opening_;
+}
+
+void Catalog::Publish(std::shared_ptr<const ServedArchive> archive) {
+  MutexLock write_lock(&write_mutex_);
+  auto opening = std::make_shared<OpeningByName>(*GetOpening());
+  opening->erase(archive->name);
+  auto archives = std::make_shared<ByName>(*Get());
+  (*archives)[archive->name] = std::move(archive);
+  std::shared_ptr<const OpeningByName> next_opening = std::move(opening);
+  std::shared_ptr<const ByName> next_archives = std::move(archives);
   {
     MutexLock lock(&mutex_);
-    archives_.swap(next);
+    archives_.swap(next_archives);
+    opening_.swap(next_opening);
   }
-  // The old snapshot, now in `next`, is let go outside of the lock.
+  // The old snapshots, now in `next_...`, are let go outside of the lock.
 }
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
     absl::string_view name) const {
   const std::string key(name);
+  bool is_opening = false;
   {
     // Looked up under the lock: to hold the snapshot meanwhile would cost each
     // call two more changes to a count that all of them share.
@@ -175,15 +209,19 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
     if (const auto found = archives_->find(key); found != archives_->end()) {
       return found->second;
     }
+    is_opening = opening_->contains(key);
+  }
+  if (is_opening) {
+    return StillOpening(key);
   }
   // It may be cut within a character, which no message could carry.
   const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
-  return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
-                      name.empty()
-                          ? "the request names no archive"
-                          : absl::StrCat("no archive \"", quoted,
-                                         "\" here, but ", ListNames(*Get())),
-                      {{"archive", quoted}});
+  return ServiceError(
+      absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
+      name.empty() ? "the request names no archive"
+                   : absl::StrCat("no archive \"", quoted, "\" here, but ",
+                                  ListNames(*GetOpening(), *Get())),
+      {{"archive", quoted}});
 }
 
 }  // namespace quire

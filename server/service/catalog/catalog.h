@@ -66,32 +66,59 @@ enum class CacheForm {
   kFsst,
 };
 
+// What clients are told of an archive.
+v1::ArchiveDescription DescribeArchive(const std::string& name,
+                                       const ArchiveInfo& info,
+                                       v1::ArchiveState state);
+
 // Opens an archive for serving. `report_damage` may be empty. Blocks on I/O.
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
-    DamageReporter report_damage, DirectIo direct_io = DirectIo::kOff);
+    DamageReporter report_damage, const ArchiveOpenOptions& options = {});
 
-// Thread-safe. Get() is a pointer copy; calls keep the snapshot they started
-// with, so that a reload never pulls an archive away from under them.
+// UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
+absl::Status StillOpening(const std::string& name);
+
+// Archives that are open, and those that are named already but still being
+// opened. Thread-safe. Get() is a pointer copy; calls keep the snapshot they
+// started with, so that a reload never pulls an archive away from under them.
 class Catalog {
  public:
   using ByName =
       std::map<std::string, std::shared_ptr<const ServedArchive>, std::less<>>;
 
-  explicit Catalog(ByName archives)
-      : archives_(std::make_shared<const ByName>(std::move(archives))) {}
+  using OpeningByName =
+      std::map<std::string, v1::ArchiveDescription, std::less<>>;
 
+  explicit Catalog(ByName archives, OpeningByName opening = {})
+      : archives_(std::make_shared<const ByName>(std::move(archives))),
+        opening_(std::make_shared<const OpeningByName>(std::move(opening))) {}
+
+  // Those that are open.
   std::shared_ptr<const ByName> Get() const ABSL_LOCKS_EXCLUDED(mutex_);
-  void Publish(ByName archives) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those that are being opened. Whoever wants both asks for these first: an
+  // archive that was opened in between is then in both.
+  std::shared_ptr<const OpeningByName> GetOpening() const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Puts an archive in its place, among those that are open. What was there
+  // before lives on while calls read it.
+  void Publish(std::shared_ptr<const ServedArchive> archive)
+      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
   // Errors: NotFound (ARCHIVE_NOT_FOUND); names some of those that there are.
+  //         Unavailable (ARCHIVE_OPENING).
   absl::StatusOr<std::shared_ptr<const ServedArchive>> Find(
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Held by one that publishes, from the copy of what there is to its
+  // replacement; readers do not wait for it.
+  Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   std::shared_ptr<const ByName> archives_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const OpeningByName> opening_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/drive_report.h"
 
+#include <fcntl.h>
+
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "server/archive/files/file_io.h"
 
 namespace quire {
 
@@ -19,6 +22,14 @@ std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
     }
   }
   return drives;
+}
+
+DriveInfo DriveOfDirectory(const std::string& path,
+                           std::optional<DriveKind> kind) {
+  const UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
+  DriveInfo drive = DetectDrive(fd.get()).drive;
+  drive.kind = kind.value_or(drive.kind);
+  return drive;
 }
 
 std::string DescribeDrives(const BlockStore& store,

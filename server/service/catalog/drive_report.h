@@ -19,6 +19,11 @@ namespace quire {
 std::vector<DriveInfo> DrivesOf(const ServedArchive& served,
                                 std::optional<DriveKind> kind);
 
+// The drive of a directory, for a store that has none yet: an archive's files
+// may lie elsewhere.
+DriveInfo DriveOfDirectory(const std::string& path,
+                           std::optional<DriveKind> kind);
+
 // A line for each drive of the store: kind, engine, priorities, and how many of
 // the archives' files on it are read in physical order.
 std::string DescribeDrives(const BlockStore& store,

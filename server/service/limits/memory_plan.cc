@@ -24,6 +24,30 @@ constexpr uint64_t kReloadGrowthBytesMin = kMiB;
 // What a server that was told nothing gives its cache and its answers.
 constexpr uint64_t kDefaultFreeBytes = 512 * kMiB;
 
+constexpr size_t kNamedArchivesMax = 5;
+
+// As messages name them: the largest, and the others as one.
+std::vector<ArchiveNeed> Largest(std::vector<ArchiveNeed> archives) {
+  for (ArchiveNeed& archive : archives) {
+    archive.name = absl::StrCat("archive ", archive.name);
+  }
+  if (archives.size() <= kNamedArchivesMax + 1) {
+    return archives;
+  }
+  std::stable_sort(archives.begin(), archives.end(),
+                   [](const ArchiveNeed& a, const ArchiveNeed& b) {
+                     return a.memory_bytes > b.memory_bytes;
+                   });
+  ArchiveNeed others = {
+      absl::StrCat(archives.size() - kNamedArchivesMax, " other archives"), 0};
+  for (size_t i = kNamedArchivesMax; i < archives.size(); ++i) {
+    others.memory_bytes += archives[i].memory_bytes;
+  }
+  archives.resize(kNamedArchivesMax);
+  archives.push_back(std::move(others));
+  return archives;
+}
+
 std::string Line(const std::string& what, uint64_t size_bytes) {
   return absl::StrFormat("  %-34s %10s\n", what, FormatByteSize(size_bytes));
 }
@@ -52,8 +76,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(
       total_bytes.value_or(fixed_bytes + reload_bytes + kDefaultFreeBytes);
   if (plan.total_bytes < needed_bytes) {
     std::string parts = absl::StrCat("server ", FormatByteSize(kBaseBytes));
-    for (const ArchiveNeed& archive : archives) {
-      absl::StrAppend(&parts, " + archive ", archive.name, " ",
+    for (const ArchiveNeed& archive : Largest(archives)) {
+      absl::StrAppend(&parts, " + ", archive.name, " ",
                       FormatByteSize(archive.memory_bytes));
     }
     return absl::FailedPreconditionError(absl::StrCat(
@@ -101,8 +125,8 @@ std::string DescribePlan(const MemoryPlan& plan,
   std::string text =
       absl::StrCat("memory: ", FormatByteSize(plan.total_bytes), "\n");
   text += Line("server itself", plan.base_bytes);
-  for (const ArchiveNeed& archive : archives) {
-    text += Line(absl::StrCat("archive ", archive.name), archive.memory_bytes);
+  for (const ArchiveNeed& archive : Largest(archives)) {
+    text += Line(archive.name, archive.memory_bytes);
   }
   text += Line("space to reload an archive", plan.reload_bytes);
   text += Line("requests on their way, at most", plan.requests_bytes);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/limits/memory_plan.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_matchers.h"
 
@@ -36,6 +40,29 @@ TEST(MemoryPlanTest, RefusalNamesTheSum) {
                                   ::testing::HasSubstr("1GiB is too little"),
                                   ::testing::HasSubstr("1.34 GiB are needed"),
                                   ::testing::HasSubstr("archive b 700 MiB"))));
+}
+
+TEST(MemoryPlanTest, NamesTheFiveLargestOfMany) {
+  std::vector<ArchiveNeed> needs;
+  uint64_t size_bytes = 0;
+  for (uint64_t i = 0; i < 200; ++i) {
+    needs.push_back({absl::StrCat("n", i), (1 + i * 77 % 200) * kMiB});
+    size_bytes += needs.back().memory_bytes;
+  }
+  const auto refused = PlanMemory(kGiB, needs);
+  EXPECT_THAT(
+      refused,
+      FailsWith(
+          absl::StatusCode::kFailedPrecondition,
+          ::testing::ContainsRegex(
+              "archive n[0-9]+ 200 MiB \\+ archive n[0-9]+ 199 MiB .* "
+              "archive n[0-9]+ 196 MiB \\+ 195 other archives 18.7 GiB")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
+                             PlanMemory(std::nullopt, needs));
+  EXPECT_EQ(plan.archives_bytes, size_bytes);
+  const std::string text = DescribePlan(plan, needs);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 13);
+  EXPECT_THAT(text, ::testing::ContainsRegex("195 other archives +18.7 GiB\n"));
 }
 
 TEST(MemoryPlanTest, ChoosesWhenToldNothing) {

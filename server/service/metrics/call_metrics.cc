@@ -61,6 +61,17 @@ MetricFamily DriveFamily(MetricType type, std::string name, std::string help,
   return family;
 }
 
+MetricFamily ArchivesFamily(const Catalog& catalog) {
+  const size_t opening = catalog.GetOpening()->size();
+  return {"quire_archives",
+          "Archives that are served, by state.",
+          MetricType::Gauge,
+          {Sample(MetricType::Gauge, static_cast<double>(catalog.Get()->size()),
+                  {{"state", "open"}}),
+           Sample(MetricType::Gauge, static_cast<double>(opening),
+                  {{"state", "opening"}})}};
+}
+
 MetricFamily MemoryFamily(const Catalog& catalog) {
   MetricFamily family{"quire_archive_memory_bytes",
                       "RAM that an archive holds, by part.",
@@ -264,6 +275,7 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       DriveFamily(MetricType::Gauge, "quire_drive_queued_requests",
                   "Blocks that wait for a drive.", stats,
                   &DriveStats::queued_requests),
+      ArchivesFamily(catalog_),
       MemoryFamily(catalog_),
   };
 }

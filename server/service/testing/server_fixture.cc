@@ -141,13 +141,19 @@ void ServerTest::WriteArchive(const std::string& path,
 }
 
 void ServerTest::StartServer(ServerOptions options) {
+  ListenServer(std::move(options));
+  ASSERT_NE(server_, nullptr);
+  QUIRE_ASSERT_OK(server_->OpenArchives());
+}
+
+void ServerTest::ListenServer(ServerOptions options) {
   if (options.archives.empty()) {
     options.archives = {{"docs", archive_path()}};
   }
   if (options.listen_address == ServerOptions().listen_address) {
     options.listen_address = "127.0.0.1:0";
   }
-  QUIRE_ASSERT_OK_AND_ASSIGN(server_, Server::Start(options));
+  QUIRE_ASSERT_OK_AND_ASSIGN(server_, Server::Listen(options));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(64 << 20);
   stub_ = v1::Archive::NewStub(grpc::CreateCustomChannel(

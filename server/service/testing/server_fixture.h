@@ -56,6 +56,8 @@ class ServerTest : public ::testing::Test {
                     const std::string& symbol_table = "");
   // Serves the archive at "archive_path()" as "docs", and makes the stub.
   void StartServer(ServerOptions options = {});
+  // The same, but opens no archive yet.
+  void ListenServer(ServerOptions options = {});
 
   std::string archive_path() const { return directory_ + "/docs.quire"; }
 

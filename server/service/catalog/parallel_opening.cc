@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/catalog/parallel_opening.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/memory_guard.h"
+#include "codecs/base/mutex.h"
+
+namespace quire {
+namespace {
+
+// Reading from a drive and decompressing take turns in each opening: with two a
+// core, neither drive nor cores stand still.
+size_t ThreadCount(size_t openings) {
+  return std::min<size_t>(
+      openings, 2 * std::max(1U, std::thread::hardware_concurrency()));
+}
+
+// Which opening is next, and whether there is memory for it. Thread-safe.
+class OpeningQueue {
+ public:
+  OpeningQueue(const std::vector<OpeningNeed>& needs, uint64_t memory_bytes,
+               const std::atomic<bool>& cancel)
+      : needs_(needs),
+        memory_bytes_(memory_bytes),
+        cancel_(cancel),
+        order_(needs.size()),
+        outcomes_(needs.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    std::stable_sort(order_.begin(), order_.end(), [&](size_t a, size_t b) {
+      return needs[a].kept_bytes > needs[b].kept_bytes;
+    });
+  }
+
+  // Waits until there is memory; nothing if no other opening is to begin.
+  std::optional<size_t> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    while (true) {
+      if (next_ == order_.size() || failed_count_ > 0 || cancel_) {
+        return std::nullopt;
+      }
+      const OpeningNeed& need = needs_[order_[next_]];
+      const uint64_t more_bytes = need.kept_bytes + need.working_bytes;
+      if (running_count_ == 0 || held_bytes_ + more_bytes <= memory_bytes_) {
+        held_bytes_ += more_bytes;
+        ++running_count_;
+        return order_[next_++];
+      }
+      // Whatever is waited for ends with End().
+      ended_.Wait(&mutex_);
+    }
+  }
+
+  void End(size_t index, absl::Status outcome) ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    held_bytes_ -= needs_[index].working_bytes;
+    --running_count_;
+    failed_count_ += outcome.ok() ? 0 : 1;
+    outcomes_[index] = std::move(outcome);
+    ended_.NotifyAll();
+  }
+
+  // REQUIRES: all that have begun have ended.
+  absl::Status Result() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    // One that was cancelled says nothing about its archive.
+    const auto is_failure = [](const absl::Status& outcome) {
+      return !outcome.ok() && !absl::IsCancelled(outcome);
+    };
+    const auto first =
+        std::find_if(outcomes_.begin(), outcomes_.end(), is_failure);
+    if (first == outcomes_.end()) {
+      return next_ == order_.size() && failed_count_ == 0
+                 ? absl::OkStatus()
+                 : absl::CancelledError("opening the archives was cancelled");
+    }
+    const auto others = std::count_if(first + 1, outcomes_.end(), is_failure);
+    return others == 0
+               ? *first
+               : absl::Status(first->code(),
+                              absl::StrCat(first->message(), " (and ", others,
+                                           " more could not be opened)"));
+  }
+
+ private:
+  const std::vector<OpeningNeed>& needs_;
+  const uint64_t memory_bytes_;
+  const std::atomic<bool>& cancel_;
+  std::vector<size_t> order_;
+  Mutex mutex_;
+  CondVar ended_;
+  // In order_.
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t running_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t failed_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t held_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace
+
+absl::Status OpenInParallel(const std::vector<OpeningNeed>& needs,
+                            uint64_t memory_bytes,
+                            const std::atomic<bool>& cancel,
+                            const std::function<absl::Status(size_t)>& open) {
+  OpeningQueue queue(needs, memory_bytes, cancel);
+  const auto work = [&] {
+    while (const std::optional<size_t> index = queue.Next()) {
+      queue.End(*index,
+                OrNoMemory("open an archive", [&] { return open(*index); }));
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      while (helpers.size() + 1 < ThreadCount(needs.size())) {
+        helpers.emplace_back(work);
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: those that there are do it.
+    }
+    work();
+  }
+  return queue.Result();
+}
+
+}  // namespace quire
