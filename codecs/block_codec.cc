@@ -208,6 +208,10 @@ absl::Status BlockCodec::DecodeRange(ByteView stored, size_t raw_size,
   return absl::OkStatus();
 }
 
+TextRange BlockCodec::DecodedRange(size_t raw_size, TextRange range) const {
+  return {.offset = 0, .size = range.size == 0 ? 0 : raw_size};
+}
+
 bool IsPartitionSize(uint64_t size_bytes) {
   return std::has_single_bit(size_bytes) &&
          size_bytes >= kPartitionSizeBytesMin &&

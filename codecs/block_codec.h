@@ -99,6 +99,12 @@ struct CodecInfo {
   }
 };
 
+// Bytes of a block's text.
+struct TextRange {
+  size_t offset = 0;
+  size_t size = 0;
+};
+
 class BlockCodec {
  public:
   // Working memory that calls on one codec reuse: allocated by the first call,
@@ -160,6 +166,12 @@ class BlockCodec {
   virtual absl::Status DecodeRange(ByteView stored, size_t raw_size,
                                    size_t offset, MutableByteView out,
                                    Scratch& scratch) const;
+
+  // The text around such a range that is decoded without any other: what a
+  // cache may as well keep. The whole block, or the partitions that the range
+  // touches; an empty one touches none.
+  // REQUIRES: range.offset + range.size <= raw_size <= kBlockSizeBytesMax.
+  virtual TextRange DecodedRange(size_t raw_size, TextRange range) const;
 };
 
 // Which codec and level, as people write it: "zstd", "zstd:19"; and what else a

@@ -176,6 +176,13 @@ absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
                                       scratch);
 }
 
+absl::Status Archive::DecodeBlockParts(BlockAddress block, ByteView frame,
+                                       std::span<const BlockPart> parts,
+                                       BlockCodec::Scratch& scratch) const {
+  return SegmentOf(block).DecodeBlockParts(block.block_index, frame, parts,
+                                           *codec_, scratch);
+}
+
 absl::Status Archive::CheckBlock(BlockAddress block, ByteView frame) const {
   return SegmentOf(block).CheckBlock(block.block_index, frame);
 }

@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -134,6 +135,13 @@ class Archive {
   absl::Status DecodeBlock(BlockAddress block, ByteView frame,
                            MutableByteView raw,
                            BlockCodec::Scratch& scratch) const;
+
+  // The same for parts of the block alone; what is damaged elsewhere is seen by
+  // the checksum, not by the codec.
+  // REQUIRES: the parts lie in the block, which has BlockSizeBytes(block).
+  absl::Status DecodeBlockParts(BlockAddress block, ByteView frame,
+                                std::span<const BlockPart> parts,
+                                BlockCodec::Scratch& scratch) const;
 
   // Checks the frame read from BlockExtent(block) without decoding it; what a
   // codec makes of its payload stays unknown.

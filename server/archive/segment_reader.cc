@@ -250,6 +250,29 @@ absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
   return DecodeCheckedFrame(block_index, frame, raw, codec, scratch);
 }
 
+absl::Status SegmentReader::DecodeBlockParts(
+    uint64_t block_index, ByteView frame, std::span<const BlockPart> parts,
+    const BlockCodec& codec, BlockCodec::Scratch& scratch) const {
+  QUIRE_RETURN_IF_ERROR(InBlock(
+      block_index, CheckFrame({header_.number, block_index}, frame).status()));
+  const uint32_t raw_size = BlockSizeBytes(block_index);
+  const absl::StatusOr<FramePayload> payload = ParseFrame(frame, raw_size);
+  QUIRE_RETURN_IF_ERROR(InBlock(block_index, payload.status()));
+  for (const BlockPart& part : parts) {
+    if (payload->is_raw) {
+      std::ranges::copy(
+          payload->bytes.subspan(part.offset_in_block, part.text.size()),
+          part.text.begin());
+      continue;
+    }
+    QUIRE_RETURN_IF_ERROR(
+        InBlock(block_index,
+                codec.DecodeRange(payload->bytes, raw_size,
+                                  part.offset_in_block, part.text, scratch)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SegmentReader::CheckBlock(uint64_t block_index,
                                        ByteView frame) const {
   QUIRE_RETURN_IF_ERROR(InBlock(

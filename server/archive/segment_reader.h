@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,11 @@ class SegmentReader {
   // and checks it; returns its checksum. Errors: as Archive::ReadBlock().
   absl::StatusOr<uint64_t> ReadFrame(uint64_t block_index,
                                      std::vector<uint8_t>& frame) const;
+  // As Archive::DecodeBlockParts().
+  absl::Status DecodeBlockParts(uint64_t block_index, ByteView frame,
+                                std::span<const BlockPart> parts,
+                                const BlockCodec& codec,
+                                BlockCodec::Scratch& scratch) const;
   // The second half of DecodeBlock(), for a frame that ReadFrame() returned.
   absl::Status DecodeCheckedFrame(uint64_t block_index, ByteView frame,
                                   MutableByteView raw, const BlockCodec& codec,

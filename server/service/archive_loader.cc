@@ -79,7 +79,8 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> ArchiveLoader::OpenOne(
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<const ServedArchive> served,
       OpenServedArchive(argument, options_.cache_form, options_.report_damage,
-                        {.direct_io = options_.direct_io, .cancel = &stop_}));
+                        {.direct_io = options_.direct_io, .cancel = &stop_},
+                        options_.range_decode));
   for (const DriveInfo& drive : DrivesOf(*served, options_.drive)) {
     QUIRE_RETURN_IF_ERROR(store_.AddDrive(drive));
   }

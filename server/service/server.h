@@ -35,6 +35,7 @@ struct ServerOptions {
   absl::Duration stall_limit = absl::Seconds(60);
   // Affects performance.
   CacheForm cache_form = CacheForm::kIdentity;
+  RangeDecode range_decode = RangeDecode::kAuto;
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;
   uint32_t device_depth = 32;

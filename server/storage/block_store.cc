@@ -37,6 +37,16 @@ absl::Status CheckFetch(const BlockFetch& fetch) {
                      " bytes at offset ", extent.offset.value,
                      fetch.decoder == nullptr ? " without decoder" : ""));
   }
+  if (fetch.part_size_bytes == 0
+          ? fetch.key.part != 0
+          : fetch.raw_size_bytes >
+                    uint64_t{fetch.part_size_bytes} * kBlockPartsMax ||
+                uint64_t{fetch.key.part} * fetch.part_size_bytes >=
+                    fetch.raw_size_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no part ", fetch.key.part, " of ", fetch.part_size_bytes,
+        " bytes in a block of ", fetch.raw_size_bytes));
+  }
   return absl::OkStatus();
 }
 
@@ -195,7 +205,8 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
     SchedulerTime now, BlockFetch& fetch, Done& done,
     absl::StatusOr<BlockPtr>& result, BlockRun& run) {
   InFlightBlock* in_flight = in_flight_.Find(fetch.key);
-  if (in_flight == nullptr) {
+  // Of parts, one may be cached while another is in flight.
+  if (in_flight == nullptr || fetch.part_size_bytes != 0) {
     // A block is in the cache before it is taken out of the table, so that this
     // look-up finds what was decoded since the caller's own.
     BlockPtr cached =
@@ -217,8 +228,12 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
     return std::nullopt;
   }
   if (in_flight != nullptr) {
-    // It may be of this very run, and a run that is enqueued can be split.
-    Enqueue(now, run);
+    // It may be of this very run, and a run that is enqueued can be split. A
+    // part changes nothing of the run that has its block.
+    if (fetch.part_size_bytes == 0 ||
+        fetch.fetch_class < in_flight->fetch.fetch_class) {
+      Enqueue(now, run);
+    }
     return Join(now, *in_flight, fetch, done);
   }
   if (absl::Status status = CheckFetch(fetch); !status.ok()) {
@@ -229,14 +244,17 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
     Enqueue(now, run);
   }
   InFlightBlock& begun = in_flight_.Begin(std::move(fetch));
+  begun.all_parts = begun.fetch.all_parts;
   run.push_back(&begun);
-  return in_flight_.Join(begun, begun.fetch.takes_packed, std::move(done));
+  return in_flight_.Join(begun, begun.fetch.takes_packed, std::move(done),
+                         begun.fetch.key.part);
 }
 
 BlockStore::FetchId BlockStore::Join(SchedulerTime now, InFlightBlock& block,
                                      const BlockFetch& fetch, Done& done) {
-  const FetchId id =
-      in_flight_.Join(block, fetch.takes_packed, std::move(done));
+  const FetchId id = in_flight_.Join(block, fetch.takes_packed, std::move(done),
+                                     fetch.key.part);
+  block.all_parts |= fetch.all_parts;
   if (fetch.fetch_class < block.fetch.fetch_class) {
     if (block.at_device) {
       block.fetch.fetch_class = fetch.fetch_class;
@@ -355,17 +373,39 @@ void BlockStore::RunDecodeTask(DriveRead& read,
         Enqueue(now, run);
         continue;
       }
-      const bool succeeded = outcome.text.ok();
-      stats_.blocks_decoded += succeeded ? 1 : 0;
-      stats_.decoded_bytes += succeeded ? block.fetch.raw_size_bytes : 0;
+      const bool succeeded = outcome.status.ok();
+      CountDecoded(block.fetch, outcome);
       stats_.decode_failures += !succeeded && blocks[i].status.ok() ? 1 : 0;
-      outcome.ended = in_flight_.End(block, succeeded);
+      if (!succeeded || stopping_ || block.fetch.part_size_bytes == 0) {
+        outcome.ended = in_flight_.End(block, succeeded);
+        continue;
+      }
+      outcome.ended = in_flight_.EndParts(block, blocks[i].parts);
+      if (outcome.ended.get() != &block) {
+        BlockRun run = {&block};
+        Enqueue(now, run);
+      }
     }
     memory_.Release(task.freed_size_bytes());
     reads = Plan(now);
   }
   StartPlanned(reads);
   task.Answer();
+}
+
+void BlockStore::CountDecoded(const BlockFetch& fetch,
+                              const BlockOutcome& outcome) {
+  if (!outcome.status.ok()) {
+    return;
+  }
+  uint64_t size_bytes = 0;
+  for (const BlockOutcome::Part& part : outcome.parts) {
+    size_bytes += part.text->bytes().size();
+  }
+  stats_.blocks_decoded += outcome.parts.size();
+  stats_.decoded_bytes += size_bytes;
+  ++(size_bytes == fetch.raw_size_bytes ? stats_.whole_decodes
+                                        : stats_.partial_decodes);
 }
 
 absl::Status BlockStore::AddDrive(const DriveInfo& drive) {

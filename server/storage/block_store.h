@@ -34,6 +34,8 @@
 
 namespace quire {
 
+struct BlockOutcome;
+
 struct BlockStoreOptions {
   // Affects memory. The cache holds at most this much: blocks, each rounded up
   // to whole pages, and what is kept about them. 0: no cache.
@@ -77,7 +79,11 @@ struct BlockStoreStats {
   uint64_t device_reads = 0;
   uint64_t device_read_bytes = 0;
   uint64_t device_errors = 0;
+  // Each part of a block that is decoded in parts counts by itself.
   uint64_t blocks_decoded = 0;
+  // Blocks of which all was decoded, and those of which some parts were.
+  uint64_t whole_decodes = 0;
+  uint64_t partial_decodes = 0;
   uint64_t decoded_bytes = 0;
   // Checksum or codec failures, of which callers were told.
   uint64_t decode_failures = 0;
@@ -155,7 +161,9 @@ class BlockStore {
   // exactly once, on a thread of the decode pool or, where the block is cached
   // or the fetch is refused, on this one before Fetch() returns. It must not
   // block. No lock is held while it runs.
-  // Fetches of one block that overlap in time share one read and one decoding.
+  // Fetches of one block, or of parts of it, that overlap in time share one
+  // read and one decoding. (A part that is asked for when others of its block
+  // are about to be decoded is read by itself.)
   // A block that the device fails to read, or that does not decode, is read
   // once more, from the drive where the system lets us, before `done` is
   // called.
@@ -220,6 +228,9 @@ class BlockStore {
   FetchId Join(SchedulerTime now, InFlightBlock& block, const BlockFetch& fetch,
                Done& done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Enqueue(SchedulerTime now, BlockRun& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  void CountDecoded(const BlockFetch& fetch, const BlockOutcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // What the devices are to read now; the caller passes it to StartPlanned()

@@ -34,6 +34,7 @@ struct ServeArguments {
   std::string memory;
   std::string engine = "auto";
   std::string cache_form = "identity";
+  std::string range_decode = "auto";
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;
   std::string direct_io = "off";
@@ -74,6 +75,10 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
                                      : BlockStoreOptions::Engine::kAuto;
   options.cache_form =
       arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
+  options.range_decode = arguments.range_decode == "whole" ? RangeDecode::kWhole
+                         : arguments.range_decode == "partition"
+                             ? RangeDecode::kPartition
+                             : RangeDecode::kAuto;
   options.decode_threads = arguments.decode_threads;
   options.device_depth = arguments.device_depth;
   options.direct_io = arguments.direct_io == "on"     ? DirectIo::kOn
@@ -174,6 +179,15 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
           "more blocks fit, each costs more to put in")
       ->type_name("FORM")
       ->check(CLI::IsMember({"identity", "fsst"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option(
+          "--range-decode", arguments->range_decode,
+          "What is decoded of a block in partitions (codecs -pex): whole, for "
+          "reads that return to the same blocks; partition, what a read "
+          "touches; or auto, at present as partition")
+      ->type_name("METHOD")
+      ->check(CLI::IsMember({"auto", "whole", "partition"}))
       ->capture_default_str();
   subcommand
       ->add_option("--decode-threads", arguments->decode_threads,

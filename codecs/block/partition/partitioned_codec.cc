@@ -75,6 +75,16 @@ class PartitionedCodec final : public CodecBase {
     return absl::OkStatus();
   }
 
+  TextRange DecodedRange(size_t raw_size, TextRange range) const override {
+    const size_t begin = range.offset - range.offset % partition_size_;
+    const size_t count = range.size == 0
+                             ? 0
+                             : PartitionCount(range.offset + range.size - begin,
+                                              partition_size_);
+    return {.offset = begin,
+            .size = std::min(count * partition_size_, raw_size - begin)};
+  }
+
  protected:
   absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
                                      Scratch& scratch) const override {

@@ -183,6 +183,29 @@ TEST_F(PartitionedCodecTest, RangesReadNoOtherPartition) {
   }
 }
 
+TEST_F(PartitionedCodecTest, SaysWhichPartitionsARangeDecodes) {
+  Use("zlib-pex");
+  const auto expect = [this](TextRange range, size_t offset, size_t size) {
+    const TextRange decoded = codec_->DecodedRange(kTextSize, range);
+    EXPECT_EQ(decoded.offset, offset) << range.offset << " " << range.size;
+    EXPECT_EQ(decoded.size, size) << range.offset << " " << range.size;
+  };
+  expect({.offset = 0, .size = 1}, 0, kSize);
+  expect({.offset = 0, .size = kSize}, 0, kSize);
+  expect({.offset = 0, .size = kSize + 1}, 0, 2 * kSize);
+  expect({.offset = kSize - 1, .size = 2}, 0, 2 * kSize);
+  expect({.offset = kSize, .size = 1}, kSize, kSize);
+  expect({.offset = 2 * kSize + 5, .size = kSize}, 2 * kSize, kSize + 1000);
+  expect({.offset = kTextSize - 1, .size = 1}, 3 * kSize, 1000);
+  expect({.offset = 5, .size = 0}, 0, 0);
+  // Others decode all of a block, or none.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const CodecSpec spec, ParseCodecSpec("zlib"));
+  QUIRE_ASSERT_OK_AND_ASSIGN(codec_,
+                             MakeBlockCodec(spec, nullptr, CodecUse::kDecode));
+  expect({.offset = kSize, .size = 1}, 0, kTextSize);
+  expect({.offset = kSize, .size = 0}, 0, 0);
+}
+
 TEST_F(PartitionedCodecTest, ABadHeadIsSeenByEveryRange) {
   for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
     SCOPED_TRACE(name);

@@ -12,10 +12,17 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
 
 namespace quire {
+
+// A part of a block's text, to be written by a decoder.
+struct BlockPart {
+  uint32_t offset_in_block = 0;
+  MutableByteView text;
+};
 
 // A document as its index knows it.
 struct Document {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/fsst/block/fsst_block.h"
@@ -37,6 +38,20 @@ class TextDecoder : public BlockDecoder {
     Workspace workspace = Take();
     absl::Status status =
         archive_->DecodeBlock(block, stored, raw, *workspace.scratch);
+    GiveBack(std::move(workspace));
+    return status;
+  }
+
+  absl::Status DecodeParts(BlockAddress block, ByteView stored,
+                           uint32_t /*raw_size_bytes*/,
+                           std::span<const PartText> parts) const override {
+    Workspace workspace = Take();
+    absl::InlinedVector<BlockPart, 4> texts;
+    for (const PartText& part : parts) {
+      texts.push_back({part.offset_in_block, part.text});
+    }
+    absl::Status status =
+        archive_->DecodeBlockParts(block, stored, texts, *workspace.scratch);
     GiveBack(std::move(workspace));
     return status;
   }

@@ -135,7 +135,8 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
-    DamageReporter report_damage, const ArchiveOpenOptions& options) {
+    DamageReporter report_damage, const ArchiveOpenOptions& options,
+    RangeDecode range_decode) {
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(argument.path, options);
   if (!archive.ok()) {
@@ -158,6 +159,7 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
   served->decoder = MakeTextDecoder(
       *archive, log,
       cache_form == CacheForm::kFsst ? served->wire_table : nullptr);
+  served->range_decode = range_decode;
   served->stored_reader = MakeStoredReader(*archive, log);
   served->placements = PlaceSegments(**archive);
   served->description = DescribeArchive(argument.name, (*archive)->info(),

@@ -27,6 +27,18 @@
 
 namespace quire {
 
+// What is decoded of a block in partitions (codecs whose names end in -pex)
+// that is not cached. Blocks of other codecs are always decoded whole.
+enum class RangeDecode {
+  // What takes the least work: at present as kPartition.
+  kAuto,
+  // All of it, also into the cache: for reads that come back to the same
+  // blocks.
+  kWhole,
+  // The partitions that the read touches.
+  kPartition,
+};
+
 // One archive as it is served. Immutable.
 struct ServedArchive {
   std::string name;
@@ -38,6 +50,7 @@ struct ServedArchive {
   // These two read blocks of `archive` and keep it alive.
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
+  RangeDecode range_decode = RangeDecode::kAuto;
   // Of the segments' files; null for a segment without blocks.
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.
@@ -75,7 +88,8 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
-    DamageReporter report_damage, const ArchiveOpenOptions& options = {});
+    DamageReporter report_damage, const ArchiveOpenOptions& options = {},
+    RangeDecode range_decode = RangeDecode::kAuto);
 
 // UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);

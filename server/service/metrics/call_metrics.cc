@@ -72,6 +72,20 @@ MetricFamily ArchivesFamily(const Catalog& catalog) {
                   {{"state", "opening"}})}};
 }
 
+MetricFamily DecodesFamily(const BlockStoreStats& stats) {
+  MetricFamily family{"quire_decodes_total",
+                      "Blocks of which all was decoded, or some partitions.",
+                      MetricType::Counter,
+                      {}};
+  for (const auto& [method, count] :
+       {std::pair{"whole", stats.whole_decodes},
+        std::pair{"partition", stats.partial_decodes}}) {
+    family.metric.push_back(Sample(
+        MetricType::Counter, static_cast<double>(count), {{"method", method}}));
+  }
+  return family;
+}
+
 MetricFamily MemoryFamily(const Catalog& catalog) {
   MetricFamily family{"quire_archive_memory_bytes",
                       "RAM that an archive holds, by part.",
@@ -244,10 +258,12 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
               stats.device_read_bytes),
       counter("quire_device_errors_total", "Device reads that failed.",
               stats.device_errors),
-      counter("quire_blocks_decoded_total", "Blocks decoded.",
+      counter("quire_blocks_decoded_total",
+              "Blocks decoded; of those in partitions, partitions.",
               stats.blocks_decoded),
       counter("quire_decoded_bytes_total", "Text decoded.",
               stats.decoded_bytes),
+      DecodesFamily(stats),
       counter("quire_block_failures_total",
               "Blocks whose checksum or decoding failed.",
               stats.decode_failures),

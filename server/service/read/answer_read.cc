@@ -112,7 +112,8 @@ bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
     case v1::WIRE_ENCODING_STORED:
       return archive.archive->info().codec.partition_size_bytes == 0;
     case v1::WIRE_ENCODING_IDENTITY:
-      return !archive.decoder->packs();
+      return !archive.decoder->packs() &&
+             archive.archive->info().codec.partition_size_bytes == 0;
     default:
       return false;
   }
@@ -156,8 +157,17 @@ uint64_t AnswerMemoryBytes(const ServedArchive& archive,
                            const std::vector<BlockSlice>& slices,
                            v1::WireEncoding encoding) {
   uint64_t size_bytes = OutputBytesMax(archive, SizeOf(slices), encoding);
+  const BlockForm form = FormFor(archive, encoding);
   for (const BlockSlice& slice : slices) {
-    size_bytes += BlockMemoryBytes(archive, slice.block, encoding);
+    const uint64_t block_bytes =
+        BlockMemoryBytes(archive, slice.block, encoding);
+    size_bytes +=
+        form == BlockForm::kStored
+            ? block_bytes
+            : archive.archive->codec()
+                  .DecodedRange(block_bytes, {.offset = slice.offset_in_block,
+                                              .size = slice.size_bytes})
+                  .size;
   }
   return size_bytes;
 }
@@ -182,6 +192,7 @@ std::shared_ptr<RangeRead> StartAnswer(
     std::vector<BlockSlice> slices, v1::WireEncoding encoding,
     Requester requester, AnswerDone done, FetchBundle* bundle) {
   const BlockForm form = FormFor(*archive, encoding);
+  slices = SplitAtParts(*archive, std::move(slices), form);
   std::vector<BlockPiece> found;
   const bool all_found = RangeRead::FindCached(store, *archive, slices, form,
                                                requester.fetch_class, found);

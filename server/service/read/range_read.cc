@@ -49,6 +49,43 @@ absl::Status ExplainBlockError(const ServedArchive& archive,
   }
 }
 
+PartPlace PlaceInPart(const ServedArchive& archive, const BlockSlice& slice,
+                      BlockForm form) {
+  const uint32_t block_size = archive.archive->BlockSizeBytes(slice.block);
+  const uint32_t part_size = archive.archive->info().codec.partition_size_bytes;
+  if (part_size == 0 || form == BlockForm::kStored) {
+    return {
+        .part = 0, .offset = slice.offset_in_block, .size_bytes = block_size};
+  }
+  const TextRange part = archive.archive->codec().DecodedRange(
+      block_size, {.offset = slice.offset_in_block, .size = 1});
+  return {.part = static_cast<uint32_t>(part.offset / part_size),
+          .offset = slice.offset_in_block - static_cast<uint32_t>(part.offset),
+          .size_bytes = static_cast<uint32_t>(part.size)};
+}
+
+std::vector<BlockSlice> SplitAtParts(const ServedArchive& archive,
+                                     std::vector<BlockSlice> slices,
+                                     BlockForm form) {
+  if (archive.archive->info().codec.partition_size_bytes == 0 ||
+      form == BlockForm::kStored) {
+    return slices;
+  }
+  std::vector<BlockSlice> parts;
+  for (BlockSlice rest : slices) {
+    while (rest.size_bytes > 0) {
+      const PartPlace place = PlaceInPart(archive, rest, form);
+      BlockSlice part = rest;
+      part.size_bytes =
+          std::min(rest.size_bytes, place.size_bytes - place.offset);
+      parts.push_back(part);
+      rest.offset_in_block += part.size_bytes;
+      rest.size_bytes -= part.size_bytes;
+    }
+  }
+  return parts;
+}
+
 void FetchBundle::Start(BlockStore& store) {
   const std::vector<BlockStore::FetchId> ids =
       store.FetchAll(std::exchange(fetches_, {}));
@@ -78,8 +115,10 @@ bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
   pieces.resize(slices.size());
   bool all_found = true;
   for (size_t i = 0; i < slices.size(); ++i) {
-    pieces[i] = {nullptr, slices[i].offset_in_block, slices[i].size_bytes};
-    pieces[i].block = store.Lookup({source_id, slices[i].block}, fetch_class);
+    const PartPlace place = PlaceInPart(archive, slices[i], form);
+    pieces[i] = {nullptr, place.offset, slices[i].size_bytes};
+    pieces[i].block =
+        store.Lookup({source_id, slices[i].block, place.part}, fetch_class);
     all_found &= pieces[i].block != nullptr;
   }
   return all_found;
@@ -112,7 +151,9 @@ std::shared_ptr<RangeRead> RangeRead::StartMissing(
   return read;
 }
 
-BlockFetch RangeRead::FetchOf(BlockAddress block, Requester requester) const {
+BlockFetch RangeRead::FetchOf(const BlockSlice& slice,
+                              Requester requester) const {
+  const BlockAddress block = slice.block;
   const Archive& archive = *archive_->archive;
   BlockFetch fetch;
   fetch.extent = archive.BlockExtent(block);
@@ -120,11 +161,15 @@ BlockFetch RangeRead::FetchOf(BlockAddress block, Requester requester) const {
   fetch.client_id = requester.client_id;
   fetch.placement = archive_->placements[block.segment_index];
   if (form_ == BlockForm::kStored) {
-    fetch.key = {archive_->stored_source_id, block};
+    fetch.key = {.source_id = archive_->stored_source_id, .block = block};
     fetch.raw_size_bytes = StoredBlockSizeBytes(archive, block);
     fetch.decoder = archive_->stored_reader;
   } else {
-    fetch.key = {archive_->source_id, block};
+    fetch.key = {.source_id = archive_->source_id,
+                 .block = block,
+                 .part = PlaceInPart(*archive_, slice, form_).part};
+    fetch.part_size_bytes = archive.info().codec.partition_size_bytes;
+    fetch.all_parts = archive_->range_decode == RangeDecode::kWhole;
     fetch.raw_size_bytes = archive.BlockSizeBytes(block);
     fetch.takes_packed = form_ == BlockForm::kPacked;
     fetch.decoder = archive_->decoder;
@@ -139,7 +184,7 @@ std::vector<BlockStore::FetchItem> RangeRead::Misses(Requester requester) {
     if (pieces_[i].block != nullptr) {
       continue;
     }
-    items.push_back({.fetch = FetchOf(slices_[i].block, requester),
+    items.push_back({.fetch = FetchOf(slices_[i], requester),
                      .done = [self = shared_from_this(),
                               i](absl::StatusOr<BlockPtr> result) {
                        self->OnBlock(i, std::move(result));

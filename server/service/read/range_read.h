@@ -66,6 +66,25 @@ class FetchBundle {
   std::vector<Part> parts_;
 };
 
+// The slices of a range for RangeRead: those of blocks that are decoded in
+// parts are divided at the parts' ends, unless the blocks are fetched as
+// stored.
+std::vector<BlockSlice> SplitAtParts(const ServedArchive& archive,
+                                     std::vector<BlockSlice> slices,
+                                     BlockForm form);
+
+// Where the text of a slice that SplitAtParts() made is: in the part of a
+// block, or in all of it.
+struct PartPlace {
+  uint32_t part = 0;
+  // In the part's text, which has `size_bytes`.
+  uint32_t offset = 0;
+  uint32_t size_bytes = 0;
+};
+
+PartPlace PlaceInPart(const ServedArchive& archive, const BlockSlice& slice,
+                      BlockForm form);
+
 // Fetches all blocks of one range at once.
 class RangeRead : public std::enable_shared_from_this<RangeRead> {
  public:
@@ -83,6 +102,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   using Done =
       std::function<void(absl::StatusOr<std::vector<BlockPiece>>, EndedOn)>;
 
+  // `slices` are as SplitAtParts() makes them, here and in StartMissing().
   // Looks each block up in the cache. True if all of them are there: `pieces`
   // is then what a read would end with, in the form that the cache holds it in;
   // otherwise pieces of blocks that are not there have a null block.
@@ -110,7 +130,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
             std::vector<BlockSlice> slices, BlockForm form, Done done);
 
-  BlockFetch FetchOf(BlockAddress block, Requester requester) const;
+  BlockFetch FetchOf(const BlockSlice& slice, Requester requester) const;
   std::vector<BlockStore::FetchItem> Misses(Requester requester)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the store made of Misses().

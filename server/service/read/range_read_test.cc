@@ -26,10 +26,11 @@ class RangeReadTest : public ServerTest {
     Open();
   }
 
-  void Open() {
+  void Open(RangeDecode range_decode = RangeDecode::kAuto) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         archive_,
-        OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {}));
+        OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {},
+                          {}, range_decode));
     BlockStoreOptions options;
     // A few blocks only, so that they come and go.
     options.cache_size_bytes = 300000;
@@ -40,8 +41,8 @@ class RangeReadTest : public ServerTest {
   std::shared_ptr<RangeRead> Start(LogicalRange range, FetchClass fetch_class,
                                    RangeRead::Done done,
                                    FetchBundle* bundle = nullptr) {
-    const std::vector<BlockSlice> slices =
-        PlanBlocks(*archive_->archive, range);
+    const std::vector<BlockSlice> slices = SplitAtParts(
+        *archive_, PlanBlocks(*archive_->archive, range), BlockForm::kText);
     std::vector<BlockPiece> found;
     if (RangeRead::FindCached(*store_, *archive_, slices, BlockForm::kText,
                               fetch_class, found)) {
@@ -107,6 +108,44 @@ TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
       const std::string expected = all_.substr(offset, size_bytes);
       EXPECT_TRUE(TextOf(pieces) == expected);
       EXPECT_EQ(ChecksumOf(pieces), Checksum64(AsBytes(expected)));
+    }
+  }
+}
+
+TEST_F(RangeReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
+  constexpr uint64_t kPart = 4 << 10;
+  for (const char* const codec : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+    SCOPED_TRACE(codec);
+    WriteArchive(archive_path(), documents_, codec);
+    for (const RangeDecode method :
+         {RangeDecode::kPartition, RangeDecode::kWhole, RangeDecode::kAuto}) {
+      Open(method);
+      const auto read = [this](uint64_t offset, uint64_t size_bytes) {
+        Result result;
+        Start({{offset}, size_bytes}, FetchClass::kInteractive,
+              result.Setter());
+        const auto pieces = result.Wait();
+        EXPECT_THAT(pieces, IsOk());
+        EXPECT_TRUE(pieces.ok() &&
+                    TextOf(*pieces) == all_.substr(offset, size_bytes))
+            << offset << " " << size_bytes;
+      };
+      const bool is_whole = method == RangeDecode::kWhole;
+      // In two partitions of the second block.
+      read(5 * kPart + 10, kPart);
+      BlockStoreStats stats = store_->Stats();
+      EXPECT_EQ(stats.device_reads, 1u);
+      EXPECT_EQ(stats.decoded_bytes, (is_whole ? 4 : 2) * kPart);
+      EXPECT_EQ(stats.partial_decodes, is_whole ? 0u : 1u);
+      EXPECT_EQ(stats.whole_decodes, is_whole ? 1u : 0u);
+      // Both are cached, their neighbour only if all was decoded.
+      read(6 * kPart, kPart);
+      EXPECT_EQ(store_->Stats().device_reads, 1u);
+      read(7 * kPart, 1);
+      EXPECT_EQ(store_->Stats().device_reads, is_whole ? 1u : 2u);
+      read(0, 200000);
+      read(all_.size() - 5, 5);
+      read(all_.size(), 0);
     }
   }
 }

@@ -85,8 +85,9 @@ class AnswerEncoder {
       const std::vector<BlockPiece>& pieces) const;
 
  private:
+  // Of the text of a piece's block, or of the part that it is of.
   uint32_t BlockSizeBytes(size_t index) const {
-    return archive_.archive->BlockSizeBytes(slices_[index].block);
+    return PlaceInPart(archive_, slices_[index], form_).size_bytes;
   }
 
   absl::Status Explain(const absl::Status& status, size_t index) const {

@@ -14,22 +14,28 @@
 
 namespace quire {
 
-// Names a block within this process, for ever: archives that are opened anew
-// get a new source_id.
+// Names a block, or a part of one, within this process, for ever: archives that
+// are opened anew get a new source_id.
 struct BlockKey {
   uint64_t source_id = 0;
   BlockAddress block;
+  // Of a block that is decoded in parts, the part's index, below
+  // kBlockPartsMax; otherwise 0.
+  uint32_t part = 0;
 
   auto operator<=>(const BlockKey&) const = default;
 
   template <typename H>
   friend H AbslHashValue(H h, const BlockKey& key) {
     return H::combine(std::move(h), key.source_id, key.block.segment_index,
-                      key.block.block_index);
+                      key.block.block_index, key.part);
   }
 };
 
-// The text of one block. Immutable; any holder of the pointer may read it.
+inline constexpr uint32_t kBlockPartsMax = 256;
+
+// The text of one block, or of a part of one. Immutable; any holder of the
+// pointer may read it.
 class DecodedBlock {
  public:
   virtual ~DecodedBlock() = default;

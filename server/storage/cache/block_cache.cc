@@ -31,8 +31,10 @@ BlockCache::BlockCache(const Options& options)
 BlockCache::~BlockCache() = default;
 
 uint64_t BlockCache::HashKey(const BlockKey& key) {
-  const std::array<uint64_t, 3> words = {key.source_id, key.block.segment_index,
-                                         key.block.block_index};
+  // Archives have fewer than 2^40 blocks in a segment.
+  const std::array<uint64_t, 3> words = {
+      key.source_id, key.block.segment_index,
+      key.block.block_index | uint64_t{key.part} << 40};
   return Checksum64(
       {reinterpret_cast<const uint8_t*>(words.data()), sizeof(words)});
 }

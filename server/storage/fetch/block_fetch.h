@@ -5,10 +5,13 @@
 #ifndef QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
 #define QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +34,27 @@ class BlockDecoder {
   // Errors: DataLoss.
   virtual absl::Status Decode(BlockAddress block, ByteView stored,
                               MutableByteView raw) const = 0;
+
+  // A part of a block's text, for the decoder to write.
+  struct PartText {
+    uint32_t offset_in_block = 0;
+    MutableByteView text;
+  };
+
+  // Decodes parts of a block of `raw_size_bytes`, which need not be neighbours.
+  // This default decodes the whole block and copies.
+  // Errors: as Decode().
+  virtual absl::Status DecodeParts(BlockAddress block, ByteView stored,
+                                   uint32_t raw_size_bytes,
+                                   std::span<const PartText> parts) const {
+    std::vector<uint8_t> raw(raw_size_bytes);
+    absl::Status status = Decode(block, stored, raw);
+    for (const PartText& part : parts) {
+      std::copy_n(raw.begin() + part.offset_in_block, part.text.size(),
+                  part.text.begin());
+    }
+    return status;
+  }
 
   // Told of a block that Decode() found damaged, also after its second read,
   // with the last status of Decode(). Called before the block's fetches end.
@@ -57,9 +81,17 @@ using FetchId = uint64_t;
 using FetchDone = std::function<void(absl::StatusOr<BlockPtr>)>;
 
 struct BlockFetch {
+  // Of the part, if the block is decoded in parts.
   BlockKey key;
   Extent extent;
+  // Of the whole block.
   uint32_t raw_size_bytes = 0;
+  // Text in each part but the last: a multiple of 4096 of which the block has
+  // at most kBlockPartsMax. 0: blocks are decoded whole. Parts of one block
+  // share its read; each is decoded, cached and counted by itself.
+  uint32_t part_size_bytes = 0;
+  // All parts are to be decoded and offered to the cache, not this one alone.
+  bool all_parts = false;
   FetchClass fetch_class = FetchClass::kInteractive;
   // The requester: within a class, clients with few fetches do not wait for
   // clients with many. Any number; of fetches that share a read the first one's

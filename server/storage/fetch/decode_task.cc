@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -61,36 +62,65 @@ void DecodeTask::Decode() {
 
 BlockOutcome DecodeTask::DecodeBlock(const ReadBlock& block) {
   const BlockFetch& fetch = block.block->fetch;
-  BlockOutcome outcome;
-  outcome.text = block.status.ok() ? MakeText(fetch)
-                                   : absl::StatusOr<BlockPtr>(block.status);
-  if (outcome.text.ok()) {
-    if (block.pack) {
-      outcome.packed = Pack(fetch, (*outcome.text)->bytes());
-    }
-    const BlockPtr& kept =
-        outcome.packed != nullptr ? outcome.packed : *outcome.text;
-    cache_.Insert(fetch.key, kept,
-                  BufferPool::MemorySizeBytes(kept->bytes().size()), block.use);
+  BlockOutcome outcome{.status = block.status, .parts = {}, .ended = nullptr};
+  if (fetch.part_size_bytes == 0) {
+    outcome.parts.push_back({.index = 0, .text = nullptr, .packed = nullptr});
   }
-  outcome.is_damaged =
-      block.status.ok() && absl::IsDataLoss(outcome.text.status());
+  for (const uint32_t part : block.parts) {
+    outcome.parts.push_back(
+        {.index = part, .text = nullptr, .packed = nullptr});
+  }
+  if (outcome.status.ok()) {
+    outcome.status = MakeTexts(fetch, outcome);
+  }
+  if (outcome.status.ok()) {
+    for (BlockOutcome::Part& part : outcome.parts) {
+      if (block.pack) {
+        part.packed = Pack(fetch, part.text->bytes());
+      }
+      const BlockPtr& kept = part.packed != nullptr ? part.packed : part.text;
+      BlockKey key = fetch.key;
+      key.part = part.index;
+      cache_.Insert(key, kept,
+                    BufferPool::MemorySizeBytes(kept->bytes().size()),
+                    block.use);
+    }
+  }
+  outcome.is_damaged = block.status.ok() && absl::IsDataLoss(outcome.status);
   if (outcome.is_damaged) {
     DropFromPageCache(fetch.extent);
   }
   return outcome;
 }
 
-absl::StatusOr<BlockPtr> DecodeTask::MakeText(const BlockFetch& fetch) {
-  Buffer text = buffers_.Allocate(fetch.raw_size_bytes);
-  if (!text) {
-    return NoBufferMemory(fetch.raw_size_bytes);
+absl::Status DecodeTask::MakeTexts(const BlockFetch& fetch,
+                                   BlockOutcome& outcome) {
+  absl::InlinedVector<Buffer, 1> texts;
+  absl::InlinedVector<BlockDecoder::PartText, 1> parts;
+  for (const BlockOutcome::Part& part : outcome.parts) {
+    const uint32_t offset = part.index * fetch.part_size_bytes;
+    const uint32_t size_bytes =
+        fetch.part_size_bytes == 0
+            ? fetch.raw_size_bytes
+            : std::min(fetch.part_size_bytes, fetch.raw_size_bytes - offset);
+    Buffer& text = texts.emplace_back(buffers_.Allocate(size_bytes));
+    if (!text) {
+      return NoBufferMemory(size_bytes);
+    }
+    parts.push_back({.offset_in_block = offset, .text = text.bytes()});
   }
   QUIRE_RETURN_IF_ERROR(OrNoMemory("decode a block", [&] {
-    return fetch.decoder->Decode(fetch.key.block, read_.StoredBytes(fetch),
-                                 text.bytes());
+    const ByteView stored = read_.StoredBytes(fetch);
+    return fetch.part_size_bytes == 0
+               ? fetch.decoder->Decode(fetch.key.block, stored, parts[0].text)
+               : fetch.decoder->DecodeParts(fetch.key.block, stored,
+                                            fetch.raw_size_bytes, parts);
   }));
-  return std::make_shared<PooledBlock>(std::move(text), /*is_packed=*/false);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    outcome.parts[i].text =
+        std::make_shared<PooledBlock>(std::move(texts[i]), /*is_packed=*/false);
+  }
+  return absl::OkStatus();
 }
 
 BlockPtr DecodeTask::Pack(const BlockFetch& fetch, ByteView text) {
@@ -116,13 +146,21 @@ void DecodeTask::Answer() const {
     }
     const BlockFetch& fetch = outcome.ended->fetch;
     if (outcome.is_damaged) {
-      fetch.decoder->NoteDamage(fetch.key.block, outcome.text.status());
+      fetch.decoder->NoteDamage(fetch.key.block, outcome.status);
     }
     for (const InFlightBlock::Waiter& waiter : outcome.ended->waiters) {
-      if (waiter.takes_packed && outcome.packed != nullptr) {
-        waiter.done(outcome.packed);
+      const auto part =
+          std::find_if(outcome.parts.begin(), outcome.parts.end(),
+                       [&](const auto& p) { return p.index == waiter.part; });
+      if (!outcome.status.ok()) {
+        waiter.done(outcome.status);
+      } else if (part == outcome.parts.end()) {
+        // It would have been read again, were the store not about to end.
+        waiter.done(absl::CancelledError("the block store is shutting down"));
+      } else if (waiter.takes_packed && part->packed != nullptr) {
+        waiter.done(part->packed);
       } else {
-        waiter.done(outcome.text);
+        waiter.done(part->text);
       }
     }
   }

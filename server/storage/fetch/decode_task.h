@@ -25,10 +25,17 @@ absl::Status NoBufferMemory(uint64_t size_bytes);
 
 // What became of one block.
 struct BlockOutcome {
-  // Its text, or why there is none.
-  absl::StatusOr<BlockPtr> text;
-  // Null if it has no packed form.
-  BlockPtr packed;
+  struct Part {
+    uint32_t index = 0;
+    BlockPtr text;
+    // Null if it has no packed form.
+    BlockPtr packed;
+  };
+
+  // Why there is no text, if that is so.
+  absl::Status status;
+  // As ReadBlock::parts; of a block that is decoded whole, it is the only one.
+  absl::InlinedVector<Part, 1> parts;
   // The bytes were not as they should be, though the device saw no error.
   bool is_damaged = false;
   // The block, once the caller has taken it out of the table; null while it is
@@ -69,7 +76,8 @@ class DecodeTask {
 
  private:
   BlockOutcome DecodeBlock(const ReadBlock& block);
-  absl::StatusOr<BlockPtr> MakeText(const BlockFetch& fetch);
+  // Makes the text of outcome.parts.
+  absl::Status MakeTexts(const BlockFetch& fetch, BlockOutcome& outcome);
   // Null if there is no smaller form.
   BlockPtr Pack(const BlockFetch& fetch, ByteView text);
 

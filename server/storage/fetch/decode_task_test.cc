@@ -112,7 +112,7 @@ class DecodeTaskTest : public ::testing::Test {
     for (size_t i = 0; i < ended_.blocks.size(); ++i) {
       BlockOutcome& outcome = task.outcomes()[i];
       outcome.ended =
-          in_flight_.End(*ended_.blocks[i].block, outcome.text.ok());
+          in_flight_.End(*ended_.blocks[i].block, outcome.status.ok());
     }
     memory_.Release(task.freed_size_bytes());
   }

@@ -2,6 +2,7 @@
 #include "server/storage/fetch/drive_read.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,27 @@ absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
       status.code(),
       absl::StrCat("segment ", block.segment_index, ", block ",
                    block.block_index, ": ", std::string(status.message())));
+}
+
+// The parts that fetches wait for.
+absl::InlinedVector<uint32_t, 1> PartsOf(const InFlightBlock& block) {
+  absl::InlinedVector<uint32_t, 1> parts;
+  const BlockFetch& fetch = block.fetch;
+  if (fetch.part_size_bytes == 0) {
+    return parts;
+  }
+  if (block.all_parts) {
+    parts.resize((fetch.raw_size_bytes + fetch.part_size_bytes - 1) /
+                 fetch.part_size_bytes);
+    std::iota(parts.begin(), parts.end(), 0);
+    return parts;
+  }
+  for (const InFlightBlock::Waiter& waiter : block.waiters) {
+    parts.push_back(waiter.part);
+  }
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  return parts;
 }
 
 }  // namespace
@@ -90,7 +112,11 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
                                    [](const InFlightBlock::Waiter& waiter) {
                                      return waiter.takes_packed;
                                    }));
-    ended.push_back({block, std::move(status), pack, use});
+    ended.push_back({.block = block,
+                     .status = std::move(status),
+                     .pack = pack,
+                     .parts = PartsOf(*block),
+                     .use = use});
   }
   if (ended_count_ < blocks_.size()) {
     operation_end_ = ended_count_ + 1;

@@ -30,6 +30,8 @@ struct ReadBlock {
   absl::Status status;
   // Make its packed form as well.
   bool pack = false;
+  // Of a block that is decoded in parts, those to decode, ascending.
+  absl::InlinedVector<uint32_t, 1> parts = {};
   BlockCache::Use use = BlockCache::Use::kDemand;
 };
 

@@ -6,8 +6,17 @@
 
 namespace quire {
 
+namespace {
+
+BlockKey WholeBlock(BlockKey key) {
+  key.part = 0;
+  return key;
+}
+
+}  // namespace
+
 InFlightBlock* InFlightTable::Find(const BlockKey& key) const {
-  const auto it = blocks_.find(key);
+  const auto it = blocks_.find(WholeBlock(key));
   return it == blocks_.end() ? nullptr : it->second.get();
 }
 
@@ -15,16 +24,16 @@ InFlightBlock& InFlightTable::Begin(BlockFetch fetch) {
   auto block = std::make_unique<InFlightBlock>();
   block->fetch = std::move(fetch);
   InFlightBlock& begun = *block;
-  blocks_.emplace(begun.fetch.key, std::move(block));
+  blocks_.emplace(WholeBlock(begun.fetch.key), std::move(block));
   return begun;
 }
 
 FetchId InFlightTable::Join(InFlightBlock& block, bool takes_packed,
-                            FetchDone done) {
+                            FetchDone done, uint32_t part) {
   const FetchId id = next_id_++;
   stats_.joined_fetches += block.waiters.empty() ? 0 : 1;
   stats_.queued_fetches += block.at_device ? 0 : 1;
-  block.waiters.push_back({id, takes_packed, std::move(done)});
+  block.waiters.push_back({id, takes_packed, std::move(done), part});
   fetches_.emplace(id, &block);
   return id;
 }
@@ -80,6 +89,30 @@ std::unique_ptr<InFlightBlock> InFlightTable::End(const InFlightBlock& block,
   return ended;
 }
 
+std::unique_ptr<InFlightBlock> InFlightTable::EndParts(
+    InFlightBlock& block, std::span<const uint32_t> parts) {
+  const auto late = std::stable_partition(
+      block.waiters.begin(), block.waiters.end(),
+      [parts](const InFlightBlock::Waiter& waiter) {
+        return std::binary_search(parts.begin(), parts.end(), waiter.part);
+      });
+  if (late == block.waiters.end()) {
+    return End(block, /*succeeded=*/true);
+  }
+  auto ended = std::make_unique<InFlightBlock>();
+  ended->fetch = block.fetch;
+  for (auto it = block.waiters.begin(); it != late; ++it) {
+    fetches_.erase(it->id);
+    ended->waiters.push_back(std::move(*it));
+  }
+  block.waiters.erase(block.waiters.begin(), late);
+  stats_.recovered_blocks += block.repeated ? 1 : 0;
+  stats_.queued_fetches += block.waiters.size();
+  block.at_device = false;
+  block.repeated = false;
+  return ended;
+}
+
 std::vector<std::unique_ptr<InFlightBlock>> InFlightTable::CancelQueued() {
   std::vector<std::unique_ptr<InFlightBlock>> cancelled;
   for (auto it = blocks_.begin(); it != blocks_.end();) {
@@ -100,7 +133,7 @@ std::vector<std::unique_ptr<InFlightBlock>> InFlightTable::CancelQueued() {
 }
 
 std::unique_ptr<InFlightBlock> InFlightTable::Remove(const BlockKey& key) {
-  const auto it = blocks_.find(key);
+  const auto it = blocks_.find(WholeBlock(key));
   std::unique_ptr<InFlightBlock> block = std::move(it->second);
   blocks_.erase(it);
   return block;

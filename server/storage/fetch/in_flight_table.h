@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -27,6 +28,8 @@ struct InFlightBlock {
     FetchId id = 0;
     bool takes_packed = false;
     FetchDone done;
+    // Of a block that is decoded in parts.
+    uint32_t part = 0;
   };
 
   // That of the first fetch. Only its class changes, so that the rest may be
@@ -38,14 +41,17 @@ struct InFlightBlock {
   // Its first read failed or gave damaged bytes. It is not read a third time
   // unless that second read was joint and failed.
   bool repeated = false;
+  // A fetch asked for all parts.
+  bool all_parts = false;
   // Set by the queue that the block waits in: itself, and the scheduler's
   // request that the block is part of.
   DriveQueue* queue = nullptr;
   uint64_t request_id = 0;
 };
 
-// At most one entry for each key: fetches of one block that overlap in time
-// share its entry, and so one read and one decoding. The table holds no lock,
+// At most one entry for each block: fetches of one block, or of parts of it,
+// that overlap in time share its entry, and so one read and one decoding. The
+// table holds no lock,
 // calls no one back and does no I/O; what it removes it hands to the caller, to
 // be told and destroyed without the caller's lock.
 // Thread-compatible: BlockStore guards it with its mutex.
@@ -70,7 +76,7 @@ class InFlightTable {
     std::unique_ptr<InFlightBlock> abandoned;
   };
 
-  // Null if the block is not in flight.
+  // Null if the block is not in flight. The key's part does not matter.
   InFlightBlock* Find(const BlockKey& key) const;
 
   // Enters a block. The caller Join()s its first fetch and enqueues it.
@@ -78,7 +84,8 @@ class InFlightTable {
   InFlightBlock& Begin(BlockFetch fetch);
 
   // One more fetch waits for the block. Its class is the caller's business.
-  FetchId Join(InFlightBlock& block, bool takes_packed, FetchDone done);
+  FetchId Join(InFlightBlock& block, bool takes_packed, FetchDone done,
+               uint32_t part = 0);
 
   // Withdraws a fetch. Nothing if there is none of that id (any more), or if
   // its block is at the device.
@@ -100,6 +107,13 @@ class InFlightTable {
   // Takes out a block whose fetches end now, with its text if `succeeded`.
   std::unique_ptr<InFlightBlock> End(const InFlightBlock& block,
                                      bool succeeded);
+
+  // As End(block, true), but only for the fetches of `parts`, which ascend. If
+  // there are others, of parts that were asked for too late to be decoded, the
+  // block stays in the table for them and waits again: the caller enqueues it.
+  // REQUIRES: block.at_device.
+  std::unique_ptr<InFlightBlock> EndParts(InFlightBlock& block,
+                                          std::span<const uint32_t> parts);
 
   // Takes out all blocks that are not at a device; their fetches count as
   // cancelled. The caller empties the queues.
