@@ -109,9 +109,9 @@ bool DeflateDecoder::CopyFromDictionary(size_t distance, size_t length,
 // Between two turns the buffer is filled, to 56 bits or more: enough for four
 // literals of the root table and a look at what follows, and enough for a match
 // (20 bits for its length, 28 for its distance). What follows a match is looked
-// up before the match is copied. What a turn uses stays in registers.
+// up before the match is copied.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline DeflateDecoder::Result
-DeflateDecoder::DecodeRoomyLoop(size_t wanted) {  // NOLINT(*-function-size)
+DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
   static_assert(kTurnLiteralsMax * kLengthRootBits + kLengthRootBits <= 56);
   DeflateBits bits = bits_;
   uint8_t* const begin = output_.data();

@@ -395,7 +395,7 @@ void WriteBadPartitions(const std::string& directory) {
     });
   };
   const std::string good = ZerosInPartitions(CodecId::kZlibPex, kSize);
-  const auto first_size = static_cast<size_t>(good[1]);
+  const auto first_size = size_t{static_cast<uint8_t>(good[1])};
   const std::string second = good.substr(2 + first_size);
   const auto write_with_head = [&](const char* name, char logarithm,
                                    char size) {
