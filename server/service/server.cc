@@ -96,7 +96,7 @@ std::string DirectIoNotes(const Catalog::ByName& archives) {
   return lines;
 }
 
-class ServerImpl : public Server {
+class ServerImpl final : public Server {
  public:
   ServerImpl(const ServerOptions& options, const MemoryPlan& plan,
              std::vector<PlannedArchive> planned,

@@ -274,10 +274,10 @@ void WriteBadBlocks(const std::string& directory) {
        {std::pair("block-numeric", '\x20'),
         std::pair("block-numeric-kind", '\x24'),
         std::pair("block-numeric-width", '\x41')}) {
-    WriteBad(directory, name, [&](Crafted& made) {
+    WriteBad(directory, name, [head = header](Crafted& made) {
       // The start of a frame; or a transform that there is not.
       made.UseCodec(CodecId::kNumeric,
-                    absl::StrCat(std::string(1, header), "\x28\xB5\x2F\xFD"),
+                    absl::StrCat(std::string(1, head), "\x28\xB5\x2F\xFD"),
                     "hello you all");
     });
   }

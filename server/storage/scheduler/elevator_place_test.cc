@@ -17,10 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr SchedulerTime kStart{0};
-constexpr DispatchLimits kNoLimits{.reads_max = 1 << 20,
-                                   .memory_size_bytes_max = uint64_t{1} << 60};
-constexpr DispatchLimits kOneRead{.reads_max = 1,
-                                  .memory_size_bytes_max = uint64_t{1} << 60};
 
 ScheduledRequest PlacedRequest(uint64_t id, uint64_t offset, uint64_t physical,
                                uint64_t contiguous_end) {

@@ -18,12 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr SchedulerTime kStart{0};
-constexpr DispatchLimits kNoLimits{.reads_max = 1 << 20,
-                                   .memory_size_bytes_max = uint64_t{1} << 60,
-                                   .at_least_one = false};
-constexpr DispatchLimits kOneRead{.reads_max = 1,
-                                  .memory_size_bytes_max = uint64_t{1} << 60,
-                                  .at_least_one = false};
 
 ScheduledRequest Request(uint64_t id, uint64_t offset,
                          uint32_t size_bytes = 4096,
