@@ -41,9 +41,11 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
                "End each line with a NUL byte instead of a newline");
 }
 
-void DefineReads(CLI::App& app, CliSettings& settings) {
+void DefineGet(CLI::App& app, CliSettings& settings) {
   CLI::App* get = app.add_subcommand(
-      "get", "Print documents, one after the other, in the order asked");
+      "get",
+      "Print documents, one after the other, in the order asked; of records of "
+      "a web crawl what they carry");
   AddArchive(*get, settings);
   get->add_option("ID", settings.ids,
                   "Ids of documents; those that start with a dash go after --")
@@ -93,7 +95,9 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
                    : absl::StrCat("must be a whole number from 0, got ",
                                   QuotedText({text.data(), text.size()}));
       });
+}
 
+void DefineReads(CLI::App& app, CliSettings& settings) {
   CLI::App* range = app.add_subcommand(
       "range", "Print bytes of the archive's documents put end to end");
   AddArchive(*range, settings);
@@ -191,11 +195,12 @@ Manual MakeManual() {
       "A document of a web crawl is a whole WARC record, and the URL of a page "
       "is the id of all records of its captures: responses, requests, "
       "revisits. get prints the payload of the newest response, resource or "
-      "conversion, unless --record-type, --at, --occurrence or --record say "
-      "otherwise; of a revisit that of the record that it refers to. Where the "
-      "archive does not hold that, a message says so, and the newest capture "
-      "that it holds is printed. A payload that is cut short is printed as far "
-      "as it goes; a message says so, and the exit code is 1.",
+      "conversion, or where a revisit is newer, of the record that it refers "
+      "to. Where the archive does not hold that, a message says so, and the "
+      "newest capture that it holds is printed. With --record get prints the "
+      "newest response, resource or conversion as it is. --record-type, --at "
+      "and --occurrence name other records. A payload that is cut short is "
+      "printed as far as it goes; a message says so, and the exit code is 1.",
       "With --json each archive, document or answer is a line with one JSON "
       "object. Its id is the string \"id\", or \"id_base64\" if it is not "
       "UTF-8; its bytes are the string \"data_base64\". An answer that failed "
@@ -275,6 +280,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
                  "XDG_CACHE_HOME or ~/.cache")
       ->type_name("DIR");
   DefineListings(app, settings);
+  DefineGet(app, settings);
   DefineReads(app, settings);
   DefineBatch(app, settings);
   app.add_subcommand("completion",

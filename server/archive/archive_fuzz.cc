@@ -75,6 +75,12 @@ void ReadAll(const std::string& path) {
     const auto same = archive.GetDocument(document.ordinal);
     const auto found = archive.FindDocuments(document.id);
     QUIRE_CHECK(same.ok() && same->id == document.id && found.ok());
+    const absl::string_view type = document.record_type;
+    QUIRE_CHECK(
+        archive
+            .FindCapture(document.id,
+                         {.record_types = absl::MakeConstSpan(&type, 1)})
+            .ordinal.has_value());
     return true;
   });
 }

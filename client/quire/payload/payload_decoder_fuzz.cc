@@ -65,8 +65,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\n\r\n",
       "HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\n\r\n",
       "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n"
-      "Transfer-Encoding: deflate, chunked\r\n\r\n",
+      ("HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n"
+       "Transfer-Encoding: deflate, chunked\r\n\r\n"),
       ""};
   std::string record;
   const size_t choice = data[0] % (std::size(headers) + 1);

@@ -133,6 +133,34 @@ void FindById(benchmark::State& state) {
 
 BENCHMARK(FindById);
 
+// The capture of a time, where one id has so many documents: up to 64 are
+// compared one by one, more are kept in order.
+void FindCapture(benchmark::State& state) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a.quire");
+  ArchiveWriterOptions options;
+  options.codec = ParseCodecSpec("copy").value();
+  const auto count = static_cast<uint64_t>(state.range(0));
+  std::mt19937_64 random(5);
+  TestSegment segment(count);
+  for (TestDocument& document : segment) {
+    document = {.id = "http://example.org/",
+                .capture_time_ms = static_cast<int64_t>(random() % count),
+                .record_type = random() % 2 == 0 ? "response" : "request"};
+  }
+  QUIRE_CHECK(WriteTestArchive(path, options, {segment}).ok());
+  const auto archive = Archive::Open(path).value();
+  const absl::string_view types[] = {"response", "resource", "conversion", ""};
+  while (state.KeepRunning()) {
+    benchmark::DoNotOptimize(archive->FindCapture(
+        "http://example.org/",
+        {.record_types = types,
+         .at_time_ms = static_cast<int64_t>(random() % count)}));
+  }
+}
+
+BENCHMARK(FindCapture)->Arg(1)->Arg(64)->Arg(65)->Arg(1'000'000);
+
 void GetByOrdinal(benchmark::State& state) {
   const CrawlArchive& crawl = CrawlArchive::Get();
   std::mt19937_64 random(3);
