@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 
@@ -167,22 +168,37 @@ absl::Status Client::ReadBatch(
 
 DocumentLister Client::ListDocuments(absl::string_view archive,
                                      absl::string_view prefix) {
-  return DocumentLister(connection_, std::string(archive), std::string(prefix));
+  v1::ListDocumentsRequest first;
+  first.set_archive(std::string(archive));
+  first.set_prefix(std::string(prefix));
+  return DocumentLister(connection_, std::move(first));
+}
+
+DocumentLister Client::ListDocumentsFrom(absl::string_view archive,
+                                         uint64_t first_ordinal) {
+  v1::ListDocumentsRequest first;
+  first.set_archive(std::string(archive));
+  first.set_first_ordinal(first_ordinal);
+  return DocumentLister(connection_, std::move(first));
 }
 
 DocumentLister::DocumentLister(std::shared_ptr<Connection> connection,
-                               std::string archive, std::string prefix)
-    : connection_(std::move(connection)) {
-  request_.set_archive(std::move(archive));
-  request_.set_prefix(std::move(prefix));
-}
+                               v1::ListDocumentsRequest first)
+    : connection_(std::move(connection)),
+      request_(std::move(first)),
+      next_ordinal_(request_.first_ordinal()) {}
 
 absl::StatusOr<std::optional<v1::Document>> DocumentLister::Next() {
   while (status_.ok() && next_index_ == page_.documents_size()) {
     if (last_page_) {
       return std::optional<v1::Document>();
     }
-    status_ = FetchPage();
+    const absl::Status status = FetchPage();
+    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+        absl::IsResourceExhausted(status)) {
+      return status;
+    }
+    status_ = status;
   }
   QUIRE_RETURN_IF_ERROR(status_);
   v1::Document document = std::move(*page_.mutable_documents(next_index_++));
@@ -190,6 +206,13 @@ absl::StatusOr<std::optional<v1::Document>> DocumentLister::Next() {
   if (document.id().compare(0, prefix.size(), prefix) != 0) {
     status_ = absl::InternalError(
         "the server listed a document without the prefix that was asked");
+    return status_;
+  }
+  if (request_.has_first_ordinal() && document.ordinal() != next_ordinal_++) {
+    status_ = absl::InternalError(
+        absl::StrCat("the server listed document number ", document.ordinal(),
+                     " where number ", next_ordinal_ - 1,
+                     " was next; does it know this kind of list?"));
     return status_;
   }
   return std::optional<v1::Document>(std::move(document));

@@ -231,6 +231,11 @@ class Client {
   DocumentLister ListDocuments(absl::string_view archive,
                                absl::string_view prefix);
 
+  // All documents from an ordinal on, in the order of the archive, as a scan
+  // has them. Otherwise as ListDocuments().
+  DocumentLister ListDocumentsFrom(absl::string_view archive,
+                                   uint64_t first_ordinal);
+
   // A dictionary's text, by the hash of an ArchiveDescription; goes on by
   // itself after Unavailable. `sink` gets it in order.
   // Errors: NotFound, and as above.
@@ -256,12 +261,17 @@ class Client {
 // Thread-compatible. Obtained from Client::ListDocuments().
 class DocumentLister {
  public:
-  DocumentLister(std::shared_ptr<Connection> connection, std::string archive,
-                 std::string prefix);
+  // Of `first`: the archive, and which of its documents.
+  DocumentLister(std::shared_ptr<Connection> connection,
+                 v1::ListDocumentsRequest first);
 
   // The next document, or nothing at the end. Blocks when a page is used up.
-  // After an error every further call gives the same error.
-  // Errors: NotFound  no such archive; and as all calls.
+  // After Unavailable, DeadlineExceeded and ResourceExhausted a further call
+  // asks for the page again; after any other error it gives the same error.
+  // Errors: NotFound         no such archive.
+  //         InvalidArgument  the archive was replaced by other contents since
+  //                          the first page.
+  //         And as all calls.
   absl::StatusOr<std::optional<v1::Document>> Next();
 
  private:
@@ -271,6 +281,8 @@ class DocumentLister {
   v1::ListDocumentsRequest request_;
   v1::ListDocumentsResponse page_;
   int next_index_ = 0;
+  // In a list in the order of the archive.
+  uint64_t next_ordinal_ = 0;
   bool last_page_ = false;
   absl::Status status_;
 };

@@ -84,6 +84,7 @@ class ContainerReader final : public SourceReader {
     SourceDocument document;
     document.id = walker_->entry_name();
     document.size_bytes = size_bytes;
+    document.capture_time_ms = walker_->time_ms();
     return document;
   }
 

@@ -156,6 +156,7 @@ class DirectoryReader final : public SourceReader {
     current_ = id;
     document.id = std::move(id);
     document.size_bytes = static_cast<uint64_t>(status.st_size);
+    document.capture_time_ms = int64_t{status.st_mtim.tv_sec} * 1000;
     return document;
   }
 

@@ -60,6 +60,21 @@ EntryWalker::Kind KindOf(archive_entry* entry) {
   }
 }
 
+// Nothing for times that milliseconds cannot hold: only a damaged header has
+// such.
+std::optional<int64_t> TimeMs(archive_entry* entry) {
+  if (archive_entry_mtime_is_set(entry) == 0) {
+    return std::nullopt;
+  }
+  constexpr int64_t kSecondsMax = int64_t{1} << 52;
+  const int64_t seconds = archive_entry_mtime(entry);
+  return seconds < -kSecondsMax || seconds > kSecondsMax
+             ? std::nullopt
+             : std::optional<int64_t>(seconds * 1000 +
+                                      archive_entry_mtime_nsec(entry) /
+                                          1'000'000);
+}
+
 }  // namespace
 
 EntryWalker::EntryWalker(std::unique_ptr<LibarchiveInput> input,
@@ -150,6 +165,7 @@ absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
     size_bytes_ = static_cast<uint64_t>(
         std::max<la_int64_t>(0, archive_entry_size(entry)));
   }
+  time_ms_ = TimeMs(entry);
   piece_ = {};
   piece_offset_ = 0;
   position_ = 0;

@@ -52,6 +52,10 @@ class EntryWalker {
   // If the container says.
   std::optional<uint64_t> size_bytes() const { return size_bytes_; }
 
+  // When it was changed last, in milliseconds since 1970-01-01 UTC, if the
+  // container says.
+  std::optional<int64_t> time_ms() const { return time_ms_; }
+
   // Entries before this one.
   uint64_t index() const { return index_; }
 
@@ -80,6 +84,7 @@ class EntryWalker {
   std::string entry_name_;
   std::string link_target_;
   std::optional<uint64_t> size_bytes_;
+  std::optional<int64_t> time_ms_;
   uint64_t index_ = 0;
   uint64_t entry_count_ = 0;
   uint64_t header_offset_ = 0;

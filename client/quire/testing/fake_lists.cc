@@ -112,11 +112,13 @@ grpc::Status FakeServer::Service::ListDocuments(
       matches.push_back(&document);
     }
   }
-  std::stable_sort(matches.begin(), matches.end(),
-                   [](const v1::Document* a, const v1::Document* b) {
-                     return a->id() < b->id();
-                   });
-  size_t next = 0;
+  if (!request->has_first_ordinal()) {
+    std::stable_sort(matches.begin(), matches.end(),
+                     [](const v1::Document* a, const v1::Document* b) {
+                       return a->id() < b->id();
+                     });
+  }
+  size_t next = std::min<size_t>(matches.size(), request->first_ordinal());
   if (request->has_page_token() &&
       !absl::SimpleAtoi(request->page_token(), &next)) {
     return FakeFailure(grpc::INVALID_ARGUMENT, v1::MALFORMED_REQUEST,

@@ -127,30 +127,50 @@ absl::Status ListDocuments(const ServiceCore& core,
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
   const Archive& archive = *served->archive;
+  if (request.has_first_ordinal() && !request.prefix().empty()) {
+    return ServiceError(absl::StatusCode::kInvalidArgument,
+                        v1::MALFORMED_REQUEST,
+                        "first_ordinal and prefix are both set; a list is "
+                        "either of a prefix, by id, or in the order of the "
+                        "archive");
+  }
   std::optional<Archive::IdCursor> after;
   if (request.has_page_token()) {
     QUIRE_ASSIGN_OR_RETURN(
         after, ParsePageToken(archive, request.prefix(), request.page_token()));
   }
   uint64_t page_bytes = 0;
-  archive.VisitDocuments(
-      request.prefix(), after, [&](const Document& document) {
-        const uint64_t document_bytes = document.id.size() +
-                                        document.media_type.size() +
-                                        document.record_type.size();
-        page_bytes += document_bytes + kDocumentFramingSizeBytesMax;
-        const int count = response.documents_size();
-        // One in any case, or the listing would not end.
-        if (count == static_cast<int>(page_size) ||
-            (count > 0 && page_bytes > kPageSizeBytesMax)) {
-          const v1::Document& last = response.documents(count - 1);
-          response.set_next_page_token(MakePageToken(
-              archive, request.prefix(), {last.id(), last.ordinal()}));
-          return false;
-        }
-        FillDocument(document, *response.add_documents());
-        return true;
-      });
+  // False: the page ends before this document.
+  const auto add = [&](const Document& document) {
+    const uint64_t document_bytes = document.id.size() +
+                                    document.media_type.size() +
+                                    document.record_type.size();
+    page_bytes += document_bytes + kDocumentFramingSizeBytesMax;
+    const int count = response.documents_size();
+    // One in any case, or the listing would not end.
+    if (count == static_cast<int>(page_size) ||
+        (count > 0 && page_bytes > kPageSizeBytesMax)) {
+      const v1::Document& last = response.documents(count - 1);
+      response.set_next_page_token(MakePageToken(archive, request.prefix(),
+                                                 {last.id(), last.ordinal()}));
+      return false;
+    }
+    FillDocument(document, *response.add_documents());
+    return true;
+  };
+  if (!request.has_first_ordinal()) {
+    archive.VisitDocuments(request.prefix(), after, add);
+    return absl::OkStatus();
+  }
+  for (uint64_t ordinal = after.has_value() ? after->ordinal + 1
+                                            : request.first_ordinal();
+       ordinal < archive.info().document_count; ++ordinal) {
+    QUIRE_ASSIGN_OR_RETURN(const Document document,
+                           archive.GetDocument(DocumentOrdinal{ordinal}));
+    if (!add(document)) {
+      break;
+    }
+  }
   return absl::OkStatus();
 }
 
