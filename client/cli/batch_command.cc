@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 #include "client/cli/answer_order.h"
@@ -23,6 +24,9 @@
 #include "client/cli/subcommands.h"
 #include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -33,6 +37,8 @@ namespace {
 // take.
 constexpr size_t kUnansweredMax = 100'000;
 constexpr size_t kUnansweredSizeBytesMax = size_t{64} << 20;
+// Ids that are remembered, to tell of those that come again; by 8 bytes each.
+constexpr size_t kAskedMax = 4'000'000;
 constexpr size_t kReadSizeBytes = size_t{64} << 10;
 
 absl::string_view View(const std::string& text) {
@@ -155,6 +161,23 @@ class ItemSource {
   bool at_end_ = false;
 };
 
+// Different targets have different names, of at most 221 bytes: '@' is in no
+// SafeFileName().
+std::string FileNameOf(const ReadTarget& target) {
+  if (const auto* span = std::get_if<ByteSpan>(&target)) {
+    return absl::StrCat(span->offset, "-", span->size_bytes);
+  }
+  const auto& key = std::get<DocumentKey>(target);
+  if (const auto* ordinal = std::get_if<uint64_t>(&key.name)) {
+    return absl::StrCat(*ordinal);
+  }
+  std::string name = SafeFileName(View(std::get<std::string>(key.name)));
+  if (key.occurrence.has_value()) {
+    absl::StrAppend(&name, "@", *key.occurrence);
+  }
+  return name;
+}
+
 // Where answers go: one after the other to the output, or each to a file.
 class AnswerSink {
  public:
@@ -187,6 +210,7 @@ class AnswerSink {
     } else {
       run_.progress().Add(answer.result->data.size(), 1);
     }
+    NoteRepetition(answer.target);
     if (!run_.settings().output_dir.empty()) {
       return status.ok() ? WriteFile(answer) : absl::OkStatus();
     }
@@ -200,8 +224,16 @@ class AnswerSink {
                        : absl::OkStatus();
   }
 
-  // Makes the files outlast a crash of the machine.
+  // Makes the files outlast a crash of the machine, and tells of items that
+  // were given again.
   absl::Status Finish() {
+    if (repeated_count_ > 0) {
+      run_.Note(absl::StrCat(
+          FormatCounted(repeated_count_, "item is", "items are"),
+          " the same as an earlier one and read the same document again. To "
+          "read each of several documents of an id, give ID<TAB>@N, as quire "
+          "ls prints it"));
+    }
     const std::string& directory = run_.settings().output_dir;
     if (directory.empty()) {
       return absl::OkStatus();
@@ -221,24 +253,33 @@ class AnswerSink {
 
  private:
   absl::Status WriteFile(const BatchAnswer& answer) {
-    std::string name;
-    if (const auto* span = std::get_if<ByteSpan>(&answer.target)) {
-      name = absl::StrCat(span->offset, "-", span->size_bytes);
-    } else {
-      const auto& key = std::get<DocumentKey>(answer.target);
-      const auto* ordinal = std::get_if<uint64_t>(&key.name);
-      name = ordinal != nullptr
-                 ? absl::StrCat(*ordinal)
-                 : SafeFileName(View(std::get<std::string>(key.name)));
-    }
     QUIRE_ASSIGN_OR_RETURN(
         const std::unique_ptr<OutputFile> file,
-        OutputFile::Open(absl::StrCat(run_.settings().output_dir, "/", name)));
+        OutputFile::Open(absl::StrCat(run_.settings().output_dir, "/",
+                                      FileNameOf(answer.target))));
     QUIRE_RETURN_IF_ERROR(file->Write(View(answer.result->data)));
     return file->Commit(/*sync=*/false);
   }
 
+  // A list of ids without their occurrences has an id once for each of its
+  // documents, and reads but one of these.
+  void NoteRepetition(const ReadTarget& target) {
+    const auto* key = std::get_if<DocumentKey>(&target);
+    if (key == nullptr || !std::holds_alternative<std::string>(key->name)) {
+      return;
+    }
+    const uint64_t hash = Checksum64(AsBytes(View(FileNameOf(target))));
+    if (asked_.contains(hash)) {
+      ++repeated_count_;
+    } else if (asked_.size() < kAskedMax) {
+      asked_.insert(hash);
+    }
+  }
+
   CliRun& run_;
+  // Hashes of the ids that were asked for.
+  absl::flat_hash_set<uint64_t> asked_;
+  uint64_t repeated_count_ = 0;
 };
 
 absl::Status CheckSettings(const CliSettings& settings) {

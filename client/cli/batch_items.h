@@ -70,12 +70,21 @@ class ItemCounter {
 
 enum class ItemForm { kId, kOrdinal, kRange };
 
-// What an item asks for. Ids are taken as they are. Numbers and sizes may have
+// What an item asks for. Ids are taken as they are, but for a tab, '@' and a
+// number at their end: ID<TAB>@N is the N-th of all documents of that id, from
+// 0, in the order of the archive. Numbers and sizes may have
 // blanks around them, so a line that ends with a carriage return is fine; sizes
 // may have units. Thread-safe.
 // Errors: InvalidArgument  no number, or not "OFFSET LENGTH".
 absl::StatusOr<ReadTarget> ParseBatchItem(ItemForm form,
                                           absl::string_view item);
+
+// The item of form kId that asks for number `occurrence`, from 0, of the
+// documents of that id; without one for the document that the id means by
+// itself. The empty id, whose line would be skipped, and ids that end like an
+// item with an occurrence always get one, 0. Thread-safe.
+std::string FormatBatchItem(absl::string_view id,
+                            std::optional<uint64_t> occurrence);
 
 }  // namespace quire
 

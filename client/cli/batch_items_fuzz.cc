@@ -45,10 +45,18 @@ std::optional<std::vector<std::string>> Split(bool null_separated,
 }
 
 void CheckItem(absl::string_view item) {
-  QUIRE_CHECK(
-      std::get<std::string>(
-          std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, item)).name) ==
-      std::string(item));
+  const auto key = std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, item));
+  const auto& id = std::get<std::string>(key.name);
+  QUIRE_CHECK(key.occurrence.has_value() ? item.size() > id.size()
+                                         : id == std::string(item));
+  for (const std::optional<uint64_t> occurrence :
+       {std::optional<uint64_t>(), std::optional<uint64_t>(item.size())}) {
+    const std::string formatted = FormatBatchItem(item, occurrence);
+    const auto again = std::get<DocumentKey>(
+        *ParseBatchItem(ItemForm::kId, {formatted.data(), formatted.size()}));
+    QUIRE_CHECK(std::get<std::string>(again.name) == std::string(item));
+    QUIRE_CHECK(again.occurrence.value_or(0) == occurrence.value_or(0));
+  }
   for (const ItemForm form : {ItemForm::kOrdinal, ItemForm::kRange}) {
     const auto target = ParseBatchItem(form, item);
     QUIRE_CHECK(target.ok() || !target.status().message().empty());

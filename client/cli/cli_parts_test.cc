@@ -21,6 +21,8 @@
 #include "client/cli/output_file.h"
 #include "client/cli/program_runner.h"
 #include "client/cli/shown_text.h"
+#include "client/cli/tar_format.h"
+#include "client/cli/warc_format.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_matchers.h"
 
@@ -94,6 +96,81 @@ TEST(BatchItemsTest, SplitsAtNulBytes) {
   EXPECT_THAT(Split(true, {std::string("a\nb\0\0c", 6)}),
               ElementsAre("a\nb", "", "c"));
   EXPECT_THAT(Split(true, {std::string("a\0", 2)}), ElementsAre("a"));
+}
+
+TEST(BatchItemsTest, NamesOneOfSeveralDocuments) {
+  const auto parse = [](const std::string& item) {
+    return std::get<DocumentKey>(*ParseBatchItem(ItemForm::kId, item));
+  };
+  EXPECT_EQ(parse("a\t@7").occurrence, 7u);
+  EXPECT_EQ(std::get<std::string>(parse("a\t@7").name), "a");
+  EXPECT_EQ(std::get<std::string>(parse("a\t@1\t@2").name), "a\t@1");
+  for (const std::string id : {"a", "a@7", "a\t@", "a\t@-1", "a\t@ 1", "a\t@1x",
+                               "a\t@1\r", "a\t@99999999999999999999"}) {
+    EXPECT_EQ(std::get<std::string>(parse(id).name), id);
+    EXPECT_FALSE(parse(id).occurrence.has_value()) << id;
+    EXPECT_EQ(FormatBatchItem(id, std::nullopt), id);
+  }
+  EXPECT_EQ(FormatBatchItem("a", 3), "a\t@3");
+  EXPECT_EQ(FormatBatchItem("", std::nullopt), "\t@0");
+  EXPECT_EQ(FormatBatchItem("a\t@7", std::nullopt), "a\t@7\t@0");
+}
+
+TEST(TarFormatTest, WritesWhatUstarCannotHoldInAPaxHeader) {
+  EXPECT_EQ(TarHeader("a", 5, 1000).size(), 512u);
+  EXPECT_THAT(TarHeader("a", uint64_t{1} << 33, 1000),
+              HasSubstr("19 size=8589934592\n"));
+  EXPECT_THAT(TarHeader("a", 5, 1500), HasSubstr("15 mtime=1.500\n"));
+  EXPECT_THAT(TarHeader("a", 5, -1500), HasSubstr("16 mtime=-1.500\n"));
+  EXPECT_THAT(TarHeader("a", 5, INT64_MIN), HasSubstr("-9223372036854775.808"));
+  EXPECT_THAT(TarHeader("\xFF", 5, 0), HasSubstr("hdrcharset=BINARY\n"));
+  // Lengths around which the length of a record gets one more digit.
+  for (size_t size = 80; size < 1100; ++size) {
+    const std::string header = TarHeader(std::string(size, 'n'), 0, 0);
+    EXPECT_EQ(header.size() % 512, 0u);
+    const size_t end = header.find('\n');
+    EXPECT_EQ(end != std::string::npos, size > 100);
+    if (size > 100) {
+      EXPECT_EQ(std::stoul(header.substr(512)), end + 1 - 512) << size;
+    }
+  }
+  EXPECT_EQ(TarPadding(0).size(), 0u);
+  EXPECT_EQ(TarPadding(1).size(), 511u);
+  EXPECT_EQ(TarPadding(512).size(), 0u);
+}
+
+TEST(TarFormatTest, NamesWhatNoFileCanBeNamed) {
+  EXPECT_EQ(TarName("a/b"), "a/b");
+  EXPECT_EQ(TarName(""), "%");
+  EXPECT_EQ(TarName("http://a/"), "http://a%2F");
+  EXPECT_EQ(TarName(absl::string_view("a\0b", 3)), "a%00b");
+}
+
+TEST(WarcFormatTest, MakesUris) {
+  EXPECT_EQ(WarcTargetUri("https://a/b?c#d%20"), "https://a/b?c#d%20");
+  EXPECT_EQ(WarcTargetUri("https://a/\xC3\xA9 \r\n"),
+            "https://a/%C3%A9%20%0D%0A");
+  EXPECT_EQ(WarcTargetUri("urn:x:1"), "urn:x:1");
+  EXPECT_EQ(WarcTargetUri("/etc/x"), "file:///%2Fetc/x");
+  EXPECT_EQ(WarcTargetUri("a?b#c%20"), "file:///a%3Fb%23c%2520");
+  EXPECT_EQ(WarcTargetUri("://a"), "file:///://a");
+  EXPECT_EQ(WarcTargetUri(""), "file:///");
+}
+
+TEST(WarcFormatTest, KeepsHeadersFromBeingBroken) {
+  v1::ArchiveDescription archive;
+  archive.set_uuid("u");
+  v1::Document document;
+  document.set_id("a\r\nWARC-Type: response");
+  document.set_media_type("text/html\r\nContent-Length: 0");
+  document.mutable_range()->set_size_bytes(7);
+  const std::string header = WarcResourceHeader(archive, document, 0);
+  EXPECT_THAT(header, HasSubstr("WARC-Target-URI: file:///a%0D%0AWARC-Type:"));
+  EXPECT_THAT(header, HasSubstr("Content-Type: application/octet-stream\r\n"));
+  EXPECT_THAT(header, HasSubstr("Content-Length: 7\r\n\r\n"));
+  EXPECT_EQ(header, WarcResourceHeader(archive, document, 0));
+  document.set_ordinal(1);
+  EXPECT_NE(header, WarcResourceHeader(archive, document, 0));
 }
 
 TEST(BatchItemsTest, SplitsMuchInput) {

@@ -30,7 +30,11 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
   CLI::App* info = app.add_subcommand("info", "Describe an archive");
   AddArchive(*info, settings);
 
-  CLI::App* ls = app.add_subcommand("ls", "List documents, ordered by id");
+  CLI::App* ls = app.add_subcommand(
+      "ls",
+      "List documents, ordered by id, as batch takes them: where an id alone "
+      "does not say which document is meant, a tab and @N follow, as of the "
+      "N-th of that id, from 0");
   AddArchive(*ls, settings);
   ls->add_option("PREFIX", settings.prefix,
                  "Only documents whose id starts with this")
@@ -127,10 +131,12 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
       "server");
   AddArchive(*batch, settings);
   batch
-      ->add_option("FILE", settings.items_file,
-                   "What to read, one item a line: an id, or with --ranges "
-                   "OFFSET LENGTH. - or nothing is standard input. Empty "
-                   "lines are skipped")
+      ->add_option(
+          "FILE", settings.items_file,
+          "What to read, one item a line: an id; an id, a tab, @ and a "
+          "number N for the N-th document of that id, from 0, as ls "
+          "prints it; or with --ranges OFFSET LENGTH. - or nothing is "
+          "standard input. Empty lines are skipped")
       ->type_name("");
   CLI::Option* ranges = batch->add_flag(
       "--ranges", settings.ranges, "Items are ranges, OFFSET LENGTH, in bytes");
@@ -144,11 +150,42 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
   batch->add_flag("--unordered", settings.unordered,
                   "Print answers as they come, not in the order asked");
   batch
-      ->add_option("--output-dir", settings.output_dir,
-                   "Write each answer to a file of its own in this directory, "
-                   "named by its item; bytes other than letters, digits, '.', "
-                   "'_' and '-' become %XX")
+      ->add_option(
+          "--output-dir", settings.output_dir,
+          "Write each answer to a file of its own in this directory, "
+          "named by its item; bytes of ids other than letters, digits, "
+          "'.', '_' and '-' become %XX, a leading dot too, and @N is "
+          "put behind. Long names are shortened and end with %% and a "
+          "hash")
       ->type_name("DIR");
+}
+
+void DefineExport(CLI::App& app, CliSettings& settings) {
+  CLI::App* subcommand = app.add_subcommand(
+      "export", "Write an archive back as a tar or a WARC, in order");
+  AddArchive(*subcommand, settings);
+  CLI::Option* output = app.get_option("--output");
+  const auto add = [&](const char* name, ExportForm form, const char* help) {
+    return subcommand
+        ->add_option_function<std::string>(
+            name,
+            [&settings, form](const std::string& file) {
+              settings.export_form = form;
+              settings.output = file;
+            },
+            help)
+        ->type_name("FILE")
+        ->excludes(output);
+  };
+  CLI::Option* tar = add(
+      "--tar", ExportForm::kTar,
+      "A tar (pax) of all documents, named by their ids, with their times; - "
+      "is standard output. Compressed if FILE ends in .gz");
+  CLI::Option* warc = add(
+      "--warc", ExportForm::kWarc,
+      "A WARC: records of a crawl as they were, other documents in records of "
+      "type resource. Each record is compressed if FILE ends in .gz");
+  tar->excludes(warc);
 }
 
 // CLI11 takes an argument "[a,b]" of an option with many values for the two
@@ -228,6 +265,10 @@ Manual MakeManual() {
       {"quire batch web ids.txt --output-dir pages",
        "Many documents, each to a file:"},
       {"quire scan web | sha256sum", "Everything:"},
+      {"quire ls web -0 | quire batch web -0 --output-dir pages",
+       "Every document to a file:"},
+      {"quire export web --warc web.warc.gz", "The crawl as it was:"},
+      {"quire export web --tar - | tar -tv", "Names, sizes and times:"},
       {"quire scan web -e stored -v > web.txt",
        "Everything over a slow line:"}};
   manual.see_also = {"quired(1)"};
@@ -283,6 +324,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   DefineGet(app, settings);
   DefineReads(app, settings);
   DefineBatch(app, settings);
+  DefineExport(app, settings);
   app.add_subcommand("completion",
                      "Print a script that lets a shell complete quire's "
                      "command lines")

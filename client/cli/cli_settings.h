@@ -19,12 +19,14 @@
 
 namespace quire {
 
+enum class ExportForm { kNone, kTar, kWarc };
+
 // What the command line said, as it said it.
 struct CliSettings {
   // Of all subcommands.
   std::string server = "127.0.0.1:7420";
   std::string timeout = "30s";
-  // "-" is standard output.
+  // "-" is standard output. An export's is the FILE of its form.
   std::string output = "-";
   bool json = false;
   bool quiet = false;
@@ -54,6 +56,7 @@ struct CliSettings {
   bool unordered = false;
   std::string output_dir;
   std::string items_file = "-";
+  ExportForm export_form = ExportForm::kNone;
   std::string shell;
 };
 

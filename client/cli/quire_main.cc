@@ -29,9 +29,9 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
-    {"archives", RunArchives}, {"info", RunInfo},   {"ls", RunLs},
-    {"get", RunGet},           {"range", RunRange}, {"scan", RunScan},
-    {"batch", RunBatch},
+    {"archives", RunArchives}, {"info", RunInfo},     {"ls", RunLs},
+    {"get", RunGet},           {"range", RunRange},   {"scan", RunScan},
+    {"batch", RunBatch},       {"export", RunExport},
 };
 
 int Fail(const absl::Status& status, const CliSettings& settings) {

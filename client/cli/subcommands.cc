@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "client/cli/batch_items.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/capture_time.h"
 #include "codecs/base/byte_size.h"
@@ -64,7 +65,17 @@ absl::StatusOr<uint64_t> ParseNamedSize(const char* name,
   return size_bytes;
 }
 
-absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document) {
+// Whether the id alone, without an occurrence, may read a document of this
+// type: what DocumentName.record_types has by default.
+bool IsReadById(const v1::Document& document) {
+  const std::string& type = document.record_type();
+  return type.empty() || type == "response" || type == "resource" ||
+         type == "conversion";
+}
+
+// `item` is what `quire batch` takes for the document.
+absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document,
+                               const std::string& item) {
   const CliSettings& settings = run.settings();
   if (settings.json) {
     return run.output().Write(View("{" + JsonDocument(document) + "}\n"));
@@ -80,8 +91,15 @@ absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document) {
                                    : "-",
         document.ordinal());
   }
-  line += run.output().is_terminal() ? PrintableText(View(document.id()))
-                                     : document.id();
+  // The long form has the number instead.
+  const std::string& name = settings.long_listing ? document.id() : item;
+  // On a terminal the id is escaped, and not the tab that may follow it.
+  const size_t mark =
+      name.size() > document.id().size() ? document.id().size() : name.size();
+  line += run.output().is_terminal()
+              ? absl::StrCat(PrintableText(View(name).substr(0, mark)),
+                             View(name).substr(mark))
+              : name;
   line += settings.null_separated ? '\0' : '\n';
   return run.output().Write(View(line));
 }
@@ -155,14 +173,32 @@ absl::Status RunLs(CliRun& run) {
   DocumentLister lister =
       run.client().ListDocuments(View(settings.archive), View(settings.prefix));
   uint64_t count = 0;
-  for (;;) {
-    QUIRE_ASSIGN_OR_RETURN(const std::optional<v1::Document> document,
-                           lister.Next());
-    if (!document.has_value()) {
-      break;
-    }
-    QUIRE_RETURN_IF_ERROR(PrintDocumentLine(run, *document));
+  uint64_t broken_count = 0;
+  // Documents come by id: whether there are others of the id of `document`, the
+  // one before it and the one after it tell.
+  QUIRE_ASSIGN_OR_RETURN(std::optional<v1::Document> document, lister.Next());
+  uint64_t occurrence = 0;
+  while (document.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<v1::Document> next, lister.Next());
+    const bool comes_again = next.has_value() && next->id() == document->id();
+    const bool is_told_apart =
+        comes_again || occurrence > 0 || !IsReadById(*document);
+    QUIRE_RETURN_IF_ERROR(PrintDocumentLine(
+        run, *document,
+        FormatBatchItem(View(document->id()),
+                        is_told_apart ? std::optional<uint64_t>(occurrence)
+                                      : std::nullopt)));
     ++count;
+    broken_count += document->id().find('\n') == std::string::npos ? 0 : 1;
+    occurrence = comes_again ? occurrence + 1 : 0;
+    document = std::move(next);
+  }
+  if (broken_count > 0 && !settings.null_separated && !settings.json) {
+    QUIRE_RETURN_IF_ERROR(run.output().Flush());
+    run.Note(absl::StrCat(
+        FormatCounted(broken_count, "id holds", "ids hold"),
+        " a newline; with -0 each line ends with a NUL byte instead, and batch "
+        "-0 takes them"));
   }
   if (count == 0 && !settings.prefix.empty()) {
     return absl::NotFoundError(absl::StrCat(

@@ -19,6 +19,7 @@ absl::Status RunGet(CliRun& run);
 absl::Status RunRange(CliRun& run);
 absl::Status RunScan(CliRun& run);
 absl::Status RunBatch(CliRun& run);
+absl::Status RunExport(CliRun& run);
 
 }  // namespace quire
 

@@ -17,6 +17,8 @@
 namespace quire {
 namespace {
 
+constexpr uint32_t kLongPageSize = 1000;
+
 bool IsOverLimit(const absl::Status& status) {
   return absl::IsResourceExhausted(status) &&
          ErrorReasonOf(status) == v1::ErrorReason_Name(v1::LIMIT_EXCEEDED);
@@ -179,6 +181,8 @@ DocumentLister Client::ListDocumentsFrom(absl::string_view archive,
   v1::ListDocumentsRequest first;
   first.set_archive(std::string(archive));
   first.set_first_ordinal(first_ordinal);
+  // All are wanted; the server reduces it to its limit.
+  first.set_page_size(kLongPageSize);
   return DocumentLister(connection_, std::move(first));
 }
 
@@ -193,12 +197,7 @@ absl::StatusOr<std::optional<v1::Document>> DocumentLister::Next() {
     if (last_page_) {
       return std::optional<v1::Document>();
     }
-    const absl::Status status = FetchPage();
-    if (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-        absl::IsResourceExhausted(status)) {
-      return status;
-    }
-    status_ = status;
+    status_ = FetchPage();
   }
   QUIRE_RETURN_IF_ERROR(status_);
   v1::Document document = std::move(*page_.mutable_documents(next_index_++));

@@ -266,8 +266,7 @@ class DocumentLister {
                  v1::ListDocumentsRequest first);
 
   // The next document, or nothing at the end. Blocks when a page is used up.
-  // After Unavailable, DeadlineExceeded and ResourceExhausted a further call
-  // asks for the page again; after any other error it gives the same error.
+  // After an error every further call gives the same error.
   // Errors: NotFound         no such archive.
   //         InvalidArgument  the archive was replaced by other contents since
   //                          the first page.

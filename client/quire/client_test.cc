@@ -305,6 +305,15 @@ TEST_F(ClientTest, ListsDocumentsPageByPage) {
   }
   EXPECT_FALSE(tens.Next()->has_value());
 
+  DocumentLister in_order = client_->ListDocumentsFrom("web", 30);
+  for (uint64_t ordinal = 30; ordinal < 44; ++ordinal) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, in_order.Next());
+    ASSERT_TRUE(document.has_value());
+    EXPECT_EQ(document->ordinal(), ordinal);
+  }
+  EXPECT_FALSE(in_order.Next()->has_value());
+  EXPECT_FALSE(client_->ListDocumentsFrom("web", 44).Next()->has_value());
+
   DocumentLister none = client_->ListDocuments("nowhere", "");
   EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));

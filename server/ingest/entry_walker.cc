@@ -13,6 +13,7 @@
 
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/format/archive_format.h"
 
 namespace quire {
 namespace {
@@ -66,7 +67,7 @@ std::optional<int64_t> TimeMs(archive_entry* entry) {
   if (archive_entry_mtime_is_set(entry) == 0) {
     return std::nullopt;
   }
-  constexpr int64_t kSecondsMax = int64_t{1} << 52;
+  constexpr int64_t kSecondsMax = kCaptureTimeMsMax / 1000 - 1;
   const int64_t seconds = archive_entry_mtime(entry);
   return seconds < -kSecondsMax || seconds > kSecondsMax
              ? std::nullopt

@@ -31,6 +31,7 @@ struct SourceDocument {
   std::string id;
   // If known beforehand; what Read() returns counts.
   std::optional<uint64_t> size_bytes;
+  // Of a file, and of a member of a tar or zip, when it was last changed.
   std::optional<int64_t> capture_time_ms;
   std::string record_type;
   std::string media_type;
@@ -121,7 +122,8 @@ class Source {
 // Looks at what `path` is, by its contents and not its name, and returns its
 // source:
 //   directory   every regular file below it is a document, ordered bytewise by
-//            its path below the directory, which is its id.
+//            its path below the directory, which is its id. Its time is in
+//            whole seconds, as tars and zips have it.
 //   tar, zip every regular file in it, in its order, with its name as id.
 //            A hard link is a document with the contents of its target.
 //   WARC     1.0 or 1.1; every record, from its version line to the two line

@@ -362,6 +362,48 @@ TEST_F(ServerCallsTest, ListsByPrefixAndPage) {
             grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(ServerCallsTest, ListsDocumentsInTheOrderOfTheArchive) {
+  const uint64_t first = documents_.size() - 20;
+  v1::ListDocumentsRequest request;
+  request.set_archive("docs");
+  request.set_first_ordinal(first);
+  request.set_page_size(7);
+  v1::ListDocumentsResponse response;
+  uint64_t next = first;
+  uint64_t offset = 0;
+  do {
+    response.Clear();
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub().ListDocuments(&context, request, &response).ok());
+    EXPECT_LE(response.documents_size(), 7);
+    for (const v1::Document& document : response.documents()) {
+      EXPECT_EQ(document.ordinal(), next);
+      EXPECT_EQ(document.id(), documents_[next].id);
+      if (next > first) {
+        EXPECT_EQ(document.range().offset(), offset);
+      }
+      offset = document.range().offset() + document.range().size_bytes();
+      ++next;
+    }
+    request.set_page_token(response.next_page_token());
+  } while (response.has_next_page_token());
+  EXPECT_EQ(next, documents_.size());
+  EXPECT_EQ(offset, all_.size());
+
+  // Past the end there is nothing, and a prefix does not go with it.
+  request.clear_page_token();
+  for (const uint64_t past : {documents_.size(), SIZE_MAX}) {
+    request.set_first_ordinal(past);
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub().ListDocuments(&context, request, &response).ok());
+    EXPECT_EQ(response.documents_size(), 0);
+  }
+  request.set_prefix("dir3/");
+  grpc::ClientContext context;
+  EXPECT_EQ(stub().ListDocuments(&context, request, &response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST_F(ServerCallsTest, AResumedScanEndsWhereTheFirstWouldHave) {
   const uint64_t offset = 30'000;
   const uint64_t size_bytes = all_.size() / 2;

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// quire export: an archive as a tar or WARC, by one scan for the bytes and a
+// listing in the same order for what they are; a page of that and a piece of
+// the scan are all that is held.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "client/cli/export_format.h"
+#include "client/cli/gzip_members.h"
+#include "client/cli/subcommands.h"
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kShownIdSizeBytesMax = 200;
+
+absl::string_view View(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// The file, compressed or not.
+class ExportOutput {
+ public:
+  static absl::StatusOr<ExportOutput> Open(OutputFile& file,
+                                           bool is_compressed) {
+    std::unique_ptr<GzipMembers> gzip;
+    if (is_compressed) {
+      QUIRE_ASSIGN_OR_RETURN(gzip, GzipMembers::Make());
+    }
+    return ExportOutput(file, std::move(gzip));
+  }
+
+  absl::Status Write(ByteView bytes) {
+    return gzip_ == nullptr ? file_->Write(bytes)
+                            : gzip_->Write(bytes, [this](ByteView compressed) {
+                                return file_->Write(compressed);
+                              });
+  }
+
+  absl::Status EndMember() {
+    return gzip_ == nullptr ? absl::OkStatus()
+                            : gzip_->EndMember([this](ByteView compressed) {
+                                return file_->Write(compressed);
+                              });
+  }
+
+ private:
+  ExportOutput(OutputFile& file, std::unique_ptr<GzipMembers> gzip)
+      : file_(&file), gzip_(std::move(gzip)) {}
+
+  OutputFile* file_;
+  // Null: not compressed.
+  std::unique_ptr<GzipMembers> gzip_;
+};
+
+class ExportRun {
+ public:
+  ExportRun(CliRun& run, v1::ArchiveDescription archive, ExportFormat& format,
+            ExportOutput output)
+      : run_(run),
+        archive_(std::move(archive)),
+        format_(format),
+        output_(std::move(output)),
+        lister_(run.client().ListDocumentsFrom(View(archive_.name()), 0)) {}
+
+  absl::Status Run() {
+    const absl::Status status = WriteAll();
+    if (status.ok() || IsClosedOutput(status)) {
+      return status;
+    }
+    // Tokens of an archive that was replaced are refused as malformed, and its
+    // documents do not follow those of the other.
+    const absl::Status unchanged = CheckUnchanged();
+    return absl::IsAborted(unchanged) ? unchanged : status;
+  }
+
+ private:
+  absl::Status WriteAll() {
+    QUIRE_RETURN_IF_ERROR(BeginNext());
+    QUIRE_RETURN_IF_ERROR(run_.client().Scan(
+        View(archive_.name()), {},
+        [this](const ScanPiece& piece) { return Take(piece.data); }));
+    if (document_.has_value() || document_count_ != archive_.document_count()) {
+      return absl::DataLossError(
+          absl::StrCat("the scan ended inside document number ",
+                       document_count_, " of ", archive_.document_count()));
+    }
+    const std::string end = format_.End();
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(end))));
+    QUIRE_RETURN_IF_ERROR(output_.EndMember());
+    return CheckUnchanged();
+  }
+
+  absl::Status CheckUnchanged() {
+    QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription now,
+                           run_.client().GetArchive(View(archive_.name())));
+    return now.uuid() == archive_.uuid()
+               ? absl::OkStatus()
+               : absl::AbortedError(absl::StrCat(
+                     "the archive ", QuotedText(View(archive_.name())),
+                     " was replaced by other contents during the export; run "
+                     "it again"));
+  }
+
+  absl::Status Take(ByteView data) {
+    while (!data.empty()) {
+      if (!document_.has_value()) {
+        return absl::DataLossError(
+            absl::StrCat("the scan has bytes behind the last document, number ",
+                         document_count_ - 1));
+      }
+      const ByteView part = data.first(static_cast<size_t>(
+          std::min<uint64_t>(data.size(), rest_size_bytes_)));
+      QUIRE_RETURN_IF_ERROR(CheckBeginning(part));
+      QUIRE_RETURN_IF_ERROR(output_.Write(part));
+      run_.progress().Add(part.size(), 0);
+      data = data.subspan(part.size());
+      rest_size_bytes_ -= part.size();
+      if (rest_size_bytes_ == 0) {
+        QUIRE_RETURN_IF_ERROR(EndDocument());
+        QUIRE_RETURN_IF_ERROR(BeginNext());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // `part` goes on where the document is.
+  absl::Status CheckBeginning(ByteView part) const {
+    const uint64_t position =
+        document_->range().size_bytes() - rest_size_bytes_;
+    absl::string_view expected = format_.MustBeginWith(*document_);
+    expected.remove_prefix(std::min<uint64_t>(position, expected.size()));
+    expected = expected.substr(0, part.size());
+    if (absl::StartsWith(AsText(part), expected)) {
+      return absl::OkStatus();
+    }
+    return absl::DataLossError(absl::StrCat(
+        "document number ", document_->ordinal(), ", ",
+        QuotedText(View(document_->id()), kShownIdSizeBytesMax),
+        ", is marked as a WARC record of type ",
+        QuotedText(View(document_->record_type()), kShownIdSizeBytesMax),
+        " and must begin with WARC/, but does not; --tar writes it as it is"));
+  }
+
+  // Begins the next document that has bytes; those without are written whole.
+  absl::Status BeginNext() {
+    for (;;) {
+      QUIRE_ASSIGN_OR_RETURN(document_, lister_.Next());
+      if (!document_.has_value()) {
+        return absl::OkStatus();
+      }
+      const v1::ByteRange& range = document_->range();
+      if (range.offset() != next_offset_ ||
+          range.size_bytes() > archive_.size_bytes() - next_offset_) {
+        return absl::DataLossError(absl::StrCat(
+            "document number ", document_->ordinal(), " is said to be ",
+            range.size_bytes(), " bytes at offset ", range.offset(),
+            ", where the archive of ", archive_.size_bytes(),
+            " bytes was at offset ", next_offset_));
+      }
+      next_offset_ += range.size_bytes();
+      rest_size_bytes_ = range.size_bytes();
+      const std::string before = format_.Before(*document_);
+      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(before))));
+      if (rest_size_bytes_ > 0) {
+        return absl::OkStatus();
+      }
+      QUIRE_RETURN_IF_ERROR(EndDocument());
+    }
+  }
+
+  absl::Status EndDocument() {
+    const std::string after = format_.After(*document_);
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(after))));
+    if (format_.has_members()) {
+      QUIRE_RETURN_IF_ERROR(output_.EndMember());
+    }
+    ++document_count_;
+    run_.progress().Add(0, 1);
+    return absl::OkStatus();
+  }
+
+  CliRun& run_;
+  const v1::ArchiveDescription archive_;
+  ExportFormat& format_;
+  ExportOutput output_;
+  DocumentLister lister_;
+  // The one that is being written; nothing after the last.
+  std::optional<v1::Document> document_;
+  uint64_t rest_size_bytes_ = 0;
+  // Where the next document must begin.
+  uint64_t next_offset_ = 0;
+  // That are written.
+  uint64_t document_count_ = 0;
+};
+
+}  // namespace
+
+absl::Status RunExport(CliRun& run) {
+  const CliSettings& settings = run.settings();
+  if (settings.json) {
+    return absl::InvalidArgumentError(
+        "export writes a tar or WARC and has no --json; ls --json and batch "
+        "--json do");
+  }
+  if (settings.export_form == ExportForm::kNone) {
+    return absl::InvalidArgumentError(
+        "export needs --tar FILE or --warc FILE, where - is standard output");
+  }
+  if (run.output().is_terminal()) {
+    return absl::InvalidArgumentError(
+        "an export must not go to a terminal; name a file instead of -, or "
+        "redirect standard output");
+  }
+  QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
+                         run.client().GetArchive(View(settings.archive)));
+  run.progress().SetTotal(archive.size_bytes());
+  run.progress().SetItemTotal(archive.document_count());
+  const std::unique_ptr<ExportFormat> format =
+      settings.export_form == ExportForm::kTar
+          ? MakeTarExport()
+          : MakeWarcExport(archive, absl::ToUnixMillis(absl::Now()));
+  QUIRE_ASSIGN_OR_RETURN(
+      ExportOutput output,
+      ExportOutput::Open(run.output(),
+                         absl::EndsWith(View(settings.output), ".gz")));
+  QUIRE_RETURN_IF_ERROR(
+      ExportRun(run, archive, *format, std::move(output)).Run());
+  for (const std::string& note : format->Notes()) {
+    run.Note(note);
+  }
+  run.Note(absl::StrCat(
+      "exported ",
+      FormatCounted(archive.document_count(), "document", "documents"), " of ",
+      FormatByteSize(archive.size_bytes())));
+  return absl::OkStatus();
+}
+
+}  // namespace quire

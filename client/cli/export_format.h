@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What surrounds the documents of an export, by the file's format.
+#ifndef QUIRE_CLIENT_CLI_EXPORT_FORMAT_H_
+#define QUIRE_CLIENT_CLI_EXPORT_FORMAT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+#include "proto/quire/v1/archive.pb.h"
+
+namespace quire {
+
+// Called for each document in turn: Before(), then, with its bytes written,
+// After(); and End() once at the end. Thread-compatible.
+class ExportFormat {
+ public:
+  virtual ~ExportFormat() = default;
+
+  // What goes in front of the document's bytes.
+  virtual std::string Before(const v1::Document& document) = 0;
+
+  // What goes behind them.
+  virtual std::string After(const v1::Document& document) = 0;
+
+  // What goes behind the last document.
+  virtual std::string End() = 0;
+
+  // What the document's bytes must begin with. Valid as long as the format.
+  virtual absl::string_view MustBeginWith(const v1::Document& document) const {
+    static_cast<void>(document);
+    return {};
+  }
+
+  // Whether each record is a gzip member of its own where the file is
+  // compressed. A record ends with the text that Before() or After() returned.
+  virtual bool has_members() const { return false; }
+
+  // What a reader of the file should know, each for a message of its own.
+  virtual std::vector<std::string> Notes() const = 0;
+};
+
+// Documents as members with their ids as names and their times. Of names that
+// come again 8 bytes each are kept, of four million at most.
+std::unique_ptr<ExportFormat> MakeTarExport();
+
+// Records of a crawl as they are, other documents in records of type
+// `resource`, before the first of which there is one of type `warcinfo`. So the
+// export of a crawl is what its uncompressed WARCs were, one after the other.
+// `now_ms` is the time of documents that have none.
+std::unique_ptr<ExportFormat> MakeWarcExport(v1::ArchiveDescription archive,
+                                             int64_t now_ms);
+
+}  // namespace quire
+
+#endif  // QUIRE_CLIENT_CLI_EXPORT_FORMAT_H_
