@@ -21,7 +21,7 @@ libraries=(
   libprotobuf-dev libabsl-dev
   libsdsl-dev libdivsufsort-dev
   zlib1g-dev libbrotli-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
-  liburing-dev libarchive-dev
+  liburing-dev libarchive-dev libre2-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcurl4-openssl-dev libssl-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )

@@ -25,6 +25,7 @@ quire_find_library(uring uring liburing.h)
 if(QUIRE_TESTS)
   quire_find_library(brotlienc brotlienc brotli/encode.h)
 endif()
+quire_find_library(re2 re2 re2/re2.h)
 quire_find_library(sdsl sdsl sdsl/sd_vector.hpp)
 target_link_libraries(quire::sdsl INTERFACE quire::divsufsort quire::divsufsort64)
 

@@ -85,6 +85,12 @@ class ArchiveWriter {
   // Errors: InvalidArgument  not a symbol table, or the second one.
   absl::Status SetSymbolTable(absl::string_view serialised);
 
+  // What Commit() notes in the archive of inputs that are not in it because
+  // they could not be read; 0 without this call.
+  void SetUnreadInputCount(uint64_t count) {
+    manifest_.unread_input_count = count;
+  }
+
   // Ends the last segment, writes the manifest, syncs all, and puts the archive
   // in its place. The writer is of no more use, whatever it returns.
   // Errors: as all calls before; after one failure, of any call, every call

@@ -73,6 +73,9 @@ class ArchiveBuild {
     if (sampler_.has_value()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
+    if (options_.failures != nullptr) {
+      writer_->SetUnreadInputCount(options_.failures->count());
+    }
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
     return summary_;
   }
@@ -104,7 +107,7 @@ class ArchiveBuild {
 
   void Advance(uint64_t size_bytes) {
     progress_.done_bytes += size_bytes;
-    if (progress_.done_bytes - reported_bytes_ >= kProgressStepBytes) {
+    if (progress_.done_bytes >= reported_bytes_ + kProgressStepBytes) {
       reported_bytes_ = progress_.done_bytes;
       Report();
     }
@@ -113,27 +116,110 @@ class ArchiveBuild {
   absl::Status ForEachDocument(const Visit& visit) {
     SkippedEntries skipped;
     limits_.StartPass();
-    for (const std::unique_ptr<Source>& source : sources_) {
-      source_ = source.get();
-      QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source));
-      QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
-                             source->Open());
-      while (true) {
-        QUIRE_RETURN_IF_ERROR(CheckCancelled());
-        QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
-                               reader->Next());
-        if (!document.has_value()) {
-          break;
-        }
-        QUIRE_RETURN_IF_ERROR(
-            limits_.StartDocument(*source, *reader, *document));
-        QUIRE_RETURN_IF_ERROR(visit(*reader, *document));
+    for (source_index_ = 0; source_index_ < sources_.size(); ++source_index_) {
+      source_ = sources_[source_index_].get();
+      const absl::Status opened = OpenCurrentSource();
+      if (!opened.ok()) {
+        QUIRE_RETURN_IF_ERROR(UnlessTolerated(opened));
+        continue;
       }
-      skipped += reader->skipped();
+      QUIRE_RETURN_IF_ERROR(ReadCurrentSource(visit));
+      skipped += reader_->skipped();
+      reader_.reset();
     }
     summary_.skipped = skipped;
     summary_.dropped_attributes = limits_.dropped();
     return absl::OkStatus();
+  }
+
+  absl::Status OpenCurrentSource() {
+    QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source_));
+    QUIRE_ASSIGN_OR_RETURN(reader_, source_->Open());
+    if (progress_.phase == BuildPhase::kCount && options_.on_note) {
+      reader_->Listen(options_.on_note);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadCurrentSource(const Visit& visit) {
+    bool goes_on = true;
+    while (goes_on) {
+      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      absl::StatusOr<std::optional<SourceDocument>> document = reader_->Next();
+      if (!document.ok()) {
+        QUIRE_RETURN_IF_ERROR(UnlessTolerated(document.status()));
+        goes_on = reader_->CanContinue();
+        continue;
+      }
+      if (!document->has_value()) {
+        break;
+      }
+      const absl::Status held =
+          limits_.StartDocument(*source_, *reader_, **document);
+      if (!held.ok()) {
+        QUIRE_RETURN_IF_ERROR(UnlessTolerated(held));
+        continue;
+      }
+      QUIRE_ASSIGN_OR_RETURN(goes_on, VisitDocument(**document, visit));
+    }
+    return absl::OkStatus();
+  }
+
+  // False if nothing can be read behind the document.
+  absl::StatusOr<bool> VisitDocument(const SourceDocument& document,
+                                     const Visit& visit) {
+    if (options_.failures == nullptr) {
+      QUIRE_RETURN_IF_ERROR(visit(*reader_, document));
+      return true;
+    }
+    const std::string place = reader_->Place();
+    if (options_.failures->HasFailed(source_index_, place)) {
+      return PassFailedDocument();
+    }
+    const uint64_t done_bytes = progress_.done_bytes;
+    const absl::Status status = visit(*reader_, document);
+    if (status.ok()) {
+      return true;
+    }
+    // Later passes have handed its text on already.
+    if (progress_.phase != BuildPhase::kCount ||
+        !options_.failures->TolerateDocument(source_index_, place, status)) {
+      return status;
+    }
+    progress_.done_bytes = done_bytes;
+    return reader_->CanContinue();
+  }
+
+  // Comes past the document as the first pass did: by reading up to the
+  // failure.
+  absl::StatusOr<bool> PassFailedDocument() {
+    while (true) {
+      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      const absl::StatusOr<uint64_t> passed = ReadOver();
+      if (!passed.ok()) {
+        return reader_->CanContinue();
+      }
+      if (*passed == 0) {
+        return true;
+      }
+    }
+  }
+
+  // Reads a piece of the current document and drops it; returns its size.
+  absl::StatusOr<uint64_t> ReadOver() {
+    scratch_.resize(kReadSizeBytes);
+    return reader_->Read(scratch_);
+  }
+
+  // OK if the build goes on without what failed. What fails only in a later
+  // pass is part of what was counted, so nothing can do without it.
+  absl::Status UnlessTolerated(const absl::Status& status) {
+    const bool is_tolerated =
+        options_.failures != nullptr &&
+        (progress_.phase == BuildPhase::kCount
+             ? options_.failures->Tolerate(source_index_, status)
+             : options_.failures->HasFailed(source_index_, status.message()));
+    return is_tolerated ? absl::OkStatus() : status;
   }
 
   absl::Status Count() {
@@ -148,14 +234,16 @@ class ArchiveBuild {
 
   absl::Status CountDocument(SourceReader& reader,
                              const SourceDocument& document) {
-    if (document.size_bytes.has_value()) {
+    const bool reads_all = options_.failures != nullptr;
+    if (document.size_bytes.has_value() && !reads_all) {
       Advance(*document.size_bytes);
       return limits_.AddText(*source_, reader, *document.size_bytes);
     }
     uint64_t skipped = kReadSizeBytes;
-    while (skipped == kReadSizeBytes) {
+    while (reads_all ? skipped > 0 : skipped == kReadSizeBytes) {
       QUIRE_RETURN_IF_ERROR(CheckCancelled());
-      QUIRE_ASSIGN_OR_RETURN(skipped, reader.Skip(kReadSizeBytes));
+      QUIRE_ASSIGN_OR_RETURN(
+          skipped, reads_all ? ReadOver() : reader.Skip(kReadSizeBytes));
       QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, skipped));
       Advance(skipped);
     }
@@ -299,7 +387,11 @@ class ArchiveBuild {
   const BuildOptions& options_;
   InputLimits limits_;
   // Of the pass that runs.
+  size_t source_index_ = 0;
   const Source* source_ = nullptr;
+  std::unique_ptr<SourceReader> reader_;
+  // For text that is only read over.
+  std::vector<uint8_t> scratch_;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;

@@ -17,6 +17,7 @@
 
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/ingest/input_failures.h"
 #include "server/ingest/input_limits.h"
 #include "server/ingest/source.h"
 
@@ -74,12 +75,23 @@ struct BuildOptions {
   // of input_limits.h.
   std::optional<uint64_t> input_size_bytes_max;
 
+  // Not null: what of the inputs cannot be read is left out and counted here,
+  // and the archive says how many that were; must outlive the build. Then the
+  // first pass reads all inputs to their end. A document that fails is left out
+  // as a whole; where a container cannot be read on from there, so is what
+  // follows it. A failure that was not there in the first pass ends the build.
+  // Null: the first failure ends it.
+  InputFailures* failures = nullptr;
+
   // Affects performance: threads that encode, at least 1. Memory grows by two
   // blocks, raw and stored, with each.
   uint32_t threads = 1;
 
   // Called on the calling thread, some hundred times a gigabyte; may be empty.
   std::function<void(const BuildProgress&)> on_progress;
+  // Told of the entries of all inputs, on the calling thread, in the first
+  // pass; may be empty.
+  NoteListener on_note;
   // When it becomes true the build ends with Cancelled, as soon as the current
   // block is encoded or, in kIndex, the index is built. May be null.
   const std::atomic<bool>* cancel = nullptr;

@@ -119,8 +119,9 @@ TEST(BuildPipelineTest, RoundTripsEverySourceWithEveryCodec) {
     SCOPED_TRACE(name);
     std::vector<std::unique_ptr<Source>> sources;
     for (const std::string& input : inputs) {
-      QUIRE_ASSERT_OK_AND_ASSIGN(sources.emplace_back(),
-                                 OpenSource(input, directory.path()));
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          sources.emplace_back(),
+          OpenSource(input, {.spool_directory = directory.path()}));
     }
     const std::string path = directory / (name + ".quire");
     QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -299,8 +300,9 @@ TEST(BuildPipelineTest, LeavesNothingBehindOnErrors) {
   const std::string truncated = directory.Write(
       "in", MakeWarcRecord({}, MakeTestText(50000, 1)) + "WARC/1.0 truncated");
   for (const char* codec : {"rlz", "zstd"}) {
-    QUIRE_ASSERT_OK_AND_ASSIGN(std::unique_ptr<Source> source,
-                               OpenSource(truncated, directory.path()));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        std::unique_ptr<Source> source,
+        OpenSource(truncated, {.spool_directory = directory.path()}));
     EXPECT_THAT(BuildArchive(directory / "x", Sources(std::move(source)),
                              Options(codec)),
                 FailsWith(absl::StatusCode::kDataLoss, HasSubstr("record 1")));

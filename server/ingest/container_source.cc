@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
@@ -29,6 +30,9 @@ class ContainerReader final : public SourceReader {
         walker_(std::move(walker)) {}
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override {
+    if (!CanReadOn()) {
+      QUIRE_RETURN_IF_ERROR(PassFailedEntry());
+    }
     while (true) {
       QUIRE_ASSIGN_OR_RETURN(const bool more, walker_->Next());
       if (!more) {
@@ -44,14 +48,14 @@ class ContainerReader final : public SourceReader {
             return Describe(current_ != nullptr ? current_->size_bytes()
                                                 : spool_rest_bytes_);
           }
-          ++skipped_.dangling_links;
+          Note(EntryNote::kDanglingLink, NameOfEntry());
           break;
         }
         case Kind::kSymbolicLink:
-          ++skipped_.symbolic_links;
+          Note(EntryNote::kSymbolicLink, NameOfEntry());
           break;
         case Kind::kSpecial:
-          ++skipped_.special_files;
+          Note(EntryNote::kSpecialFile, NameOfEntry());
           break;
         case Kind::kDirectory:
           break;
@@ -63,7 +67,11 @@ class ContainerReader final : public SourceReader {
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
     if (current_ != nullptr) {
-      return current_->Read(out);
+      absl::StatusOr<size_t> got = current_->Read(out);
+      // A failing target of a hard link leaves walker_ as it was.
+      failed_fatally_ =
+          !got.ok() && current_ == walker_.get() && !walker_->can_continue();
+      return got;
     }
     if (spool_rest_bytes_ == 0) {
       return 0;
@@ -77,12 +85,44 @@ class ContainerReader final : public SourceReader {
     return got;
   }
 
-  SkippedEntries skipped() const override { return skipped_; }
+  bool CanContinue() const override {
+    return CanReadOn() ? walker_->can_continue() : CanReopen();
+  }
 
  private:
+  // Whether walker_ is of use after the last Read().
+  bool CanReadOn() const { return !failed_fatally_; }
+
+  // A zip has a list of its entries, so one that cannot be read can be passed
+  // by a walker that never tried to.
+  bool CanReopen() const {
+    return format_ == Format::kZip && input_.file != nullptr;
+  }
+
+  // REQUIRES: CanReopen().
+  absl::Status PassFailedEntry() {
+    const uint64_t failed_index = walker_->index();
+    QUIRE_ASSIGN_OR_RETURN(walker_, EntryWalker::Open(input_, format_));
+    failed_fatally_ = false;
+    for (uint64_t i = 0; i <= failed_index; ++i) {
+      const absl::StatusOr<bool> more = walker_->Next();
+      if (!more.ok() && !walker_->can_continue()) {
+        return more.status();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::string NameOfEntry() const {
+    return absl::StrCat(input_.name, ": ", walker_->entry_name());
+  }
+
   SourceDocument Describe(std::optional<uint64_t> size_bytes) const {
     SourceDocument document;
-    document.id = walker_->entry_name();
+    absl::string_view id = walker_->entry_name();
+    while (absl::ConsumePrefix(&id, "./")) {
+    }
+    document.id = std::string(id);
     document.size_bytes = size_bytes;
     document.capture_time_ms = walker_->time_ms();
     return document;
@@ -120,7 +160,8 @@ class ContainerReader final : public SourceReader {
   const ContainerInput input_;
   const Format format_;
   const std::shared_ptr<LazyHardLinkTable> links_;
-  const std::unique_ptr<EntryWalker> walker_;
+  std::unique_ptr<EntryWalker> walker_;
+  bool failed_fatally_ = false;
   // Reads the target of a hard link in a tar that is not compressed.
   std::unique_ptr<EntryWalker> follower_;
   // Reads that of a compressed one, and how much of it is left.
@@ -129,7 +170,6 @@ class ContainerReader final : public SourceReader {
   // The one of the walkers that has the contents of the current document; null
   // if spool_ has them.
   EntryWalker* current_ = nullptr;
-  SkippedEntries skipped_;
 };
 
 class ContainerSource final : public Source {

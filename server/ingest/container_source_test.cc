@@ -282,8 +282,9 @@ TEST(ContainerSourceTest, EveryPassIsTheSame) {
   const TestDirectory directory;
   const std::string path =
       directory.Write("tar", MakeTestArchive("pax", "xz", SomeFiles()));
-  QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Source> source,
-                             OpenSource(path, directory.path()));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Source> source,
+      OpenSource(path, {.spool_directory = directory.path()}));
   EXPECT_STREQ(source->kind(), "tar");
   // Deleted or replaced: the descriptor still has it.
   directory.Write("other", "not a tar");

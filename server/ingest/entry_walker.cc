@@ -110,12 +110,14 @@ absl::StatusOr<std::unique_ptr<EntryWalker>> EntryWalker::Open(
 absl::StatusOr<bool> EntryWalker::Next() {
   archive_entry* entry = nullptr;
   int result = ARCHIVE_OK;
+  can_continue_ = false;
   {
     const ScopedUtf8Locale utf8;
     result = archive_read_next_header(input_->get(), &entry);
     if (result == ARCHIVE_OK || result == ARCHIVE_WARN) {
       // Warnings are about what is not kept here (owners, times, attributes)
       // or about names that are not in the character set they should be in.
+      can_continue_ = true;
       QUIRE_RETURN_IF_ERROR(TakeEntry(entry));
       return true;
     }
@@ -199,6 +201,8 @@ absl::Status EntryWalker::NextPiece() {
     return absl::OkStatus();
   }
   if (result != ARCHIVE_OK) {
+    // Of FATAL the library says that the reader is of no more use.
+    can_continue_ = result == ARCHIVE_FAILED || result == ARCHIVE_WARN;
     return Failure();
   }
   if (offset < 0 || static_cast<uint64_t>(offset) < position_) {

@@ -62,6 +62,9 @@ class EntryWalker {
   // Where its header starts in the decompressed container.
   uint64_t header_offset() const { return header_offset_; }
 
+  // As SourceReader::CanContinue().
+  bool can_continue() const { return can_continue_; }
+
   // Reads on in the current entry, holes as zeros; 0 at its end.
   // REQUIRES: !out.empty(), kind() == kFile.
   absl::StatusOr<size_t> Read(MutableByteView out);
@@ -88,6 +91,7 @@ class EntryWalker {
   uint64_t index_ = 0;
   uint64_t entry_count_ = 0;
   uint64_t header_offset_ = 0;
+  bool can_continue_ = false;
 
   // The piece of the entry that libarchive handed out last, not yet read, and
   // where in the entry it starts; the gap before it is a hole.

@@ -110,6 +110,10 @@ absl::StatusOr<size_t> GzipStream::Read(MutableByteView out) {
     if (result == Z_STREAM_END) {
       in_member_ = false;
     } else if (result != Z_OK) {
+      if (z.avail_out < want) {
+        // What came before the damage is good; zlib says the same next time.
+        break;
+      }
       return Damaged(z.msg != nullptr ? z.msg : "damaged gzip data");
     }
   }

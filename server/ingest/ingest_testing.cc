@@ -143,8 +143,9 @@ absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
 
 absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
                                          SkippedEntries* skipped) {
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Source> source,
-                         OpenSource(path, ::testing::TempDir()));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Source> source,
+      OpenSource(path, {.spool_directory = ::testing::TempDir()}));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<IngestedDocument> documents,
                          ReadAllDocuments(*source, skipped));
   IdsAndContents result;

@@ -36,8 +36,9 @@ struct Built {
 Built BuildFrom(const TestDirectory& directory, const std::string& path,
                 std::optional<uint64_t> limit = std::nullopt) {
   Built built;
-  absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenSource(path, directory.path(), limit);
+  absl::StatusOr<std::unique_ptr<Source>> source = OpenSource(
+      path,
+      {.spool_directory = directory.path(), .input_size_bytes_max = limit});
   if (!source.ok()) {
     built.summary = source.status();
     return built;

@@ -8,20 +8,24 @@
 //   devices, pipes and sockets are left out and counted.
 // - Bytes are kept as they are, ids are bytes and are kept as they are.
 // - What cannot be read to its end is an error that names it. Nothing is lost
-//   in silence.
+//   in silence: what is left out or may not be as was meant is told to whoever
+//   listens (EntryNote).
 #ifndef QUIRE_SERVER_INGEST_SOURCE_H_
 #define QUIRE_SERVER_INGEST_SOURCE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "server/ingest/id_rules.h"
 
 namespace quire {
 
@@ -37,6 +41,27 @@ struct SourceDocument {
   std::string media_type;
 };
 
+// What is said of single entries of an input.
+enum class EntryNote {
+  // Left out.
+  kSymbolicLink,
+  // A device, pipe or socket.
+  kSpecialFile,
+  // A hard link of a tar whose target is not in that tar.
+  kDanglingLink,
+  // By the user's IdRules.
+  kExcluded,
+  // A document that is a tar, zip or WARC, and could be many.
+  kUnexpanded,
+  // A document, or an input, that is not what its name says.
+  kMisnamed,
+};
+
+// `text` names the entry and its file, of kMisnamed it is a whole sentence. Any
+// bytes.
+using NoteListener =
+    std::function<void(EntryNote note, const std::string& text)>;
+
 // Entries of an input that are no documents. Directories are not counted.
 struct SkippedEntries {
   uint64_t symbolic_links = 0;
@@ -44,15 +69,14 @@ struct SkippedEntries {
   uint64_t special_files = 0;
   // Hard links of a tar whose target is not in that tar.
   uint64_t dangling_links = 0;
-
-  uint64_t total() const {
-    return symbolic_links + special_files + dangling_links;
-  }
+  // What was below an excluded directory is not counted.
+  uint64_t excluded = 0;
 
   SkippedEntries& operator+=(const SkippedEntries& other) {
     symbolic_links += other.symbolic_links;
     special_files += other.special_files;
     dangling_links += other.dangling_links;
+    excluded += other.excluded;
     return *this;
   }
 };
@@ -70,7 +94,7 @@ class SourceReader {
   //                      place.
   //         ResourceExhausted  it decompresses to more than OpenSource()
   //         allows. Unavailable  it cannot be read.
-  // After an error the reader is of no more use.
+  // After an error the reader is of no more use unless CanContinue().
   virtual absl::StatusOr<std::optional<SourceDocument>> Next() = 0;
 
   // Where in the input the current document is, for messages: "record 3 (from
@@ -91,8 +115,30 @@ class SourceReader {
   // Errors: as Next().
   virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
 
+  // Whether Next() may be called once more after an error of the last call: it
+  // goes on with what follows the entry that failed. After the same error every
+  // pass answers the same.
+  virtual bool CanContinue() const { return false; }
+
   // What was left out up to now.
-  virtual SkippedEntries skipped() const { return {}; }
+  virtual SkippedEntries skipped() const { return skipped_; }
+
+  // From now on `listener` is called with each note. Looking for kUnexpanded
+  // and kMisnamed in directories costs an open file each, and is done only for
+  // a listener.
+  virtual void Listen(NoteListener listener) {
+    listener_ = std::move(listener);
+  }
+
+ protected:
+  // Counts what the note is about, if it is left out, and tells the listener.
+  void Note(EntryNote note, const std::string& text);
+
+  const NoteListener& listener() const { return listener_; }
+
+ private:
+  SkippedEntries skipped_;
+  NoteListener listener_;
 };
 
 // An input that can be read several times: building takes passes to count, to
@@ -119,32 +165,57 @@ class Source {
   virtual absl::StatusOr<std::unique_ptr<SourceReader>> Open() const = 0;
 };
 
+// How the documents of containers in directories are named.
+enum class MemberIds {
+  // The container's path in the directory, a slash, and the id that the
+  // document has in the container. No two containers share such ids, nor does a
+  // file of the directory have one: the container is a file, so nothing can be
+  // below it.
+  kPathAndMember,
+  // The id in the container alone, as if it were an input by itself.
+  kMember,
+};
+
+struct SourceOptions {
+  // For what must be read more than once and cannot.
+  std::string spool_directory = {};
+  // What the user allows a compressed input, or standard input, to hold in all,
+  // decompressed, headers included; for the default see input_limits.h. What
+  // goes over it is an error of Open() or of the reader.
+  std::optional<uint64_t> input_size_bytes_max = std::nullopt;
+  // Whether tars, zips and WARCs in directories are read as such. Of zips only
+  // those that are called so: office documents and programs are zips too.
+  bool expand = false;
+  MemberIds member_ids = MemberIds::kPathAndMember;
+  // Null: all documents, by the ids that they have.
+  std::shared_ptr<const IdRules> id_rules = nullptr;
+};
+
 // Looks at what `path` is, by its contents and not its name, and returns its
 // source:
 //   directory   every regular file below it is a document, ordered bytewise by
 //            its path below the directory, which is its id. Its time is in
-//            whole seconds, as tars and zips have it.
-//   tar, zip every regular file in it, in its order, with its name as id.
-//            A hard link is a document with the contents of its target.
+//            whole seconds, as tars and zips have it. With
+//            SourceOptions::expand, tars, zips and WARCs among them are
+//            replaced by their documents.
+//   tar, zip every regular file in it, in its order, with its name as id, less
+//            any "./" that it begins with. A hard link is a document with the
+//            contents of its target.
 //   WARC     1.0 or 1.1; every record, from its version line to the two line
 //            ends behind its block: all documents together are the
 //            (uncompressed) WARC, byte for byte.
 //   other    one document, whose id is the last part of the path.
 // Tars, zips and WARCs may be compressed as a whole: by gzip, in any number of
 // members, or bzip2, compress, lz4, lzip, lzma, lzop, xz or zstd. A compressed
-// file of anything else is one document, as it is. Inside directories and
-// archives nothing is unpacked. The file is opened now and read through the
+// file of anything else is one document, as it is. Inside tars and zips nothing
+// is unpacked. The file is opened now and read through the
 // same descriptor in every pass, so that renaming or deleting it does no harm.
 //
 // "-" is a tar (zip, WARC) on standard input, which is spooled to an unnamed
-// file in `spool_directory` because it is read more than once. Blocks until the
-// input ends. The targets of hard links of a compressed tar are spooled there
-// too, when the first of these links is met.
+// file in the spool directory because it is read more than once. Blocks until
+// the input ends. The targets of hard links of a compressed tar are spooled
+// there too, when the first of these links is met.
 //
-// `input_size_bytes_max` is what the user allows a compressed input, or
-// standard input, to hold in all, decompressed, headers included; for the
-// default see input_limits.h. What goes over it is an error of Open() or of
-// the reader.
 // Errors: NotFound         no such file.
 //         InvalidArgument  neither file nor directory; or standard input is
 //                          none of the three.
@@ -152,8 +223,7 @@ class Source {
 //         DataLoss         begins like a compressed file or a tar, but is
 //                          damaged from the start.
 absl::StatusOr<std::unique_ptr<Source>> OpenSource(
-    const std::string& path, const std::string& spool_directory,
-    std::optional<uint64_t> input_size_bytes_max = std::nullopt);
+    const std::string& path, const SourceOptions& options);
 
 }  // namespace quire
 

@@ -64,7 +64,11 @@ std::string WarcReader::Place() const {
                       record_offset_, " of the uncompressed WARC");
 }
 
-absl::Status WarcReader::Fill(size_t size) {
+absl::Status WarcReader::Truncated(absl::string_view what) const {
+  return stream_status_.ok() ? Malformed(what) : stream_status_;
+}
+
+void WarcReader::Fill(size_t size) {
   if (begin_ + size > buffer_.size()) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -74,13 +78,12 @@ absl::Status WarcReader::Fill(size_t size) {
     }
   }
   while (end_ - begin_ < size && !stream_ended_) {
-    QUIRE_ASSIGN_OR_RETURN(
-        const size_t got,
-        stream_->Read(MutableByteView(buffer_).subspan(end_)));
-    end_ += got;
-    stream_ended_ = got == 0;
+    const absl::StatusOr<size_t> got =
+        stream_->Read(MutableByteView(buffer_).subspan(end_));
+    stream_status_ = got.status();
+    stream_ended_ = !got.ok() || *got == 0;
+    end_ += got.value_or(0);
   }
-  return absl::OkStatus();
 }
 
 void WarcReader::Consume(size_t size) {
@@ -93,7 +96,10 @@ void WarcReader::Consume(size_t size) {
 
 absl::StatusOr<size_t> WarcReader::FindHeader() {
   constexpr absl::string_view kMagic = "WARC/";
-  QUIRE_RETURN_IF_ERROR(Fill(kMagic.size()));
+  Fill(kMagic.size());
+  if (absl::StartsWith(kMagic, AsText(buffered())) && !stream_status_.ok()) {
+    return stream_status_;
+  }
   if (!absl::StartsWith(AsText(buffered()), kMagic)) {
     return Malformed(absl::StrCat(
         "found ", QuotedText(AsText(buffered()), kShownSizeBytes),
@@ -101,7 +107,7 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
         "the first, the Content-Length of the one before may be wrong"));
   }
   for (size_t size = 1 << 10;; size *= 2) {
-    QUIRE_RETURN_IF_ERROR(Fill(size));
+    Fill(size);
     const std::optional<size_t> end = FindHeaderEnd(buffered());
     if (end.has_value() && *end <= kWarcHeaderSizeBytesMax) {
       return *end;
@@ -112,7 +118,7 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
           "malformed");
     }
     if (stream_ended_) {
-      return Malformed("the file ends inside its header (is it truncated?)");
+      return Truncated("the file ends inside its header (is it truncated?)");
     }
   }
 }
@@ -123,8 +129,9 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
   record_offset_ += record_size_bytes_;
   record_size_bytes_ = 0;
   record_position_ = 0;
-  QUIRE_RETURN_IF_ERROR(Fill(1));
+  Fill(1);
   if (buffered().empty()) {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
     return std::nullopt;
   }
   ++record_count_;
@@ -138,7 +145,7 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
     for (size_t peek = kHttpPeekSizeBytes;; peek *= 2) {
       const auto block_size =
           static_cast<size_t>(std::min<uint64_t>(peek, header->content_length));
-      QUIRE_RETURN_IF_ERROR(Fill(header_size + block_size));
+      Fill(header_size + block_size);
       ByteView block = buffered().subspan(header_size);
       block = block.first(std::min(block.size(), block_size));
       const std::optional<std::string> http_type = HttpMediaType(block);
@@ -166,14 +173,14 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
 }
 
 absl::Status WarcReader::CheckRecordEnd() {
-  QUIRE_RETURN_IF_ERROR(Fill(record_end_.size()));
+  Fill(record_end_.size());
   const absl::string_view found =
       AsText(buffered()).substr(0, record_end_.size());
   if (found == record_end_) {
     return absl::OkStatus();
   }
   if (absl::StartsWith(record_end_, found)) {
-    return Malformed(absl::StrCat(
+    return Truncated(absl::StrCat(
         "the file ends after ", record_position_ + found.size(), " of its ",
         record_size_bytes_, " bytes (is it truncated?)"));
   }
@@ -205,6 +212,7 @@ absl::StatusOr<size_t> WarcReader::Read(MutableByteView out) {
     std::memcpy(out.data(), buffered().data(), size);
     Consume(size);
   } else {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
     QUIRE_ASSIGN_OR_RETURN(size, stream_->Read(out.first(want)));
     if (size == 0) {
       return Malformed(absl::StrCat("the file ends after ", record_position_,
@@ -228,6 +236,7 @@ absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
   record_position_ += in_buffer;
   skipped += in_buffer;
   if (buffered().empty() && record_position_ < end_position) {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
     QUIRE_ASSIGN_OR_RETURN(
         const uint64_t passed,
         stream_->Skip(

@@ -49,13 +49,16 @@ class WarcReader final : public SourceReader {
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
 
  private:
-  // Reads until `size` bytes are buffered or the stream ends.
-  absl::Status Fill(size_t size);
+  // Reads until `size` bytes are buffered or the stream ends. An error of the
+  // stream ends it too: what was read ahead before it is still of use.
+  void Fill(size_t size);
   // Reads the header at the front of the buffer; returns its size.
   absl::StatusOr<size_t> FindHeader();
   void Consume(size_t size);
   absl::Status CheckRecordEnd();
   absl::Status Malformed(absl::string_view what) const;
+  // For text that is needed and not there: why the stream ended, if it failed.
+  absl::Status Truncated(absl::string_view what) const;
 
   ByteView buffered() const {
     return ByteView(buffer_).subspan(begin_, end_ - begin_);
@@ -68,6 +71,7 @@ class WarcReader final : public SourceReader {
   size_t begin_ = 0;
   size_t end_ = 0;
   bool stream_ended_ = false;
+  absl::Status stream_status_;
 
   uint64_t record_count_ = 0;
   // Of the current record, in the uncompressed file.

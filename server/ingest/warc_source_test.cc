@@ -35,6 +35,23 @@ std::string Concatenate(const std::vector<IngestedDocument>& documents) {
   return all;
 }
 
+// Fails at its end, as a decompressor of a truncated file does.
+class FailingStream final : public ByteStream {
+ public:
+  explicit FailingStream(ByteView bytes) : bytes_(bytes) {}
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, bytes_.Read(out));
+    if (got == 0) {
+      return absl::DataLossError("the stream failed");
+    }
+    return got;
+  }
+
+ private:
+  MemoryStream bytes_;
+};
+
 // One record of each kind that crawlers write.
 std::string SmallWarc() {
   return absl::StrCat(
@@ -235,6 +252,44 @@ TEST(WarcReaderTest, DamagedWarcsNeverLoseBytesInSilence) {
     } else {
       EXPECT_THAT(documents, HasCode(absl::StatusCode::kDataLoss));
     }
+  }
+}
+
+TEST(WarcReaderTest, GivesAllRecordsBeforeAStreamThatFails) {
+  const std::string warc = SmallWarc();
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += warc;
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, ReadWarc(text));
+  // What is read ahead of a record must not take it along.
+  size_t record_end = 0;
+  size_t record_count = 0;
+  for (size_t size = text.size() - 2 * warc.size(); size <= text.size();
+       ++size) {
+    while (record_count < whole.size() &&
+           record_end + whole[record_count].contents.size() <= size) {
+      record_end += whole[record_count++].contents.size();
+    }
+    WarcReader reader(std::make_unique<FailingStream>(
+                          AsBytes(absl::string_view(text).substr(0, size))),
+                      "test.warc");
+    size_t good_count = 0;
+    absl::Status status;
+    while (status.ok()) {
+      const auto document = reader.Next();
+      status = document.status();
+      std::vector<uint8_t> out(100);
+      size_t got = 1;
+      while (status.ok() && got > 0) {
+        const auto read = reader.Read(out);
+        status = read.status();
+        got = read.value_or(0);
+      }
+      good_count += status.ok() ? 1 : 0;
+    }
+    EXPECT_EQ(good_count, record_count) << size;
+    EXPECT_EQ(status.message(), "the stream failed") << size;
   }
 }
 

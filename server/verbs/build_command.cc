@@ -27,6 +27,7 @@
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/source.h"
+#include "server/verbs/build_inputs.h"
 #include "server/verbs/build_summary.h"
 #include "server/verbs/interrupt_flag.h"
 #include "server/verbs/progress_meter.h"
@@ -41,6 +42,12 @@ constexpr char kFooter[] =
     R"(An INPUT is told by its contents: a directory (every regular file in it), a tar
 or zip, a WARC (each of these three also compressed), or any other file, which
 is one document. - is a tar on standard input. Symbolic links are not followed.
+A file's id is its path in the directory, a member's its name in the container
+without a leading ./ of it, a WARC record's its URI.
+
+A GLOB is as in rsync: * and ? match within a name, ** across slashes too, [a-z]
+one character. It is compared with whole names at any depth, from the start of
+the path if it begins with /, and with directories only if it ends in /.
 
 Each record of a WARC is a document, with its headers, as replay needs it. Its id
 is the WARC-Target-URI, so a page that was captured several times is several
@@ -52,6 +59,8 @@ without headers.
 Examples:
   quired build -o docs.quire /usr/share/doc
   quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
+  quired build -o all.quire --expand --expand-ids member --keep-going crawls/
+  quired build -o site.quire --exclude .git/ --exclude '*.map' --prefix site/ www
   tar -c directory | quired build -o directory.quire --codec rlz:max -
 
 If it is stopped or fails, nothing is left at OUT. A killed build leaves
@@ -60,7 +69,7 @@ name that no build left is never removed.)";
 
 struct BuildCommandOptions {
   std::string output;
-  std::vector<std::string> inputs;
+  BuildInputOptions input;
   std::string codec = "rlz";
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t partition_size_bytes = kPartitionSizeBytesDefault;
@@ -68,7 +77,6 @@ struct BuildCommandOptions {
   std::string dictionary_method = "coverage";
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
-  std::optional<uint64_t> input_size_bytes_max;
   uint32_t threads = CoreCount();
   bool force = false;
   bool quiet = false;
@@ -158,15 +166,6 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
     return absl::InvalidArgumentError(
         "--segment-size must be at least 1 byte, got 0");
   }
-  if (options.input_size_bytes_max == uint64_t{0}) {
-    return absl::InvalidArgumentError(
-        "--input-size-max must be at least 1 byte, got 0");
-  }
-  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
-    return absl::InvalidArgumentError(
-        "- (standard input) must be given only once, for it can be read only "
-        "once");
-  }
   return codec;
 }
 
@@ -176,7 +175,7 @@ absl::Status CheckOutputOutsideInputs(const BuildCommandOptions& options,
   std::error_code error;
   const fs::path output = fs::canonical(output_directory, error) /
                           fs::path(options.output).filename();
-  for (const std::string& input : options.inputs) {
+  for (const std::string& input : options.input.inputs) {
     if (input == "-" || !fs::is_directory(input, error)) {
       continue;
     }
@@ -246,20 +245,9 @@ ProgressState ToProgressState(const BuildProgress& progress) {
 
 using Sources = std::vector<std::unique_ptr<Source>>;
 
-absl::StatusOr<Sources> OpenInputs(const BuildCommandOptions& options,
-                                   const std::string& output_directory) {
-  Sources sources;
-  for (const std::string& input : options.inputs) {
-    QUIRE_ASSIGN_OR_RETURN(
-        sources.emplace_back(),
-        OpenSource(input, output_directory, options.input_size_bytes_max));
-  }
-  return sources;
-}
-
 absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
                                    const CodecSpec& codec,
-                                   const Sources& sources,
+                                   const Sources& sources, InputReport& report,
                                    const InterruptFlag& interrupt,
                                    ProgressMeter* meter) {
   BuildOptions build;
@@ -272,7 +260,9 @@ absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
                          ParseDictionaryMethod(options.dictionary_method));
   build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
-  build.input_size_bytes_max = options.input_size_bytes_max;
+  build.input_size_bytes_max = options.input.input_size_bytes_max;
+  build.failures = report.failures();
+  build.on_note = report.listener();
   build.threads = options.threads;
   build.cancel = interrupt.flag();
   if (meter != nullptr) {
@@ -295,6 +285,11 @@ int RunBuild(BuildCommandOptions options) {
   if (output_directory.empty()) {
     output_directory = ".";
   }
+  const absl::StatusOr<SourceOptions> source_options =
+      MakeSourceOptions(options.input, output_directory);
+  if (!source_options.ok()) {
+    return ReportUsage("build", source_options.status().message());
+  }
   const absl::Status outside =
       CheckOutputOutsideInputs(options, output_directory);
   if (!outside.ok()) {
@@ -307,17 +302,19 @@ int RunBuild(BuildCommandOptions options) {
   const auto start = std::chrono::steady_clock::now();
   // Until here nothing has a name on disk, not even what came from standard
   // input, so a signal may end the process on the spot.
-  const absl::StatusOr<Sources> sources = OpenInputs(options, output_directory);
+  InputReport report(options.input);
+  const absl::StatusOr<Sources> sources =
+      OpenInputs(options.input.inputs, *source_options, report.failures());
   if (!sources.ok()) {
     return ReportFailure(sources.status());
   }
   const InterruptFlag interrupt;
   std::optional<ProgressMeter> meter;
-  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+  if (!options.quiet && !options.input.verbose && isatty(STDERR_FILENO) != 0) {
     meter.emplace(std::cerr, &std::chrono::steady_clock::now);
   }
   const absl::StatusOr<BuildSummary> summary =
-      Build(options, *codec, *sources, interrupt,
+      Build(options, *codec, *sources, report, interrupt,
             meter.has_value() ? &*meter : nullptr);
   meter.reset();
   if (!summary.ok()) {
@@ -331,13 +328,17 @@ int RunBuild(BuildCommandOptions options) {
   if (!archive.ok()) {
     return ReportFailure(archive.status());
   }
+  report.PrintWarnings(summary->skipped);
   PrintWarnings(*summary, **archive);
   if (!options.quiet) {
     const std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;
     PrintSummary(options.output, *summary, **archive, elapsed.count());
+    report.PrintHints(summary->skipped);
   }
-  return kExitGood;
+  const bool is_whole =
+      report.failures() == nullptr || report.failures()->count() == 0;
+  return is_whole ? kExitGood : kExitFailed;
 }
 
 std::string CodecNames() {
@@ -360,11 +361,7 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
                    "Directory of the archive, such as OUT.quire")
       ->type_name("OUT")
       ->required();
-  subcommand
-      ->add_option("INPUT", options->inputs,
-                   "Directory, tar, zip, WARC or file; - is a tar on stdin")
-      ->type_name("")
-      ->required();
+  AddInputOptions(*subcommand, options->input);
   subcommand
       ->add_option("--codec", options->codec,
                    absl::StrCat("How blocks are compressed: ", CodecNames(),
@@ -393,12 +390,6 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
                        "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*subcommand, "--segment-size", options->segment_size_bytes,
                     "Text after which a new segment file starts");
-  AddByteSizeOption(*subcommand, "--input-size-max",
-                    options->input_size_bytes_max,
-                    "What the inputs may hold in all, decompressed; more is an "
-                    "error. Without it: 16TiB, and of each compressed or "
-                    "sparse input 1024 times what it takes on disk, or 64GiB "
-                    "if that is more");
   subcommand
       ->add_option("--threads", options->threads,
                    "Threads that compress; the archive does not depend on it")

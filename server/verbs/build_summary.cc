@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,34 +14,7 @@
 #include "server/verbs/subcommand_support.h"
 
 namespace quire {
-namespace {
-
-void PrintSkipped(const SkippedEntries& skipped) {
-  if (skipped.total() == 0) {
-    return;
-  }
-  std::vector<std::string> parts;
-  const auto add = [&parts](uint64_t count, const char* one, const char* many) {
-    if (count > 0) {
-      parts.push_back(FormatCounted(count, one, many));
-    }
-  };
-  add(skipped.symbolic_links, "symbolic link", "symbolic links");
-  add(skipped.special_files, "device, pipe or socket",
-      "devices, pipes or sockets");
-  add(skipped.dangling_links, "hard link to what is not in its tar",
-      "hard links to what is not in their tar");
-  std::cerr << "warning: left out: ";
-  for (size_t i = 0; i < parts.size(); ++i) {
-    std::cerr << (i == 0 ? "" : ", ") << parts[i];
-  }
-  std::cerr << "\n";
-}
-
-}  // namespace
-
 void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
-  PrintSkipped(summary.skipped);
   const DroppedAttributes& dropped = summary.dropped_attributes;
   if (dropped.count > 0) {
     std::cerr << "warning: "

@@ -12,8 +12,8 @@
 
 namespace quire {
 
-// What may not be as was meant: entries that were left out, no document at all.
-// Nothing if all is well. For --quiet, too.
+// What may not be as was meant: attributes that were left out, no document at
+// all. Nothing if all is well. For --quiet, too.
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);
 
 // Counts, sizes, the time that it took, and the memory that serving takes.

@@ -81,6 +81,12 @@ void PrintText(const Archive& archive) {
               FormatByteSize(info.codec.partition_size_bytes));
   }
   PrintLine("documents", FormatCount(info.document_count));
+  if (info.unread_input_count > 0) {
+    PrintLine(
+        "not in it",
+        absl::StrCat(FormatCounted(info.unread_input_count, "input", "inputs"),
+                     " that could not be read (build --keep-going)"));
+  }
   PrintLine("text", absl::StrCat(FormatByteSize(info.size_bytes), " (",
                                  FormatCount(info.size_bytes), " bytes)"));
   PrintLine("on disk",
@@ -125,6 +131,7 @@ void PrintJson(const Archive& archive) {
     json["partition_size_bytes"] = info.codec.partition_size_bytes;
   }
   json["document_count"] = info.document_count;
+  json["unread_input_count"] = info.unread_input_count;
   json["size_bytes"] = info.size_bytes;
   json["stored_size_bytes"] = info.stored_size_bytes;
   json["segment_count"] = info.segment_count;

@@ -110,7 +110,7 @@ class OfflineCommandsTest(unittest.TestCase):
         (self.directory / "in" / "link").symlink_to("d")
         result = self.build("--quiet", "-o", "x.quire", "in")
         self.assertEqual(result.stderr,
-                         b"warning: left out: 1 symbolic link\n")
+                         b"warning: left out: 1 symbolic link; --verbose names them\n")
 
     def test_warns_of_an_archive_of_nothing(self):
         (self.directory / "empty").mkdir()

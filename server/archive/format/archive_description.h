@@ -64,6 +64,8 @@ struct ArchiveInfo {
   uint64_t block_count = 0;
   uint64_t document_count = 0;
   uint32_t segment_count = 0;
+  // Inputs, files and members that the build could not read and left out.
+  uint64_t unread_input_count = 0;
   // 0 where the codec uses none.
   uint64_t dictionary_size_bytes = 0;
   uint64_t dictionary_stored_size_bytes = 0;

@@ -240,6 +240,7 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.block_size_bytes = block_size_bytes;
   info.stored_size_bytes = manifest_file_size_bytes;
   info.segment_count = static_cast<uint32_t>(segments.size());
+  info.unread_input_count = unread_input_count;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
     info.stored_size_bytes += segment.file_size_bytes;
@@ -282,6 +283,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   for (const ManifestSegment& segment : manifest.segments) {
     ToProto(segment, *message.add_segments());
   }
+  message.set_unread_input_count(manifest.unread_input_count);
   const std::string payload = message.SerializeAsString();
   std::string file(AsText(kManifestMagic));
   AppendInteger(kFormatVersion, file);
@@ -320,6 +322,7 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   for (const pb::Segment& segment : message.segments()) {
     manifest.segments.push_back(FromProto(segment));
   }
+  manifest.unread_input_count = message.unread_input_count();
   QUIRE_RETURN_IF_ERROR(CheckManifest(manifest));
   return manifest;
 }

@@ -57,6 +57,7 @@ struct Manifest {
   std::optional<ManifestDictionary> dictionary;
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;
+  uint64_t unread_input_count = 0;
 
   using Uuid = std::array<uint8_t, 16>;
   Uuid uuid = {};

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Builds past what cannot be read: the rest is there, byte for byte, and what
+// is missing is named.
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/ingest_testing.h"
+
+namespace {
+
+// Of the files that a test wants damaged; may be empty.
+std::function<bool(const std::string& path, off_t offset)>& BadSector() {
+  static std::function<bool(const std::string&, off_t)> is_bad;
+  return is_bad;
+}
+
+}  // namespace
+
+// In place of the C library's: reads through it fail as those of a failing
+// drive do.
+extern "C" ssize_t pread(int fd, void* out, size_t size, off_t offset) {
+  if (BadSector()) {
+    std::error_code error;
+    const std::string path = std::filesystem::read_symlink(
+        "/proc/self/fd/" + std::to_string(fd), error);
+    if (!error && BadSector()(path, offset)) {
+      errno = EIO;
+      return -1;
+    }
+  }
+  return syscall(SYS_pread64, fd, out, size, offset);
+}
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class KeepGoingTest : public ::testing::Test {
+ protected:
+  ~KeepGoingTest() override { BadSector() = nullptr; }
+
+  absl::StatusOr<BuildSummary> Build(const std::vector<std::string>& inputs,
+                                     uint32_t threads = 2) {
+    std::vector<std::unique_ptr<Source>> sources;
+    for (const std::string& input : inputs) {
+      QUIRE_ASSIGN_OR_RETURN(
+          sources.emplace_back(),
+          OpenSource(input,
+                     {.spool_directory = directory_.path(), .expand = true}));
+    }
+    failures_ = std::make_unique<InputFailures>();
+    BuildOptions options;
+    // Takes all the passes that there are.
+    options.archive.codec = *ParseCodecSpec("rlz");
+    options.archive.block_size_bytes = 4096;
+    options.archive.replace = true;
+    options.dictionary_size_bytes = 8192;
+    options.threads = threads;
+    options.failures = keep_going_ ? failures_.get() : nullptr;
+    options.on_progress = [this](const BuildProgress& progress) {
+      if (on_phase_ && progress.phase != phase_) {
+        phase_ = progress.phase;
+        on_phase_(phase_);
+      }
+    };
+    return BuildArchive(path(), sources, options);
+  }
+
+  std::string path() const { return directory_ / "x.quire"; }
+
+  absl::StatusOr<IdsAndContents> ReadBack() const {
+    QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
+                           Archive::Open(path()));
+    EXPECT_EQ(archive->info().unread_input_count, failures_->count());
+    const auto scratch = archive->codec().NewScratch();
+    IdsAndContents documents;
+    for (uint64_t i = 0; i < archive->info().document_count; ++i) {
+      QUIRE_ASSIGN_OR_RETURN(const Document document,
+                             archive->GetDocument(DocumentOrdinal{i}));
+      QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,
+                             archive->Plan(document.range));
+      std::string text;
+      for (const BlockSlice& slice : slices) {
+        std::string block(archive->BlockSizeBytes(slice.block), '\0');
+        QUIRE_RETURN_IF_ERROR(
+            archive->ReadBlock(slice.block, AsMutableBytes(block), *scratch));
+        text.append(block, slice.offset_in_block, slice.size_bytes);
+      }
+      documents.emplace_back(document.id, std::move(text));
+    }
+    return documents;
+  }
+
+  const TestDirectory directory_;
+  bool keep_going_ = true;
+  std::function<void(BuildPhase)> on_phase_;
+  BuildPhase phase_ = BuildPhase::kFinish;
+  std::unique_ptr<InputFailures> failures_;
+};
+
+std::string Record(const std::string& uri, const std::string& block) {
+  return MakeWarcRecord({"WARC-Target-URI: " + uri, "WARC-Type: resource"},
+                        block);
+}
+
+TEST_F(KeepGoingTest, LeavesOutFilesThatCannotBeReadToTheirEnd) {
+  IdsAndContents expected;
+  for (int i = 0; i < 9; ++i) {
+    const std::string name = absl::StrCat("f", i);
+    const std::string text = MakeTestText(3'000'000, i);
+    directory_.Write("in/" + name, text);
+    if (i != 0 && i != 4 && i != 8) {
+      expected.emplace_back(name, text);
+    }
+  }
+  // At once, in the middle, and at the end.
+  BadSector() = [](const std::string& path, off_t offset) {
+    return absl::EndsWith(path, "in/f0") ||
+           (absl::EndsWith(path, "in/f4") && offset >= 1'500'000) ||
+           (absl::EndsWith(path, "in/f8") && offset >= 2'999'999);
+  };
+  for (const uint32_t threads : {1u, 3u}) {
+    QUIRE_ASSERT_OK(Build({directory_ / "in"}, threads));
+    EXPECT_THAT(failures_->messages(),
+                ElementsAre(HasSubstr("in/f0"), HasSubstr("in/f4"),
+                            HasSubstr("in/f8")));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    EXPECT_TRUE(documents == expected);
+  }
+  keep_going_ = false;
+  EXPECT_THAT(Build({directory_ / "in"}),
+              FailsWith(absl::StatusCode::kUnavailable, HasSubstr("f0")));
+}
+
+TEST_F(KeepGoingTest, KeepsWhatComesBeforeTheEndOfATruncatedWarc) {
+  const std::string whole = Record("http://u/1", MakeTestText(9000, 1)) +
+                            Record("http://u/2", MakeTestText(70000, 2));
+  const std::string gzipped =
+      Gzip(Record("http://u/1", "one")) +
+      Gzip(Record("http://u/2", MakeTestText(70000, 2)));
+  directory_.Write("in/a.warc", whole.substr(0, whole.size() - 3000));
+  directory_.Write("in/b.warc.gz", gzipped.substr(0, gzipped.size() - 300));
+  directory_.Write("in/c", "the rest");
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_THAT(
+      failures_->messages(),
+      ElementsAre(AllOf(HasSubstr("a.warc: record 1"), HasSubstr("truncated")),
+                  HasSubstr("b.warc.gz")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  EXPECT_THAT(
+      documents,
+      ElementsAre(
+          testing::Pair("a.warc/http://u/1",
+                        Record("http://u/1", MakeTestText(9000, 1))),
+          testing::Pair("b.warc.gz/http://u/1", Record("http://u/1", "one")),
+          testing::Pair("c", "the rest")));
+  // As inputs of their own, too.
+  QUIRE_ASSERT_OK(Build({directory_ / "in/a.warc", directory_ / "in/c",
+                         directory_ / "in/b.warc.gz"}));
+  EXPECT_EQ(failures_->count(), 2);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents again, ReadBack());
+  ASSERT_EQ(again.size(), 3);
+  EXPECT_EQ(again[1].second, "the rest");
+}
+
+TEST_F(KeepGoingTest, GoesOnBehindMembersThatFail) {
+  std::vector<TestEntry> entries;
+  IdsAndContents expected;
+  std::mt19937 random(1);
+  for (int i = 0; i < 5; ++i) {
+    std::string contents(20000, '\0');
+    for (char& c : contents) {
+      c = static_cast<char>('a' + random() % 16);
+    }
+    entries.push_back({absl::StrCat("member-", i), contents});
+    if (i != 1 && i != 3) {
+      expected.emplace_back(entries.back().name, entries.back().contents);
+    }
+  }
+  std::string zip = MakeTestArchive("zip", "none", entries);
+  // In the deflated data of two members.
+  for (const char* name : {"member-1", "member-3"}) {
+    zip.replace(zip.find(name) + 200, 40, std::string(40, '\xFF'));
+  }
+  const std::string path = directory_.Write("x.zip", zip);
+  QUIRE_ASSERT_OK(Build({path}));
+  EXPECT_THAT(failures_->messages(), ElementsAre(HasSubstr("\"member-1\""),
+                                                 HasSubstr("\"member-3\"")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  EXPECT_TRUE(documents == expected);
+
+  const std::string tar = MakeTestArchive("pax", "none", entries);
+  QUIRE_ASSERT_OK(Build({directory_.Write("x.tar", tar.substr(0, 50000))}));
+  EXPECT_THAT(failures_->messages(), ElementsAre(HasSubstr("\"member-2\"")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents start, ReadBack());
+  EXPECT_EQ(start.size(), 2);
+}
+
+TEST_F(KeepGoingTest, LeavesOutNamesThatAreTooLong) {
+  const std::string long_name(70000, 'n');
+  const std::string tar = MakeTestArchive(
+      "pax", "none", {{"a", "1"}, {long_name, "2"}, {"c", "3"}});
+  QUIRE_ASSERT_OK(Build({directory_.Write("x.tar", tar)}));
+  EXPECT_THAT(failures_->messages(), ElementsAre(HasSubstr("70,000 bytes")));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  EXPECT_THAT(documents,
+              ElementsAre(testing::Pair("a", "1"), testing::Pair("c", "3")));
+}
+
+TEST_F(KeepGoingTest, WithoutFailuresTheArchiveIsTheSame) {
+  for (int i = 0; i < 5; ++i) {
+    directory_.Write(absl::StrCat("in/", i), MakeTestText(20000, i));
+  }
+  const auto files = [this] {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const auto& entry : std::filesystem::directory_iterator(path())) {
+      all.emplace_back(entry.path().filename(), ReadTestFile(entry.path()));
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  };
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_THAT(failures_->messages(), IsEmpty());
+  const auto kept_going = files();
+  keep_going_ = false;
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_TRUE(files() == kept_going);
+}
+
+TEST_F(KeepGoingTest, WhatFailsLaterThanInTheFirstPassEndsTheBuild) {
+  directory_.Write("in/a", MakeTestText(50000, 1));
+  directory_.Write("in/b", MakeTestText(50000, 2));
+  on_phase_ = [](BuildPhase phase) {
+    if (phase == BuildPhase::kEncode) {
+      BadSector() = [](const std::string& path, off_t offset) {
+        return absl::EndsWith(path, "in/b") && offset >= 30000;
+      };
+    }
+  };
+  EXPECT_THAT(Build({directory_ / "in"}),
+              FailsWith(absl::StatusCode::kUnavailable, HasSubstr("in/b")));
+  EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(KeepGoingTest, NamesTheFirstFewAndCountsAll) {
+  for (int i = 0; i < 100; ++i) {
+    directory_.Write(absl::StrCat("in/", i), "text");
+  }
+  BadSector() = [](const std::string& path, off_t) {
+    return path.find("/in/1") != std::string::npos;
+  };
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_EQ(failures_->count(), 11);
+  BadSector() = [](const std::string& path, off_t) {
+    return path.find("/in/") != std::string::npos;
+  };
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_EQ(failures_->count(), 100);
+  EXPECT_EQ(failures_->messages().size(), InputFailures::kKeptMessageCount);
+}
+
+}  // namespace
+}  // namespace quire

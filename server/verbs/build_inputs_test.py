@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""quired build over directories as crawlers and packagers leave them: containers in them,
+damaged files, names that mislead, and what is left out or renamed.
+
+QUIRE_BINARY_DIR names the build directory.
+"""
+import gzip
+import io
+import json
+import os
+import socket
+import subprocess
+import tarfile
+import tempfile
+import unittest
+import zipfile
+from pathlib import Path
+
+QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+
+
+def warc_record(uri, text):
+    block = text.encode()
+    head = (f"WARC/1.0\r\nWARC-Type: resource\r\nWARC-Target-URI: {uri}\r\n"
+            f"Content-Length: {len(block)}\r\n\r\n")
+    return head.encode() + block + b"\r\n\r\n"
+
+
+def tar_of(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name, contents in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(contents)
+            tar.addfile(info, io.BytesIO(contents))
+    return out.getvalue()
+
+
+class BuildInputsTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="quire-inputs-")
+        self.addCleanup(scratch.cleanup)
+        self.directory = Path(scratch.name)
+        self.crawl = self.directory / "crawl"
+
+    def write(self, name, contents):
+        path = self.crawl / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(contents)
+        return path
+
+    def run_quired(self, *arguments, stdin=b""):
+        return subprocess.run([QUIRED, *map(str, arguments)], input=stdin, cwd=self.directory,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+
+    def build(self, *arguments, code=0, stdin=b""):
+        """What it says."""
+        result = self.run_quired("build", "--force", "-o", "x.quire", "--codec", "zstd", *arguments,
+                                 stdin=stdin)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stdout, b"")
+        return result.stderr.decode()
+
+    def inspect(self):
+        result = self.run_quired("inspect", "--json", "x.quire")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def document_count(self):
+        return self.inspect()["document_count"]
+
+    def test_hints_at_containers_once_and_expands_them(self):
+        for i in range(3):
+            self.write(f"{i}.warc.gz", gzip.compress(warc_record("http://u/1", "one")) +
+                       gzip.compress(warc_record("http://u/2", "two")))
+        self.write("notes.txt", b"notes")
+        said = self.build("crawl")
+        self.assertEqual(said.count("--expand"), 1, said)
+        self.assertIn("3 files of the directories are tars, zips or WARCs", said)
+        self.assertEqual(self.document_count(), 4)
+        self.assertEqual(self.build("-q", "crawl"), "")
+
+        said = self.build("--expand", "crawl")
+        self.assertNotIn("hint", said)
+        self.assertNotIn("id of one before", said)
+        self.assertEqual(self.document_count(), 7)
+        # The URIs alone occur in each of the three.
+        said = self.build("--expand", "--expand-ids", "member", "crawl")
+        self.assertIn("4 documents have the id of one before them", said)
+        self.assertEqual(self.document_count(), 7)
+
+    def test_keeps_going_and_says_so(self):
+        whole = gzip.compress(warc_record("http://u/1", "one")) * 20
+        self.write("cut.warc.gz", whole[:-7])
+        self.write("long.tar", tar_of({"a": b"1", "n" * 70000: b"2", "c": b"3"}))
+        zipped = io.BytesIO()
+        with zipfile.ZipFile(zipped, "w") as archive:
+            for name in ("m1", "m2", "m3"):
+                archive.writestr(name, name * 1000)
+        damaged = zipped.getvalue().replace(b"m2m2m2", b"m2m2mX", 1)
+        self.write("damaged.zip", damaged)
+        self.write("good", b"good")
+        refused = self.run_quired("build", "-o", "x.quire", "--expand", "crawl")
+        self.assertEqual(refused.returncode, 1)
+        self.assertFalse((self.directory / "x.quire").exists())
+
+        arguments = ("--expand", "--keep-going", "crawl", "missing")
+        said = self.build(*arguments, code=1)
+        self.assertIn("warning: 4 inputs, files or members could not be read", said)
+        for part in ("cut.warc.gz", "long.tar", '"m2"', "missing"):
+            self.assertIn(part, said)
+        # 19 records, a and c, m1 and m3, good.
+        self.assertEqual(self.document_count(), 24)
+        self.assertEqual(self.inspect()["unread_input_count"], 4)
+        shown = self.run_quired("inspect", "x.quire").stdout.decode()
+        self.assertIn("4 inputs that could not be read", shown)
+        self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
+
+        said = self.build("-v", *arguments, code=1)
+        self.assertEqual(said.count("left out, cannot be read: "), 4, said)
+        said = self.build("-q", *arguments, code=1)
+        self.assertIn("warning: 4 inputs, files or members", said)
+        said = self.build("--keep-going", "missing", "crawl/good", code=1)
+        self.assertEqual(self.inspect()["unread_input_count"], 1)
+        self.build("--keep-going", "crawl/good")
+        self.assertEqual(self.inspect()["unread_input_count"], 0)
+
+    def test_keeps_going_only_if_something_can_be_read(self):
+        said = self.build("--keep-going", "missing", "gone", code=1)
+        self.assertIn("none of the inputs can be opened", said)
+        self.assertFalse((self.directory / "x.quire").exists())
+
+    def test_names_the_first_few_and_verbose_names_all(self):
+        for i in range(30):
+            self.write(f"{i:02}.warc.gz", b"no gzip")
+        said = self.build("crawl")
+        self.assertIn("warning: 30 files are not what their names say:", said)
+        self.assertIn("00.warc.gz: is named like a WARC", said)
+        self.assertIn("and 10 more; --verbose names all", said)
+        self.assertNotIn("29.warc.gz", said)
+        self.assertEqual(self.build("-v", "crawl").count("is named like a WARC"), 30)
+        # As inputs of their own.
+        said = self.build("crawl/00.warc.gz")
+        self.assertIn("warning: 1 file is not what its name says:\n"
+                      "  crawl/00.warc.gz: is named like a WARC", said)
+
+    def test_verbose_names_what_is_left_out(self):
+        self.write("file", b"contents")
+        os.symlink("file", self.crawl / "link")
+        os.symlink("nowhere", self.crawl / "dangling")
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        here = os.getcwd()
+        os.chdir(self.crawl)
+        listener.bind("socket")
+        os.chdir(here)
+        said = self.build("crawl")
+        self.assertIn("warning: left out: 2 symbolic links, 1 device, pipe or socket; "
+                      "--verbose names them", said)
+        self.assertNotIn("crawl/link", said)
+        said = self.build("-v", "crawl")
+        for line in ("left out, a symbolic link: crawl/link\n",
+                     "left out, a symbolic link: crawl/dangling\n",
+                     "left out, a device, pipe or socket: crawl/socket\n"):
+            self.assertEqual(said.count(line), 1, said)
+
+    def test_excludes_and_renames(self):
+        self.write(".git/config", b"1")
+        self.write("html/index.html", b"2")
+        self.write("html/app.js.map", b"3")
+        self.write("html/build/x", b"4")
+        self.write("build/y", b"5")
+        self.write("html/sub/page.html", b"6")
+        said = self.build("--exclude", ".git/", "--exclude", "*.map", "--exclude=/build",
+                          "--strip-prefix", "html/", "--prefix", "site/", "crawl")
+        self.assertIn("3 documents or directories were excluded", said)
+        self.assertEqual(self.document_count(), 3)
+        # The ids are in the segment as they are, the first whole and the next by what differs.
+        segment = (self.directory / "x.quire" / "segment-000000").read_bytes()
+        self.assertIn(b"site/build/x", segment)
+        self.assertNotIn(b"html/build", segment)
+        said = self.build("-v", "--exclude", "*.map", "crawl")
+        self.assertIn("left out, excluded: crawl/html/app.js.map\n", said)
+        refused = self.run_quired("build", "-o", "y.quire", "--exclude", "[a", "crawl")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn(b'--exclude "[a": a [ must have its ]', refused.stderr)
+
+    def test_drops_the_dot_that_tar_puts_before_names(self):
+        files = {"./a/b": b"1", "././c": b"2", "d/./e": b"3"}
+        self.build("-", stdin=tar_of(files))
+        with_dots = (self.directory / "x.quire" / "segment-000000").read_bytes()
+        self.build("-", stdin=tar_of({"a/b": b"1", "c": b"2", "d/./e": b"3"}))
+        self.assertEqual((self.directory / "x.quire" / "segment-000000").read_bytes(), with_dots)
+
+
+if __name__ == "__main__":
+    unittest.main()
