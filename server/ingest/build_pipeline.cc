@@ -11,6 +11,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/uniform_dictionary.h"
+#include "server/ingest/dictionary_filler.h"
 #include "server/ingest/parallel_encoder.h"
 #include "server/ingest/symbol_sampler.h"
 
@@ -135,6 +136,7 @@ class ArchiveBuild {
   absl::Status OpenCurrentSource() {
     QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source_));
     QUIRE_ASSIGN_OR_RETURN(reader_, source_->Open());
+    document_index_ = 0;
     if (progress_.phase == BuildPhase::kCount && options_.on_note) {
       reader_->Listen(options_.on_note);
     }
@@ -161,6 +163,7 @@ class ArchiveBuild {
         continue;
       }
       QUIRE_ASSIGN_OR_RETURN(goes_on, VisitDocument(**document, visit));
+      ++document_index_;
     }
     return absl::OkStatus();
   }
@@ -172,7 +175,10 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(visit(*reader_, document));
       return true;
     }
-    const std::string place = reader_->Place();
+    // A place may be shortened, and an id repeated; the three together mean one
+    // document, also if the input changes between passes.
+    const std::string place =
+        absl::StrCat(document_index_, " ", reader_->Place(), " ", document.id);
     if (options_.failures->HasFailed(source_index_, place)) {
       return PassFailedDocument();
     }
@@ -252,7 +258,7 @@ class ArchiveBuild {
 
   absl::StatusOr<std::string> ChooseDictionary() {
     const uint64_t total_bytes = *progress_.total_bytes;
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<DictionaryBuilder> builder,
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryBuilder> builder,
                            MakeDictionaryBuilder(options_, total_bytes));
     for (int pass = 0; pass < builder->pass_count(); ++pass) {
       QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
@@ -266,7 +272,30 @@ class ArchiveBuild {
                          status.message(), ")"));
       }
     }
-    return builder->Take();
+    std::string dictionary = builder->Take();
+    builder.reset();
+    return FillDictionary(std::move(dictionary));
+  }
+
+  // What was chosen is smaller than it might be where little was worth a place.
+  absl::StatusOr<std::string> FillDictionary(std::string dictionary) {
+    const uint64_t total_bytes = *progress_.total_bytes;
+    const uint64_t size_bytes =
+        std::min(options_.dictionary_size_bytes, total_bytes);
+    // A part that would make no difference is not worth a pass.
+    if (size_bytes - dictionary.size() <= size_bytes / 8 ||
+        size_bytes == total_bytes) {
+      return dictionary;
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<DictionaryFiller> filler,
+        DictionaryFiller::Create(size_bytes - dictionary.size(), total_bytes,
+                                 options_.archive.block_size_bytes));
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
+    QUIRE_RETURN_IF_ERROR(
+        Feed(total_bytes, [&](ByteView piece) { return filler->Add(piece); }));
+    QUIRE_RETURN_IF_ERROR(filler->Finish());
+    return filler->Fill(std::move(dictionary), options_.archive.codec);
   }
 
   absl::StatusOr<std::string> ChooseSymbolTable() {
@@ -390,6 +419,8 @@ class ArchiveBuild {
   size_t source_index_ = 0;
   const Source* source_ = nullptr;
   std::unique_ptr<SourceReader> reader_;
+  // Of the current document among those of its source.
+  uint64_t document_index_ = 0;
   // For text that is only read over.
   std::vector<uint8_t> scratch_;
   BuildProgress progress_;

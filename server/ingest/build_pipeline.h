@@ -41,7 +41,9 @@ enum class BuildPhase {
 // How the dictionary's text is chosen.
 enum class DictionaryMethod {
   // What repeats most and is dear to repeat (coverage_dictionary.h): smaller
-  // archives.
+  // archives. Where little does, samples as below take the rest of the space if
+  // a trial says that they are worth it (dictionary_filler.h), for one more
+  // reading of the inputs.
   kCoverage,
   // Samples at regular intervals (uniform_dictionary.h): reads the inputs once
   // less, and takes less memory.

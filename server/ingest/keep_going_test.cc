@@ -267,6 +267,21 @@ TEST_F(KeepGoingTest, WhatFailsLaterThanInTheFirstPassEndsTheBuild) {
   EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
+TEST_F(KeepGoingTest, LeavesOutNothingElseThatHasALongPath) {
+  // Messages shorten such paths, and both look alike in them.
+  const std::string above = absl::StrCat("in/", std::string(250, 'd'), "/");
+  for (const char* name : {"a", "b", "c"}) {
+    directory_.Write(above + name, MakeTestText(2'000'000, 1));
+  }
+  BadSector() = [](const std::string& path, off_t offset) {
+    return absl::EndsWith(path, "d/a") && offset > 1'000'000;
+  };
+  QUIRE_ASSERT_OK(Build({directory_ / "in"}));
+  EXPECT_EQ(failures_->count(), 1);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  EXPECT_EQ(documents.size(), 2);
+}
+
 TEST_F(KeepGoingTest, NamesTheFirstFewAndCountsAll) {
   for (int i = 0; i < 100; ++i) {
     directory_.Write(absl::StrCat("in/", i), "text");

@@ -36,9 +36,9 @@ std::string Concatenate(const std::vector<IngestedDocument>& documents) {
 }
 
 // Fails at its end, as a decompressor of a truncated file does.
-class FailingStream final : public ByteStream {
+class StreamThatFailsAtItsEnd final : public ByteStream {
  public:
-  explicit FailingStream(ByteView bytes) : bytes_(bytes) {}
+  explicit StreamThatFailsAtItsEnd(ByteView bytes) : bytes_(bytes) {}
 
   absl::StatusOr<size_t> Read(MutableByteView out) override {
     QUIRE_ASSIGN_OR_RETURN(const size_t got, bytes_.Read(out));
@@ -271,7 +271,7 @@ TEST(WarcReaderTest, GivesAllRecordsBeforeAStreamThatFails) {
            record_end + whole[record_count].contents.size() <= size) {
       record_end += whole[record_count++].contents.size();
     }
-    WarcReader reader(std::make_unique<FailingStream>(
+    WarcReader reader(std::make_unique<StreamThatFailsAtItsEnd>(
                           AsBytes(absl::string_view(text).substr(0, size))),
                       "test.warc");
     size_t good_count = 0;
