@@ -173,11 +173,14 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
 }
 
 absl::Status WarcReader::CheckRecordEnd() {
-  Fill(record_end_.size());
+  // One byte more: that the record's bytes are right is known when the checksum
+  // behind them has been read, if they are compressed.
+  Fill(record_end_.size() + 1);
   const absl::string_view found =
       AsText(buffered()).substr(0, record_end_.size());
   if (found == record_end_) {
-    return absl::OkStatus();
+    return buffered().size() > record_end_.size() ? absl::OkStatus()
+                                                  : stream_status_;
   }
   if (absl::StartsWith(record_end_, found)) {
     return Truncated(absl::StrCat(
