@@ -65,8 +65,8 @@ void AppendBashValues(const CommandView& command, const std::string& subcommand,
     }
     script +=
         "    " + Join(patterns, "|") + ") COMPREPLY=($(compgen " +
-        (option.values.empty() ? std::string("-f")
-                               : "-W '" + Join(option.values, " ") + "'") +
+        (option.offered.empty() ? std::string("-f")
+                                : "-W '" + Join(option.offered, " ") + "'") +
         " -- \"$current\")); return ;;\n";
   }
 }
@@ -80,14 +80,36 @@ void AppendBashWords(const CommandView& command, const std::string& subcommand,
     options.insert(options.end(), option.names.begin(), option.names.end());
   }
   for (const OptionView& positional : command.positionals) {
-    words.insert(words.end(), positional.values.begin(),
-                 positional.values.end());
+    words.insert(words.end(), positional.offered.begin(),
+                 positional.offered.end());
   }
   script += "    '" + subcommand + "') options='" + Join(options, " ") +
             "' words='" + Join(words, " ") + "' ;;\n";
 }
 
-std::string RenderBash(const CommandView& program) {
+// Bash takes a colon for the end of a word, and the line as it was typed knows
+// better.
+constexpr char kBashWords[] = R"(  local -a given
+  if [[ -n ${COMP_LINE-} ]]; then
+    local line=${COMP_LINE:0:COMP_POINT}
+    read -ra given <<<"$line"
+    [[ $line == *[[:space:]] ]] && given+=('')
+  else
+    given=("${COMP_WORDS[@]:0:COMP_CWORD+1}")
+  fi
+  local last=$((${#given[@]} - 1))
+  local current=${given[last]} previous=${given[last-1]-}
+  local typed=
+  [[ $COMP_WORDBREAKS == *:* && $current == *:* ]] && typed=${current%"${current##*:}"}
+)";
+
+// COMPREPLY has whole words; bash wants what follows the last colon.
+constexpr char kBashEnd[] =
+    R"(  [[ -z $typed ]] || COMPREPLY=("${COMPREPLY[@]#"$typed"}")
+}
+)";
+
+std::string RenderBash(const CommandView& program, bool asks) {
   const std::string function = FunctionName(program.name);
   std::vector<std::string> with_value;
   for (const OptionView& option : program.options) {
@@ -99,18 +121,16 @@ std::string RenderBash(const CommandView& program) {
   std::string script = "# bash completion of " + program.name +
                        "; source it, or install it in\n"
                        "# /usr/share/bash-completion/completions/\n" +
-                       function + R"(() {
-  local current=${COMP_WORDS[COMP_CWORD]}
-  local previous=${COMP_WORDS[COMP_CWORD-1]}
-  local subcommand= options= words= i
-  for ((i = 1; i < COMP_CWORD; ++i)); do
-    case ${COMP_WORDS[i]} in
+                       function + "() {\n" + kBashWords +
+                       R"(  local subcommand= options= words= i
+  for ((i = 1; i < last; ++i)); do
+    case ${given[i]} in
 )";
   if (!with_value.empty()) {
     script += "      " + Join(with_value, "|") + ") ((++i)) ;;\n";
   }
   script +=
-      "      -*) ;;\n      *) subcommand=${COMP_WORDS[i]}; break ;;\n"
+      "      -*) ;;\n      *) subcommand=${given[i]}; break ;;\n"
       "    esac\n  done\n  case $subcommand:$previous in\n";
   AppendBashValues(program, "", script);
   for (const CommandView& command : program.subcommands) {
@@ -127,12 +147,17 @@ std::string RenderBash(const CommandView& program) {
   elif [[ -n $words ]]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))
   else
-    COMPREPLY=($(compgen -f -- "$current"))
-  fi
-}
-complete -o filenames -F )" +
-            function + " " + program.name + "\n";
-  return script;
+)";
+  if (asks) {
+    script += "    mapfile -t COMPREPLY < <(" + program.name + " " +
+              kCompleteWords + " -- \"${given[@]}\" 2>/dev/null)\n" +
+              "    ((${#COMPREPLY[@]})) ||\n      ";
+  } else {
+    script += "    ";
+  }
+  return script + "COMPREPLY=($(compgen -f -- \"$current\"))\n  fi\n" +
+         kBashEnd + "complete -o filenames -F " + function + " " +
+         program.name + "\n";
 }
 
 // --- zsh
@@ -149,18 +174,18 @@ std::string ZshText(const std::string& text) {
   return escaped;
 }
 
-std::string ZshAction(const OptionView& option) {
-  return option.values.empty() ? "_files"
-                               : "(" + Join(option.values, " ") + ")";
+std::string ZshAction(const OptionView& option, const std::string& otherwise) {
+  return option.offered.empty() ? otherwise
+                                : "(" + Join(option.offered, " ") + ")";
 }
 
 void AppendZshSpecs(const CommandView& command, const std::string& indent,
-                    std::string& script) {
+                    bool asks, std::string& script) {
   for (const OptionView& option : AllOptions(command)) {
-    const std::string value =
-        option.value_name.empty()
-            ? ""
-            : ":" + ZshText(option.value_name) + ":" + ZshAction(option);
+    const std::string value = option.value_name.empty()
+                                  ? ""
+                                  : ":" + ZshText(option.value_name) + ":" +
+                                        ZshAction(option, "_files");
     for (const std::string& name : option.names) {
       script += " \\\n" + indent +
                 Quote("(" + Join(option.names, " ") + ")" + name + "[" +
@@ -169,18 +194,33 @@ void AppendZshSpecs(const CommandView& command, const std::string& indent,
   }
   for (const OptionView& positional : command.positionals) {
     const bool repeats = positional.positional.find("...") != std::string::npos;
-    script +=
-        " \\\n" + indent +
-        Quote(std::string(repeats ? "*" : "") + ":" +
-              ZshText(positional.positional) + ":" + ZshAction(positional));
+    script += " \\\n" + indent +
+              Quote(std::string(repeats ? "*" : "") + ":" +
+                    ZshText(positional.positional) + ":" +
+                    ZshAction(positional, asks ? "_offered_words" : "_files"));
   }
 }
 
-std::string RenderZsh(const CommandView& program) {
+// Of the words that the program offers; _arguments takes away from `words` what
+// it has understood.
+std::string ZshAsking(const std::string& program) {
+  return R"(  local -a given=("${(@)words[1,CURRENT]}") offered
+  _offered_words() {
+    offered=("${(@f)$()" +
+         program + " " + kCompleteWords +
+         R"( -- "${given[@]}" 2>/dev/null)}")
+    [[ -n $offered[1] ]] && compadd -- "${offered[@]}" || _files
+  }
+)";
+}
+
+std::string RenderZsh(const CommandView& program, bool asks) {
   const std::string function = FunctionName(program.name);
   std::string script = "#compdef " + program.name + "\n" + function +
-                       "() {\n  local line state\n  _arguments -C";
-  AppendZshSpecs(program, "    ", script);
+                       "() {\n  local line state\n" +
+                       (asks ? ZshAsking(program.name) : "") +
+                       "  _arguments -C";
+  AppendZshSpecs(program, "    ", asks, script);
   if (program.subcommands.empty()) {
     return script + "\n}\n" + function + " \"$@\"\n";
   }
@@ -195,7 +235,7 @@ std::string RenderZsh(const CommandView& program) {
       "    case $line[1] in\n";
   for (const CommandView& command : program.subcommands) {
     script += "    " + command.name + ")\n      _arguments";
-    AppendZshSpecs(command, "        ", script);
+    AppendZshSpecs(command, "        ", asks, script);
     script += " ;;\n";
   }
   return script + "    esac ;;\n  esac\n}\n" + function + " \"$@\"\n";
@@ -212,20 +252,21 @@ void AppendFishOptions(const CommandView& command, const std::string& prefix,
                                               : " -s " + name.substr(1);
     }
     if (!option.value_name.empty()) {
-      script += option.values.empty()
+      script += option.offered.empty()
                     ? " -r -F"
-                    : " -x -a " + Quote(Join(option.values, " "));
+                    : " -x -a " + Quote(Join(option.offered, " "));
     }
     script += " -d " + Quote(option.text) + "\n";
   }
   for (const OptionView& positional : command.positionals) {
-    if (!positional.values.empty()) {
-      script += prefix + " -f -a " + Quote(Join(positional.values, " ")) + "\n";
+    if (!positional.offered.empty()) {
+      script +=
+          prefix + " -f -a " + Quote(Join(positional.offered, " ")) + "\n";
     }
   }
 }
 
-std::string RenderFish(const CommandView& program) {
+std::string RenderFish(const CommandView& program, bool asks) {
   const std::string complete = "complete -c " + program.name;
   std::string script = "# fish completion of " + program.name + "\n";
   AppendFishOptions(program,
@@ -240,6 +281,11 @@ std::string RenderFish(const CommandView& program) {
         command,
         complete + " -n '__fish_seen_subcommand_from " + command.name + "'",
         script);
+    if (asks && !command.positionals.empty()) {
+      script += complete + " -n '__fish_seen_subcommand_from " + command.name +
+                "' -a '(" + program.name + " " + kCompleteWords +
+                " -- (commandline -opc) (commandline -ct) 2>/dev/null)'\n";
+    }
   }
   return script;
 }
@@ -248,13 +294,17 @@ std::string RenderFish(const CommandView& program) {
 
 std::string RenderCompletion(const CLI::App& app, Shell shell) {
   const CommandView program = ViewCommand(app);
+  const bool asks = !app.get_subcommands([](const CLI::App* subcommand) {
+                          return subcommand->get_name() == kCompleteWords;
+                        })
+                         .empty();
   switch (shell) {
     case Shell::kBash:
-      return RenderBash(program);
+      return RenderBash(program, asks);
     case Shell::kZsh:
-      return RenderZsh(program);
+      return RenderZsh(program, asks);
     case Shell::kFish:
-      return RenderFish(program);
+      return RenderFish(program, asks);
   }
   return "";
 }

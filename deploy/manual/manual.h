@@ -53,12 +53,24 @@ enum class Shell { kBash, kZsh, kFish };
 // the tree is complete.
 void AttachManual(CLI::App& app, const Manual& manual);
 
+// Makes completion offer these values, without spaces, for an option that takes
+// others, too.
+void OfferValues(CLI::Option& option, const std::vector<std::string>& values);
+
+// The name of a hidden subcommand that a program may have, for values that only
+// it knows. Completion calls it where it would offer positionals:
+//   PROGRAM complete-words -- PROGRAM WORD... LAST
+// with what was typed, the last word as far as it goes, or empty. It prints
+// what that may become, one a line, and nothing on standard error.
+inline constexpr char kCompleteWords[] = "complete-words";
+
 // The man page of section 1, in roff's man macros: one page with all
 // subcommands. The same input gives the same page: it has no date. Thread-safe.
 std::string RenderManPage(const CLI::App& app, const Manual& manual);
 
 // A script for the shell to source: completes subcommands, options, the values
-// of options with a fixed set of them (CLI::IsMember), and else file names.
+// of options with a fixed set of them (CLI::IsMember) or OfferValues(), what
+// kCompleteWords prints, and else file names.
 // Goes one level of subcommands deep. Thread-safe.
 std::string RenderCompletion(const CLI::App& app, Shell shell);
 

@@ -37,6 +37,9 @@ class ManualTest : public ::testing::Test {
     get->add_option("--listen", address_, "Where to listen")
         ->type_name("HOST:PORT|unix:PATH")
         ->check(CLI::TypeValidator<std::string>("text"));
+    OfferValues(*get->add_option("--codec", codec_, "Or another")
+                     ->type_name("NAME[:LEVEL]"),
+                {"rlz", "zstd"});
     get->add_flag("--json", json_, "As JSON: one line each [really]");
     CLI::App* completion = app_.add_subcommand("completion", "Print it");
     completion->add_option("SHELL", archive_, "Which")
@@ -61,6 +64,7 @@ class ManualTest : public ::testing::Test {
   }
 
   std::string address_;
+  std::string codec_;
   bool secret_ = false;
   bool json_ = false;
   std::string server_ = "here:1";
@@ -233,8 +237,35 @@ TEST_F(ManualTest, BashCompletes) {
   EXPECT_EQ(Complete(script, "thing --server get ''"), "get completion\n");
   EXPECT_EQ(Complete(script, "thing get --j"), "--json\n");
   EXPECT_EQ(Complete(script, "thing -s x get -"),
-            "--help -h --output -o --listen --json --server -s\n");
+            "--help -h --output -o --listen --codec --json --server -s\n");
+  EXPECT_EQ(Complete(script, "thing get --codec ''"), "rlz zstd\n");
   EXPECT_EQ(Complete(script, "thing completion z"), "zsh\n");
+}
+
+TEST_F(ManualTest, CompletionAsksTheProgram) {
+  app_.add_subcommand(kCompleteWords, "Not for people")->group("");
+  // A program that offers words with colons, for one archive.
+  const std::string script =
+      "thing() { [[ \"$1 $2 $3\" == 'complete-words -- thing' ]] || exit 9\n"
+      "  echo \"asked: ${*:4}\" >&3\n"
+      "  [[ ${*:4} == *'get web http:'* ]] && printf '%s\\n' http://a http://b;"
+      " }\nexec 3>&1\n" +
+      RenderCompletion(app_, Shell::kBash);
+  const auto complete = [&script](const std::string& line) {
+    return RunInBash(script + "COMP_LINE='" + line +
+                     "'\nCOMP_POINT=${#COMP_LINE}\n_thing\n"
+                     "echo \"${COMPREPLY[*]}\"\n")
+        .output;
+  };
+  // Bash puts the answer in place of what follows the last colon.
+  EXPECT_EQ(complete("thing -s [::1]:7420 get web http://"),
+            "asked: -s [::1]:7420 get web http://\n//a //b\n");
+  EXPECT_THAT(complete("thing get "), ::testing::StartsWith("asked: get \n"));
+  EXPECT_EQ(complete("thing -s [::1]:7420 get --codec z"), "zstd\n");
+  for (const Shell shell : {Shell::kZsh, Shell::kFish}) {
+    EXPECT_THAT(RenderCompletion(app_, shell),
+                HasSubstr("thing complete-words -- "));
+  }
 }
 
 TEST_F(ManualTest, ZshAndFishNameEverything) {

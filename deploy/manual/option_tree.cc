@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "deploy/manual/option_tree.h"
 
+#include <cstring>
+#include <iterator>
 #include <sstream>
+
+#include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {
+
+// Of the name of a check that checks nothing, which holds what is offered: an
+// option of CLI11 has no other place for it.
+constexpr char kOfferPrefix[] = "offer ";
 
 // CLI::IsMember tells its set in the type name: "TEXT:{bash,zsh,fish}".
 std::vector<std::string> FixedValues(const std::string& type_name) {
@@ -37,6 +45,21 @@ std::string OwnTypeName(const CLI::Option& option) {
   }
 }
 
+std::vector<std::string> OfferedValues(const CLI::Option& option) {
+  auto& same = const_cast<CLI::Option&>(option);
+  for (int i = 0;; ++i) {
+    try {
+      const std::string name = same.get_validator(i)->get_name();
+      if (name.rfind(kOfferPrefix, 0) == 0) {
+        std::istringstream in(name.substr(std::strlen(kOfferPrefix)));
+        return {std::istream_iterator<std::string>(in), {}};
+      }
+    } catch (const CLI::OptionNotFound&) {
+      return {};
+    }
+  }
+}
+
 OptionView ViewOption(const CLI::Option& option) {
   OptionView view;
   for (const std::string& name : option.get_lnames()) {
@@ -52,6 +75,7 @@ OptionView ViewOption(const CLI::Option& option) {
   view.default_value = option.get_default_str();
   const std::string type_name = option.get_type_name();
   view.values = FixedValues(type_name);
+  view.offered = view.values.empty() ? OfferedValues(option) : view.values;
   view.value_name = OwnTypeName(option);
   if (!view.values.empty()) {
     view.value_name.clear();
@@ -71,6 +95,15 @@ OptionView ViewOption(const CLI::Option& option) {
 }
 
 }  // namespace
+
+void OfferValues(CLI::Option& option, const std::vector<std::string>& values) {
+  std::string name = kOfferPrefix;
+  for (const std::string& value : values) {
+    name += value + " ";
+  }
+  option.check(
+      CLI::Validator([](std::string&) { return std::string(); }, "", name));
+}
 
 CommandView ViewCommand(const CLI::App& app) {
   CommandView view;

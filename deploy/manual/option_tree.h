@@ -22,6 +22,8 @@ struct OptionView {
   std::string value_name;
   // All that it takes, where that is a fixed set.
   std::vector<std::string> values;
+  // Those, or else what OfferValues() named: what completion offers.
+  std::vector<std::string> offered;
   std::string text;
   // Empty if there is none.
   std::string default_value;
