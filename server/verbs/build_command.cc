@@ -17,12 +17,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
+#include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
@@ -341,10 +343,10 @@ int RunBuild(BuildCommandOptions options) {
   return is_whole ? kExitGood : kExitFailed;
 }
 
-std::string CodecNames() {
-  std::string names;
+std::vector<std::string> CodecNames() {
+  std::vector<std::string> names;
   for (const CodecInfo& codec : AllCodecs()) {
-    absl::StrAppend(&names, names.empty() ? "" : ", ", codec.name);
+    names.emplace_back(codec.name);
   }
   return names;
 }
@@ -362,12 +364,13 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
       ->type_name("OUT")
       ->required();
   AddInputOptions(*subcommand, options->input);
-  subcommand
-      ->add_option("--codec", options->codec,
-                   absl::StrCat("How blocks are compressed: ", CodecNames(),
-                                "; level fast, default, max or a number"))
-      ->type_name("NAME[:LEVEL]")
-      ->capture_default_str();
+  CLI::Option* const codec = subcommand->add_option(
+      "--codec", options->codec,
+      absl::StrCat(
+          "How blocks are compressed: ", absl::StrJoin(CodecNames(), ", "),
+          "; level fast, default, max or a number"));
+  codec->type_name("NAME[:LEVEL]")->capture_default_str();
+  OfferValues(*codec, CodecNames());
   AddByteSizeOption(*subcommand, "--block-size", options->block_size_bytes,
                     "Text in a block, a power of two from 4KiB to 1MiB: large "
                     "ones compress better, small ones read faster");
