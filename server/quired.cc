@@ -30,7 +30,11 @@ Manual QuiredManual() {
       "quire(1)."};
   manual.exit_codes = {{"0", "success"},
                        {"1", "not found, damaged or failed"},
-                       {"2", "a malformed command line or configuration"}};
+                       {"2", "a malformed command line or configuration"},
+                       {"130",
+                        "interrupted by Ctrl-C (SIGINT), as shells report it; "
+                        "an archive that was being built is not there. Other "
+                        "signals: 128 and their number. serve ends with 0"}};
   manual.environment = {
       {"GRPC_VERBOSITY",
        "what gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG"}};

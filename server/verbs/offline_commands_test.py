@@ -301,6 +301,7 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertRegex(result.stdout, rb"; 1 damaged block; damage found in 1 place \(")
         report = self.run_quired("verify", "--json", "x.quire")
         self.assertEqual(report.returncode, 1)
+        self.assertEqual(report.stdout.count(b"\n"), 1)
         report = json.loads(report.stdout)
         self.assertFalse(report["whole"])
         self.assertEqual(report["damaged_block_count"], 1)

@@ -106,7 +106,7 @@ class JsonReport {
   }
 
   void Add(const ArchiveDamage& damage) {
-    std::cout << separator_ << "\n" << JsonText(DamageToJson(damage));
+    std::cout << separator_ << JsonText(DamageToJson(damage));
     separator_ = ",";
   }
 
@@ -122,7 +122,7 @@ class JsonReport {
       json["error"] = std::string(report.status().message());
     }
     // Its members go on with those of the object that is open.
-    std::cout << "],\n" << JsonText(json).substr(1) << "\n";
+    std::cout << "]," << JsonText(json).substr(1) << "\n";
   }
 
  private:
@@ -183,7 +183,8 @@ void AddVerifyCommand(CLI::App& app, int& exit_code) {
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();
-  subcommand->add_flag("--json", options->json, "Print one JSON object");
+  subcommand->add_flag("--json", options->json,
+                       "Print one JSON object, on one line");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "Print damage only, no progress and no summary");
   subcommand->callback(
