@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ constexpr size_t kUnansweredMax = 100'000;
 constexpr size_t kUnansweredSizeBytesMax = size_t{64} << 20;
 // Ids that are remembered, to tell of those that come again; by 8 bytes each.
 constexpr size_t kAskedMax = 4'000'000;
+// Damaged blocks that are remembered, to tell of each once.
+constexpr size_t kToldBlocksMax = 10'000;
 constexpr size_t kReadSizeBytes = size_t{64} << 10;
 
 absl::string_view View(const std::string& text) {
@@ -203,9 +206,11 @@ class AnswerSink {
     }
     const absl::Status status = answer.result.status();
     if (!status.ok()) {
-      run_.Complain(absl::StrCat("item ", number + 1, ", ",
-                                 DescribeTarget(answer.target)),
-                    WhyNotRead(answer.target, status));
+      if (!IsKnownDamage(status)) {
+        run_.Complain(absl::StrCat("item ", number + 1, ", ",
+                                   DescribeTarget(answer.target)),
+                      WhyNotRead(answer.target, status));
+      }
       run_.progress().AddFailed();
     } else {
       run_.progress().Add(answer.result->data.size(), 1);
@@ -220,8 +225,20 @@ class AnswerSink {
           status.ok() ? JsonResult(*answer.result) : JsonError(status),
           "}\n")));
     }
-    return status.ok() ? run_.output().Write(View(answer.result->data))
+    return status.ok() ? run_.WriteData(AsBytes(answer.result->data))
                        : absl::OkStatus();
+  }
+
+  // Says how many items failed by damage that was told of one item alone.
+  void SumUp() {
+    for (const auto& [message, count] : untold_counts_) {
+      if (count != 0) {
+        run_.Complain(
+            absl::StrCat(count, count == 1 ? " more item" : " more items",
+                         " of the same block (-v names each)"),
+            absl::DataLossError(message));
+      }
+    }
   }
 
   // Makes the files outlast a crash of the machine, and tells of items that
@@ -252,6 +269,25 @@ class AnswerSink {
   }
 
  private:
+  // Whether an item before failed by the same block, whose number is in the
+  // message: a damaged block may hold hundreds of documents.
+  bool IsKnownDamage(const absl::Status& status) {
+    if (run_.settings().verbose ||
+        ErrorReasonOf(status) != v1::ErrorReason_Name(v1::BLOCK_DAMAGED)) {
+      return false;
+    }
+    const std::string message(status.message());
+    const auto found = untold_counts_.find(message);
+    if (found != untold_counts_.end()) {
+      ++found->second;
+      return true;
+    }
+    if (untold_counts_.size() < kToldBlocksMax) {
+      untold_counts_.emplace(message, 0);
+    }
+    return false;
+  }
+
   absl::Status WriteFile(const BatchAnswer& answer) {
     QUIRE_ASSIGN_OR_RETURN(
         const std::unique_ptr<OutputFile> file,
@@ -280,6 +316,8 @@ class AnswerSink {
   // Hashes of the ids that were asked for.
   absl::flat_hash_set<uint64_t> asked_;
   uint64_t repeated_count_ = 0;
+  // By the message about a damaged block: items that failed and were not told.
+  std::map<std::string, uint64_t> untold_counts_;
 };
 
 absl::Status CheckSettings(const CliSettings& settings) {
@@ -391,7 +429,9 @@ absl::Status RunBatch(CliRun& run) {
       options,
       [&sink](BatchAnswer answer) { return sink.Take(std::move(answer)); },
       [&run](const ReadTarget& target) { return run.Read(target); });
-  QUIRE_RETURN_IF_ERROR(BatchRun(run, *source, order).Run());
+  const absl::Status status = BatchRun(run, *source, order).Run();
+  sink.SumUp();
+  QUIRE_RETURN_IF_ERROR(status);
   return sink.Finish();
 }
 

@@ -56,8 +56,7 @@ void CliRun::Complain(absl::string_view subject, const absl::Status& status) {
   exit_code_ = std::max(exit_code_, ExitCodeFor(status));
   if (!IsClosedOutput(status)) {
     progress_.Clear();
-    std::fputs(MessageFor(subject, status, View(settings_.server)).c_str(),
-               stderr);
+    std::fputs(MessageFor(subject, status, settings_).c_str(), stderr);
   }
 }
 
@@ -125,6 +124,16 @@ absl::Status CliRun::AskPatiently(absl::FunctionRef<absl::Status()> ask) {
   }
 }
 
+absl::Status CliRun::WriteData(ByteView data) {
+  if (!settings_.force && output_->is_terminal() &&
+      absl::StrContains(AsText(data), '\0')) {
+    return absl::FailedPreconditionError(
+        "binary data would disturb the terminal; -o FILE writes them to a "
+        "file, --force prints them");
+  }
+  return output_->Write(data);
+}
+
 absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   absl::StatusOr<ReadResult> result = ReadResult();
   QUIRE_RETURN_IF_ERROR(AskPatiently([&] {
@@ -168,7 +177,7 @@ absl::Status CliRun::Print(const ReadTarget& target) {
         [&](uint64_t, ByteView data) {
           has_begun = true;
           progress_.Add(data.size(), 0);
-          return output_->Write(data);
+          return WriteData(data);
         });
   });
 }
@@ -188,7 +197,7 @@ absl::Status CliRun::PrintPayload(const DocumentKey& key) {
         [&](ByteView data) {
           progress_.Add(data.size(), 0);
           if (!settings_.json) {
-            return output_->Write(data);
+            return WriteData(data);
           }
           payload.append(AsText(data).data(), data.size());
           return absl::OkStatus();
@@ -268,7 +277,8 @@ absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status) {
 }
 
 std::string MessageFor(absl::string_view subject, const absl::Status& status,
-                       absl::string_view server) {
+                       const CliSettings& settings) {
+  const absl::string_view server = View(settings.server);
   std::string message = "quire: ";
   if (!subject.empty()) {
     absl::StrAppend(&message, PrintableMessage(subject), ": ");
@@ -278,6 +288,13 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
                     PrintableText(server), " (",
                     PrintableMessage(status.message()),
                     "); does it run? --server or QUIRE_SERVER say where");
+  } else if (absl::IsDeadlineExceeded(status)) {
+    absl::StrAppend(&message, "no answer from the server at ",
+                    PrintableText(server), " within ",
+                    PrintableText(View(settings.timeout)), " (",
+                    PrintableMessage(status.message()),
+                    "); does it run, and is it busy? --timeout waits longer, "
+                    "--server or QUIRE_SERVER say where");
   } else if (absl::IsUnimplemented(status) && !IsFromServer(status)) {
     absl::StrAppend(&message, "no such call at ", PrintableText(server), " (",
                     PrintableMessage(status.message()),

@@ -61,6 +61,11 @@ class CliRun {
   // The same of the payload of a record of a crawl; of other documents all.
   absl::Status PrintPayload(const DocumentKey& key);
 
+  // Writes data to the output. May keep them for a while.
+  // Errors: those of OutputFile::Write(), and
+  //   FailedPrecondition  binary data would go to a terminal, without --force.
+  absl::Status WriteData(ByteView data);
+
   // Read() that asks a busy server again when it says.
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
@@ -96,7 +101,7 @@ absl::Status WhyNotRead(const ReadTarget& target, const absl::Status& status);
 // One line for people, ending with a newline; nothing in it disturbs a
 // terminal. Thread-safe.
 std::string MessageFor(absl::string_view subject, const absl::Status& status,
-                       absl::string_view server);
+                       const CliSettings& settings);
 
 // What came over the wire, in one line. Thread-safe.
 std::string DescribeTraffic(const WireStats& stats);

@@ -59,6 +59,11 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       get->add_flag("--ordinal", settings.by_ordinal,
                     "ID is the number of a document, from 0, in the order of "
                     "the archive");
+  CLI::Option* part =
+      get->add_option("--range", settings.part,
+                      "Only these bytes of each document, such as 0:1KiB. Of "
+                      "records of a crawl they are bytes of the whole record")
+          ->type_name("OFFSET:LENGTH");
   CLI::Option* record =
       get->add_flag("--record", settings.whole_records,
                     "Print records of a crawl as they are, with the headers of "
@@ -67,7 +72,8 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
                 "Print of records of a crawl what they carry, as a browser "
                 "gets it: without headers, chunks and compression (gzip, "
                 "deflate, br, zstd). The default")
-      ->excludes(record);
+      ->excludes(record)
+      ->excludes(part);
   CLI::Option* record_type =
       get->add_option("--record-type", settings.record_types,
                       "Of several documents of that id in a crawl, only those "
@@ -246,7 +252,10 @@ Manual MakeManual() {
       {"0", "Success, also if the reader of the output went away."},
       {"1", "Something was not found, is damaged, or could not be written."},
       {"2", "The command line or the input is not understood."},
-      {"3", "The server cannot be reached or did not answer in time."}};
+      {"3", "The server cannot be reached or did not answer in time."},
+      {"130",
+       "Interrupted by Ctrl-C (SIGINT): what shells report. The file of -o is "
+       "as it was before."}};
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
       {"TMPDIR",
@@ -261,6 +270,8 @@ Manual MakeManual() {
        "The newest version of a page:"},
       {"quire get web https://example.org/ --at 2022-06 --record",
        "Its newest WARC record of June 2022 or before:"},
+      {"quire get web https://example.org/film.mp4 --range 1MiB:64KiB | xxd",
+       "Some bytes of a document:"},
       {"quire range web 1GiB 64KiB | xxd | head", "Some bytes:"},
       {"quire batch web ids.txt --output-dir pages",
        "Many documents, each to a file:"},
@@ -307,6 +318,8 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   app.add_flag("-v,--verbose", settings.verbose,
                "Report at the end how many bytes travelled, in which encodings")
       ->excludes(quiet);
+  app.add_flag("--force", settings.force,
+               "Print binary data even to a terminal, which they may disturb");
   app.add_option("-e,--encoding", settings.encoding,
                  "How bytes should travel: as they are (identity), as codes of "
                  "the archive's symbol table (fsst), in whole blocks as the "
@@ -332,6 +345,9 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->type_name("")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  app.add_subcommand(kCompleteWords, "For completion alone")
+      ->group("")
+      ->add_option("WORD", settings.words, "The command line");
   AttachManual(app, MakeManual());
 }
 
@@ -353,7 +369,7 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
     Unprotect(*settings.cache_directory);
   }
   for (std::vector<std::string>* texts :
-       {&settings.ids, &settings.record_types}) {
+       {&settings.ids, &settings.record_types, &settings.words}) {
     for (std::string& text : *texts) {
       Unprotect(text);
     }

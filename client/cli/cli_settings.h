@@ -31,6 +31,8 @@ struct CliSettings {
   bool json = false;
   bool quiet = false;
   bool verbose = false;
+  // Binary data may go to a terminal.
+  bool force = false;
   // As ParseProgressMode() has it.
   std::string progress = "auto";
   std::string encoding = "identity";
@@ -50,6 +52,8 @@ struct CliSettings {
   // Of WARC records: whole, or what is the default.
   bool whole_records = false;
   bool payload = false;
+  // Of each document: OFFSET:LENGTH.
+  std::optional<std::string> part;
   std::string offset = "0";
   std::optional<std::string> length;
   bool ranges = false;
@@ -58,6 +62,8 @@ struct CliSettings {
   std::string items_file = "-";
   ExportForm export_form = ExportForm::kNone;
   std::string shell;
+  // Of the hidden subcommand that completion calls.
+  std::vector<std::string> words;
 };
 
 // Exit codes.

@@ -13,6 +13,7 @@
 
 #include "client/cli/cli_run.h"
 #include "client/cli/cli_settings.h"
+#include "client/cli/complete_words.h"
 #include "client/cli/output_file.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/client.h"
@@ -35,7 +36,7 @@ constexpr Subcommand kSubcommands[] = {
 };
 
 int Fail(const absl::Status& status, const CliSettings& settings) {
-  std::fputs(MessageFor("", status, settings.server.c_str()).c_str(), stderr);
+  std::fputs(MessageFor("", status, settings).c_str(), stderr);
   return ExitCodeFor(status);
 }
 
@@ -55,6 +56,14 @@ int PrintCompletion(const CLI::App& app, const CliSettings& settings) {
   }
   return status.ok() || IsClosedOutput(status) ? kExitGood
                                                : Fail(status, settings);
+}
+
+// Says nothing of what goes wrong: a shell would print it into the line.
+int PrintWords(const CLI::App& app, const CliSettings& settings) {
+  for (const std::string& word : CompleteWords(app, settings, settings.words)) {
+    std::printf("%s\n", word.c_str());
+  }
+  return kExitGood;
 }
 
 int RunSubcommand(const CLI::App& app, const CliSettings& settings) {
@@ -94,8 +103,11 @@ int main(int argc, char** argv) {
                            quire::kExitNotFoundOrDamaged, [&](CLI::App& app) {
                              quire::DefineCommandLine(app, settings);
                              quire::ParseCommandLine(app, settings, argc, argv);
-                             return app.got_subcommand("completion")
-                                        ? quire::PrintCompletion(app, settings)
+                             if (app.got_subcommand("completion")) {
+                               return quire::PrintCompletion(app, settings);
+                             }
+                             return app.got_subcommand(quire::kCompleteWords)
+                                        ? quire::PrintWords(app, settings)
                                         : quire::RunSubcommand(app, settings);
                            });
 }

@@ -273,6 +273,82 @@ TEST_F(QuireTest, TellsHowFarABatchIs) {
   EXPECT_EQ(Run({"batch", "web", "--progress", "perhaps"}).exit_code, 2);
 }
 
+TEST_F(QuireTest, CompletesNamesThatTheServerKnows) {
+  const auto complete = [this](std::vector<std::string> words) {
+    words.insert(words.begin(), {"complete-words", "--", "quire"});
+    const ProgramRun run = Run(std::move(words));
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_EQ(run.err, "");
+    return run.out;
+  };
+  EXPECT_EQ(complete({"info", ""}), "empty\ntiny\nweb\n");
+  EXPECT_EQ(complete({"get", "--at", "2022", "w"}), "web\n");
+  EXPECT_EQ(complete({"get", "web", "doc/1"}),
+            "doc/10\ndoc/11\ndoc/12\ndoc/13\ndoc/14\ndoc/15\ndoc/16\n"
+            "doc/17\ndoc/18\ndoc/19\n");
+  // Of two versions one, and any number of ids.
+  EXPECT_EQ(complete({"get", "web", "--", "doc/1", "tw"}), "twice\n");
+  EXPECT_EQ(complete({"ls", "web", "lar"}), "large\n");
+  EXPECT_THAT(complete({"get", "web", ""}), Not(HasSubstr("\x1B")));
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{},
+                                             {""},
+                                             {"get"},
+                                             {"nothing", ""},
+                                             {"ls", "web", "lar", ""},
+                                             {"get", "web", "--at", ""},
+                                             {"get", "nowhere", ""},
+                                             {"range", "web", ""},
+                                             {"-s", "unix:/none", "info", ""},
+                                             {"--server=::", "info", ""}}) {
+    EXPECT_EQ(complete(words), "");
+  }
+}
+
+TEST_F(QuireTest, GetsPartsOfDocuments) {
+  EXPECT_EQ(Run({"get", "web", "doc/17", "--range", "3:10"}).out,
+            Web(17).text.substr(3, 10));
+  EXPECT_EQ(Run({"get", "web", "large", "--range", "1KiB:2KiB"}).out,
+            Web(43).text.substr(1024, 2048));
+  EXPECT_EQ(Run({"get", "web", "--ordinal", "5", "6", "--range", "0:4"}).out,
+            Web(5).text.substr(0, 4) + Web(6).text.substr(0, 4));
+  ProgramRun run = Run({"get", "tiny", "only", "--range", "10:8"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("document \"only\", 8 bytes at offset 10: "));
+  for (const char* bad : {"5", "5:", ":5", "-1:5", "a:b", "1:2:3"}) {
+    run = Run({"get", "web", "doc/17", "--range", bad});
+    EXPECT_EQ(run.exit_code, 2) << bad;
+    EXPECT_THAT(run.err, HasSubstr("--range")) << bad;
+  }
+}
+
+TEST_F(QuireTest, KeepsBinaryDataOffATerminal) {
+  const std::string binary("\x1F\x8B\0\0", 4);
+  FakeArchive raw;
+  raw.documents = {{"text", "abc", {}, {}}, {"gzip", binary, {}, {}}};
+  server_ = FakeServer::Start({}, {{"raw", raw}});
+  ProgramInput input;
+  input.terminal_out = true;
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"get", "raw", "text", "gzip"},
+                                             {"range", "raw", "0", "7"},
+                                             {"scan", "raw"}}) {
+    input.arguments = arguments;
+    ProgramRun run = Run(input);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.out, Not(HasSubstr(binary)));
+    EXPECT_THAT(run.err, HasSubstr("--force prints them"));
+    EXPECT_THAT(Run(arguments).out, EndsWith(binary));
+    input.arguments.push_back("--force");
+    run = Run(input);
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.out, HasSubstr(binary));
+  }
+  input.arguments = {"get", "raw", "text"};
+  EXPECT_THAT(Run(input).out, HasSubstr("abc"));
+}
+
 TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {
   const std::string path = directory_ + "/page";
   EXPECT_EQ(Run({"get", "web", "doc/09", "-o", path}).exit_code, 0);
@@ -329,6 +405,10 @@ TEST_F(QuireTest, ReportsAServerOutOfReach) {
   server_->SetFaults(faults);
   run = Run({"--timeout", "50ms", "info", "web"});
   EXPECT_EQ(run.exit_code, 3);
+  EXPECT_THAT(run.err,
+              StartsWith(absl::StrCat("quire: no answer from the server at ",
+                                      server_->address(), " within 50ms (")));
+  EXPECT_THAT(run.err, HasSubstr("--timeout waits longer"));
   server_->Release();
 }
 

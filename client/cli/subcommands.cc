@@ -65,6 +65,24 @@ absl::StatusOr<uint64_t> ParseNamedSize(const char* name,
   return size_bytes;
 }
 
+// OFFSET:LENGTH of --range.
+absl::StatusOr<ByteSpan> ParsePart(absl::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--range must be OFFSET:LENGTH, such as 0:1KiB, got ",
+                     QuotedText(text)));
+  }
+  ByteSpan span;
+  QUIRE_ASSIGN_OR_RETURN(
+      span.offset,
+      ParseNamedSize("OFFSET of --range", std::string(text.substr(0, colon))));
+  QUIRE_ASSIGN_OR_RETURN(
+      span.size_bytes,
+      ParseNamedSize("LENGTH of --range", std::string(text.substr(colon + 1))));
+  return span;
+}
+
 // Whether the id alone, without an occurrence, may read a document of this
 // type: what DocumentName.record_types has by default.
 bool IsReadById(const v1::Document& document) {
@@ -212,6 +230,9 @@ absl::Status RunGet(CliRun& run) {
   const CliSettings& settings = run.settings();
   // What the options say of each id.
   DocumentKey selected;
+  if (settings.part.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(selected.part, ParsePart(View(*settings.part)));
+  }
   selected.occurrence = settings.occurrence;
   for (const std::string& type : settings.record_types) {
     selected.record_types.push_back(absl::AsciiStrToLower(View(type)));
@@ -239,11 +260,15 @@ absl::Status RunGet(CliRun& run) {
           "with --ordinal, ID must be the number of a document, a ",
           "whole number from 0, got ", QuotedText(View(id))));
     }
-    targets.push_back(DocumentKey::Ordinal(ordinal));
+    DocumentKey key = DocumentKey::Ordinal(ordinal);
+    key.part = selected.part;
+    targets.push_back(std::move(key));
   }
   for (const DocumentKey& target : targets) {
     const absl::Status status =
-        settings.whole_records ? run.Print(target) : run.PrintPayload(target);
+        settings.whole_records || settings.part.has_value()
+            ? run.Print(target)
+            : run.PrintPayload(target);
     if (IsClosedOutput(status) || absl::IsFailedPrecondition(status)) {
       return status;
     }
@@ -291,7 +316,7 @@ absl::Status RunScan(CliRun& run) {
   const absl::Status status = run.client().Scan(
       View(settings.archive), options, [&](const ScanPiece& piece) {
         run.progress().Add(piece.data.size(), 0);
-        QUIRE_RETURN_IF_ERROR(run.output().Write(piece.data));
+        QUIRE_RETURN_IF_ERROR(run.WriteData(piece.data));
         next_offset = piece.offset + piece.data.size();
         return absl::OkStatus();
       });
