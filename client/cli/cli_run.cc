@@ -289,12 +289,10 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
                     PrintableMessage(status.message()),
                     "); does it run? --server or QUIRE_SERVER say where");
   } else if (absl::IsDeadlineExceeded(status)) {
-    absl::StrAppend(&message, "no answer from the server at ",
-                    PrintableText(server), " within ",
-                    PrintableText(View(settings.timeout)), " (",
-                    PrintableMessage(status.message()),
-                    "); does it run, and is it busy? --timeout waits longer, "
-                    "--server or QUIRE_SERVER say where");
+    absl::StrAppend(&message, PrintableMessage(status.message()),
+                    "; --timeout (now ", PrintableText(View(settings.timeout)),
+                    ") waits longer, --server or QUIRE_SERVER (now ",
+                    PrintableText(server), ") say where");
   } else if (absl::IsUnimplemented(status) && !IsFromServer(status)) {
     absl::StrAppend(&message, "no such call at ", PrintableText(server), " (",
                     PrintableMessage(status.message()),
