@@ -209,6 +209,16 @@ class PythonClientTest(unittest.TestCase):
             {"quire.v1.Archive", "grpc.health.v1.Health",
              "grpc.reflection.v1alpha.ServerReflection"}, {s.name for s in services})
 
+    def test_reflection_describes_all_that_it_lists(self):
+        services = [service.name for service in
+                    self.reflect(list_services="").list_services_response.service]
+        # And what errors carry: tools look for the names in their type_urls.
+        for symbol in [*services, "google.rpc.ErrorInfo", "google.rpc.RetryInfo",
+                       "google.rpc.BadRequest", "google.rpc.Status"]:
+            with self.subTest(symbol):
+                self.assertTrue(self.reflect(file_containing_symbol=symbol)
+                                .file_descriptor_response.file_descriptor_proto)
+
     def test_reads_with_nothing_but_reflection(self):
         """As grpcurl does: types from the server, no protos at hand."""
         pool = descriptor_pool.DescriptorPool()

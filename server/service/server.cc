@@ -25,6 +25,7 @@
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/listen_address.h"
+#include "server/service/reflection/reflected_types.h"
 #include "server/service/unix_listener.h"
 
 namespace quire {
@@ -197,6 +198,7 @@ class ServerImpl final : public Server {
  private:
   absl::Status StartGrpc() {
     grpc::EnableDefaultHealthCheckService(true);
+    DescribeStandardTypes();
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     int port = 0;
