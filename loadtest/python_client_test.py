@@ -4,6 +4,8 @@
 
 usage: python_client_test.py QUIRED
 """
+import base64
+import json
 import subprocess
 import sys
 import tempfile
@@ -12,7 +14,7 @@ import unittest
 import grpc
 import xxhash
 import zstandard
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
 from live_server import LiveServer, error_of, make_documents, make_stubs, write_corpus
 
@@ -71,6 +73,12 @@ class PythonClientTest(unittest.TestCase):
         self.assertEqual(response.encoding, pb.WIRE_ENCODING_IDENTITY)
         self.assertEqual(response.checksum, xxhash.xxh3_64_intdigest(response.data))
         return response
+
+    def test_ids_are_base64_in_json(self):
+        name, data = self.documents[3]
+        request = json_format.Parse(json.dumps({"archive": "pages", "document": {
+            "id": base64.b64encode(name.encode()).decode()}}), self.stubs.pb.ReadRequest())
+        self.assertEqual(self.archive.Read(request).data, data)
 
     def test_describes_the_archive(self):
         listing = self.archive.ListArchives(self.stubs.pb.ListArchivesRequest())
