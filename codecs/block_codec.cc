@@ -225,6 +225,11 @@ CodecSpec DefaultCodecSpec(const CodecInfo& info) {
               info.has_partitions() ? kPartitionSizeBytesDefault : 0};
 }
 
+void FitPartitions(uint64_t block_size_bytes, CodecSpec& spec) {
+  spec.partition_size_bytes = static_cast<uint32_t>(
+      std::min<uint64_t>(spec.partition_size_bytes, block_size_bytes));
+}
+
 std::span<const CodecInfo> AllCodecs() {
   return kCodecs;
 }

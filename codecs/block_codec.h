@@ -187,6 +187,9 @@ struct CodecSpec {
 // With the codec's default level and, if it has partitions, their default size.
 CodecSpec DefaultCodecSpec(const CodecInfo& info);
 
+// Lowers the partition size to that of the blocks, where those are smaller.
+void FitPartitions(uint64_t block_size_bytes, CodecSpec& spec);
+
 // Reads NAME[:LEVEL]; without a level, the codec's default. LEVEL is a number,
 // or "fast", "default" or "max": the codec's fastest, default and smallest.
 // What NAME[:LEVEL] does not say is as DefaultCodecSpec() has it. Errors:

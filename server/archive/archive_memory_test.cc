@@ -115,6 +115,7 @@ TEST(ArchiveMemoryTest, OfEachCodecIsAccounted) {
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec(codec.name).value();
     options.block_size_bytes = 4096;
+    FitPartitions(options.block_size_bytes, options.codec);
     QUIRE_ASSERT_OK(
         WriteTestArchive(path, options, {segment, segment},
                          std::make_shared<CodecContext>(

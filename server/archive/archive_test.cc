@@ -34,6 +34,7 @@ ArchiveWriterOptions Options(const std::string& codec) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec(codec).value();
   options.block_size_bytes = kBlockSizeBytes;
+  FitPartitions(kBlockSizeBytes, options.codec);
   return options;
 }
 

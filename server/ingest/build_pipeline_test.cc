@@ -38,6 +38,7 @@ BuildOptions Options(const char* codec) {
   BuildOptions options;
   options.archive.codec = *ParseCodecSpec(codec);
   options.archive.block_size_bytes = 4096;
+  FitPartitions(options.archive.block_size_bytes, options.archive.codec);
   options.dictionary_size_bytes = 8192;
   options.threads = 2;
   return options;

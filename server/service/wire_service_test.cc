@@ -216,7 +216,7 @@ TEST_F(WireServiceTest, PackedAndTextCachesAgree) {
     for (int i = 0; i < 400; ++i) {
       const uint64_t offset = random() % all.size();
       const uint64_t size_bytes = std::min<uint64_t>(
-          1 + random() % (i % 20 == 0 ? 2000000 : 3000), all.size() - offset);
+          1 + random() % (i % 20 == 0 ? 1500000 : 3000), all.size() - offset);
       v1::ReadResponse response;
       const bool is_fsst = i % 2 == 0;
       const grpc::Status status =

@@ -111,8 +111,7 @@ absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
   return absl::OkStatus();
 }
 
-// Puts the partition size into `codec`. The default is for blocks that are not
-// smaller.
+// Puts the partition size into `codec`.
 absl::Status CheckPartitionSize(const BuildCommandOptions& options,
                                 CodecSpec& codec) {
   const CodecInfo& info = *FindCodec(codec.id);
@@ -124,10 +123,11 @@ absl::Status CheckPartitionSize(const BuildCommandOptions& options,
                      " has none; leave the option out"))
                : absl::OkStatus();
   }
-  const uint64_t size =
-      options.partition_size_given
-          ? options.partition_size_bytes
-          : std::min(options.partition_size_bytes, options.block_size_bytes);
+  if (!options.partition_size_given) {
+    FitPartitions(options.block_size_bytes, codec);
+    return absl::OkStatus();
+  }
+  const uint64_t size = options.partition_size_bytes;
   if (!IsPartitionSize(size) || size > options.block_size_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--partition-size must be a power of two from 4KiB to 256KiB, and at ",
