@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // quired: builds, checks, shows and serves archives. Each subcommand is a file
-// in server/verbs.
+// in server/commands.
 #include <iostream>
 
 #include "CLI/CLI.hpp"
 
 #include "deploy/manual/manual.h"
 #include "deploy/manual/program_main.h"
-#include "server/verbs/build_command.h"
-#include "server/verbs/inspect_command.h"
-#include "server/verbs/serve_command.h"
-#include "server/verbs/subcommand_support.h"
-#include "server/verbs/verify_command.h"
+#include "server/commands/build_command.h"
+#include "server/commands/inspect_command.h"
+#include "server/commands/serve_command.h"
+#include "server/commands/subcommand_support.h"
+#include "server/commands/verify_command.h"
 
 namespace quire {
 namespace {

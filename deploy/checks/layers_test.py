@@ -16,6 +16,7 @@ from source_tree import read_text, run_check
 
 FSST = "codecs/fsst"
 ARCHIVE = "server/archive"
+INGEST = "server/ingest"
 STORAGE = "server/storage"
 SERVICE = "server/service"
 SERVICE_BELOW = ["codecs", ARCHIVE, STORAGE, "proto", f"{SERVICE}/base"]
@@ -32,7 +33,9 @@ MODULES = {
     f"{ARCHIVE}/files": ["codecs", f"{ARCHIVE}/format"],
     f"{ARCHIVE}/index": ["codecs", f"{ARCHIVE}/format"],
     ARCHIVE: ["codecs", ARCHIVE],
-    "server/ingest": ["codecs", ARCHIVE],
+    f"{INGEST}/sources": ["codecs", ARCHIVE],
+    f"{INGEST}/testing": ["codecs", ARCHIVE, f"{INGEST}/sources"],
+    INGEST: ["codecs", ARCHIVE, INGEST],
     f"{STORAGE}/base": ["codecs/base"],
     f"{STORAGE}/device": ["codecs/base", f"{STORAGE}/base"],
     f"{STORAGE}/scheduler": ["codecs/base", f"{STORAGE}/base"],
@@ -53,7 +56,7 @@ MODULES = {
                          f"{SERVICE}/metrics", f"{SERVICE}/read"],
     SERVICE: [*SERVICE_BELOW, SERVICE],
     "server/bench": ["codecs", ARCHIVE, STORAGE, SERVICE],
-    "server/verbs": ["codecs", "server", "deploy/manual"],
+    "server/commands": ["codecs", "server", "deploy/manual"],
     "server": ["codecs", "server", "proto", "deploy/manual"],
     "client/quire": ["codecs", "proto"],
     "client/quire/payload": ["codecs/base"],
@@ -88,7 +91,7 @@ LIBRARIES = [
     (re.compile(r"grpc(pp)?/|gRPC::|quire_proto$|google/(protobuf|rpc)/"),
      ("server", "client", "proto", "loadtest"), "codecs know no network"),
     (re.compile(r"prometheus"), ("server",), "only the server has metrics"),
-    (re.compile(r"^archive(_entry)?\.h$|LibArchive"), ("server/ingest",),
+    (re.compile(r"^archive(_entry)?\.h$|LibArchive"), (INGEST,),
      "only ingest reads foreign archives"),
     (re.compile(r"liburing|quire::uring"), ("server/storage",),
      "only storage talks to devices"),

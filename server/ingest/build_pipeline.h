@@ -18,8 +18,8 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/ingest/input_failures.h"
-#include "server/ingest/input_limits.h"
-#include "server/ingest/source.h"
+#include "server/ingest/sources/input_limits.h"
+#include "server/ingest/sources/source.h"
 
 namespace quire {
 

@@ -13,8 +13,8 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
-#include "server/ingest/ingest_testing.h"
-#include "server/ingest/memory_source.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
 
 namespace quire {
 namespace {

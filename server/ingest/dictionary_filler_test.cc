@@ -12,7 +12,7 @@
 
 #include "codecs/base/status_matchers.h"
 #include "server/ingest/build_pipeline.h"
-#include "server/ingest/memory_source.h"
+#include "server/ingest/testing/memory_source.h"
 
 namespace quire {
 namespace {

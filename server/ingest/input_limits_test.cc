@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/ingest/input_limits.h"
+#include "server/ingest/sources/input_limits.h"
 
 #include <optional>
 #include <string>
@@ -13,8 +13,8 @@
 #include "server/archive/archive.h"
 #include "server/archive/format/archive_format.h"
 #include "server/ingest/build_pipeline.h"
-#include "server/ingest/ingest_testing.h"
-#include "server/ingest/memory_source.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
 
 namespace quire {
 namespace {

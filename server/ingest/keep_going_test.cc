@@ -25,7 +25,7 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/ingest/build_pipeline.h"
-#include "server/ingest/ingest_testing.h"
+#include "server/ingest/testing/ingest_testing.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
-#include "server/ingest/ingest_testing.h"
+#include "server/ingest/testing/ingest_testing.h"
 
 namespace quire {
 namespace {

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/build_inputs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iostream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "server/commands/subcommand_support.h"
+
+namespace quire {
+namespace {
+
+// As many are named where not all are.
+constexpr size_t kNamedCountMax = InputFailures::kKeptMessageCount;
+
+void PrintNamed(const std::vector<std::string>& named, uint64_t count) {
+  for (const std::string& text : named) {
+    std::cerr << "  " << PrintableMessage(text) << "\n";
+  }
+  if (count > named.size()) {
+    std::cerr << "  and " << FormatCount(count - named.size())
+              << " more; --verbose names all\n";
+  }
+}
+
+const char* NameOf(EntryNote note) {
+  switch (note) {
+    case EntryNote::kSymbolicLink:
+      return "left out, a symbolic link: ";
+    case EntryNote::kSpecialFile:
+      return "left out, a device, pipe or socket: ";
+    case EntryNote::kDanglingLink:
+      return "left out, a hard link to what is not in its tar: ";
+    case EntryNote::kExcluded:
+      return "left out, excluded: ";
+    case EntryNote::kUnexpanded:
+      return "one document, not expanded: ";
+    case EntryNote::kMisnamed:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
+  subcommand
+      .add_option("INPUT", options.inputs,
+                  "Directory, tar, zip, WARC or file; - is a tar on stdin")
+      ->type_name("")
+      ->required();
+  subcommand.add_flag(
+      "--expand", options.expand,
+      "Read tars, WARCs and files named .zip in directories as such; without "
+      "it each is one document");
+  subcommand
+      .add_option("--expand-ids", options.expand_ids,
+                  "Ids of their documents: path, the container's path in the "
+                  "directory, a slash and the id in it; or member, the id in "
+                  "it alone, which may occur several times")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"path", "member"}))
+      ->capture_default_str();
+  subcommand
+      .add_option("--exclude", options.id_rules.exclude_globs,
+                  "Leave out documents whose path in the input matches, and "
+                  "what is below such directories; may be repeated")
+      ->type_name("GLOB")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  subcommand
+      .add_option("--strip-prefix", options.id_rules.strip_prefix,
+                  "Take this text away from ids that begin with it")
+      ->type_name("TEXT");
+  subcommand
+      .add_option("--prefix", options.id_rules.prefix,
+                  "Put this text in front of all ids, after that")
+      ->type_name("TEXT");
+  subcommand.add_flag(
+      "--keep-going", options.keep_going,
+      "Leave out what cannot be read, and finish: each such input, file or "
+      "member is named and counted, the archive says how many, and the exit "
+      "code is 1. Reads all inputs once more");
+  AddByteSizeOption(subcommand, "--input-size-max",
+                    options.input_size_bytes_max,
+                    "What the inputs may hold in all, decompressed; more is an "
+                    "error. Without it: 16TiB, and of each compressed or "
+                    "sparse input 1024 times what it takes on disk, or 64GiB "
+                    "if that is more");
+  subcommand.add_flag("-v,--verbose", options.verbose,
+                      "Name everything that is left out; no progress");
+}
+
+absl::StatusOr<SourceOptions> MakeSourceOptions(
+    const BuildInputOptions& options, const std::string& spool_directory) {
+  if (std::count(options.inputs.begin(), options.inputs.end(), "-") > 1) {
+    return absl::InvalidArgumentError(
+        "- (standard input) must be given only once, for it can be read only "
+        "once");
+  }
+  if (options.input_size_bytes_max == uint64_t{0}) {
+    return absl::InvalidArgumentError(
+        "--input-size-max must be at least 1 byte, got 0");
+  }
+  SourceOptions source;
+  source.spool_directory = spool_directory;
+  source.input_size_bytes_max = options.input_size_bytes_max;
+  source.expand = options.expand;
+  source.member_ids = options.expand_ids == "member"
+                          ? MemberIds::kMember
+                          : MemberIds::kPathAndMember;
+  QUIRE_ASSIGN_OR_RETURN(source.id_rules, IdRules::Create(options.id_rules));
+  return source;
+}
+
+InputReport::InputReport(const BuildInputOptions& options)
+    : keep_going_(options.keep_going),
+      verbose_(options.verbose),
+      expand_(options.expand),
+      failures_([this](const std::string& message) {
+        if (verbose_) {
+          std::cerr << "left out, cannot be read: " << PrintableMessage(message)
+                    << "\n";
+        }
+      }) {}
+
+NoteListener InputReport::listener() {
+  return [this](EntryNote note, const std::string& text) { Hear(note, text); };
+}
+
+void InputReport::Hear(EntryNote note, const std::string& text) {
+  if (verbose_) {
+    std::cerr << NameOf(note) << PrintableMessage(text) << "\n";
+  }
+  if (note == EntryNote::kUnexpanded) {
+    ++unexpanded_count_;
+  } else if (note == EntryNote::kMisnamed) {
+    ++misnamed_count_;
+    if (!verbose_ && misnamed_.size() < kNamedCountMax) {
+      misnamed_.push_back(text);
+    }
+  }
+}
+
+void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
+  std::vector<std::string> parts;
+  const auto add = [&parts](uint64_t count, const char* one, const char* many) {
+    if (count > 0) {
+      parts.push_back(FormatCounted(count, one, many));
+    }
+  };
+  add(skipped.symbolic_links, "symbolic link", "symbolic links");
+  add(skipped.special_files, "device, pipe or socket",
+      "devices, pipes or sockets");
+  add(skipped.dangling_links, "hard link to what is not in its tar",
+      "hard links to what is not in their tar");
+  if (!parts.empty()) {
+    std::cerr << "warning: left out: " << absl::StrJoin(parts, ", ")
+              << (verbose_ ? "" : "; --verbose names them") << "\n";
+  }
+  if (misnamed_count_ > 0) {
+    std::cerr << "warning: "
+              << FormatCounted(misnamed_count_,
+                               "file is not what its name says",
+                               "files are not what their names say")
+              << (verbose_ ? "\n" : ":\n");
+    if (!verbose_) {
+      PrintNamed(misnamed_, misnamed_count_);
+    }
+  }
+  if (failures_.count() > 0) {
+    std::cerr << "warning: "
+              << FormatCounted(failures_.count(),
+                               "input, file or member could not be read and is "
+                               "not in the archive",
+                               "inputs, files or members could not be read and "
+                               "are not in the archive")
+              << (verbose_ ? "\n" : ":\n");
+    if (!verbose_) {
+      PrintNamed(failures_.messages(), failures_.count());
+    }
+  }
+}
+
+void InputReport::PrintHints(const SkippedEntries& skipped) const {
+  if (skipped.excluded > 0) {
+    std::cerr << "  "
+              << FormatCounted(skipped.excluded,
+                               "document or directory was excluded",
+                               "documents or directories were excluded")
+              << "\n";
+  }
+  if (unexpanded_count_ > 0 && !expand_) {
+    std::cerr << "hint: "
+              << FormatCounted(
+                     unexpanded_count_,
+                     "file of the directories is a tar, zip or WARC, and is "
+                     "one document",
+                     "files of the directories are tars, zips or WARCs, and "
+                     "each is one document")
+              << "; --expand makes documents of what they hold\n";
+  }
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Source>>> OpenInputs(
+    const std::vector<std::string>& inputs, const SourceOptions& options,
+    InputFailures* failures) {
+  std::vector<std::unique_ptr<Source>> sources;
+  absl::Status last;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    absl::StatusOr<std::unique_ptr<Source>> source =
+        OpenSource(inputs[i], options);
+    if (source.ok()) {
+      sources.push_back(*std::move(source));
+      continue;
+    }
+    last = source.status();
+    if (failures == nullptr || !failures->Tolerate(i, last)) {
+      return last;
+    }
+  }
+  if (sources.empty()) {
+    return absl::Status(
+        last.code(),
+        absl::StrCat("none of the inputs can be opened, the last because of: ",
+                     last.message()));
+  }
+  return sources;
+}
+
+}  // namespace quire

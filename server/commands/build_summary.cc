@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/build_summary.h"
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/block_codec.h"
+#include "server/commands/progress_meter.h"
+#include "server/commands/subcommand_support.h"
+
+namespace quire {
+void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
+  const DroppedAttributes& dropped = summary.dropped_attributes;
+  if (dropped.count > 0) {
+    std::cerr << "warning: "
+              << FormatCounted(dropped.count, "attribute was",
+                               "attributes were")
+              << " over the limits of an archive and left out; the first: "
+              << PrintableMessage(dropped.first) << "\n";
+  }
+  if (archive.info().document_count == 0) {
+    std::cerr << "warning: the inputs hold no documents\n";
+  }
+}
+
+void PrintSummary(const std::string& output, const BuildSummary& summary,
+                  const Archive& archive, double seconds) {
+  const ArchiveInfo& info = archive.info();
+  std::cerr << PrintableMessage(output) << ": "
+            << FormatCounted(info.document_count, "document", "documents")
+            << ", " << FormatByteSize(info.size_bytes) << " in "
+            << FormatCounted(info.block_count, "block", "blocks") << " of "
+            << FormatByteSize(info.block_size_bytes) << ", codec "
+            << FormatCodecSpec(info.codec)
+            << (info.codec.partition_size_bytes == 0
+                    ? std::string()
+                    : absl::StrCat(
+                          " in partitions of ",
+                          FormatByteSize(info.codec.partition_size_bytes)))
+            << "\n"
+            << "  on disk " << FormatByteSize(info.stored_size_bytes) << ", "
+            << FormatPercent(info.stored_size_bytes, info.size_bytes)
+            << " of the text";
+  if (info.dictionary_size_bytes > 0) {
+    std::cerr << ", dictionary included ("
+              << FormatByteSize(info.dictionary_stored_size_bytes) << ")";
+  }
+  std::cerr << "\n  built in " << FormatDuration(seconds) << ", "
+            << FormatRate(info.size_bytes, seconds) << "\n"
+            << "  serving it takes "
+            << FormatByteSize(archive.memory().total_bytes())
+            << " of memory besides the block cache\n";
+  if (summary.raw_block_count > 0) {
+    std::cerr << "  "
+              << FormatCounted(
+                     summary.raw_block_count,
+                     "block did not get smaller and is stored as it is",
+                     "blocks did not get smaller and are stored as they are")
+              << "\n";
+  }
+  const uint64_t repeated_count = CountRepeatedIds(archive);
+  if (repeated_count > 0) {
+    std::cerr << "  "
+              << FormatCounted(repeated_count,
+                               "document has the id of one before it",
+                               "documents have the id of one before them")
+              << "; reading by id gives the last\n";
+  }
+}
+
+}  // namespace quire

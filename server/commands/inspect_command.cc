@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/inspect_command.h"
+
+#include <array>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/json_text.h"
+#include "codecs/base/printable_text.h"
+#include "server/archive/archive.h"
+#include "server/commands/subcommand_support.h"
+
+#include "nlohmann/json.hpp"
+
+namespace quire {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Opens the archive as serving does: manifest, dictionary, symbol table and
+indexes are read and checked, blocks are not (quired verify does that). "memory"
+is what serving it takes besides the block cache.
+
+Examples:
+  quired inspect docs.quire
+  quired inspect --json docs.quire | jq .stored_size_bytes)";
+
+// One part of what serving holds in memory.
+struct MemoryPart {
+  const char* title;
+  const char* json_key;
+  uint64_t size_bytes;
+  // What it grows with; empty for parts of fixed size.
+  const char* unit;
+  uint64_t unit_count;
+};
+
+std::array<MemoryPart, 7> PartsOf(const Archive& archive) {
+  const ArchiveMemory& memory = archive.memory();
+  const uint64_t blocks = archive.info().block_count;
+  const uint64_t documents = archive.info().document_count;
+  return {
+      {{"dictionary", "dictionary_bytes", memory.dictionary_bytes, "", 0},
+       {"symbol table", "symbol_table_bytes", memory.symbol_table_bytes, "", 0},
+       {"codec", "codec_bytes", memory.codec_bytes, "", 0},
+       {"block index", "block_index_bytes", memory.block_index_bytes, "block",
+        blocks},
+       {"document starts", "document_starts_bytes",
+        memory.document_starts_bytes, "document", documents},
+       {"document ids", "document_ids_bytes", memory.document_ids_bytes,
+        "document", documents},
+       {"document attributes", "document_attributes_bytes",
+        memory.document_attributes_bytes, "document", documents}}};
+}
+
+double BitsPerUnit(const MemoryPart& part) {
+  return part.unit_count == 0 ? 0
+                              : 8 * static_cast<double>(part.size_bytes) /
+                                    static_cast<double>(part.unit_count);
+}
+
+void PrintLine(const char* name, const std::string& value) {
+  std::cout << absl::StrFormat("%-22s%s\n", name, value);
+}
+
+void PrintText(const Archive& archive) {
+  const ArchiveInfo& info = archive.info();
+  PrintLine("archive", PrintableMessage(archive.path()));
+  PrintLine("uuid", info.uuid);
+  PrintLine("format version", absl::StrCat(info.format_version));
+  PrintLine("codec", FormatCodecSpec(info.codec));
+  PrintLine("block size", FormatByteSize(info.block_size_bytes));
+  if (info.codec.partition_size_bytes != 0) {
+    PrintLine("partition size",
+              FormatByteSize(info.codec.partition_size_bytes));
+  }
+  PrintLine("documents", FormatCount(info.document_count));
+  if (info.unread_input_count > 0) {
+    PrintLine(
+        "not in it",
+        absl::StrCat(FormatCounted(info.unread_input_count, "input", "inputs"),
+                     " that could not be read (build --keep-going)"));
+  }
+  PrintLine("text", absl::StrCat(FormatByteSize(info.size_bytes), " (",
+                                 FormatCount(info.size_bytes), " bytes)"));
+  PrintLine("on disk",
+            absl::StrCat(FormatByteSize(info.stored_size_bytes), " (",
+                         FormatCount(info.stored_size_bytes), " bytes), ",
+                         FormatPercent(info.stored_size_bytes, info.size_bytes),
+                         " of the text"));
+  PrintLine("segments", FormatCount(info.segment_count));
+  PrintLine("blocks", FormatCount(info.block_count));
+  PrintLine(
+      "dictionary",
+      info.dictionary_hash.empty()
+          ? std::string("none")
+          : absl::StrCat(FormatByteSize(info.dictionary_size_bytes), ", ",
+                         FormatByteSize(info.dictionary_stored_size_bytes),
+                         " on disk, hash ", info.dictionary_hash));
+  PrintLine("symbol table",
+            info.symbol_table_hash.empty()
+                ? std::string("none")
+                : absl::StrCat(FormatByteSize(info.symbol_table_size_bytes),
+                               ", hash ", info.symbol_table_hash));
+  PrintLine("memory", FormatByteSize(archive.memory().total_bytes()));
+  for (const MemoryPart& part : PartsOf(archive)) {
+    std::string value = FormatByteSize(part.size_bytes);
+    if (part.unit_count > 0) {
+      absl::StrAppendFormat(&value, ", %.1f bits a %s", BitsPerUnit(part),
+                            part.unit);
+    }
+    PrintLine(absl::StrCat("  ", part.title).c_str(), value);
+  }
+}
+
+void PrintJson(const Archive& archive) {
+  const ArchiveInfo& info = archive.info();
+  Json json;
+  json["archive"] = archive.path();
+  json["uuid"] = info.uuid;
+  json["format_version"] = info.format_version;
+  json["codec"] = FormatCodecSpec(info.codec);
+  json["block_size_bytes"] = info.block_size_bytes;
+  if (info.codec.partition_size_bytes != 0) {
+    json["partition_size_bytes"] = info.codec.partition_size_bytes;
+  }
+  json["document_count"] = info.document_count;
+  json["unread_input_count"] = info.unread_input_count;
+  json["size_bytes"] = info.size_bytes;
+  json["stored_size_bytes"] = info.stored_size_bytes;
+  json["segment_count"] = info.segment_count;
+  json["block_count"] = info.block_count;
+  if (!info.dictionary_hash.empty()) {
+    json["dictionary_hash"] = info.dictionary_hash;
+    json["dictionary_size_bytes"] = info.dictionary_size_bytes;
+    json["dictionary_stored_size_bytes"] = info.dictionary_stored_size_bytes;
+  }
+  if (!info.symbol_table_hash.empty()) {
+    json["symbol_table_hash"] = info.symbol_table_hash;
+    json["symbol_table_size_bytes"] = info.symbol_table_size_bytes;
+  }
+  Json& memory = json["memory"];
+  memory["total_bytes"] = archive.memory().total_bytes();
+  for (const MemoryPart& part : PartsOf(archive)) {
+    memory[part.json_key] = part.size_bytes;
+  }
+  std::cout << JsonText(json) << "\n";
+}
+
+int RunInspect(const std::string& path, bool json) {
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(path);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  json ? PrintJson(**archive) : PrintText(**archive);
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddInspectCommand(CLI::App& app, int& exit_code) {
+  struct Options {
+    std::string archive;
+    bool json = false;
+  };
+
+  auto options = std::make_shared<Options>();
+  CLI::App* const subcommand = app.add_subcommand(
+      "inspect", "Print what an archive holds and what serving it takes");
+  subcommand->footer(kFooter);
+  subcommand
+      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  subcommand->add_flag("--json", options->json, "Print one JSON object");
+  subcommand->callback([options, &exit_code] {
+    exit_code = RunInspect(options->archive, options->json);
+  });
+}
+
+}  // namespace quire

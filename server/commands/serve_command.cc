@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/serve_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "deploy/manual/number_range.h"
+#include "server/service/server.h"
+#include "server/storage/model/drive_presets.h"
+#include "server/commands/config_file.h"
+#include "server/commands/server_run.h"
+#include "server/commands/subcommand_support.h"
+
+namespace quire {
+namespace {
+
+// As the command line has them.
+struct ServeArguments {
+  std::vector<std::string> archives;
+  std::string listen = ServerOptions().listen_address;
+  std::string metrics;
+  std::string memory;
+  std::string engine = "auto";
+  std::string cache_form = "identity";
+  std::string range_decode = "auto";
+  uint32_t decode_threads = 0;
+  uint32_t device_depth = ServerOptions().device_depth;
+  std::string direct_io = "off";
+  std::string drive = "auto";
+  std::string device_model;
+  absl::Duration stall_timeout = absl::Seconds(60);
+  absl::Duration drain_timeout = absl::Seconds(30);
+  std::string config;
+};
+
+void Say(const std::string& message) {
+  std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
+}
+
+absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
+  ServerOptions options;
+  for (const std::string& text : arguments.archives) {
+    QUIRE_ASSIGN_OR_RETURN(ArchiveArgument archive, ParseArchiveArgument(text));
+    options.archives.push_back(std::move(archive));
+  }
+  if (options.archives.empty()) {
+    return absl::InvalidArgumentError(
+        "at least one archive must be given: quired serve ARCHIVE");
+  }
+  options.listen_address = arguments.listen;
+  options.metrics_address = arguments.metrics;
+  if (!arguments.memory.empty()) {
+    const absl::StatusOr<uint64_t> memory = ParseByteSize(arguments.memory);
+    if (!memory.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory: ", memory.status().message()));
+    }
+    options.memory_bytes = *memory;
+  }
+  options.engine =
+      arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
+      : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
+                                     : BlockStoreOptions::Engine::kAuto;
+  options.cache_form =
+      arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
+  options.range_decode = arguments.range_decode == "whole" ? RangeDecode::kWhole
+                         : arguments.range_decode == "partition"
+                             ? RangeDecode::kPartition
+                             : RangeDecode::kAuto;
+  options.decode_threads = arguments.decode_threads;
+  options.device_depth = arguments.device_depth;
+  options.direct_io = arguments.direct_io == "on"     ? DirectIo::kOn
+                      : arguments.direct_io == "auto" ? DirectIo::kAuto
+                                                      : DirectIo::kOff;
+  if (arguments.drive != "auto") {
+    options.drive = arguments.drive == "rotational" ? DriveKind::kRotational
+                                                    : DriveKind::kSolidState;
+  }
+  options.device_model = arguments.device_model;
+  options.stall_limit = arguments.stall_timeout;
+  return options;
+}
+
+// "wd-red (5 TB, ...), ..."
+std::string DriveModelHelp() {
+  return absl::StrJoin(
+      DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
+        absl::StrAppend(out, preset.name, " (", preset.summary, ")");
+      });
+}
+
+std::vector<std::string> DriveModelNames() {
+  std::vector<std::string> names;
+  for (const DrivePreset& preset : DrivePresets()) {
+    names.emplace_back(preset.name);
+  }
+  return names;
+}
+
+int Serve(const ServeArguments& arguments) {
+  absl::StatusOr<ServerOptions> options = MakeOptions(arguments);
+  if (!options.ok()) {
+    Say(std::string(options.status().message()));
+    return kExitUsage;
+  }
+  options->report_damage = Say;
+  PrepareServerProcess();
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
+  if (!server.ok()) {
+    Say(std::string(server.status().message()));
+    return server.status().code() == absl::StatusCode::kInvalidArgument
+               ? kExitUsage
+               : kExitFailed;
+  }
+  return RunServer(**server, arguments.drain_timeout, Say);
+}
+
+// What is served, where, and with how much memory and time.
+void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  subcommand
+      ->add_option("ARCHIVE,--archive", arguments->archives,
+                   "Archives to serve, each as PATH or NAME=PATH; clients use "
+                   "the name, which is by default the last part of the path "
+                   "without .quire")
+      ->type_name("[NAME=]PATH");
+  subcommand
+      ->add_option("--listen", arguments->listen,
+                   "Address for gRPC; port 0 takes a free port. Calls are "
+                   "neither encrypted nor authenticated: do not listen where "
+                   "strangers can reach it")
+      ->type_name("HOST:PORT|unix:PATH")
+      ->capture_default_str();
+  subcommand
+      ->add_option("--metrics", arguments->metrics,
+                   "Address for Prometheus, at /metrics; without it there are "
+                   "no metrics")
+      ->type_name("HOST:PORT");
+  subcommand
+      ->add_option("--memory", arguments->memory,
+                   "Limit of the server's memory: dictionaries, indexes, cache "
+                   "and answers in flight. Without it: what the archives need "
+                   "and 512MiB")
+      ->type_name("SIZE");
+  AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
+                {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
+                "Cancel a call whose client has accepted nothing of its "
+                "answer for this long");
+  AddTimeOption(*subcommand, "--drain-timeout", arguments->drain_timeout,
+                {.max = absl::Hours(24)},
+                "On SIGTERM, how long calls in flight have to end");
+}
+
+// How blocks are read, decoded and cached.
+void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  subcommand
+      ->add_option("--engine", arguments->engine,
+                   "How blocks are read: io_uring, pread, or auto, which takes "
+                   "io_uring where it works")
+      ->type_name("ENGINE")
+      ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option(
+          "--cache-form", arguments->cache_form,
+          "How the cache holds blocks: identity, as text, or fsst, in "
+          "codes of the archive's symbol table where they are smaller: "
+          "more blocks fit, each costs more to put in")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"identity", "fsst"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option(
+          "--range-decode", arguments->range_decode,
+          "What is decoded of a block in partitions (codecs -pex): whole, for "
+          "reads that return to the same blocks; partition, what a read "
+          "touches; or auto, at present as partition")
+      ->type_name("METHOD")
+      ->check(CLI::IsMember({"auto", "whole", "partition"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--decode-threads", arguments->decode_threads,
+                   "Threads that decode blocks; 0: one for each core")
+      ->type_name("N")
+      ->check(CountInRange(0, 1024))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--device-depth", arguments->device_depth,
+                   "Reads in flight at each drive")
+      ->type_name("N")
+      ->check(CountInRange(1, 4096))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--direct-io", arguments->direct_io,
+                   "Read blocks past the kernel's page cache (O_DIRECT), "
+                   "leaving memory to others: on, auto, which does it for "
+                   "archives whose file system can, or off, which is faster "
+                   "where the machine has memory to spare for that cache")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--drive", arguments->drive,
+                   "What the archives lie on: rotational (a hard disk: reads "
+                   "in order of address, batches wait while interactive reads "
+                   "are under way), solid-state, or auto, which asks the "
+                   "kernel about each drive; it knows nothing about virtio "
+                   "disks, which count as solid-state")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--device-model", arguments->device_model,
+                   "For experiments: reads take as long as on this drive: " +
+                       DriveModelHelp())
+      ->type_name("DRIVE")
+      ->check(CLI::IsMember(DriveModelNames()));
+}
+
+}  // namespace
+
+void AddServeCommand(CLI::App& app, int& exit_code) {
+  CLI::App* subcommand =
+      app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
+  auto arguments = std::make_shared<ServeArguments>();
+  AddServiceOptions(subcommand, arguments.get());
+  AddStorageOptions(subcommand, arguments.get());
+  subcommand
+      ->add_option("--config", arguments->config,
+                   "TOML file with any of these options by their long names, "
+                   "such as memory = \"4GiB\" and archive = [\"a.quire\"]; the "
+                   "command line takes precedence")
+      ->type_name("FILE");
+  subcommand->footer(
+      "Signals: SIGTERM and SIGINT drain and stop; SIGHUP reopens the archives "
+      "and\nswitches to changed ones without dropping calls; "
+      "blocks are checked when they\nare read, or by quired verify.\n"
+      "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "
+      "1h30m.\n\n"
+      "Example:\n"
+      "  quired serve docs.quire --listen 127.0.0.1:7420 "
+      "--metrics 127.0.0.1:7421 --memory 1GiB\n");
+  subcommand->callback([subcommand, arguments, &exit_code] {
+    if (!arguments->config.empty()) {
+      if (absl::Status status = ApplyConfigFile(arguments->config, *subcommand);
+          !status.ok()) {
+        Say(std::string(status.message()));
+        exit_code = kExitUsage;
+        return;
+      }
+    }
+    exit_code = Serve(*arguments);
+  });
+}
+
+}  // namespace quire

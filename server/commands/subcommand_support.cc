@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/subcommand_support.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+
+namespace quire {
+namespace {
+
+// `name` and where its value goes; what is thrown names both.
+void TakeByteSize(const std::string& name, const std::string& text,
+                  const std::function<void(uint64_t)>& take) {
+  const absl::StatusOr<uint64_t> size = ParseByteSize(text);
+  if (!size.ok()) {
+    throw CLI::ValidationError(name, std::string(size.status().message()));
+  }
+  take(*size);
+}
+
+}  // namespace
+
+std::vector<std::string> ArgumentsForParse(int argc, const char* const* argv) {
+  std::vector<std::string> arguments;
+  for (int i = argc - 1; i > 0; --i) {
+    const absl::string_view argument = argv[i];
+    const bool like_list = argument.size() > 1 && argument.front() == '[' &&
+                           argument.back() == ']';
+    arguments.push_back(absl::StrCat(like_list ? "./" : "", argument));
+  }
+  return arguments;
+}
+
+int ReportFailure(const absl::Status& status) {
+  std::cerr << "quired: " << PrintableMessage(status.message()) << "\n";
+  return kExitFailed;
+}
+
+int ReportUsage(absl::string_view subcommand, absl::string_view message) {
+  std::cerr << "quired: " << PrintableMessage(message) << "\n"
+            << "Try 'quired " << subcommand << " --help'.\n";
+  return kExitUsage;
+}
+
+CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
+                               uint64_t& size_bytes,
+                               const std::string& description) {
+  return subcommand
+      .add_option_function<std::string>(
+          name,
+          [name, &size_bytes](const std::string& text) {
+            TakeByteSize(name, text,
+                         [&size_bytes](uint64_t size) { size_bytes = size; });
+          },
+          description)
+      ->type_name("SIZE")
+      ->default_str(FormatByteSizeExact(size_bytes));
+}
+
+CLI::Option* AddByteSizeOption(CLI::App& subcommand, const std::string& name,
+                               std::optional<uint64_t>& size_bytes,
+                               const std::string& description) {
+  return subcommand
+      .add_option_function<std::string>(
+          name,
+          [name, &size_bytes](const std::string& text) {
+            TakeByteSize(name, text,
+                         [&size_bytes](uint64_t size) { size_bytes = size; });
+          },
+          description)
+      ->type_name("SIZE");
+}
+
+CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
+                           absl::Duration& time, const DurationRange& range,
+                           const std::string& description) {
+  return subcommand
+      .add_option_function<std::string>(
+          name,
+          [name, &time, range](const std::string& text) {
+            const absl::StatusOr<absl::Duration> given =
+                ParseDurationText(text, range);
+            if (!given.ok()) {
+              throw CLI::ValidationError(name,
+                                         std::string(given.status().message()));
+            }
+            time = *given;
+          },
+          description)
+      ->type_name("TIME")
+      ->default_str(absl::FormatDuration(time));
+}
+
+uint32_t CoreCount() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::string FormatPercent(uint64_t part, uint64_t whole) {
+  if (whole == 0) {
+    return "0%";
+  }
+  return absl::StrFormat(
+      "%.2f%%", 100 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string FormatDuration(double seconds) {
+  const auto whole =
+      static_cast<uint64_t>(std::clamp(std::ceil(seconds), 0.0, 360000.0 * 24));
+  const uint64_t minutes = whole / 60;
+  if (minutes < 60) {
+    return absl::StrFormat("%d:%02d", minutes, whole % 60);
+  }
+  return absl::StrFormat("%d:%02d:%02d", minutes / 60, minutes % 60,
+                         whole % 60);
+}
+
+}  // namespace quire

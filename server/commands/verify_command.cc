@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/verify_command.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/json_text.h"
+#include "codecs/base/printable_text.h"
+#include "deploy/manual/number_range.h"
+#include "server/archive/archive_verifier.h"
+#include "server/commands/progress_meter.h"
+#include "server/commands/subcommand_support.h"
+
+#include "nlohmann/json.hpp"
+
+namespace quire {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Reads every block and decodes it, and checks dictionary and indexes. What is
+damaged is named on standard output, with the documents that it touches.
+The exit code is 0 if all is whole and 1 if anything is damaged.
+
+Examples:
+  quired verify docs.quire
+  quired verify --json docs.quire | jq '.damages[].documents[].id')";
+
+struct VerifyCommandOptions {
+  std::string archive;
+  uint32_t threads = CoreCount();
+  bool json = false;
+  bool quiet = false;
+};
+
+void PrintDamage(const ArchiveDamage& damage) {
+  std::cout << "damaged: " << PrintableMessage(damage.status.message()) << "\n";
+  if (damage.lost.size_bytes > 0) {
+    std::cout << "  lost: bytes " << damage.lost.offset.value << " to "
+              << damage.lost.offset.value + damage.lost.size_bytes - 1
+              << " of the text, " << FormatByteSize(damage.lost.size_bytes)
+              << ", of "
+              << FormatCounted(damage.document_count, "document", "documents")
+              << "\n";
+  }
+  for (const Document& document : damage.documents) {
+    std::cout << "  document " << document.ordinal.value << ": "
+              << PrintableText(document.id) << "\n";
+  }
+  if (!damage.documents.empty() &&
+      damage.documents.size() < damage.document_count) {
+    std::cout << "  and "
+              << FormatCount(damage.document_count - damage.documents.size())
+              << " more\n";
+  }
+}
+
+Json DamageToJson(const ArchiveDamage& damage) {
+  Json json;
+  json["message"] = std::string(damage.status.message());
+  if (damage.block.has_value()) {
+    json["segment"] = damage.block->segment_index;
+    json["block"] = damage.block->block_index;
+  }
+  json["lost_offset"] = damage.lost.offset.value;
+  json["lost_size_bytes"] = damage.lost.size_bytes;
+  json["document_count"] = damage.document_count;
+  Json& documents = json["documents"] = Json::array();
+  for (const Document& document : damage.documents) {
+    documents.push_back(
+        Json{{"ordinal", document.ordinal.value}, {"id", document.id}});
+  }
+  return json;
+}
+
+void PrintReport(const std::string& path, const VerifyReport& report,
+                 double seconds) {
+  std::cout << PrintableMessage(path) << ": "
+            << (report.damage_count == 0 ? "whole" : "DAMAGED") << ": "
+            << FormatCounted(report.good_block_count, "good block",
+                             "good blocks")
+            << ", " << FormatByteSize(report.good_size_bytes) << " of text";
+  if (report.damage_count > 0) {
+    std::cout << "; "
+              << FormatCounted(report.damaged_block_count, "damaged block",
+                               "damaged blocks")
+              << "; damage found in "
+              << FormatCounted(report.damage_count, "place", "places");
+  }
+  std::cout << " (" << FormatRate(report.good_size_bytes, seconds) << ")\n";
+}
+
+// Prints as one object, in pieces: there may be a great deal of damage.
+class JsonReport {
+ public:
+  explicit JsonReport(const std::string& path) {
+    std::cout << "{\"archive\":" << JsonString(path) << ",\"damages\":[";
+  }
+
+  void Add(const ArchiveDamage& damage) {
+    std::cout << separator_ << JsonText(DamageToJson(damage));
+    separator_ = ",";
+  }
+
+  void Finish(const absl::StatusOr<VerifyReport>& report) {
+    Json json;
+    json["whole"] = report.ok() && report->damage_count == 0;
+    if (report.ok()) {
+      json["good_block_count"] = report->good_block_count;
+      json["damaged_block_count"] = report->damaged_block_count;
+      json["good_size_bytes"] = report->good_size_bytes;
+      json["damage_count"] = report->damage_count;
+    } else {
+      json["error"] = std::string(report.status().message());
+    }
+    // Its members go on with those of the object that is open.
+    std::cout << "]," << JsonText(json).substr(1) << "\n";
+  }
+
+ private:
+  const char* separator_ = "";
+};
+
+int RunVerify(const VerifyCommandOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+  }
+  std::optional<JsonReport> json;
+  if (options.json) {
+    json.emplace(options.archive);
+  }
+  VerifyOptions verify;
+  verify.thread_count = options.threads;
+  verify.on_progress = [&meter](const VerifyProgress& progress) {
+    if (meter.has_value()) {
+      meter->Update({.phase = "verifying",
+                     .done = progress.blocks_done,
+                     .total = progress.blocks_total,
+                     .stored_bytes = std::nullopt,
+                     .unit = "blocks"});
+    }
+  };
+  const absl::StatusOr<VerifyReport> report = VerifyArchive(
+      options.archive, verify, [&json](const ArchiveDamage& damage) {
+        json.has_value() ? json->Add(damage) : PrintDamage(damage);
+      });
+  meter.reset();
+  const std::chrono::duration<double> elapsed =
+      std::chrono::steady_clock::now() - start;
+  if (json.has_value()) {
+    json->Finish(report);
+  } else if (report.ok() && !options.quiet) {
+    PrintReport(options.archive, *report, elapsed.count());
+  }
+  if (!report.ok()) {
+    return ReportFailure(report.status());
+  }
+  return report->damage_count == 0 ? kExitGood : kExitFailed;
+}
+
+}  // namespace
+
+void AddVerifyCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<VerifyCommandOptions>();
+  CLI::App* const subcommand = app.add_subcommand(
+      "verify", "Read and decode all of an archive; name what is damaged");
+  subcommand->footer(kFooter);
+  subcommand
+      ->add_option("ARCHIVE", options->archive, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  subcommand->add_option("--threads", options->threads, "Threads that decode")
+      ->type_name("N")
+      ->check(CountInRange(1, 1024))
+      ->capture_default_str();
+  subcommand->add_flag("--json", options->json,
+                       "Print one JSON object, on one line");
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "Print damage only, no progress and no summary");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunVerify(*options); });
+}
+
+}  // namespace quire

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Bytes in order, from a file or out of a decompressor: what the parsers of
+// tars and WARCs read from.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_BYTE_STREAM_H_
+#define QUIRE_SERVER_INGEST_SOURCES_BYTE_STREAM_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/files/file_io.h"
+
+namespace quire {
+
+// Blocks on I/O. Thread-compatible.
+class ByteStream {
+ public:
+  virtual ~ByteStream() = default;
+
+  // Up to out.size() bytes; 0 at the end only.
+  // REQUIRES: !out.empty().
+  // Errors: DataLoss     malformed or truncated compressed data.
+  //         Unavailable  the file cannot be read.
+  virtual absl::StatusOr<size_t> Read(MutableByteView out) = 0;
+
+  // Passes over `size_bytes`; returns how many there were, fewer only at the
+  // end. The default reads them. Errors: as Read().
+  virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
+};
+
+// A regular file, open for reading: all passes over an input share one, so they
+// see the same file even if another takes its name.
+// Immutable, thread-safe.
+class InputFile {
+ public:
+  // `name` is for messages. REQUIRES: `fd` is open on a regular file.
+  InputFile(UniqueFd fd, std::string name);
+
+  // Follows symbolic links.
+  // Errors: NotFound, PermissionDenied, Unavailable  as the system says.
+  //         InvalidArgument  not a regular file.
+  static absl::StatusOr<std::shared_ptr<const InputFile>> Open(
+      const std::string& path);
+
+  const std::string& name() const { return name_; }
+
+  // The size now. Errors: Unavailable.
+  absl::StatusOr<uint64_t> SizeBytes() const;
+
+  // As pread(): up to out.size() bytes, 0 at the end. Errors: Unavailable.
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, MutableByteView out) const;
+
+ private:
+  UniqueFd fd_;
+  std::string name_;
+};
+
+// The bytes of a file from `offset` on.
+class FileStream final : public ByteStream {
+ public:
+  explicit FileStream(std::shared_ptr<const InputFile> file,
+                      uint64_t offset = 0);
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override;
+  // Costs nothing: moves the position.
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
+
+  uint64_t offset() const { return offset_; }
+
+  void Seek(uint64_t offset) { offset_ = offset; }
+
+  const InputFile& file() const { return *file_; }
+
+ private:
+  const std::shared_ptr<const InputFile> file_;
+  uint64_t offset_;
+};
+
+// Bytes in memory, which must outlive the stream: for tests.
+class MemoryStream final : public ByteStream {
+ public:
+  // Reads return at most `read_size_max` bytes at a time.
+  explicit MemoryStream(ByteView bytes, size_t read_size_max = SIZE_MAX)
+      : rest_(bytes), read_size_max_(read_size_max) {}
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override;
+
+ private:
+  ByteView rest_;
+  size_t read_size_max_;
+};
+
+// What a decompressor gives, up to a limit.
+class BoundedStream final : public ByteStream {
+ public:
+  // `name` is for messages.
+  BoundedStream(std::unique_ptr<ByteStream> stream, std::string name,
+                uint64_t size_bytes_max)
+      : stream_(std::move(stream)),
+        name_(std::move(name)),
+        size_bytes_max_(size_bytes_max) {}
+
+  // Errors: ResourceExhausted  there is more than `size_bytes_max`; and those
+  //                            of the stream.
+  absl::StatusOr<size_t> Read(MutableByteView out) override;
+
+ private:
+  const std::unique_ptr<ByteStream> stream_;
+  const std::string name_;
+  const uint64_t size_bytes_max_;
+  uint64_t read_bytes_ = 0;
+};
+
+// The default of the Skip() of streams and source readers.
+template <typename Reader>
+absl::StatusOr<uint64_t> SkipByReading(Reader& reader, uint64_t size_bytes) {
+  std::vector<uint8_t> sink(
+      static_cast<size_t>(std::min<uint64_t>(size_bytes, 64 << 10)));
+  uint64_t skipped = 0;
+  while (skipped < size_bytes) {
+    const auto want = static_cast<size_t>(
+        std::min<uint64_t>(sink.size(), size_bytes - skipped));
+    absl::StatusOr<size_t> got = reader.Read(MutableByteView(sink).first(want));
+    if (!got.ok()) {
+      return got.status();
+    }
+    if (*got == 0) {
+      break;
+    }
+    skipped += *got;
+  }
+  return skipped;
+}
+
+// Reads until `out` is full or the stream ends; returns how many bytes.
+// Errors: as ByteStream::Read().
+absl::StatusOr<size_t> ReadFully(ByteStream& stream, MutableByteView out);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_BYTE_STREAM_H_

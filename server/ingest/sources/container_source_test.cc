@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/container_source.h"
+
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/ingest/sources/gzip_stream.h"
+#include "server/ingest/testing/ingest_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using Kind = TestEntry::Kind;
+
+std::vector<TestEntry> SomeFiles() {
+  return {{"b.txt", MakeTestText(100000, 1)},
+          {"directory/", "", Kind::kDirectory},
+          {"directory/empty", ""},
+          {"directory/a.txt", "short"},
+          {"\xFF\xFE not UTF-8", "bytes"},
+          {"\xC3\xA4 is UTF-8", "more"},
+          {std::string(300, 'l') + "/" + std::string(200, 'n'), "long name"}};
+}
+
+IdsAndContents FilesOf(const std::vector<TestEntry>& entries) {
+  IdsAndContents files;
+  for (const TestEntry& entry : entries) {
+    if (entry.kind == Kind::kFile) {
+      files.emplace_back(entry.name, entry.contents);
+    }
+  }
+  return files;
+}
+
+TEST(ContainerSourceTest, ReadsTarsInEveryFormatAndCompression) {
+  const TestDirectory directory;
+  const std::vector<TestEntry> entries = SomeFiles();
+  for (const char* format : {"gnutar", "pax"}) {
+    for (const char* filter : {"none", "gzip", "bzip2", "xz", "zstd", "lz4",
+                               "lzip", "lzma", "compress"}) {
+      SCOPED_TRACE(absl::StrCat(format, " ", filter));
+      const std::string path = directory.Write(
+          "no-extension", MakeTestArchive(format, filter, entries));
+      QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+      EXPECT_EQ(files, FilesOf(entries));
+    }
+  }
+}
+
+TEST(ContainerSourceTest, ReadsZips) {
+  const TestDirectory directory;
+  const std::vector<TestEntry> entries = SomeFiles();
+  for (const char* filter : {"none", "gzip", "xz"}) {
+    SCOPED_TRACE(filter);
+    const std::string path =
+        directory.Write("zip", MakeTestArchive("zip", filter, entries));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+    EXPECT_EQ(files, FilesOf(entries));
+  }
+}
+
+TEST(ContainerSourceTest, CountsWhatIsNoRegularFile) {
+  const TestDirectory directory;
+  const std::string path = directory.Write(
+      "tar", MakeTestArchive("gnutar", "none",
+                             {{"link", "file", Kind::kSymbolicLink},
+                              {"file", "contents"},
+                              {"pipe", "", Kind::kPipe},
+                              {"dangling", "elsewhere", Kind::kHardLink},
+                              {"directory/", "", Kind::kDirectory}}));
+  SkippedEntries skipped;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
+                             ReadInput(path, &skipped));
+  EXPECT_THAT(files, ElementsAre(Pair("file", "contents")));
+  EXPECT_EQ(skipped.symbolic_links, 1);
+  EXPECT_EQ(skipped.special_files, 1);
+  EXPECT_EQ(skipped.dangling_links, 1);
+}
+
+TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
+  const TestDirectory directory;
+  const std::string big = MakeTestText(3000000, 7);
+  const std::vector<TestEntry> entries = {
+      {"early", "to nothing before it", Kind::kHardLink},
+      {"one", "first one"},
+      {"big", big},
+      {"link to one", "one", Kind::kHardLink},
+      {"one", "second one"},
+      {"link to big", "big", Kind::kHardLink},
+      {"link to one again", "one", Kind::kHardLink},
+      {"link to link", "link to one", Kind::kHardLink},
+      {"last", "last"}};
+  for (const char* filter : {"none", "gzip"}) {
+    SCOPED_TRACE(filter);
+    const std::string path =
+        directory.Write("tar", MakeTestArchive("gnutar", filter, entries));
+    SkippedEntries skipped;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
+                               ReadInput(path, &skipped));
+    EXPECT_THAT(
+        files,
+        ElementsAre(Pair("one", "first one"), Pair("big", big),
+                    Pair("link to one", "first one"), Pair("one", "second one"),
+                    Pair("link to big", big),
+                    Pair("link to one again", "second one"),
+                    Pair("link to link", "first one"), Pair("last", "last")));
+    EXPECT_EQ(skipped.dangling_links, 1);
+  }
+}
+
+// Links in an order that is not that of their targets, many to one target.
+std::vector<TestEntry> FilesAndManyLinks() {
+  std::vector<TestEntry> entries;
+  for (uint64_t i = 0; i < 10; ++i) {
+    entries.push_back({absl::StrCat("file", i), MakeTestText(5000 + i, i)});
+  }
+  for (int i = 0; i < 60; ++i) {
+    entries.push_back({absl::StrCat("link", i),
+                       absl::StrCat("file", 9 - i % 10), Kind::kHardLink});
+  }
+  entries.push_back({"empty", ""});
+  entries.push_back({"link to empty", "empty", Kind::kHardLink});
+  return entries;
+}
+
+TEST(ContainerSourceTest, LinksOfACompressedTarDoNotDecompressItOnceEach) {
+  const TestDirectory directory;
+  const std::vector<TestEntry> entries = FilesAndManyLinks();
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::shared_ptr<const InputFile> file,
+      InputFile::Open(directory.Write(
+          "tar.gz", MakeTestArchive("gnutar", "gzip", entries))));
+  int opened_count = 0;
+  ContainerInput input;
+  input.name = file->name();
+  input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+    ++opened_count;
+    return GzipStream::Create(std::make_unique<FileStream>(file), "tar.gz");
+  };
+  input.spool_directory = directory.path();
+  const std::unique_ptr<Source> source = MakeTarSource(std::move(input));
+  for (int pass = 1; pass <= 3; ++pass) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadAllDocuments(*source));
+    ASSERT_EQ(documents.size(), entries.size());
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const bool is_link = entries[i].kind == Kind::kHardLink;
+      const size_t target = i < 70 ? 9 - (i - 10) % 10 : 70;
+      EXPECT_EQ(documents[i].document.id, entries[i].name);
+      EXPECT_EQ(documents[i].contents, entries[is_link ? target : i].contents);
+    }
+    // Two passes to find the targets, and one for each of ours.
+    EXPECT_EQ(opened_count, 2 + pass);
+  }
+  // The spool has no name.
+  EXPECT_EQ(
+      std::distance(std::filesystem::directory_iterator(directory.path()), {}),
+      1);
+}
+
+TEST(ContainerSourceTest, TargetsOfLinksAreBounded) {
+  const TestDirectory directory;
+  const std::string path = directory.Write(
+      "tar.gz", MakeTestArchive("gnutar", "gzip",
+                                {{"a", "x"},
+                                 {"l", "a", Kind::kHardLink},
+                                 {"a", std::string(100000, 'x')}}));
+  for (const uint64_t size_bytes_max : {100000u, 100001u}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::shared_ptr<const InputFile> file,
+                               InputFile::Open(path));
+    ContainerInput input;
+    input.name = path;
+    input.open = [&]() -> absl::StatusOr<std::unique_ptr<ByteStream>> {
+      return GzipStream::Create(std::make_unique<FileStream>(file), path);
+    };
+    input.spool_directory = directory.path();
+    input.size_bytes_max = size_bytes_max;
+    const absl::StatusOr<std::vector<IngestedDocument>> documents =
+        ReadAllDocuments(*MakeTarSource(std::move(input)));
+    if (size_bytes_max == 100001) {
+      EXPECT_THAT(documents, IsOk());
+    } else {
+      EXPECT_THAT(documents,
+                  FailsWith(absl::StatusCode::kResourceExhausted,
+                            HasSubstr("entry 2 (from 0), \"a\", at byte ")));
+    }
+  }
+}
+
+TEST(ContainerSourceTest, HolesOfSparseFilesAreZeros) {
+  const TestDirectory directory;
+  const std::string data = MakeTestText(1000, 3);
+  const std::string path =
+      directory.Write("tar", GnuSparseTar(data, 500000, 1000000));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+  ASSERT_EQ(files.size(), 1);
+  EXPECT_EQ(files[0].first, "sparse");
+  EXPECT_EQ(files[0].second, std::string(500000, '\0') + data +
+                                 std::string(1000000 - 501000, '\0'));
+}
+
+TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
+  const TestDirectory directory;
+  std::vector<TestEntry> entries;
+  for (uint64_t i = 0; i < 3; ++i) {
+    entries.push_back({absl::StrCat("file", i), MakeTestText(700 + i, i)});
+  }
+  const std::string tar = MakeTestArchive("ustar", "none", entries);
+  const size_t end = size_t{3} * (512 + 1024);
+  for (size_t size = 512; size < end; size += 128) {
+    const std::string path = directory.Write("tar", tar.substr(0, size));
+    EXPECT_THAT(ReadInput(path),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
+        << size;
+  }
+  // The end mark alone, without the padding that usually follows.
+  const std::string path = directory.Write("tar", tar.substr(0, end + 1024));
+  EXPECT_THAT(ReadInput(path), IsOk());
+}
+
+TEST(ContainerSourceTest, ACompressedTarCutAnywhereIsAnError) {
+  const TestDirectory directory;
+  const std::vector<TestEntry> entries = {{"a", MakeTestText(2000, 1)},
+                                          {"b", MakeTestText(2000, 2)}};
+  for (const char* filter : {"gzip", "xz", "zstd", "bzip2"}) {
+    const std::string tar = MakeTestArchive("ustar", filter, entries);
+    for (size_t cut = 1; cut < tar.size() - 20; cut += 97) {
+      const std::string path =
+          directory.Write("tar", tar.substr(0, tar.size() - cut));
+      EXPECT_THAT(ReadInput(path),
+                  FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
+          << filter << " without its last " << cut << " bytes";
+    }
+  }
+}
+
+TEST(ContainerSourceTest, ReadsTarsOneAfterTheOther) {
+  const TestDirectory directory;
+  const std::string path = directory.Write(
+      "tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
+                 MakeTestArchive("ustar", "none", {{"b", "2"}}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files, ReadInput(path));
+  EXPECT_THAT(files, ElementsAre(Pair("a", "1"), Pair("b", "2")));
+}
+
+TEST(ContainerSourceTest, GarbageBehindATarIsAnError) {
+  const TestDirectory directory;
+  const std::string path =
+      directory.Write("tar", MakeTestArchive("ustar", "none", {{"a", "1"}}) +
+                                 MakeTestText(2000, 1));
+  EXPECT_THAT(ReadInput(path), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST(ContainerSourceTest, AZipCutOrDamagedIsAnError) {
+  const TestDirectory directory;
+  const std::string zip = MakeTestArchive(
+      "zip", "none", {{"a", MakeTestText(3000, 1)}, {"b", "2"}});
+  for (size_t size = 30; size < zip.size(); size += 31) {
+    const std::string path = directory.Write("zip", zip.substr(0, size));
+    EXPECT_THAT(ReadInput(path), HasCode(absl::StatusCode::kDataLoss)) << size;
+  }
+  EXPECT_THAT(ReadInput(directory.Write("zip", zip.substr(0, 1000))),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("begins like a zip, but the list of its")));
+  std::string damaged = zip;
+  damaged[500] = static_cast<char>(damaged[500] ^ 0x10);
+  EXPECT_THAT(ReadInput(directory.Write("zip", damaged)),
+              FailsWith(absl::StatusCode::kDataLoss, HasSubstr("\"a\"")));
+}
+
+TEST(ContainerSourceTest, EveryPassIsTheSame) {
+  const TestDirectory directory;
+  const std::string path =
+      directory.Write("tar", MakeTestArchive("pax", "xz", SomeFiles()));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::unique_ptr<Source> source,
+      OpenSource(path, {.spool_directory = directory.path()}));
+  EXPECT_STREQ(source->kind(), "tar");
+  // Deleted or replaced: the descriptor still has it.
+  directory.Write("other", "not a tar");
+  ASSERT_EQ(std::rename((directory / "other").c_str(), path.c_str()), 0);
+  for (int pass = 0; pass < 3; ++pass) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadAllDocuments(*source));
+    EXPECT_EQ(documents.size(), FilesOf(SomeFiles()).size());
+  }
+}
+
+}  // namespace
+}  // namespace quire

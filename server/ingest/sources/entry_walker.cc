@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/entry_walker.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+namespace {
+
+// libarchive converts names from the container's character set to that of the
+// thread's locale, and mangles what the latter lacks. In UTF-8 nothing is
+// lacking, whatever locale the program runs in.
+class ScopedUtf8Locale {
+ public:
+  ScopedUtf8Locale() : previous_(uselocale(Utf8())) {}
+
+  ~ScopedUtf8Locale() { uselocale(previous_); }
+
+  ScopedUtf8Locale(const ScopedUtf8Locale&) = delete;
+  ScopedUtf8Locale& operator=(const ScopedUtf8Locale&) = delete;
+
+ private:
+  static locale_t Utf8() {
+    // Null where the system has no such locale: then the current one stays.
+    static const locale_t locale =
+        newlocale(LC_CTYPE_MASK, "C.UTF-8", static_cast<locale_t>(nullptr));
+    return locale;
+  }
+
+  const locale_t previous_;
+};
+
+EntryWalker::Kind KindOf(archive_entry* entry) {
+  if (archive_entry_hardlink(entry) != nullptr) {
+    // Some writers store the contents with every link.
+    return archive_entry_size_is_set(entry) != 0 &&
+                   archive_entry_size(entry) > 0
+               ? EntryWalker::Kind::kFile
+               : EntryWalker::Kind::kHardLink;
+  }
+  switch (archive_entry_filetype(entry)) {
+    case AE_IFREG:
+      return EntryWalker::Kind::kFile;
+    case AE_IFLNK:
+      return EntryWalker::Kind::kSymbolicLink;
+    case AE_IFDIR:
+      return EntryWalker::Kind::kDirectory;
+    default:
+      return EntryWalker::Kind::kSpecial;
+  }
+}
+
+// Nothing for times that milliseconds cannot hold: only a damaged header has
+// such.
+std::optional<int64_t> TimeMs(archive_entry* entry) {
+  if (archive_entry_mtime_is_set(entry) == 0) {
+    return std::nullopt;
+  }
+  constexpr int64_t kSecondsMax = kCaptureTimeMsMax / 1000 - 1;
+  const int64_t seconds = archive_entry_mtime(entry);
+  return seconds < -kSecondsMax || seconds > kSecondsMax
+             ? std::nullopt
+             : std::optional<int64_t>(seconds * 1000 +
+                                      archive_entry_mtime_nsec(entry) /
+                                          1'000'000);
+}
+
+}  // namespace
+
+EntryWalker::EntryWalker(std::unique_ptr<LibarchiveInput> input,
+                         LibarchiveInput::Format format, std::string name,
+                         uint64_t offset)
+    : input_(std::move(input)),
+      format_(format),
+      name_(std::move(name)),
+      start_offset_(offset) {}
+
+absl::StatusOr<std::unique_ptr<EntryWalker>> EntryWalker::Open(
+    const ContainerInput& input, LibarchiveInput::Format format,
+    uint64_t offset) {
+  std::unique_ptr<ByteStream> stream;
+  FileStream* seekable = nullptr;
+  if (input.file != nullptr) {
+    auto file_stream = std::make_unique<FileStream>(input.file, offset);
+    // A tar is read forward only.
+    seekable =
+        format == LibarchiveInput::Format::kZip ? file_stream.get() : nullptr;
+    stream = std::move(file_stream);
+  } else {
+    QUIRE_ASSIGN_OR_RETURN(stream, input.open());
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<LibarchiveInput> opened,
+      LibarchiveInput::Open(format, std::move(stream), seekable, input.name));
+  return std::unique_ptr<EntryWalker>(
+      new EntryWalker(std::move(opened), format, input.name, offset));
+}
+
+absl::StatusOr<bool> EntryWalker::Next() {
+  archive_entry* entry = nullptr;
+  int result = ARCHIVE_OK;
+  can_continue_ = false;
+  {
+    const ScopedUtf8Locale utf8;
+    result = archive_read_next_header(input_->get(), &entry);
+    if (result == ARCHIVE_OK || result == ARCHIVE_WARN) {
+      // Warnings are about what is not kept here (owners, times, attributes)
+      // or about names that are not in the character set they should be in.
+      can_continue_ = true;
+      QUIRE_RETURN_IF_ERROR(TakeEntry(entry));
+      return true;
+    }
+  }
+  if (result != ARCHIVE_EOF) {
+    return input_->Failure(
+        absl::StrCat("in the header of entry ", entry_count_, ", from 0"));
+  }
+  if (format_ == LibarchiveInput::Format::kTar && !input_->SawTarEnd()) {
+    return absl::DataLossError(absl::StrCat(
+        name_, ": ends after ", entry_count_,
+        " entries without the two blocks ",
+        "of zeros that must end a tar: it seems to be truncated; if it is ",
+        "whole, append 1024 zero bytes to it"));
+  }
+  return false;
+}
+
+absl::Status EntryWalker::TakeEntry(archive_entry* entry) {
+  index_ = entry_count_++;
+  entry_name_.clear();
+  header_offset_ =
+      start_offset_ +
+      static_cast<uint64_t>(archive_read_header_position(input_->get()));
+  const char* path = archive_entry_pathname(entry);
+  if (path == nullptr) {
+    path = archive_entry_pathname_utf8(entry);
+  }
+  if (path == nullptr) {
+    return absl::DataLossError(
+        absl::StrCat(name_, ": ", Place(),
+                     ": its name must be in the character set that the ",
+                     "header says, and is not; the input is damaged"));
+  }
+  entry_name_ = path;
+  kind_ = KindOf(entry);
+  link_target_.clear();
+  if (kind_ == Kind::kHardLink) {
+    link_target_ = archive_entry_hardlink(entry);
+  }
+  if (kind_ == Kind::kFile && archive_entry_is_encrypted(entry) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name_, ": ", Place(), ": is encrypted, and no password can be given; ",
+        "unpack the archive and build from the directory"));
+  }
+  size_bytes_ = std::nullopt;
+  if (archive_entry_size_is_set(entry) != 0) {
+    size_bytes_ = static_cast<uint64_t>(
+        std::max<la_int64_t>(0, archive_entry_size(entry)));
+  }
+  time_ms_ = TimeMs(entry);
+  piece_ = {};
+  piece_offset_ = 0;
+  position_ = 0;
+  pieces_ended_ = false;
+  return absl::OkStatus();
+}
+
+std::string EntryWalker::Place() const {
+  return absl::StrCat("entry ", index_, " (from 0), ", QuotedText(entry_name_),
+                      ", at byte ", header_offset_, " of the uncompressed ",
+                      format_ == LibarchiveInput::Format::kTar ? "tar" : "zip");
+}
+
+absl::Status EntryWalker::Failure() const {
+  return input_->Failure(
+      absl::StrCat("in ", Place(), ", after ", position_, " bytes of it"));
+}
+
+absl::Status EntryWalker::NextPiece() {
+  const void* bytes = nullptr;
+  size_t size = 0;
+  la_int64_t offset = 0;
+  const int result =
+      archive_read_data_block(input_->get(), &bytes, &size, &offset);
+  if (result == ARCHIVE_EOF) {
+    pieces_ended_ = true;
+    // A hole at the end has no piece after it.
+    piece_ = {};
+    piece_offset_ = std::max(position_, size_bytes_.value_or(position_));
+    return absl::OkStatus();
+  }
+  if (result != ARCHIVE_OK) {
+    // Of FATAL the library says that the reader is of no more use.
+    can_continue_ = result == ARCHIVE_FAILED || result == ARCHIVE_WARN;
+    return Failure();
+  }
+  if (offset < 0 || static_cast<uint64_t>(offset) < position_) {
+    return absl::DataLossError(absl::StrCat(
+        name_, ": ", Place(), ": the pieces of a sparse file must ascend, and ",
+        "the one at byte ", offset, " starts before byte ", position_,
+        ", where the one before it ends; the input is damaged"));
+  }
+  piece_ = ByteView(static_cast<const uint8_t*>(bytes), size);
+  piece_offset_ = static_cast<uint64_t>(offset);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> EntryWalker::Read(MutableByteView out) {
+  while (position_ == piece_offset_ && piece_.empty()) {
+    if (pieces_ended_) {
+      return 0;
+    }
+    QUIRE_RETURN_IF_ERROR(NextPiece());
+    if (!pieces_ended_ && piece_.empty()) {
+      // An empty piece of a sparse file: only its place counts.
+      piece_offset_ = position_;
+    }
+  }
+  size_t size = 0;
+  if (position_ < piece_offset_) {
+    size = static_cast<size_t>(
+        std::min<uint64_t>(out.size(), piece_offset_ - position_));
+    std::memset(out.data(), 0, size);
+  } else {
+    size = std::min(out.size(), piece_.size());
+    std::memcpy(out.data(), piece_.data(), size);
+    piece_ = piece_.subspan(size);
+    piece_offset_ += size;
+  }
+  position_ += size;
+  return size;
+}
+
+}  // namespace quire

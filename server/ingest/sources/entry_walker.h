@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// One walk over the entries of a tar or zip: libarchive with every result
+// checked and every error named.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_ENTRY_WALKER_H_
+#define QUIRE_SERVER_INGEST_SOURCES_ENTRY_WALKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/ingest/sources/container_source.h"
+#include "server/ingest/sources/libarchive_input.h"
+
+struct archive_entry;
+
+namespace quire {
+
+// Thread-compatible.
+class EntryWalker {
+ public:
+  enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kSpecial };
+
+  // Starts at byte `offset` of the container, where a header must be; only 0
+  // where input.file is null.
+  static absl::StatusOr<std::unique_ptr<EntryWalker>> Open(
+      const ContainerInput& input, LibarchiveInput::Format format,
+      uint64_t offset = 0);
+
+  // Goes to the next entry; false after the last.
+  // Errors: DataLoss, Unavailable.
+  absl::StatusOr<bool> Next();
+
+  const std::string& container_name() const { return name_; }
+
+  // As SourceReader::Place(), of the current entry.
+  std::string Place() const;
+
+  // Of the current entry. REQUIRES: Next() returned true.
+  Kind kind() const { return kind_; }
+
+  const std::string& entry_name() const { return entry_name_; }
+
+  // The target of a hard link.
+  const std::string& link_target() const { return link_target_; }
+
+  // If the container says.
+  std::optional<uint64_t> size_bytes() const { return size_bytes_; }
+
+  // When it was changed last, in milliseconds since 1970-01-01 UTC, if the
+  // container says.
+  std::optional<int64_t> time_ms() const { return time_ms_; }
+
+  // Entries before this one.
+  uint64_t index() const { return index_; }
+
+  // Where its header starts in the decompressed container.
+  uint64_t header_offset() const { return header_offset_; }
+
+  // As SourceReader::CanContinue().
+  bool can_continue() const { return can_continue_; }
+
+  // Reads on in the current entry, holes as zeros; 0 at its end.
+  // REQUIRES: !out.empty(), kind() == kFile.
+  absl::StatusOr<size_t> Read(MutableByteView out);
+
+ private:
+  EntryWalker(std::unique_ptr<LibarchiveInput> input,
+              LibarchiveInput::Format format, std::string name,
+              uint64_t offset);
+
+  absl::Status TakeEntry(archive_entry* entry);
+  absl::Status NextPiece();
+  absl::Status Failure() const;
+
+  const std::unique_ptr<LibarchiveInput> input_;
+  const LibarchiveInput::Format format_;
+  const std::string name_;
+  const uint64_t start_offset_;
+
+  Kind kind_ = Kind::kDirectory;
+  std::string entry_name_;
+  std::string link_target_;
+  std::optional<uint64_t> size_bytes_;
+  std::optional<int64_t> time_ms_;
+  uint64_t index_ = 0;
+  uint64_t entry_count_ = 0;
+  uint64_t header_offset_ = 0;
+  bool can_continue_ = false;
+
+  // The piece of the entry that libarchive handed out last, not yet read, and
+  // where in the entry it starts; the gap before it is a hole.
+  ByteView piece_;
+  uint64_t piece_offset_ = 0;
+  uint64_t position_ = 0;
+  bool pieces_ended_ = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_ENTRY_WALKER_H_

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/libarchive_input.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kBufferSizeBytes = 256 << 10;
+
+// All of libarchive's but gzip, which GzipStream checks better, those that run
+// other programs on whatever begins like their format (lrzip, grzip), and those
+// that are no compression (uuencode, rpm).
+void AddFilters(archive* reader) {
+  archive_read_support_filter_bzip2(reader);
+  archive_read_support_filter_compress(reader);
+  archive_read_support_filter_lz4(reader);
+  archive_read_support_filter_lzip(reader);
+  archive_read_support_filter_lzma(reader);
+  archive_read_support_filter_lzop(reader);
+  archive_read_support_filter_xz(reader);
+  archive_read_support_filter_zstd(reader);
+}
+
+}  // namespace
+
+struct LibarchiveInput::Callbacks {
+  static la_ssize_t Read(archive* reader, void* self, const void** bytes) {
+    auto* const input = static_cast<LibarchiveInput*>(self);
+    const absl::StatusOr<size_t> got = input->FillBuffer();
+    if (!got.ok()) {
+      archive_set_error(reader, EIO, "%s", "read failed");
+      return ARCHIVE_FATAL;
+    }
+    *bytes = input->buffer_.data();
+    return static_cast<la_ssize_t>(*got);
+  }
+
+  static la_int64_t Skip(archive* reader, void* self, la_int64_t size_bytes) {
+    auto* const input = static_cast<LibarchiveInput*>(self);
+    // A tar's end mark is recognised by the bytes before the end, so these are
+    // always read: libarchive reads what a short skip leaves.
+    const auto reserve = static_cast<la_int64_t>(2 * kBufferSizeBytes);
+    if (size_bytes <= reserve) {
+      return 0;
+    }
+    absl::StatusOr<uint64_t> skipped =
+        input->stream_->Skip(static_cast<uint64_t>(size_bytes - reserve));
+    if (!skipped.ok()) {
+      input->stream_status_ = skipped.status();
+      archive_set_error(reader, EIO, "%s", "skip failed");
+      return ARCHIVE_FATAL;
+    }
+    return static_cast<la_int64_t>(*skipped);
+  }
+
+  static la_int64_t Seek(archive* reader, void* self, la_int64_t offset,
+                         int whence) {
+    auto* const input = static_cast<LibarchiveInput*>(self);
+    la_int64_t base = 0;
+    if (whence == SEEK_CUR) {
+      base = static_cast<la_int64_t>(input->seekable_->offset());
+    } else if (whence == SEEK_END) {
+      absl::StatusOr<uint64_t> size = input->seekable_->file().SizeBytes();
+      if (!size.ok()) {
+        input->stream_status_ = size.status();
+        archive_set_error(reader, EIO, "%s", "seek failed");
+        return ARCHIVE_FATAL;
+      }
+      base = static_cast<la_int64_t>(*size);
+    }
+    la_int64_t target = 0;
+    if (__builtin_add_overflow(base, offset, &target) || target < 0) {
+      archive_set_error(reader, EINVAL, "%s", "a position outside the file");
+      return ARCHIVE_FATAL;
+    }
+    input->seekable_->Seek(static_cast<uint64_t>(target));
+    return target;
+  }
+};
+
+LibarchiveInput::LibarchiveInput(Format format,
+                                 std::unique_ptr<ByteStream> stream,
+                                 FileStream* seekable, std::string name)
+    : stream_(std::move(stream)),
+      seekable_(seekable),
+      name_(std::move(name)),
+      is_zip_(format == Format::kZip),
+      archive_(archive_read_new()),
+      buffer_(kBufferSizeBytes) {}
+
+LibarchiveInput::~LibarchiveInput() {
+  archive_read_free(archive_);
+}
+
+absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
+    Format format, std::unique_ptr<ByteStream> stream, FileStream* seekable,
+    std::string name) {
+  std::unique_ptr<LibarchiveInput> input(new LibarchiveInput(
+      format, std::move(stream), seekable, std::move(name)));
+  archive* const reader = input->archive_;
+  if (reader == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(input->name_, ": no memory to read it"));
+  }
+  switch (format) {
+    case Format::kTar:
+      archive_read_support_format_tar(reader);
+      // Zeros end a tar, but not the file: what comes after them is read, and
+      // if it is no tar that is an error, instead of being dropped in silence.
+      archive_read_set_format_option(reader, "tar",
+                                     "read_concatenated_archives", "1");
+      break;
+    case Format::kZip:
+      if (seekable != nullptr) {
+        archive_read_support_format_zip_seekable(reader);
+      } else {
+        archive_read_support_format_zip_streamable(reader);
+      }
+      break;
+    case Format::kDecompressed:
+      AddFilters(reader);
+      archive_read_support_format_raw(reader);
+      archive_read_support_format_empty(reader);
+      break;
+  }
+  archive_read_set_callback_data(reader, input.get());
+  archive_read_set_read_callback(reader, Callbacks::Read);
+  if (format != Format::kDecompressed) {
+    archive_read_set_skip_callback(reader, Callbacks::Skip);
+  }
+  if (seekable != nullptr) {
+    archive_read_set_seek_callback(reader, Callbacks::Seek);
+  }
+  if (archive_read_open1(reader) != ARCHIVE_OK) {
+    return input->Failure("at its start");
+  }
+  return input;
+}
+
+absl::StatusOr<size_t> LibarchiveInput::FillBuffer() {
+  absl::StatusOr<size_t> got = stream_->Read(buffer_);
+  if (!got.ok()) {
+    stream_status_ = got.status();
+    return got;
+  }
+  if (*got == 0) {
+    at_end_ = true;
+    return 0;
+  }
+  at_end_ = false;
+  const auto end = buffer_.begin() + static_cast<ptrdiff_t>(*got);
+  const size_t keep = std::min(*got, kTarBlockSizeBytes);
+  tail_.insert(tail_.end(), end - static_cast<ptrdiff_t>(keep), end);
+  if (tail_.size() > kTarBlockSizeBytes) {
+    tail_.erase(tail_.begin(),
+                tail_.end() - static_cast<ptrdiff_t>(kTarBlockSizeBytes));
+  }
+  return got;
+}
+
+absl::Status LibarchiveInput::Failure(const std::string& place) const {
+  if (!stream_status_.ok()) {
+    return stream_status_;
+  }
+  const char* const reason = archive_error_string(archive_);
+  // Only what begins like a zip is opened as one; what libarchive misses is the
+  // list of entries at its end.
+  const bool has_no_end = is_zip_ && reason != nullptr &&
+                          absl::StartsWith(reason, "Unrecognized archive");
+  return absl::DataLossError(
+      absl::StrCat(name_, ": ",
+                   has_no_end ? "begins like a zip, but the list of its "
+                                "entries is missing (is it truncated?)"
+                   : reason != nullptr ? PrintableMessage(reason)
+                                       : "damaged or truncated",
+                   " (", place, ")"));
+}
+
+bool LibarchiveInput::SawTarEnd() const {
+  return at_end_ && tail_.size() == kTarBlockSizeBytes &&
+         std::all_of(tail_.begin(), tail_.end(),
+                     [](uint8_t byte) { return byte == 0; });
+}
+
+absl::StatusOr<std::unique_ptr<DecompressedStream>> DecompressedStream::Create(
+    std::unique_ptr<ByteStream> compressed, const std::string& name) {
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<LibarchiveInput> input,
+      LibarchiveInput::Open(LibarchiveInput::Format::kDecompressed,
+                            std::move(compressed), nullptr, name));
+  archive_entry* entry = nullptr;
+  const int result = archive_read_next_header(input->get(), &entry);
+  if (archive_filter_count(input->get()) < 2) {
+    return nullptr;
+  }
+  if (result != ARCHIVE_OK) {
+    return input->Failure("where its compressed data start");
+  }
+  return std::unique_ptr<DecompressedStream>(
+      new DecompressedStream(std::move(input)));
+}
+
+absl::StatusOr<size_t> DecompressedStream::Read(MutableByteView out) {
+  const la_ssize_t got =
+      archive_read_data(input_->get(), out.data(), out.size());
+  if (got < 0) {
+    return input_->Failure(
+        absl::StrCat("compressed by ", archive_filter_name(input_->get(), 0)));
+  }
+  return static_cast<size_t>(got);
+}
+
+}  // namespace quire

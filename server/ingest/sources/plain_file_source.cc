@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/plain_file_source.h"
+
+#include <utility>
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+class PlainFileReader final : public SourceReader {
+ public:
+  explicit PlainFileReader(std::shared_ptr<const InputFile> file)
+      : file_(file), stream_(std::move(file)) {}
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override {
+    if (std::exchange(done_, true)) {
+      return std::nullopt;
+    }
+    const std::string& path = file_->name();
+    SourceDocument document;
+    document.id = path.substr(path.rfind('/') + 1);
+    QUIRE_ASSIGN_OR_RETURN(document.size_bytes, file_->SizeBytes());
+    return document;
+  }
+
+  std::string Place() const override { return "the file"; }
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    return stream_.Read(out);
+  }
+
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
+    return stream_.Skip(size_bytes);
+  }
+
+ private:
+  const std::shared_ptr<const InputFile> file_;
+  FileStream stream_;
+  bool done_ = false;
+};
+
+class PlainFileSource final : public Source {
+ public:
+  explicit PlainFileSource(std::shared_ptr<const InputFile> file)
+      : file_(std::move(file)) {}
+
+  const std::string& name() const override { return file_->name(); }
+
+  const char* kind() const override { return "file"; }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
+    return std::make_unique<PlainFileReader>(file_);
+  }
+
+ private:
+  const std::shared_ptr<const InputFile> file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> MakePlainFileSource(
+    std::shared_ptr<const InputFile> file) {
+  return std::make_unique<PlainFileSource>(std::move(file));
+}
+
+}  // namespace quire

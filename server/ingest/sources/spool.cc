@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/spool.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/file_io.h"
+#include "server/ingest/sources/input_limits.h"
+
+namespace quire {
+namespace {
+
+absl::StatusOr<UniqueFd> CreateUnnamedFile(const std::string& directory) {
+  UniqueFd fd(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (fd.is_open()) {
+    return fd;
+  }
+  if (errno != EOPNOTSUPP && errno != EISDIR) {
+    return ErrnoStatus(errno, directory, "create a temporary file in");
+  }
+  // NFS and some others: a name, for a moment.
+  std::string path = absl::StrCat(directory, "/.quire-spool-XXXXXX");
+  UniqueFd named(mkostemp(path.data(), O_CLOEXEC));
+  if (!named.is_open() || unlink(path.c_str()) != 0) {
+    return ErrnoStatus(errno, directory, "create a temporary file in");
+  }
+  return named;
+}
+
+// Waits until `fd`, which does not block, has something to read or its end.
+absl::Status WaitForInput(int fd, const std::string& name) {
+  pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
+  if (poll(&waiting, 1, /*timeout=*/-1) < 0 && errno != EINTR) {
+    return ErrnoStatus(errno, name, "wait for");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Spool> Spool::Create(const std::string& directory,
+                                    std::string what) {
+  QUIRE_ASSIGN_OR_RETURN(UniqueFd fd, CreateUnnamedFile(directory));
+  return Spool(std::move(fd), directory, std::move(what));
+}
+
+absl::Status Spool::Append(ByteView bytes) {
+  // Zeros become a hole where the file system has them: a sparse file may hold
+  // far more of them than the disk has space.
+  if (std::all_of(bytes.begin(), bytes.end(),
+                  [](uint8_t byte) { return byte == 0; })) {
+    size_bytes_ += bytes.size();
+    return absl::OkStatus();
+  }
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(fd_.get(), bytes.data(), bytes.size(),
+                                   static_cast<off_t>(size_bytes_));
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      size_bytes_ += static_cast<uint64_t>(written);
+    } else if (errno != EINTR) {
+      return ErrnoStatus(errno, directory_,
+                         absl::StrCat("copy ", what_, " to"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const InputFile>> Spool::Finish(
+    std::string name) && {
+  // What ends in a hole has its size from here.
+  if (ftruncate(fd_.get(), static_cast<off_t>(size_bytes_)) != 0) {
+    return ErrnoStatus(errno, directory_, absl::StrCat("copy ", what_, " to"));
+  }
+  return std::make_shared<const InputFile>(std::move(fd_), std::move(name));
+}
+
+absl::StatusOr<std::shared_ptr<const InputFile>> SpoolToUnnamedFile(
+    int fd, const std::string& name, const std::string& directory,
+    uint64_t size_bytes_max) {
+  QUIRE_ASSIGN_OR_RETURN(Spool spool, Spool::Create(directory, name));
+  std::vector<uint8_t> buffer(1 << 20);
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got == 0) {
+      break;
+    }
+    if (got > 0) {
+      QUIRE_RETURN_IF_ERROR(
+          spool.Append(ByteView(buffer).first(static_cast<size_t>(got))));
+      if (spool.size_bytes() > size_bytes_max) {
+        return InputTooLarge(absl::StrCat(name, ": has more bytes"),
+                             size_bytes_max);
+      }
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      QUIRE_RETURN_IF_ERROR(WaitForInput(fd, name));
+    } else if (errno != EINTR) {
+      return ErrnoStatus(errno, name, "read");
+    }
+  }
+  return std::move(spool).Finish(name);
+}
+
+}  // namespace quire

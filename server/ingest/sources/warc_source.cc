@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/sources/warc_source.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/header_fields.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "server/ingest/sources/warc_header.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kBufferSizeBytes = 128 << 10;
+// Most HTTP headers are smaller.
+constexpr size_t kHttpPeekSizeBytes = 8 << 10;
+// Of what is found instead of a record, in messages.
+constexpr size_t kShownSizeBytes = 20;
+
+class WarcSource final : public Source {
+ public:
+  using OpenStream =
+      std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()>;
+
+  WarcSource(std::shared_ptr<const InputFile> file, OpenStream open)
+      : file_(std::move(file)), open_(std::move(open)) {}
+
+  const std::string& name() const override { return file_->name(); }
+
+  const char* kind() const override { return "warc"; }
+
+  absl::StatusOr<std::optional<uint64_t>> StoredSizeBytes() const override {
+    return file_->SizeBytes();
+  }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, open_());
+    return std::make_unique<WarcReader>(std::move(stream), name());
+  }
+
+ private:
+  const std::shared_ptr<const InputFile> file_;
+  const OpenStream open_;
+};
+
+}  // namespace
+
+WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name)
+    : stream_(std::move(stream)),
+      name_(std::move(name)),
+      buffer_(kBufferSizeBytes) {}
+
+absl::Status WarcReader::Malformed(absl::string_view what) const {
+  return absl::DataLossError(absl::StrCat(name_, ": ", Place(), ": ", what));
+}
+
+std::string WarcReader::Place() const {
+  return absl::StrCat("record ", record_count_ - 1, " (from 0) at byte ",
+                      record_offset_, " of the uncompressed WARC");
+}
+
+absl::Status WarcReader::Truncated(absl::string_view what) const {
+  return stream_status_.ok() ? Malformed(what) : stream_status_;
+}
+
+void WarcReader::Fill(size_t size) {
+  if (begin_ + size > buffer_.size()) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    if (size > buffer_.size()) {
+      buffer_.resize(size);
+    }
+  }
+  while (end_ - begin_ < size && !stream_ended_) {
+    const absl::StatusOr<size_t> got =
+        stream_->Read(MutableByteView(buffer_).subspan(end_));
+    stream_status_ = got.status();
+    stream_ended_ = !got.ok() || *got == 0;
+    end_ += got.value_or(0);
+  }
+}
+
+void WarcReader::Consume(size_t size) {
+  begin_ += size;
+  if (begin_ == end_) {
+    begin_ = 0;
+    end_ = 0;
+  }
+}
+
+absl::StatusOr<size_t> WarcReader::FindHeader() {
+  constexpr absl::string_view kMagic = "WARC/";
+  Fill(kMagic.size());
+  if (absl::StartsWith(kMagic, AsText(buffered())) && !stream_status_.ok()) {
+    return stream_status_;
+  }
+  if (!absl::StartsWith(AsText(buffered()), kMagic)) {
+    return Malformed(absl::StrCat(
+        "found ", QuotedText(AsText(buffered()), kShownSizeBytes),
+        " where a record must start with WARC/1.0 or WARC/1.1; if it is not ",
+        "the first, the Content-Length of the one before may be wrong"));
+  }
+  for (size_t size = 1 << 10;; size *= 2) {
+    Fill(size);
+    const std::optional<size_t> end = FindHeaderEnd(buffered());
+    if (end.has_value() && *end <= kWarcHeaderSizeBytesMax) {
+      return *end;
+    }
+    if (buffered().size() >= kWarcHeaderSizeBytesMax) {
+      return Malformed(
+          "no empty line ends its header within 1 MiB; the record is "
+          "malformed");
+    }
+    if (stream_ended_) {
+      return Truncated("the file ends inside its header (is it truncated?)");
+    }
+  }
+}
+
+absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
+  const uint64_t rest = record_size_bytes_ - record_position_;
+  QUIRE_RETURN_IF_ERROR(Skip(rest).status());
+  record_offset_ += record_size_bytes_;
+  record_size_bytes_ = 0;
+  record_position_ = 0;
+  Fill(1);
+  if (buffered().empty()) {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
+    return std::nullopt;
+  }
+  ++record_count_;
+  QUIRE_ASSIGN_OR_RETURN(const size_t header_size, FindHeader());
+  absl::StatusOr<WarcHeader> header =
+      ParseWarcHeader(buffered().first(header_size));
+  if (!header.ok()) {
+    return Malformed(header.status().message());
+  }
+  if (header->record_type == "response") {
+    for (size_t peek = kHttpPeekSizeBytes;; peek *= 2) {
+      const auto block_size =
+          static_cast<size_t>(std::min<uint64_t>(peek, header->content_length));
+      Fill(header_size + block_size);
+      ByteView block = buffered().subspan(header_size);
+      block = block.first(std::min(block.size(), block_size));
+      const std::optional<std::string> http_type = HttpMediaType(block);
+      if (!http_type.has_value() || block.size() < peek ||
+          FindHeaderEnd(block).has_value() || peek >= kWarcHeaderSizeBytesMax) {
+        header->media_type = http_type.value_or(header->media_type);
+        break;
+      }
+    }
+  }
+  record_end_ = header->crlf ? "\r\n\r\n" : "\n\n";
+  record_size_bytes_ =
+      header_size + header->content_length + record_end_.size();
+
+  SourceDocument document;
+  document.id = !header->target_uri.empty() ? std::move(header->target_uri)
+                : !header->record_id.empty()
+                    ? std::move(header->record_id)
+                    : absl::StrCat("warc-record:", record_count_ - 1);
+  document.size_bytes = record_size_bytes_;
+  document.capture_time_ms = header->date_ms;
+  document.record_type = std::move(header->record_type);
+  document.media_type = std::move(header->media_type);
+  return document;
+}
+
+absl::Status WarcReader::CheckRecordEnd() {
+  // One byte more: that the record's bytes are right is known when the checksum
+  // behind them has been read, if they are compressed.
+  Fill(record_end_.size() + 1);
+  const absl::string_view found =
+      AsText(buffered()).substr(0, record_end_.size());
+  if (found == record_end_) {
+    return buffered().size() > record_end_.size() ? absl::OkStatus()
+                                                  : stream_status_;
+  }
+  if (absl::StartsWith(record_end_, found)) {
+    return Truncated(absl::StrCat(
+        "the file ends after ", record_position_ + found.size(), " of its ",
+        record_size_bytes_, " bytes (is it truncated?)"));
+  }
+  return Malformed(absl::StrCat(
+      "found ", QuotedText(found), " after its block, where two line ends ",
+      "must be: its Content-Length is wrong, or the file damaged"));
+}
+
+absl::StatusOr<size_t> WarcReader::Read(MutableByteView out) {
+  const uint64_t end_position = record_size_bytes_ - record_end_.size();
+  if (record_position_ == record_size_bytes_) {
+    return 0;
+  }
+  if (record_position_ >= end_position) {
+    if (record_position_ == end_position) {
+      QUIRE_RETURN_IF_ERROR(CheckRecordEnd());
+    }
+    const auto size = static_cast<size_t>(
+        std::min<uint64_t>(out.size(), record_size_bytes_ - record_position_));
+    std::memcpy(out.data(), buffered().data(), size);
+    Consume(size);
+    record_position_ += size;
+    return size;
+  }
+  const auto want = static_cast<size_t>(
+      std::min<uint64_t>(out.size(), end_position - record_position_));
+  size_t size = std::min(want, buffered().size());
+  if (size > 0) {
+    std::memcpy(out.data(), buffered().data(), size);
+    Consume(size);
+  } else {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
+    QUIRE_ASSIGN_OR_RETURN(size, stream_->Read(out.first(want)));
+    if (size == 0) {
+      return Malformed(absl::StrCat("the file ends after ", record_position_,
+                                    " of its ", record_size_bytes_,
+                                    " bytes (is it truncated?)"));
+    }
+  }
+  record_position_ += size;
+  return size;
+}
+
+absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
+  const uint64_t end_position =
+      record_size_bytes_ -
+      std::min<uint64_t>(record_size_bytes_, record_end_.size());
+  uint64_t skipped = 0;
+  const uint64_t in_buffer = std::min<uint64_t>(
+      {size_bytes, end_position - std::min(end_position, record_position_),
+       buffered().size()});
+  Consume(static_cast<size_t>(in_buffer));
+  record_position_ += in_buffer;
+  skipped += in_buffer;
+  if (buffered().empty() && record_position_ < end_position) {
+    QUIRE_RETURN_IF_ERROR(stream_status_);
+    QUIRE_ASSIGN_OR_RETURN(
+        const uint64_t passed,
+        stream_->Skip(
+            std::min(size_bytes - skipped, end_position - record_position_)));
+    record_position_ += passed;
+    skipped += passed;
+  }
+  // What is left is the record's end, which is checked, or missing.
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t read,
+                         SourceReader::Skip(size_bytes - skipped));
+  return skipped + read;
+}
+
+std::unique_ptr<Source> MakeWarcSource(
+    std::shared_ptr<const InputFile> file,
+    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open) {
+  return std::make_unique<WarcSource>(std::move(file), std::move(open));
+}
+
+}  // namespace quire

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// WARC 1.0 and 1.1, by a parser of our own.
+#ifndef QUIRE_SERVER_INGEST_SOURCES_WARC_SOURCE_H_
+#define QUIRE_SERVER_INGEST_SOURCES_WARC_SOURCE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+#include "server/ingest/sources/byte_stream.h"
+#include "server/ingest/sources/source.h"
+
+namespace quire {
+
+// The records of a WARC, as documents.
+//
+// A document's bytes are the whole record, from "WARC/1." to the two line ends
+// behind the block, so all documents together are the WARC, byte for byte.
+// Id: WARC-Target-URI; of records without one (warcinfo), WARC-Record-ID; of
+// records without either, "warc-record:N", N being the record's number in the
+// file from 0. Record type: WARC-Type. Media type: of responses over HTTP, that
+// of the Content-Type of the HTTP header (empty if it has none); of all others,
+// that of the record's Content-Type.
+//
+// A record is read in pieces and may be of any length; its header, and what is
+// searched of the HTTP header, is at most 1 MiB. Line ends may be CRLF, as the
+// standard says, or LF alone throughout a record.
+// Errors: DataLoss for whatever does not follow: garbage between records, no or
+// a wrong Content-Length, a truncated file. The message has the record's number
+// and offset in the uncompressed file.
+//
+// Thread-compatible.
+class WarcReader final : public SourceReader {
+ public:
+  // `name` is for messages.
+  WarcReader(std::unique_ptr<ByteStream> stream, std::string name);
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override;
+  std::string Place() const override;
+  absl::StatusOr<size_t> Read(MutableByteView out) override;
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
+
+ private:
+  // Reads until `size` bytes are buffered or the stream ends. An error of the
+  // stream ends it too: what was read ahead before it is still of use.
+  void Fill(size_t size);
+  // Reads the header at the front of the buffer; returns its size.
+  absl::StatusOr<size_t> FindHeader();
+  void Consume(size_t size);
+  absl::Status CheckRecordEnd();
+  absl::Status Malformed(absl::string_view what) const;
+  // For text that is needed and not there: why the stream ended, if it failed.
+  absl::Status Truncated(absl::string_view what) const;
+
+  ByteView buffered() const {
+    return ByteView(buffer_).subspan(begin_, end_ - begin_);
+  }
+
+  const std::unique_ptr<ByteStream> stream_;
+  const std::string name_;
+  std::vector<uint8_t> buffer_;
+  // The unread part of buffer_.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  bool stream_ended_ = false;
+  absl::Status stream_status_;
+
+  uint64_t record_count_ = 0;
+  // Of the current record, in the uncompressed file.
+  uint64_t record_offset_ = 0;
+  uint64_t record_size_bytes_ = 0;
+  uint64_t record_position_ = 0;
+  // "\r\n\r\n" or "\n\n": the last bytes of the current record.
+  absl::string_view record_end_;
+};
+
+// `open` starts a pass over the uncompressed text of the WARC in `file`.
+std::unique_ptr<Source> MakeWarcSource(
+    std::shared_ptr<const InputFile> file,
+    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_SOURCES_WARC_SOURCE_H_

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/testing/ingest_testing.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+unsigned FileTypeOf(TestEntry::Kind kind) {
+  switch (kind) {
+    case TestEntry::Kind::kFile:
+    case TestEntry::Kind::kHardLink:
+      return AE_IFREG;
+    case TestEntry::Kind::kSymbolicLink:
+      return AE_IFLNK;
+    case TestEntry::Kind::kDirectory:
+      return AE_IFDIR;
+    case TestEntry::Kind::kPipe:
+      return AE_IFIFO;
+  }
+  return AE_IFREG;
+}
+
+void AppendTestEntry(archive* writer, const TestEntry& entry) {
+  archive_entry* const header = archive_entry_new();
+  archive_entry_set_pathname(header, entry.name.c_str());
+  archive_entry_set_perm(header, 0644);
+  archive_entry_set_mtime(header, 1000000000, 0);
+  archive_entry_set_filetype(header, FileTypeOf(entry.kind));
+  archive_entry_set_size(header, 0);
+  if (entry.kind == TestEntry::Kind::kFile) {
+    archive_entry_set_size(header,
+                           static_cast<la_int64_t>(entry.contents.size()));
+  } else if (entry.kind == TestEntry::Kind::kHardLink) {
+    archive_entry_set_hardlink(header, entry.contents.c_str());
+  } else if (entry.kind == TestEntry::Kind::kSymbolicLink) {
+    archive_entry_set_symlink(header, entry.contents.c_str());
+  }
+  ASSERT_GE(archive_write_header(writer, header), ARCHIVE_WARN)
+      << archive_error_string(writer);
+  if (entry.kind == TestEntry::Kind::kFile && !entry.contents.empty()) {
+    EXPECT_EQ(archive_write_data(writer, entry.contents.data(),
+                                 entry.contents.size()),
+              static_cast<la_ssize_t>(entry.contents.size()))
+        << archive_error_string(writer);
+  }
+  archive_entry_free(header);
+}
+
+la_ssize_t AppendToString(archive* /*writer*/, void* out, const void* bytes,
+                          size_t size) {
+  static_cast<std::string*>(out)->append(static_cast<const char*>(bytes), size);
+  return static_cast<la_ssize_t>(size);
+}
+
+}  // namespace
+
+TestDirectory::TestDirectory() {
+  path_ = absl::StrCat(::testing::TempDir(), "quire-test-XXXXXX");
+  EXPECT_NE(mkdtemp(path_.data()), nullptr) << path_;
+}
+
+TestDirectory::~TestDirectory() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TestDirectory::operator/(absl::string_view name) const {
+  return absl::StrCat(path_, "/", name);
+}
+
+std::string TestDirectory::Write(absl::string_view name,
+                                 absl::string_view contents) const {
+  std::string path = *this / name;
+  std::filesystem::create_directories(
+      std::filesystem::path(path).parent_path());
+  std::ofstream out(path, std::ios::binary);
+  out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
+  EXPECT_TRUE(out.good()) << path;
+  return path;
+}
+
+std::string ReadTestFile(const std::string& path) {
+  const std::ifstream in(path, std::ios::binary);
+  EXPECT_TRUE(in.good()) << path;
+  std::ostringstream contents;
+  contents << in.rdbuf();
+  return contents.str();
+}
+
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
+    SourceReader& reader) {
+  std::vector<IngestedDocument> documents;
+  std::string piece(10007, '\0');
+  while (true) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
+                           reader.Next());
+    if (!document.has_value()) {
+      return documents;
+    }
+    IngestedDocument& last =
+        documents.emplace_back(IngestedDocument{std::move(*document), ""});
+    while (true) {
+      QUIRE_ASSIGN_OR_RETURN(const size_t got,
+                             reader.Read(AsMutableBytes(piece)));
+      if (got == 0) {
+        break;
+      }
+      last.contents.append(piece, 0, got);
+    }
+    EXPECT_EQ(last.document.size_bytes.value_or(last.contents.size()),
+              last.contents.size())
+        << last.document.id;
+  }
+}
+
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
+    const Source& source, SkippedEntries* skipped) {
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
+                         source.Open());
+  QUIRE_ASSIGN_OR_RETURN(std::vector<IngestedDocument> documents,
+                         ReadAllDocuments(*reader));
+  if (skipped != nullptr) {
+    *skipped = reader->skipped();
+  }
+  return documents;
+}
+
+absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
+                                         SkippedEntries* skipped) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Source> source,
+      OpenSource(path, {.spool_directory = ::testing::TempDir()}));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<IngestedDocument> documents,
+                         ReadAllDocuments(*source, skipped));
+  IdsAndContents result;
+  for (const IngestedDocument& document : documents) {
+    result.emplace_back(document.document.id, document.contents);
+  }
+  return result;
+}
+
+std::string MakeTestArchive(const std::string& format,
+                            const std::string& filter,
+                            const std::vector<TestEntry>& entries) {
+  std::string out;
+  archive* const writer = archive_write_new();
+  EXPECT_EQ(archive_write_set_format_by_name(writer, format.c_str()),
+            ARCHIVE_OK)
+      << format;
+  if (filter != "none") {
+    EXPECT_EQ(archive_write_add_filter_by_name(writer, filter.c_str()),
+              ARCHIVE_OK)
+        << filter;
+  }
+  // No padding to the blocks of a tape.
+  archive_write_set_bytes_in_last_block(writer, 1);
+  EXPECT_EQ(archive_write_open(writer, &out, nullptr, AppendToString, nullptr),
+            ARCHIVE_OK);
+  for (const TestEntry& entry : entries) {
+    AppendTestEntry(writer, entry);
+  }
+  EXPECT_EQ(archive_write_close(writer), ARCHIVE_OK)
+      << archive_error_string(writer);
+  archive_write_free(writer);
+  return out;
+}
+
+std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
+                         uint64_t size_bytes) {
+  std::string header(512, '\0');
+  const auto put = [&header](size_t at, const std::string& text) {
+    std::memcpy(header.data() + at, text.data(), text.size());
+  };
+  // Octal, or for what 11 digits cannot hold, big-endian after a byte 0x80.
+  const auto octal = [](uint64_t value) {
+    if (value >= uint64_t{1} << 33) {
+      std::string bytes(12, '\0');
+      bytes[0] = '\x80';
+      for (size_t i = bytes.size(); i-- > 4; value >>= 8) {
+        bytes[i] = static_cast<char>(value);
+      }
+      return bytes;
+    }
+    std::string digits(11, '0');
+    for (size_t i = digits.size(); i-- > 0; value /= 8) {
+      digits[i] = static_cast<char>('0' + value % 8);
+    }
+    return digits;
+  };
+  put(0, "sparse");
+  put(100, "0000644");
+  put(108, "0000000");
+  put(116, "0000000");
+  put(124, octal(data.size()));
+  put(136, octal(0));
+  put(148, "        ");
+  put(156, "S");
+  put(257, "ustar  ");
+  put(386, octal(data_offset));
+  put(398, octal(data.size()));
+  put(410, octal(size_bytes));
+  put(422, octal(0));
+  put(483, octal(size_bytes));
+  uint64_t sum = 0;
+  for (const char c : header) {
+    sum += static_cast<uint8_t>(c);
+  }
+  put(148, octal(sum).substr(4) + " ");
+  const size_t padding = (512 - data.size() % 512) % 512;
+  return absl::StrCat(header, data, std::string(padding + 1024, '\0'));
+}
+
+std::string Gzip(absl::string_view text) {
+  z_stream z = {};
+  EXPECT_EQ(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY),
+            Z_OK);
+  std::string in(text);
+  std::string out(deflateBound(&z, static_cast<uLong>(text.size())) + 64, '\0');
+  z.next_in = AsMutableBytes(in).data();
+  z.avail_in = static_cast<uInt>(in.size());
+  z.next_out = AsMutableBytes(out).data();
+  z.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(deflate(&z, Z_FINISH), Z_STREAM_END);
+  out.resize(z.total_out);
+  deflateEnd(&z);
+  return out;
+}
+
+std::string MakeWarcRecord(const std::vector<std::string>& headers,
+                           absl::string_view block, absl::string_view version) {
+  std::string record = absl::StrCat(version, "\r\n");
+  for (const std::string& header : headers) {
+    absl::StrAppend(&record, header, "\r\n");
+  }
+  absl::StrAppend(&record, "Content-Length: ", block.size(), "\r\n\r\n", block,
+                  "\r\n\r\n");
+  return record;
+}
+
+std::string MakeTestText(size_t size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string text;
+  while (text.size() < size) {
+    absl::StrAppend(&text, "word", random() % 500,
+                    random() % 12 == 0 ? "\n" : " ");
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace quire

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Inputs for the tests of ingest, made on the spot.
+#ifndef QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
+#define QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include "server/ingest/sources/source.h"
+
+namespace quire {
+
+// A directory of its own, removed with all that is in it.
+class TestDirectory {
+ public:
+  TestDirectory();
+  ~TestDirectory();
+  TestDirectory(const TestDirectory&) = delete;
+  TestDirectory& operator=(const TestDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // The path of something in it.
+  std::string operator/(absl::string_view name) const;
+
+  // Writes a file, and the directories above it; returns its path.
+  std::string Write(absl::string_view name, absl::string_view contents) const;
+
+ private:
+  std::string path_;
+};
+
+std::string ReadTestFile(const std::string& path);
+
+struct IngestedDocument {
+  SourceDocument document;
+  std::string contents;
+};
+
+// One pass over all of `source`. Odd read sizes, so that pieces do not fall on
+// round offsets. Checks that stated sizes are right.
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
+    const Source& source, SkippedEntries* skipped = nullptr);
+absl::StatusOr<std::vector<IngestedDocument>> ReadAllDocuments(
+    SourceReader& reader);
+
+// OpenSource() and one pass: id and contents of each document.
+using IdsAndContents = std::vector<std::pair<std::string, std::string>>;
+absl::StatusOr<IdsAndContents> ReadInput(const std::string& path,
+                                         SkippedEntries* skipped = nullptr);
+
+struct TestEntry {
+  enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kPipe };
+  std::string name;
+  // Of links: the target.
+  std::string contents;
+  Kind kind = Kind::kFile;
+};
+
+// A tar or zip by libarchive. `format` is one of its names ("gnutar", "pax",
+// "zip", ...), `filter` too ("none", "gzip", "xz", ...).
+std::string MakeTestArchive(const std::string& format,
+                            const std::string& filter,
+                            const std::vector<TestEntry>& entries);
+
+// A tar of one sparse file "sparse" as GNU tar's oldest format ("S") writes it;
+// libarchive writes only its own. All but `data` is holes.
+std::string GnuSparseTar(absl::string_view data, uint64_t data_offset,
+                         uint64_t size_bytes);
+
+// One gzip member.
+std::string Gzip(absl::string_view text);
+
+// A WARC record with correct length and end. `headers` are whole lines.
+std::string MakeWarcRecord(const std::vector<std::string>& headers,
+                           absl::string_view block,
+                           absl::string_view version = "WARC/1.0");
+
+// Compressible text of exactly `size` bytes, the same for the same seed.
+std::string MakeTestText(size_t size, uint64_t seed);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
