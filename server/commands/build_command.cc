@@ -27,13 +27,13 @@
 #include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
 #include "server/archive/archive.h"
-#include "server/ingest/build_pipeline.h"
-#include "server/ingest/sources/source.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/interrupt_flag.h"
 #include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/sources/source.h"
 
 namespace quire {
 namespace {

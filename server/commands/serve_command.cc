@@ -17,11 +17,11 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/number_range.h"
-#include "server/service/server.h"
-#include "server/storage/model/drive_presets.h"
 #include "server/commands/config_file.h"
 #include "server/commands/server_run.h"
 #include "server/commands/subcommand_support.h"
+#include "server/service/server.h"
+#include "server/storage/model/drive_presets.h"
 
 namespace quire {
 namespace {

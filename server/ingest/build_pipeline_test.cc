@@ -267,8 +267,10 @@ TEST(BuildPipelineTest, StoresWhatDoesNotShrinkRaw) {
 
 TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
   const TestDirectory directory;
-  // Grows from pass to pass: counted, dictionary counted, collected, encoded.
-  const auto growing = [](int pass) {
+  // Grows from pass to pass: counted, sampled for the dictionary, encoded.
+  int last_pass = 0;
+  const auto growing = [&](int pass) {
+    last_pass = std::max(last_pass, pass);
     IdsAndContents documents;
     for (uint64_t i = 0; i < 3 + static_cast<uint64_t>(pass); ++i) {
       documents.emplace_back(absl::StrCat(i), MakeTestText(5000, i));
@@ -280,7 +282,8 @@ TEST(BuildPipelineTest, HoldsWhatTheLastPassRead) {
                                Options("rlz")));
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back,
                              ReadArchive(directory / "x"));
-  EXPECT_EQ(back, growing(3));
+  EXPECT_GT(last_pass, 1);
+  EXPECT_EQ(back, growing(last_pass));
 }
 
 TEST(BuildPipelineTest, SaysSoIfInputsShrinkBeforeSampling) {

@@ -12,8 +12,8 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
-#include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/sources/source.h"
+#include "server/ingest/testing/ingest_testing.h"
 
 namespace quire {
 namespace {

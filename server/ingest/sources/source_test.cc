@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_matchers.h"
-#include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/sources/spool.h"
+#include "server/ingest/testing/ingest_testing.h"
 
 namespace quire {
 namespace {

@@ -14,8 +14,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/sources/source.h"
+#include "server/ingest/testing/ingest_testing.h"
 
 namespace quire {
 
