@@ -243,6 +243,8 @@ int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
       return kExitUnreachable;
     case absl::StatusCode::kInvalidArgument:
       return IsFromServer(status) ? kExitNotFoundOrDamaged : kExitUsage;
@@ -288,6 +290,9 @@ std::string MessageFor(absl::string_view subject, const absl::Status& status,
                     PrintableText(server), " (",
                     PrintableMessage(status.message()),
                     "); does it run? --server or QUIRE_SERVER say where");
+  } else if (absl::IsUnauthenticated(status) && !IsFromServer(status)) {
+    absl::StrAppend(&message, "no connection with ", PrintableText(server),
+                    ": ", PrintableMessage(status.message()));
   } else if (absl::IsDeadlineExceeded(status)) {
     absl::StrAppend(&message, PrintableMessage(status.message()),
                     "; --timeout (now ", PrintableText(View(settings.timeout)),

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/security_options.h"
 #include "client/quire/wire_encoding.h"
 #include "codecs/base/duration_text.h"
 #include "codecs/base/printable_text.h"
@@ -252,7 +253,9 @@ Manual MakeManual() {
       {"0", "Success, also if the reader of the output went away."},
       {"1", "Something was not found, is damaged, or could not be written."},
       {"2", "The command line or the input is not understood."},
-      {"3", "The server cannot be reached or did not answer in time."},
+      {"3",
+       "The server cannot be reached, did not answer in time, is not the one "
+       "that it should be, or does not let this client in."},
       {"130",
        "Interrupted by Ctrl-C (SIGINT): what shells report. The file of -o is "
        "as it was before."}};
@@ -262,6 +265,7 @@ Manual MakeManual() {
        "Where answers of a batch that memory does not hold wait for those "
        "before them; /var/tmp if unset."},
       {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
+  AddSecurityEnvironment(manual);
   manual.examples = {
       {"quire archives", "What is there?"},
       {"quire ls web https://example.org/",
@@ -297,6 +301,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
+  AddSecurityOptions(app, settings.security);
   app.add_option("--timeout", settings.timeout,
                  "How long to wait for the server's next answer; seconds, or "
                  "with a unit: 500ms, 10s, 2m, 1h30m")
@@ -402,6 +407,7 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
                          ParseTimeout(settings.timeout));
   ClientOptions options;
   options.address = settings.server;
+  options.security = settings.security;
   options.deadline = timeout;
   options.stream_idle_max = timeout;
   QUIRE_ASSIGN_OR_RETURN(options.encoding,

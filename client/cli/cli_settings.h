@@ -25,6 +25,7 @@ enum class ExportForm { kNone, kTar, kWarc };
 struct CliSettings {
   // Of all subcommands.
   std::string server = "127.0.0.1:7420";
+  ChannelSecurity security;
   std::string timeout = "30s";
   // "-" is standard output. An export's is the FILE of its form.
   std::string output = "-";

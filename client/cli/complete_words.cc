@@ -160,6 +160,7 @@ std::vector<std::string> CompleteWords(const CLI::App& app,
   }
   ClientOptions options;
   options.address = typed.server.value_or(settings.server);
+  options.security = settings.security;
   options.deadline = kTimeMax;
   options.attempts_max = 1;
   const absl::StatusOr<std::unique_ptr<Client>> client =

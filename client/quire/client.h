@@ -22,6 +22,7 @@
 //     what each means and whether to retry) and message; ErrorReasonOf() of
 //     client_status.h gives the machine-readable reason. Besides:
 //       Unavailable       the server cannot be reached, or went away
+//       Unauthenticated   the server's certificate is not accepted
 //       DeadlineExceeded  no answer in time
 //       DataLoss          received bytes do not match their checksum, do not
 //                         decode to what they must, or fewer came than were
@@ -45,6 +46,7 @@
 
 #include "proto/quire/v1/archive.pb.h"
 
+#include "client/quire/channel_security.h"
 #include "client/quire/read_target.h"
 #include "client/quire/wire_encoding.h"
 #include "codecs/base/bytes.h"
@@ -64,6 +66,9 @@ struct ClientOptions {
   // HOST:PORT, [IPV6]:PORT, unix:PATH, or any other gRPC target with a scheme
   // ("dns:///name:7420" spreads calls over what the name resolves to).
   std::string address = "127.0.0.1:7420";
+
+  // TLS and tokens; without them neither.
+  ChannelSecurity security;
 
   // Of one call with one answer, all attempts together. Positive;
   // InfiniteDuration() waits for ever.
@@ -169,9 +174,11 @@ using DocumentSink = absl::FunctionRef<absl::Status(const v1::Document&)>;
 // and listers, which keep the connection open.
 class Client {
  public:
-  // Does not block and does not reach for the server: that happens with the
-  // first call, which is also the first to say so if no one listens.
-  // Errors: InvalidArgument  an option out of its range.
+  // Reads the files of ClientOptions::security. Does not reach for the server:
+  // that happens with the first call, which is also the first to say so if no
+  // one listens.
+  // Errors: InvalidArgument     an option out of its range.
+  //         FailedPrecondition  a file of `security` is of no use.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
   ~Client();

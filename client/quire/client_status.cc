@@ -27,7 +27,10 @@ absl::Status StatusFromGrpc(const grpc::Status& status) {
   }
   const absl::StatusCode code = CodeFromNumber(status.error_code());
   if (status.error_details().empty()) {
-    return {code, PlainConnectionText(status.error_message())};
+    const std::string& text = status.error_message();
+    return {
+        IsCertificateFault(text) ? absl::StatusCode::kUnauthenticated : code,
+        PlainConnectionText(text)};
   }
   absl::Status result(code, status.error_message());
   result.SetPayload(UrlView(), absl::Cord(status.error_details()));

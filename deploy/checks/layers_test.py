@@ -50,6 +50,7 @@ MODULES = {
     f"{SERVICE}/base": ["codecs/base", "proto"],
     f"{SERVICE}/catalog": SERVICE_BELOW,
     f"{SERVICE}/limits": ["codecs/base", "proto", f"{SERVICE}/base"],
+    f"{SERVICE}/security": ["codecs/base", "proto", f"{SERVICE}/base"],
     f"{SERVICE}/metrics": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits"],
     f"{SERVICE}/read": [*SERVICE_BELOW, f"{SERVICE}/catalog"],
     f"{SERVICE}/calls": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits",
@@ -95,6 +96,8 @@ LIBRARIES = [
      "only ingest reads foreign archives"),
     (re.compile(r"liburing|quire::uring"), ("server/storage",),
      "only storage talks to devices"),
+    (re.compile(r"openssl/|OpenSSL::"), (SERVICE, "client", "loadtest"),
+     "only the two ends of a connection know TLS"),
     (re.compile(r"CLI/|quire::cli11"), ("server", "client", "loadtest", "deploy/manual"),
      "codecs have no command line"),
 ]

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
+#include "client/cli/security_options.h"
 #include "client/quire/internal/server_address.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/duration_text.h"
@@ -98,6 +99,7 @@ Manual TheManual() {
        "http://localhost:7421/metrics",
        "the whole archive, and what the server counted meanwhile"}};
   manual.environment = {{"QUIRE_SERVER", "default of --server"}};
+  AddSecurityEnvironment(manual);
   manual.see_also = {"quire(1)", "quired(1)"};
   return manual;
 }
@@ -113,6 +115,7 @@ LoadCommandLine::LoadCommandLine(CLI::App& app) {
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
+  AddSecurityOptions(app, command_.security);
   DeclareWhat(app);
   DeclareHow(app);
   DeclareOutput(app);

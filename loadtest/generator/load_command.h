@@ -8,6 +8,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 
+#include "client/quire/channel_security.h"
 #include "loadtest/requests/load_options.h"
 
 namespace quire {
@@ -20,6 +21,7 @@ struct LoadCommand {
   bool has_request_count = false;
 
   std::string server = "localhost:7420";
+  ChannelSecurity security;
   uint32_t connection_count = 1;
   // Empty: not given.
   std::string source;

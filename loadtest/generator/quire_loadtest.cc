@@ -20,11 +20,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
 #include "client/quire/client_status.h"
+#include "client/quire/internal/secure_channel.h"
 #include "client/quire/process_settings.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -99,7 +98,7 @@ absl::Status CheckWritable(const LoadCommand& command) {
   return absl::OkStatus();
 }
 
-std::vector<std::shared_ptr<grpc::Channel>> Connect(
+absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
     const LoadCommand& command) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
@@ -109,8 +108,9 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (uint32_t i = 0; i < command.connection_count; ++i) {
-    channels.push_back(grpc::CreateCustomChannel(
-        command.server, grpc::InsecureChannelCredentials(), arguments));
+    QUIRE_ASSIGN_OR_RETURN(
+        channels.emplace_back(),
+        MakeSecureChannel(command.server, command.security, arguments));
   }
   return channels;
 }
@@ -181,7 +181,7 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command,
                            SourceText::Open(command.source, command.index));
     inputs.source = source.get();
   }
-  inputs.channels = Connect(command);
+  QUIRE_ASSIGN_OR_RETURN(inputs.channels, Connect(command));
   inputs.log = log;
   inputs.interrupt = &interrupted;
   std::optional<MetricsWatch> watch;

@@ -30,6 +30,7 @@ namespace {
 struct ServeArguments {
   std::vector<std::string> archives;
   std::string listen = ServerOptions().listen_address;
+  TlsFiles tls;
   std::string metrics;
   std::string memory;
   std::string engine = "auto";
@@ -61,6 +62,13 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
   }
   options.listen_address = arguments.listen;
   options.metrics_address = arguments.metrics;
+  if (arguments.tls.certificate.empty() != arguments.tls.key.empty() ||
+      (arguments.tls.certificate.empty() && !arguments.tls.client_ca.empty())) {
+    return absl::InvalidArgumentError(
+        "--tls-cert and --tls-key must be given together, and --tls-client-ca "
+        "with both");
+  }
+  options.tls = arguments.tls;
   if (!arguments.memory.empty()) {
     const absl::StatusOr<uint64_t> memory = ParseByteSize(arguments.memory);
     if (!memory.ok()) {
@@ -116,6 +124,7 @@ int Serve(const ServeArguments& arguments) {
     return kExitUsage;
   }
   options->report_damage = Say;
+  options->say = Say;
   PrepareServerProcess();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
   if (!server.ok()) {
@@ -125,6 +134,26 @@ int Serve(const ServeArguments& arguments) {
                : kExitFailed;
   }
   return RunServer(**server, arguments.drain_timeout, Say);
+}
+
+void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
+  subcommand
+      .add_option("--tls-cert", files.certificate,
+                  "Encrypt calls (TLS 1.2 or 1.3) with this certificate: a PEM "
+                  "file with those between it and the root after it. A new one "
+                  "is taken up within 10 seconds, or on SIGHUP, without "
+                  "dropping calls; one that does not fit the key, or has "
+                  "expired, is not")
+      ->type_name("FILE");
+  subcommand
+      .add_option("--tls-key", files.key,
+                  "Its private key, a PEM file without a passphrase")
+      ->type_name("FILE");
+  subcommand
+      .add_option("--tls-client-ca", files.client_ca,
+                  "Take only clients with a certificate that these "
+                  "certificates have signed, a PEM file")
+      ->type_name("FILE");
 }
 
 // What is served, where, and with how much memory and time.
@@ -137,11 +166,12 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->type_name("[NAME=]PATH");
   subcommand
       ->add_option("--listen", arguments->listen,
-                   "Address for gRPC; port 0 takes a free port. Calls are "
-                   "neither encrypted nor authenticated: do not listen where "
+                   "Address for gRPC; port 0 takes a free port. Without "
+                   "--tls-cert calls are not encrypted: do not listen where "
                    "strangers can reach it")
       ->type_name("HOST:PORT|unix:PATH")
       ->capture_default_str();
+  AddTlsOptions(*subcommand, arguments->tls);
   subcommand
       ->add_option("--metrics", arguments->metrics,
                    "Address for Prometheus, at /metrics; without it there are "
@@ -244,8 +274,9 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   subcommand->footer(
       "Signals: SIGTERM and SIGINT drain and stop; SIGHUP reopens the archives "
-      "and\nswitches to changed ones without dropping calls; "
-      "blocks are checked when they\nare read, or by quired verify.\n"
+      "and\nswitches to changed ones, and to a changed certificate, without "
+      "dropping calls;\nblocks are checked when they are read, or by quired "
+      "verify.\n"
       "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "
       "1h30m.\n\n"
       "Example:\n"

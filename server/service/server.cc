@@ -26,6 +26,7 @@
 #include "server/service/catalog/drive_report.h"
 #include "server/service/listen_address.h"
 #include "server/service/reflection/reflected_types.h"
+#include "server/service/security/tls_certificates.h"
 #include "server/service/unix_listener.h"
 
 namespace quire {
@@ -129,7 +130,20 @@ class ServerImpl final : public Server {
   ~ServerImpl() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status StartListening() {
+    if (options_.tls.is_set()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          certificates_,
+          TlsCertificates::Open(options_.tls, ClientCertificates::kRequired));
+    }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
+    if (certificates_ != nullptr) {
+      QUIRE_RETURN_IF_ERROR(certificates_->Watch(
+          options_.tls_check_interval, [this](const std::string& line) {
+            if (options_.say) {
+              options_.say(line);
+            }
+          }));
+    }
     return StartMetrics();
   }
 
@@ -176,7 +190,17 @@ class ServerImpl final : public Server {
   std::vector<std::string> Reload() override
       ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
-    return loader_.Reload([this](bool ok) { metrics_.ReloadEnded(ok); });
+    std::vector<std::string> lines =
+        loader_.Reload([this](bool ok) { metrics_.ReloadEnded(ok); });
+    if (certificates_ != nullptr) {
+      const absl::StatusOr<std::string> outcome = certificates_->Check();
+      lines.push_back(!outcome.ok()
+                          ? absl::StrCat("the certificate stays as it was: ",
+                                         outcome.status().message())
+                      : outcome->empty() ? "the certificate: unchanged"
+                                         : *outcome);
+    }
+    return lines;
   }
 
   void Shutdown(absl::Duration timeout) override
@@ -212,7 +236,10 @@ class ServerImpl final : public Server {
       unix_listener_ = *std::move(listener);
     } else {
       builder.AddListeningPort(options_.listen_address,
-                               grpc::InsecureServerCredentials(), &port);
+                               certificates_ != nullptr
+                                   ? certificates_->Credentials()
+                                   : grpc::InsecureServerCredentials(),
+                               &port);
     }
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
@@ -310,6 +337,8 @@ class ServerImpl final : public Server {
   const std::unique_ptr<grpc::Service> service_;
   std::string address_;
   std::string metrics_address_;
+  // Null without TLS.
+  std::unique_ptr<TlsCertificates> certificates_;
   std::unique_ptr<grpc::Server> grpc_server_;
   // Null if the address is not of a unix socket.
   std::unique_ptr<UnixListener> unix_listener_;
@@ -324,6 +353,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     return absl::InvalidArgumentError("no archive to serve; name at least one");
   }
   QUIRE_RETURN_IF_ERROR(CheckListenAddress(options.listen_address));
+  if (options.tls.is_set() && UnixSocketPath(options.listen_address)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.listen_address,
+        ": TLS is for HOST:PORT; a unix socket needs none, as its file says "
+        "who may connect"));
+  }
   // The needs of all archives before any is opened, so that what does not fit
   // is refused without filling the memory first.
   QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,

@@ -18,15 +18,20 @@
 
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/memory_plan.h"
+#include "server/service/security/tls_files.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
 
 struct ServerOptions {
   std::vector<ArchiveArgument> archives;
-  // "HOST:PORT" or "unix:PATH"; port 0 takes a free one. Not encrypted and not
-  // authenticated: see README.md.
+  // "HOST:PORT" or "unix:PATH"; port 0 takes a free one. Not encrypted without
+  // `tls`.
   std::string listen_address = "127.0.0.1:7420";
+  // For HOST:PORT alone. The files are looked at again from time to time, and
+  // on Reload().
+  TlsFiles tls;
+  absl::Duration tls_check_interval = absl::Seconds(10);
   // "HOST:PORT" for Prometheus; empty: no metrics.
   std::string metrics_address;
   // Bounds the process; unset: what the archives need and a working cache.
@@ -47,6 +52,9 @@ struct ServerOptions {
   std::string device_model;
   // Told of each damaged block that is met; may be empty.
   DamageReporter report_damage;
+  // Gets lines for the log about what happens outside of calls; may be empty.
+  // Called on any thread.
+  std::function<void(const std::string&)> say;
   // For tests: called with the name of each archive before it is opened, on the
   // thread that opens it; may be empty.
   std::function<void(const std::string&)> before_opening;
@@ -66,7 +74,8 @@ class Server {
   // Blocks on a little I/O for each archive.
   // Errors: InvalidArgument     two archives of one name, or none at all.
   //         FailedPrecondition  the memory does not suffice, an address is in
-  //                             use or malformed, the engine does not work.
+  //                             use or malformed, the engine does not work, the
+  //                             certificate or its key is of no use.
   //         those of Archive::Open(), with the archive's path.
   static absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options);
@@ -94,8 +103,8 @@ class Server {
   virtual std::string Description() const = 0;
 
   // Opens the archives whose files have changed and puts them in place of the
-  // old ones. Calls under way keep what they started with. An archive that
-  // cannot be opened, or does not fit, stays as it was.
+  // old ones; takes up a new certificate. Calls under way keep what they
+  // started with. What cannot be opened, or does not fit, stays as it was.
   // Returns what happened, in lines for the log; blocks on I/O.
   virtual std::vector<std::string> Reload() = 0;
 

@@ -11,11 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
 #include "client/quire/client_status.h"
+#include "client/quire/internal/secure_channel.h"
 #include "client/quire/internal/server_address.h"
 #include "client/quire/internal/started_thread.h"
 #include "codecs/base/status_macros.h"
@@ -133,14 +132,17 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
     options.decode_threads = static_cast<int>(
         std::clamp(std::thread::hardware_concurrency(), 1U, kDecodeThreadsMax));
   }
-  return std::shared_ptr<Connection>(new Connection(std::move(options)));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::shared_ptr<grpc::Channel> channel,
+      MakeSecureChannel(options.address, options.security, Arguments(options)));
+  return std::shared_ptr<Connection>(
+      new Connection(std::move(options), channel));
 }
 
-Connection::Connection(ClientOptions options)
+Connection::Connection(ClientOptions options,
+                       const std::shared_ptr<grpc::Channel>& channel)
     : options_(std::move(options)),
-      stub_(v1::Archive::NewStub(grpc::CreateCustomChannel(
-          options_.address, grpc::InsecureChannelCredentials(),
-          Arguments(options_)))),
+      stub_(v1::Archive::NewStub(channel)),
       wire_({.directory = options_.cache_directory,
              .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
             this) {}

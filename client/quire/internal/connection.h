@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 
 #include "proto/quire/v1/archive.grpc.pb.h"
@@ -32,7 +33,7 @@ namespace quire {
 // Thread-safe.
 class Connection : private TableSource {
  public:
-  // Errors: InvalidArgument  an option out of its range.
+  // Errors: as Client::Connect().
   static absl::StatusOr<std::shared_ptr<Connection>> Open(
       ClientOptions options);
 
@@ -72,7 +73,8 @@ class Connection : private TableSource {
   WireState& wire() { return wire_; }
 
  private:
-  explicit Connection(ClientOptions options);
+  Connection(ClientOptions options,
+             const std::shared_ptr<grpc::Channel>& channel);
 
   // What is said of a server that did not answer in time.
   absl::Status NameServer(const absl::Status& status) const;

@@ -18,7 +18,20 @@ absl::string_view LastPart(absl::string_view text) {
   return colon == absl::string_view::npos ? text : text.substr(colon + 2);
 }
 
+constexpr char kVerifyFailed[] =
+    "Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL "
+    "routines::certificate verify failed";
+constexpr char kWrongVersion[] =
+    "Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong "
+    "version number";
+constexpr char kNotInCertificate[] = " is not in peer certificate";
+
 }  // namespace
+
+bool IsCertificateFault(absl::string_view text) {
+  return absl::StrContains(text, kVerifyFailed) ||
+         absl::StrContains(text, kNotInCertificate);
+}
 
 absl::Status CheckServerAddress(absl::string_view address) {
   for (const absl::string_view scheme :
@@ -57,9 +70,22 @@ std::string PlainConnectionText(absl::string_view text) {
     return absl::StrReplaceAll(
         code_end == absl::string_view::npos ? rest : rest.substr(code_end + 2),
         {{"Failed to connect to remote host: ", ""},
+         {kVerifyFailed,
+          "the server's certificate is not accepted: it has expired, or no "
+          "certificate that is trusted (--ca) has signed it"},
+         {kWrongVersion,
+          "what answers there does not speak TLS; leave out --tls, --ca, "
+          "--cert "
+          "and --key"},
+         {"Socket closed",
+          "the server closed the connection at once; does it want TLS (--tls, "
+          "--ca), or a certificate that it trusts (--cert, --key)?"},
          {"Failed parsing HTTP/2",
           "what answers there does not speak gRPC; is that the port of a "
           "server's metrics?"},
+         {"Peer name ",
+          "the server's certificate is not accepted: it is not for the name "},
+         {kNotInCertificate, "; --tls-name says which name it must have"},
          {"%5B", "["},
          {"%5D", "]"}});
   }

@@ -23,6 +23,11 @@ absl::Status CheckServerAddress(absl::string_view address);
 // Thread-safe.
 std::string PlainConnectionText(absl::string_view text);
 
+// Whether what gRPC says of a connection that could not be made is that the
+// server's certificate was not accepted: trying again will not help.
+// Thread-safe.
+bool IsCertificateFault(absl::string_view text);
+
 }  // namespace quire
 
 #endif  // QUIRE_CLIENT_QUIRE_INTERNAL_SERVER_ADDRESS_H_

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/quire/internal/server_address.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -63,6 +66,35 @@ TEST(ServerAddressTest, LeavesWhatAPersonCanUse) {
       "port of a server's metrics?");
   EXPECT_THAT(PlainConnectionText("Received http2 header with status: 404"),
               HasSubstr("no Quire server"));
+}
+
+TEST(ServerAddressTest, TellsFaultsOfCertificatesFromOthers) {
+  const std::string begin =
+      "failed to connect to all addresses; last error: UNKNOWN: "
+      "ipv4:127.0.0.1:1: ";
+  const std::string not_verified =
+      absl::StrCat(begin,
+                   "Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL "
+                   "routines::certificate verify failed");
+  const std::string other_name =
+      absl::StrCat(begin, "Peer name a.example is not in peer certificate");
+  const std::string no_tls = absl::StrCat(
+      begin,
+      "Ssl handshake failed: SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong "
+      "version number");
+  EXPECT_THAT(
+      PlainConnectionText(not_verified),
+      HasSubstr("127.0.0.1:1: the server's certificate is not accepted: "
+                "it has expired, or"));
+  EXPECT_THAT(PlainConnectionText(other_name),
+              HasSubstr("it is not for the name a.example; --tls-name"));
+  EXPECT_THAT(PlainConnectionText(no_tls), HasSubstr("does not speak TLS"));
+  const auto code_of = [](const std::string& text) {
+    return StatusFromGrpc({grpc::StatusCode::UNAVAILABLE, text}).code();
+  };
+  EXPECT_EQ(code_of(not_verified), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(code_of(other_name), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(code_of(no_tls), absl::StatusCode::kUnavailable);
 }
 
 TEST(ServerAddressTest, LeavesOtherTextAlone) {

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "client/cli/security_options.h"
+
+namespace quire {
+
+void AddSecurityOptions(CLI::App& app, ChannelSecurity& security) {
+  app.add_flag("--tls", security.tls,
+               "Encrypt, and take only a server whose certificate the system "
+               "trusts. The next options, too, encrypt");
+  app.add_option("--ca", security.ca_file,
+                 "Trust the certificates in this PEM file, not the system's")
+      ->type_name("FILE")
+      ->envname("QUIRE_CA");
+  app.add_option("--cert", security.certificate_file,
+                 "Show this certificate to the server, a PEM file")
+      ->type_name("FILE")
+      ->envname("QUIRE_CERT");
+  app.add_option("--key", security.key_file,
+                 "Its private key, a PEM file without a passphrase")
+      ->type_name("FILE")
+      ->envname("QUIRE_KEY");
+  app.add_option("--tls-name", security.server_name,
+                 "Name that the server's certificate must have; without it "
+                 "the host of the server's address")
+      ->type_name("NAME");
+  app.add_option("--token-file", security.token_file,
+                 "Send the token in this file, as quired token new prints it. "
+                 "It is sent over TLS, a unix socket or to this machine alone")
+      ->type_name("FILE")
+      ->envname("QUIRE_TOKEN_FILE");
+}
+
+void AddSecurityEnvironment(Manual& manual) {
+  manual.environment.push_back({"QUIRE_CA", "Default of --ca."});
+  manual.environment.push_back({"QUIRE_CERT", "Default of --cert."});
+  manual.environment.push_back({"QUIRE_KEY", "Default of --key."});
+  manual.environment.push_back(
+      {"QUIRE_TOKEN_FILE", "Default of --token-file."});
+}
+
+}  // namespace quire

@@ -1,0 +1,218 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`quired serve` with TLS, and the programs that call it: who is let in, what is said to others."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from test_certificates import Authority
+
+BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+# Generous: only a hang takes this long.
+PATIENCE_S = 120
+
+
+def run(program, *arguments, **environment):
+    return subprocess.run([BIN / program, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+                          env={**os.environ, **environment})
+
+
+class TlsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-tls-")
+        cls.directory = pathlib.Path(cls.scratch.name)
+        documents = cls.directory / "documents"
+        documents.mkdir()
+        for i in range(20):
+            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
+        cls.archive = cls.directory / "docs.quire"
+        built = run("quired", "build", "--quiet", "-o", cls.archive, documents)
+        assert built.returncode == 0, built.stderr
+        cls.authority = Authority(cls.directory, "authority")
+        cls.other = Authority(cls.directory, "other")
+        cls.good = cls.authority.sign("good")
+        cls.client = cls.authority.sign("client", "URI:spiffe://example.org/client")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def start(self, certificate, key, *arguments):
+        server = subprocess.Popen(
+            [BIN / "quired", "serve", self.archive, "--listen", "127.0.0.1:0", "--tls-cert",
+             certificate, "--tls-key", key, *map(str, arguments)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        said = self.await_line(server, "listening on")
+        return server, said.split()[-1]
+
+    def await_line(self, server, text):
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if text in line:
+                return line
+        return self.fail(f"it did not say '{text}': " + "".join(said))
+
+    def ask(self, address, *arguments, **environment):
+        return run("quire", "--server", address, "--timeout", "30s", "archives", *arguments,
+                   **environment)
+
+    def assert_refused(self, answer, reason):
+        self.assertIn(reason, answer.stderr)
+        self.assertEqual(answer.returncode, 3, answer.stderr)
+        self.assertEqual(answer.stdout, "")
+
+    def test_serves_those_who_trust_it(self):
+        _, address = self.start(*self.good)
+        port = address.rpartition(":")[2]
+        answer = self.ask(address, "--ca", self.authority.pem)
+        self.assertIn("docs", answer.stdout, answer.stderr)
+        answer = self.ask(f"localhost:{port}", QUIRE_CA=str(self.authority.pem))
+        self.assertIn("docs", answer.stdout, answer.stderr)
+        self.assert_refused(self.ask(address, "--ca", self.other.pem),
+                            "the server's certificate is not accepted: it has expired, or no")
+        self.assert_refused(self.ask(address, "--tls"),
+                            "the server's certificate is not accepted: it has expired, or no")
+        self.assert_refused(self.ask(address), "does it want TLS (--tls, --ca)")
+        load = run("quire-loadtest", "docs", "--server", address, "--ca", self.authority.pem,
+                   "--requests", "200", "--connections", "4")
+        self.assertEqual(load.returncode, 0, load.stdout + load.stderr)
+
+    def test_a_certificate_must_have_the_name_that_was_called(self):
+        certificate, key = self.authority.sign("elsewhere", "DNS:archive.example.org")
+        _, address = self.start(certificate, key)
+        self.assert_refused(self.ask(address, "--ca", self.authority.pem),
+                            "it is not for the name 127.0.0.1; --tls-name says")
+        answer = self.ask(address, "--ca", self.authority.pem, "--tls-name",
+                          "archive.example.org")
+        self.assertIn("docs", answer.stdout, answer.stderr)
+
+    def test_a_server_without_tls_is_called_one(self):
+        server = subprocess.Popen(
+            [BIN / "quired", "serve", self.archive, "--listen", "127.0.0.1:0"],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        address = self.await_line(server, "listening on").split()[-1]
+        self.assert_refused(self.ask(address, "--ca", self.authority.pem),
+                            "what answers there does not speak TLS")
+
+    def test_lets_in_clients_that_its_authority_has_signed(self):
+        _, address = self.start(*self.good, "--tls-client-ca", self.authority.pem)
+        trust = ["--ca", self.authority.pem]
+        answer = self.ask(address, *trust, "--cert", self.client[0], "--key", self.client[1])
+        self.assertIn("docs", answer.stdout, answer.stderr)
+        answer = self.ask(address, *trust, QUIRE_CERT=str(self.client[0]),
+                          QUIRE_KEY=str(self.client[1]))
+        self.assertIn("docs", answer.stdout, answer.stderr)
+        closed = "or a certificate that it trusts (--cert, --key)?"
+        self.assert_refused(self.ask(address, *trust), closed)
+        stranger = self.other.sign("stranger")
+        self.assert_refused(
+            self.ask(address, *trust, "--cert", stranger[0], "--key", stranger[1]), closed)
+        old = self.authority.sign("old", days=-1)
+        self.assert_refused(self.ask(address, *trust, "--cert", old[0], "--key", old[1]), closed)
+
+    def copy_of_good(self, name):
+        paths = self.directory / f"{name}.pem", self.directory / f"{name}.key"
+        for path, source in zip(paths, self.good):
+            shutil.copy(source, path)
+        return paths
+
+    def reload(self, server, text):
+        server.send_signal(signal.SIGHUP)
+        return self.await_line(server, text)
+
+    def test_takes_up_a_new_certificate_and_drops_no_call(self):
+        certificate, key = self.copy_of_good("renewed")
+        server, address = self.start(certificate, key)
+        load = subprocess.Popen(
+            [BIN / "quire-loadtest", "docs", "--server", address, "--ca", self.authority.pem,
+             "--requests", "3000", "--rate", "1000"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(load.stdout.close)
+        for i in range(2):
+            fresh = self.other.sign(f"fresh{i}")
+            shutil.copy(fresh[0], certificate)
+            self.assertIn("is not the key of the certificate",
+                          self.reload(server, "the certificate stays as it was"))
+            shutil.copy(fresh[1], key)
+            self.reload(server, "new connections get the certificate that expires at")
+        report = load.communicate(timeout=PATIENCE_S)[0]
+        self.assertEqual(load.returncode, 0, report)
+        self.assertIn("docs", self.ask(address, "--ca", self.other.pem).stdout)
+        self.assertEqual(self.ask(address, "--ca", self.authority.pem).returncode, 3)
+
+    def test_sees_a_new_certificate_by_itself(self):
+        certificate, key = self.copy_of_good("watched")
+        server, address = self.start(certificate, key)
+        fresh = self.other.sign("unasked")
+        shutil.copy(fresh[1], key)
+        self.await_line(server, "is not the key of the certificate")
+        self.assertIn("docs", self.ask(address, "--ca", self.authority.pem).stdout)
+        shutil.copy(fresh[0], certificate)
+        self.await_line(server, "new connections get the certificate that expires at")
+        self.assertIn("docs", self.ask(address, "--ca", self.other.pem).stdout)
+
+    def test_keeps_its_certificate_when_the_new_one_is_of_no_use(self):
+        certificate, key = self.copy_of_good("kept")
+        server, address = self.start(certificate, key, "--tls-client-ca", self.authority.pem)
+        mine = ["--ca", self.authority.pem, "--cert", self.client[0], "--key", self.client[1]]
+        text = certificate.read_text()
+        old = self.authority.sign("outdated", days=-1)
+        for change, reason in [
+                (lambda: certificate.write_text(text[:len(text) // 2]),
+                 "must hold a certificate in PEM form"),
+                (lambda: certificate.write_text(text + text[:len(text) // 2]),
+                 "is malformed after its first certificate"),
+                (lambda: certificate.write_text(""), "must hold a certificate in PEM form"),
+                (certificate.unlink, "cannot be read: No such file or directory"),
+                (lambda: (shutil.copy(old[0], certificate), shutil.copy(old[1], key)),
+                 "expired at ")]:
+            change()
+            with self.subTest(reason=reason):
+                self.assertIn(reason, self.reload(server, "the certificate stays as it was"))
+                self.assertIn("docs", self.ask(address, *mine).stdout)
+        shutil.copy(self.good[0], certificate)
+        shutil.copy(self.good[1], key)
+        self.reload(server, "the certificate: unchanged")
+
+    def test_refuses_to_start_with_the_reason(self):
+        certificate, key = self.good
+        old = self.authority.sign("expired", days=-1)
+        locked = self.directory / "locked.key"
+        subprocess.run(["openssl", "ec", "-in", key, "-aes256", "-passout", "pass:secret", "-out",
+                        locked], check=True, capture_output=True)
+        for arguments, code, reason in [
+                (["--tls-cert", certificate], 2, "must be given together"),
+                (["--tls-key", key], 2, "must be given together"),
+                (["--tls-client-ca", certificate], 2, "must be given together"),
+                (["--tls-cert", key, "--tls-key", key], 1, "must hold a certificate"),
+                (["--tls-cert", certificate, "--tls-key", certificate], 1,
+                 "must hold a private key"),
+                (["--tls-cert", certificate, "--tls-key", locked], 1, "without a passphrase"),
+                (["--tls-cert", certificate, "--tls-key", self.client[1]], 1, "is not the key of"),
+                (["--tls-cert", certificate, "--tls-key", self.directory], 1, "cannot be read"),
+                (["--tls-cert", old[0], "--tls-key", old[1]], 1, "expired at "),
+                (["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", key], 1,
+                 "must hold a certificate"),
+                (["--tls-cert", certificate, "--tls-key", key, "--listen",
+                  f"unix:{self.directory}/socket"], 2, "a unix socket needs none")]:
+            with self.subTest(arguments=arguments):
+                address = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
+                refused = run("quired", "serve", self.archive, *address, *arguments)
+                self.assertIn(reason, refused.stderr)
+                self.assertEqual(refused.returncode, code, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
