@@ -130,6 +130,7 @@ class TlsTest(unittest.TestCase):
         return paths
 
     def reload(self, server, text):
+        """The watching of the files may be quicker than the signal, and says the same."""
         server.send_signal(signal.SIGHUP)
         return self.await_line(server, text)
 
@@ -143,8 +144,7 @@ class TlsTest(unittest.TestCase):
         for i in range(2):
             fresh = self.other.sign(f"fresh{i}")
             shutil.copy(fresh[0], certificate)
-            self.assertIn("is not the key of the certificate",
-                          self.reload(server, "the certificate stays as it was"))
+            self.reload(server, "is not the key of the certificate")
             shutil.copy(fresh[1], key)
             self.reload(server, "new connections get the certificate that expires at")
         report = load.communicate(timeout=PATIENCE_S)[0]
@@ -180,7 +180,7 @@ class TlsTest(unittest.TestCase):
                  "expired at ")]:
             change()
             with self.subTest(reason=reason):
-                self.assertIn(reason, self.reload(server, "the certificate stays as it was"))
+                self.reload(server, reason)
                 self.assertIn("docs", self.ask(address, *mine).stdout)
         shutil.copy(self.good[0], certificate)
         shutil.copy(self.good[1], key)
