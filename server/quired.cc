@@ -12,6 +12,7 @@
 #include "server/commands/inspect_command.h"
 #include "server/commands/serve_command.h"
 #include "server/commands/subcommand_support.h"
+#include "server/commands/token_command.h"
 #include "server/commands/verify_command.h"
 
 namespace quire {
@@ -63,6 +64,7 @@ int main(int argc, char** argv) {
         quire::AddVerifyCommand(app, exit_code);
         quire::AddInspectCommand(app, exit_code);
         quire::AddServeCommand(app, exit_code);
+        quire::AddTokenCommand(app, exit_code);
         quire::AttachManual(app, quire::QuiredManual());
         app.parse(quire::ArgumentsForParse(argc, argv));
         if (app.get_subcommands().empty()) {

@@ -54,7 +54,7 @@ MODULES = {
     f"{SERVICE}/metrics": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits"],
     f"{SERVICE}/read": [*SERVICE_BELOW, f"{SERVICE}/catalog"],
     f"{SERVICE}/calls": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits",
-                         f"{SERVICE}/metrics", f"{SERVICE}/read"],
+                         f"{SERVICE}/metrics", f"{SERVICE}/read", f"{SERVICE}/security"],
     SERVICE: [*SERVICE_BELOW, SERVICE],
     "server/bench": ["codecs", ARCHIVE, STORAGE, SERVICE],
     "server/commands": ["codecs", "server", "deploy/manual"],

@@ -31,6 +31,7 @@ struct ServeArguments {
   std::vector<std::string> archives;
   std::string listen = ServerOptions().listen_address;
   TlsFiles tls;
+  std::string access;
   std::string metrics;
   std::string memory;
   std::string engine = "auto";
@@ -69,6 +70,7 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
         "with both");
   }
   options.tls = arguments.tls;
+  options.access_path = arguments.access;
   if (!arguments.memory.empty()) {
     const absl::StatusOr<uint64_t> memory = ParseByteSize(arguments.memory);
     if (!memory.ok()) {
@@ -152,7 +154,8 @@ void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
   subcommand
       .add_option("--tls-client-ca", files.client_ca,
                   "Take only clients with a certificate that these "
-                  "certificates have signed, a PEM file")
+                  "certificates have signed, a PEM file; with --access also "
+                  "those without, who need a token")
       ->type_name("FILE");
 }
 
@@ -172,6 +175,13 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->type_name("HOST:PORT|unix:PATH")
       ->capture_default_str();
   AddTlsOptions(*subcommand, arguments->tls);
+  subcommand
+      ->add_option("--access", arguments->access,
+                   "File of who may do what, one line for each token or client "
+                   "certificate, which quired token new prints; all others are "
+                   "refused, and archives that a client has no right to do not "
+                   "exist for it. Read again on SIGHUP")
+      ->type_name("FILE");
   subcommand
       ->add_option("--metrics", arguments->metrics,
                    "Address for Prometheus, at /metrics; without it there are "
@@ -274,8 +284,9 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       ->type_name("FILE");
   subcommand->footer(
       "Signals: SIGTERM and SIGINT drain and stop; SIGHUP reopens the archives "
-      "and\nswitches to changed ones, and to a changed certificate, without "
-      "dropping calls;\nblocks are checked when they are read, or by quired "
+      "and\nswitches to changed ones, and to a changed certificate and "
+      "rules of\naccess, without dropping calls; blocks are checked when they "
+      "are read, or by quired "
       "verify.\n"
       "A TIME is a number of seconds, or has units: 500ms, 10s, 2m, "
       "1h30m.\n\n"

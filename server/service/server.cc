@@ -11,6 +11,8 @@
 #include "absl/strings/strip.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/server_builder_option.h"
+#include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -26,6 +28,7 @@
 #include "server/service/catalog/drive_report.h"
 #include "server/service/listen_address.h"
 #include "server/service/reflection/reflected_types.h"
+#include "server/service/security/access_control.h"
 #include "server/service/security/tls_certificates.h"
 #include "server/service/unix_listener.h"
 
@@ -81,6 +84,19 @@ uint64_t StreamWindowBytes(const v1::Limits& limits) {
                   2 * limits.chunk_size_bytes_max() + 2 * kBlockSizeBytesMax);
 }
 
+// Reflection asks no one who they are.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments* /*arguments*/) override {}
+
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    std::erase_if(*plugins, [](const auto& plugin) {
+      return plugin->name() == "proto_server_reflection";
+    });
+  }
+};
+
 std::string HealthName(const std::string& archive) {
   return absl::StrCat(kServiceName, "/", archive);
 }
@@ -102,8 +118,10 @@ class ServerImpl final : public Server {
  public:
   ServerImpl(const ServerOptions& options, const MemoryPlan& plan,
              std::vector<PlannedArchive> planned,
-             std::unique_ptr<BlockStore> store)
+             std::unique_ptr<BlockStore> store,
+             std::unique_ptr<AccessControl> access_control)
       : options_(options),
+        access_control_(std::move(access_control)),
         plan_(plan),
         limits_(MakeLimits(plan)),
         catalog_({}, DescribeOpening(planned)),
@@ -116,7 +134,8 @@ class ServerImpl final : public Server {
         collector_(
             std::make_shared<ServerCollector>(*store_, admission_, catalog_)),
         stall_guard_(options_.stall_limit),
-        core_{.catalog = catalog_,
+        core_{.catalog_of_all = catalog_,
+              .access_control = access_control_.get(),
               .store = *store_,
               .admission = admission_,
               .metrics = metrics_,
@@ -133,7 +152,11 @@ class ServerImpl final : public Server {
     if (options_.tls.is_set()) {
       QUIRE_ASSIGN_OR_RETURN(
           certificates_,
-          TlsCertificates::Open(options_.tls, ClientCertificates::kRequired));
+          TlsCertificates::Open(options_.tls,
+                                // Others may have a token.
+                                access_control_ == nullptr
+                                    ? ClientCertificates::kRequired
+                                    : ClientCertificates::kOptional));
     }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     if (certificates_ != nullptr) {
@@ -172,11 +195,10 @@ class ServerImpl final : public Server {
     if (grpc_server_ == nullptr) {
       return absl::CancelledError("the server was shut down");
     }
+    QUIRE_RETURN_IF_ERROR(loader_.OpenAll(
+        [this](const std::string& name) { SetArchiveHealth(name, true); }));
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
-    QUIRE_RETURN_IF_ERROR(loader_.OpenAll([health](const std::string& name) {
-      health->SetServingStatus(HealthName(name), true);
-    }));
     health->SetServingStatus(kServiceName, true);
     health->SetServingStatus("", true);
     return absl::OkStatus();
@@ -200,6 +222,12 @@ class ServerImpl final : public Server {
                       : outcome->empty() ? "the certificate: unchanged"
                                          : *outcome);
     }
+    if (access_control_ != nullptr) {
+      const absl::StatusOr<std::string> outcome = access_control_->Reload();
+      lines.push_back(outcome.ok() ? *outcome
+                                   : absl::StrCat("access stays as it was: ",
+                                                  outcome.status().message()));
+    }
     return lines;
   }
 
@@ -220,11 +248,22 @@ class ServerImpl final : public Server {
   }
 
  private:
+  // Where archives may be hidden, health, which knows no identities, has none.
+  void SetArchiveHealth(const std::string& name, bool is_serving) {
+    if (access_control_ == nullptr) {
+      grpc_server_->GetHealthCheckService()->SetServingStatus(HealthName(name),
+                                                              is_serving);
+    }
+  }
+
   absl::Status StartGrpc() {
     grpc::EnableDefaultHealthCheckService(true);
     DescribeStandardTypes();
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
+    if (access_control_ != nullptr) {
+      builder.SetOption(std::make_unique<WithoutReflection>());
+    }
     int port = 0;
     if (const std::optional<std::string> path =
             UnixSocketPath(options_.listen_address)) {
@@ -274,7 +313,7 @@ class ServerImpl final : public Server {
     health->SetServingStatus("", false);
     health->SetServingStatus(kServiceName, false);
     for (const ArchiveArgument& argument : options_.archives) {
-      health->SetServingStatus(HealthName(argument.name), false);
+      SetArchiveHealth(argument.name, false);
     }
     return unix_listener_ == nullptr ? absl::OkStatus()
                                      : unix_listener_->Serve(*grpc_server_);
@@ -318,6 +357,8 @@ class ServerImpl final : public Server {
   }
 
   const ServerOptions options_;
+  // Null: everyone may do everything.
+  const std::unique_ptr<AccessControl> access_control_;
   const MemoryPlan plan_;
   const v1::Limits limits_;
   std::atomic<bool> draining_{false};
@@ -359,6 +400,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
         ": TLS is for HOST:PORT; a unix socket needs none, as its file says "
         "who may connect"));
   }
+  std::unique_ptr<AccessControl> access_control;
+  if (!options.access_path.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(access_control,
+                           AccessControl::Open(options.access_path));
+  }
   // The needs of all archives before any is opened, so that what does not fit
   // is refused without filling the memory first.
   QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,
@@ -383,8 +429,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
-  auto server = std::make_unique<ServerImpl>(options, plan, std::move(planned),
-                                             std::move(store));
+  auto server =
+      std::make_unique<ServerImpl>(options, plan, std::move(planned),
+                                   std::move(store), std::move(access_control));
   QUIRE_RETURN_IF_ERROR(server->StartListening());
   return server;
 }

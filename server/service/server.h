@@ -32,6 +32,10 @@ struct ServerOptions {
   // on Reload().
   TlsFiles tls;
   absl::Duration tls_check_interval = absl::Seconds(10);
+  // A file of rules as access_rules.h has them; read again on Reload(). Empty:
+  // everyone may do everything. With it health is of the server alone, and
+  // there is no reflection.
+  std::string access_path;
   // "HOST:PORT" for Prometheus; empty: no metrics.
   std::string metrics_address;
   // Bounds the process; unset: what the archives need and a working cache.
@@ -75,7 +79,8 @@ class Server {
   // Errors: InvalidArgument     two archives of one name, or none at all.
   //         FailedPrecondition  the memory does not suffice, an address is in
   //                             use or malformed, the engine does not work, the
-  //                             certificate or its key is of no use.
+  //                             certificate, its key or the rules of access
+  //                             are of no use.
   //         those of Archive::Open(), with the archive's path.
   static absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options);

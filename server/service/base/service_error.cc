@@ -60,8 +60,8 @@ constexpr std::array<Row, 17> kTable = {{
      v1::DEVICE_FAILED, "the storage did not answer; retry"},
     {absl::StatusCode::kDataLoss, grpc::StatusCode::DATA_LOSS,
      v1::BLOCK_DAMAGED, "stored bytes are damaged"},
-    {absl::StatusCode::kUnauthenticated, grpc::StatusCode::INTERNAL,
-     v1::SERVER_FAULT, kFault},
+    {absl::StatusCode::kUnauthenticated, grpc::StatusCode::UNAUTHENTICATED,
+     v1::CREDENTIALS_REJECTED, "no valid credentials"},
 }};
 
 const Row& RowOf(const absl::Status& status) {
@@ -115,7 +115,11 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   }
   const Row& row = RowOf(status);
   if (const auto attached = AttachedDetails(status); attached.has_value()) {
-    return {row.outgoing, std::string(status.message()), *attached};
+    // From below the service this code is of files.
+    return {status.code() == absl::StatusCode::kPermissionDenied
+                ? grpc::StatusCode::PERMISSION_DENIED
+                : row.outgoing,
+            std::string(status.message()), *attached};
   }
   ErrorDetails details;
   details.reason = v1::ErrorReason_Name(row.reason);

@@ -41,10 +41,20 @@ TEST(ServiceErrorTest, DocumentedCodesKeepTheirNumber) {
       {absl::StatusCode::kUnavailable, grpc::StatusCode::UNAVAILABLE},
       {absl::StatusCode::kDeadlineExceeded,
        grpc::StatusCode::DEADLINE_EXCEEDED},
+      {absl::StatusCode::kUnauthenticated, grpc::StatusCode::UNAUTHENTICATED},
       {absl::StatusCode::kCancelled, grpc::StatusCode::CANCELLED}};
   for (const auto& [internal, outgoing] : pairs) {
     EXPECT_EQ(ToGrpcStatus(absl::Status(internal, "x")).error_code(), outgoing);
   }
+}
+
+TEST(ServiceErrorTest, OnlyTheServiceDeniesPermission) {
+  EXPECT_EQ(ToGrpcStatus(absl::PermissionDeniedError("a file")).error_code(),
+            grpc::StatusCode::INTERNAL);
+  const absl::Status denied = ServiceError(absl::StatusCode::kPermissionDenied,
+                                           v1::READ_NOT_PERMITTED, "no");
+  EXPECT_EQ(ToGrpcStatus(denied).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST(ServiceErrorTest, CarriesReasonMetadataAndRetry) {

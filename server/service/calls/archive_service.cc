@@ -43,6 +43,8 @@ class ImmediateCall : public grpc::ServerUnaryReactor {
 
   void End(const absl::Status& status) { booking_.Finish(*this, status); }
 
+  CallBooking& booking() { return booking_; }
+
   void OnDone() override { delete this; }
 
  private:
@@ -113,8 +115,8 @@ class ArchiveService : public AllMethods {
 
  private:
   template <typename Request, typename Response>
-  using Handler = absl::Status (*)(const ServiceCore&, const Request&,
-                                   Response&);
+  using Handler = absl::Status (*)(const ServiceCore&, CallAccess&,
+                                   const Request&, Response&);
 
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Answer(Method method,
@@ -124,7 +126,7 @@ class ArchiveService : public AllMethods {
                                    grpc::ByteBuffer& response) {
     auto* call = new ImmediateCall(core_, method, context);
     absl::StatusOr<Admission::Ticket> ticket = OrNoMemory("answer a call", [&] {
-      return Respond(handler, context, request, response);
+      return Respond(handler, call->booking(), request, response);
     });
     const absl::Status status = ticket.status();
     if (status.ok()) {
@@ -136,16 +138,18 @@ class ArchiveService : public AllMethods {
 
   // What the call holds until gRPC has sent its answer is its ticket.
   template <typename Request, typename Response>
-  absl::StatusOr<Admission::Ticket> Respond(
-      Handler<Request, Response> handler, grpc::CallbackServerContext& context,
-      const grpc::ByteBuffer& buffer, grpc::ByteBuffer& answer) {
+  absl::StatusOr<Admission::Ticket> Respond(Handler<Request, Response> handler,
+                                            CallBooking& booking,
+                                            const grpc::ByteBuffer& buffer,
+                                            grpc::ByteBuffer& answer) {
+    QUIRE_RETURN_IF_ERROR(booking.access().status());
     Request request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     Response response;
-    QUIRE_RETURN_IF_ERROR(handler(core_, request, response));
+    QUIRE_RETURN_IF_ERROR(handler(core_, booking.access(), request, response));
     QUIRE_ASSIGN_OR_RETURN(
         Admission::Ticket ticket,
-        core_.admission.Admit(ClientOf(core_, context),
+        core_.admission.Admit(booking.Client(),
                               response.ByteSizeLong() + buffer.Length(),
                               Admission::Use::kSingleAnswer));
     AnswerBytes bytes;

@@ -72,11 +72,14 @@ class BatchCall
  public:
   BatchCall(ServiceCore& core, grpc::CallbackServerContext& context)
       : ReadingStream(core, Method::kBatchRead, context),
-        requester_{FetchClass::kBatch, ClientIdOf(ClientOf(core, context))},
-        memory_(core.admission, ClientOf(core, context)) {}
+        requester_{FetchClass::kBatch, ClientIdOf(booking_.Client())},
+        memory_(core.admission, booking_.Client()) {}
 
   void Start() {
     absl::Status status = RefuseIfDraining(core_);
+    if (status.ok()) {
+      status = booking_.access().status();
+    }
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       End(std::move(status));
     });
@@ -90,6 +93,7 @@ class BatchCall
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       reading_ = false;
       all_received_ |= !ok;
+      End(booking_.access().CheckAgain());
       End(std::move(status));
       const BatchMemory::Arrival arrival = ArrivalOf(arrived);
       End(memory_.Arrive(arrival, core_.stream_window_size_bytes));
@@ -119,6 +123,7 @@ class BatchCall
       if (!ok) {
         End(absl::CancelledError());
       }
+      End(booking_.access().CheckAgain());
     });
   }
 
@@ -170,7 +175,7 @@ class BatchCall
     }
     QUIRE_ASSIGN_OR_RETURN(
         std::shared_ptr<const ServedArchive> archive,
-        core_.catalog.Find(is_first ? request.archive() : name_));
+        booking_.access().FindToRead(is_first ? request.archive() : name_));
     if (is_first) {
       name_ = archive->name;
       contents_ = ContentsOf(*archive);

@@ -6,9 +6,11 @@
 
 namespace quire {
 
-std::string ClientOf(const ServiceCore& core,
-                     const grpc::CallbackServerContext& context) {
-  return core.unix_peers.NameOf(ClientNameOf(context.peer()));
+std::string CallBooking::Client() const {
+  std::string identity = access_.identity();
+  return identity.empty()
+             ? core_.unix_peers.NameOf(ClientNameOf(context_.peer()))
+             : identity;
 }
 
 absl::Status RefuseIfDraining(const ServiceCore& core) {

@@ -18,6 +18,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "server/service/base/service_error.h"
+#include "server/service/calls/call_access.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/admission.h"
 #include "server/service/limits/stall_guard.h"
@@ -30,7 +31,10 @@ namespace quire {
 
 // Everything a call works with; all of it outlives all calls. Thread-safe.
 struct ServiceCore {
-  Catalog& catalog;
+  // Calls get at archives through CallBooking::access() alone.
+  const Catalog& catalog_of_all;
+  // Null: everyone may do everything.
+  const AccessControl* access_control;
   BlockStore& store;
   Admission& admission;
   CallMetrics& metrics;
@@ -43,11 +47,6 @@ struct ServiceCore {
   const uint64_t stream_window_size_bytes;
 };
 
-// The client of a call, as Admission and ClientIdOf() take it: the address it
-// comes from, or the user at the other end of a unix socket.
-std::string ClientOf(const ServiceCore& core,
-                     const grpc::CallbackServerContext& context);
-
 // Books one call: counted from construction to destruction, with the status
 // that it ended with. Thread-compatible.
 class CallBooking {
@@ -55,8 +54,10 @@ class CallBooking {
   CallBooking(ServiceCore& core, Method method,
               grpc::CallbackServerContext& context)
       : core_(core),
+        context_(context),
         method_(method),
         started_(absl::Now()),
+        access_(core.catalog_of_all, core.access_control, context),
         stall_entry_(core.stall_guard, context) {
     core_.metrics.CallStarted(method);
   }
@@ -67,6 +68,13 @@ class CallBooking {
 
   CallBooking(const CallBooking&) = delete;
   CallBooking& operator=(const CallBooking&) = delete;
+
+  // What the client may see.
+  CallAccess& access() { return access_; }
+
+  // The client, as Admission and ClientIdOf() take it: its identity; or else
+  // the address it comes from, or the user at the other end of a unix socket.
+  std::string Client() const;
 
   // Ends the call, whose reactor is `call`, with `status`. The call may be gone
   // when this returns.
@@ -103,8 +111,10 @@ class CallBooking {
 
  private:
   ServiceCore& core_;
+  const grpc::CallbackServerContext& context_;
   const Method method_;
   const absl::Time started_;
+  CallAccess access_;
   grpc::StatusCode code_ = grpc::StatusCode::CANCELLED;
   StallGuard::Entry stall_entry_;
 };

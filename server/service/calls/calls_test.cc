@@ -178,7 +178,8 @@ class CallsTest : public ServerTest {
         std::make_unique<Admission>(limits_.in_flight_size_bytes_max(),
                                     limits_.client_in_flight_size_bytes_max());
     core_ = std::make_unique<ServiceCore>(
-        ServiceCore{.catalog = *catalog_,
+        ServiceCore{.catalog_of_all = *catalog_,
+                    .access_control = nullptr,
                     .store = *store_,
                     .admission = *admission_,
                     .metrics = metrics_,

@@ -43,7 +43,7 @@ class ChunkStream
   ChunkStream(ServiceCore& core, grpc::CallbackServerContext& context,
               Method method, FetchClass fetch_class)
       : ReadingStream(core, method, context),
-        client_(ClientOf(core, context)),
+        client_(booking_.Client()),
         requester_{fetch_class, ClientIdOf(client_)} {}
 
   void Start(const grpc::ByteBuffer& buffer) {
@@ -65,6 +65,7 @@ class ChunkStream
       if (!ok) {
         End(absl::CancelledError());
       }
+      End(booking_.access().CheckAgain());
     });
   }
 
@@ -295,7 +296,8 @@ class ReadStreamCall : public ChunkStream {
     v1::ReadRequest request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     Task task;
-    QUIRE_ASSIGN_OR_RETURN(task.archive, core_.catalog.Find(request.archive()));
+    QUIRE_ASSIGN_OR_RETURN(task.archive,
+                           booking_.access().FindToRead(request.archive()));
     QUIRE_ASSIGN_OR_RETURN(
         task.target, ResolveTarget(*task.archive->archive, request,
                                    core_.limits.document_id_size_bytes_max()));
@@ -334,7 +336,8 @@ class ScanCall : public ChunkStream {
     v1::ScanRequest request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     Task task;
-    QUIRE_ASSIGN_OR_RETURN(task.archive, core_.catalog.Find(request.archive()));
+    QUIRE_ASSIGN_OR_RETURN(task.archive,
+                           booking_.access().FindToRead(request.archive()));
     QUIRE_ASSIGN_OR_RETURN(task.target.range,
                            ResolveScan(*task.archive->archive, request));
     task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);

@@ -39,7 +39,7 @@ absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
 
 }  // namespace
 
-absl::Status ListArchives(const ServiceCore& core,
+absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
                           const v1::ListArchivesRequest& request,
                           v1::ListArchivesResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
@@ -47,82 +47,74 @@ absl::Status ListArchives(const ServiceCore& core,
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
   *response.mutable_limits() = core.limits;
-  const auto opening = core.catalog.GetOpening();
-  const auto archives = core.catalog.Get();
-  std::map<absl::string_view, const v1::ArchiveDescription*> all;
-  for (const auto& [name, served] : *archives) {
-    all.emplace(name, &served->description);
-  }
-  for (const auto& [name, description] : *opening) {
-    all.emplace(name, &description);
-  }
   // The token has the last name sent: a good place to go on even if archives
   // were replaced since.
-  auto next = all.begin();
+  std::optional<std::string> last_name;
   if (request.has_page_token()) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string last_name,
+    QUIRE_ASSIGN_OR_RETURN(last_name,
                            ParseArchivesPageToken(request.page_token()));
-    next = all.upper_bound(last_name);
   }
-  for (; next != all.end(); ++next) {
-    if (response.archives_size() == static_cast<int>(page_size)) {
-      response.set_next_page_token(
-          MakeArchivesPageToken(std::string(std::prev(next)->first)));
-      break;
-    }
-    *response.add_archives() = *next->second;
-  }
-  return absl::OkStatus();
+  return access.Visit(
+      Right::kList, [&](const v1::ArchiveDescription& archive, const auto&) {
+        if (last_name.has_value() && archive.name() <= *last_name) {
+          return;
+        }
+        const int count = response.archives_size();
+        if (count < static_cast<int>(page_size)) {
+          *response.add_archives() = archive;
+        } else if (response.next_page_token().empty()) {
+          response.set_next_page_token(
+              MakeArchivesPageToken(response.archives(count - 1).name()));
+        }
+      });
 }
 
-absl::Status GetArchive(const ServiceCore& core,
+absl::Status GetArchive(const ServiceCore& core, CallAccess& access,
                         const v1::GetArchiveRequest& request,
                         v1::GetArchiveResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  const auto opening = core.catalog.GetOpening();
-  const auto served = core.catalog.Find(request.archive());
-  if (served.ok()) {
-    *response.mutable_archive() = (*served)->description;
-  } else if (const auto found = opening->find(request.archive());
-             found != opening->end()) {
-    *response.mutable_archive() = found->second;
-  } else {
-    return served.status();
-  }
+  QUIRE_ASSIGN_OR_RETURN(*response.mutable_archive(),
+                         access.Describe(request.archive()));
   *response.mutable_limits() = core.limits;
   return absl::OkStatus();
 }
 
-absl::Status GetSymbolTable(const ServiceCore& core,
+absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                             const v1::GetSymbolTableRequest& request,
                             v1::GetSymbolTableResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  const auto opening = core.catalog.GetOpening();
-  const auto archives = core.catalog.Get();
-  for (const auto& [name, served] : *archives) {
-    if (served->wire_table != nullptr &&
-        served->description.symbol_table_hash() == request.hash()) {
-      response.set_table(served->wire_table->serialised);
-      response.set_checksum(served->wire_table->hash);
-      return absl::OkStatus();
-    }
+  // A table is made of the archive's text.
+  absl::Status opening;
+  bool is_found = false;
+  QUIRE_RETURN_IF_ERROR(access.Visit(
+      Right::kRead, [&](const v1::ArchiveDescription& archive,
+                        const std::shared_ptr<const ServedArchive>& served) {
+        if (is_found || !archive.has_symbol_table_hash() ||
+            archive.symbol_table_hash() != request.hash()) {
+          return;
+        }
+        if (served == nullptr) {
+          opening = StillOpening(archive.name());
+        } else if (served->wire_table != nullptr) {
+          response.set_table(served->wire_table->serialised);
+          response.set_checksum(served->wire_table->hash);
+          is_found = true;
+        }
+      }));
+  if (is_found) {
+    return absl::OkStatus();
   }
-  for (const auto& [name, description] : *opening) {
-    if (description.has_symbol_table_hash() &&
-        description.symbol_table_hash() == request.hash()) {
-      return StillOpening(name);
-    }
-  }
+  QUIRE_RETURN_IF_ERROR(opening);
   return ServiceError(absl::StatusCode::kNotFound, v1::SYMBOL_TABLE_NOT_FOUND,
                       "no archive here has a symbol table of that hash");
 }
 
-absl::Status ListDocuments(const ServiceCore& core,
+absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
-                         core.catalog.Find(request.archive()));
+                         access.FindToRead(request.archive()));
   QUIRE_ASSIGN_OR_RETURN(
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
@@ -196,8 +188,11 @@ class GetDictionaryCall
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
+    const absl::Status allowed = booking_.access().CheckAgain();
     if (!ok) {
       booking_.Finish(*this, absl::CancelledError());
+    } else if (!allowed.ok()) {
+      booking_.Finish(*this, allowed);
     } else if (offset_ < dictionary_.size()) {
       WriteNext();
     } else {
@@ -210,21 +205,24 @@ class GetDictionaryCall
  private:
   absl::Status Begin(const v1::GetDictionaryRequest& request) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
-    const auto opening = core_.catalog.GetOpening();
-    const auto archives = core_.catalog.Get();
-    for (const auto& [name, served] : *archives) {
-      if (!request.hash().empty() &&
-          served->archive->info().dictionary_hash == request.hash()) {
-        archive_ = served->archive;
-      }
-    }
+    // A dictionary is text of its archive.
+    absl::Status opening;
+    QUIRE_RETURN_IF_ERROR(booking_.access().Visit(
+        Right::kRead, [&](const v1::ArchiveDescription& archive,
+                          const std::shared_ptr<const ServedArchive>& served) {
+          if (archive_ != nullptr || !archive.has_dictionary_hash() ||
+              archive.dictionary_hash() != request.hash()) {
+            return;
+          }
+          if (served == nullptr) {
+            opening = StillOpening(archive.name());
+          } else {
+            archive_ = served->archive;
+            booking_.access().Reading(archive.name());
+          }
+        }));
     if (archive_ == nullptr) {
-      for (const auto& [name, description] : *opening) {
-        if (description.has_dictionary_hash() &&
-            description.dictionary_hash() == request.hash()) {
-          return StillOpening(name);
-        }
-      }
+      QUIRE_RETURN_IF_ERROR(opening);
       return ServiceError(absl::StatusCode::kNotFound, v1::DICTIONARY_NOT_FOUND,
                           "no archive here uses a dictionary of that hash");
     }
@@ -237,7 +235,7 @@ class GetDictionaryCall
                                        dictionary_.size(), " bytes"));
     }
     QUIRE_ASSIGN_OR_RETURN(
-        ticket_, core_.admission.Admit(ClientOf(core_, context_),
+        ticket_, core_.admission.Admit(booking_.Client(),
                                        kCopiesOfAMessage * NextSizeBytes(),
                                        Admission::Use::kStream));
     WriteNext();

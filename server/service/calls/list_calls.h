@@ -17,16 +17,16 @@ namespace quire {
 
 // Each fills its response or returns the error to be sent; see the proto for
 // which. They take at most as long as one page of results.
-absl::Status ListArchives(const ServiceCore& core,
+absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
                           const v1::ListArchivesRequest& request,
                           v1::ListArchivesResponse& response);
-absl::Status GetArchive(const ServiceCore& core,
+absl::Status GetArchive(const ServiceCore& core, CallAccess& access,
                         const v1::GetArchiveRequest& request,
                         v1::GetArchiveResponse& response);
-absl::Status GetSymbolTable(const ServiceCore& core,
+absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                             const v1::GetSymbolTableRequest& request,
                             v1::GetSymbolTableResponse& response);
-absl::Status ListDocuments(const ServiceCore& core,
+absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response);
 

@@ -66,7 +66,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
     auto& request =
         *google::protobuf::Arena::CreateMessage<v1::ReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
-    QUIRE_ASSIGN_OR_RETURN(archive_, core_.catalog.Find(request.archive()));
+    QUIRE_ASSIGN_OR_RETURN(archive_,
+                           booking_.access().FindToRead(request.archive()));
     const Archive& archive = *archive_->archive;
     QUIRE_ASSIGN_OR_RETURN(
         target_, ResolveTarget(archive, request,
@@ -86,7 +87,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     if (target_.document.has_value()) {
       description_ = DescribeDocument(archive, *target_.document);
     }
-    const std::string client = ClientOf(core_, context_);
+    const std::string client = booking_.Client();
     QUIRE_ASSIGN_OR_RETURN(
         ticket_,
         core_.admission.Admit(client,

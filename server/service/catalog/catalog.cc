@@ -54,24 +54,16 @@ bool IsArchiveName(absl::string_view name) {
 }
 
 // "docs, web and 3 more".
-std::string ListNames(const Catalog::OpeningByName& opening,
-                      const Catalog::ByName& archives) {
-  std::set<absl::string_view> all;
-  for (const auto& [name, description] : opening) {
-    all.insert(name);
-  }
-  for (const auto& [name, archive] : archives) {
-    all.insert(name);
-  }
+std::string ListNames(const ArchiveNames& all) {
   std::string names;
   size_t count = 0;
-  for (const absl::string_view name : all) {
+  for (const std::string& name : all) {
     if (count == kListedNamesMax) {
       return absl::StrCat(names, " and ", all.size() - count, " more");
     }
     absl::StrAppend(&names, count++ == 0 ? "" : ", ", name);
   }
-  return names;
+  return names.empty() ? "none at all" : names;
 }
 
 }  // namespace
@@ -174,6 +166,28 @@ absl::Status StillOpening(const std::string& name) {
       {{"archive", name}}, kOpeningRetryDelay);
 }
 
+absl::Status NoSuchArchive(absl::string_view name, const ArchiveNames& others) {
+  // It may be cut within a character, which no message could carry.
+  const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
+  return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
+                      name.empty()
+                          ? "the request names no archive"
+                          : absl::StrCat("no archive \"", quoted,
+                                         "\" here, but ", ListNames(others)),
+                      {{"archive", quoted}});
+}
+
+ArchiveNames Catalog::Names() const {
+  ArchiveNames names;
+  for (const auto& [name, description] : *GetOpening()) {
+    names.insert(name);
+  }
+  for (const auto& [name, served] : *Get()) {
+    names.insert(name);
+  }
+  return names;
+}
+
 std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
   MutexLock lock(&mutex_);
   return archives_;
@@ -216,14 +230,7 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   if (is_opening) {
     return StillOpening(key);
   }
-  // It may be cut within a character, which no message could carry.
-  const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
-  return ServiceError(
-      absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
-      name.empty() ? "the request names no archive"
-                   : absl::StrCat("no archive \"", quoted, "\" here, but ",
-                                  ListNames(*GetOpening(), *Get())),
-      {{"archive", quoted}});
+  return NoSuchArchive(name, Names());
 }
 
 }  // namespace quire

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,12 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
 // UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);
 
+// Names of archives, in order.
+using ArchiveNames = std::set<std::string, std::less<>>;
+
+// NOT_FOUND (ARCHIVE_NOT_FOUND); names some of `others`.
+absl::Status NoSuchArchive(absl::string_view name, const ArchiveNames& others);
+
 // Archives that are open, and those that are named already but still being
 // opened. Thread-safe. Get() is a pointer copy; calls keep the snapshot they
 // started with, so that a reload never pulls an archive away from under them.
@@ -120,6 +127,9 @@ class Catalog {
   // before lives on while calls read it.
   void Publish(std::shared_ptr<const ServedArchive> archive)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+
+  // The names of all.
+  ArchiveNames Names() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Errors: NotFound (ARCHIVE_NOT_FOUND); names some of those that there are.
   //         Unavailable (ARCHIVE_OPENING).

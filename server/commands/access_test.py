@@ -1,0 +1,195 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`quired token new` and `quired serve --access` as people use them, over TLS and without."""
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import tempfile
+import unittest
+
+import grpc
+
+from test_certificates import Authority
+
+BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+# Generous: only a hang takes this long.
+PATIENCE_S = 120
+
+
+def run(program, *arguments):
+    return subprocess.run([BIN / program, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+class AccessTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-access-")
+        cls.directory = pathlib.Path(cls.scratch.name)
+        documents = cls.directory / "documents"
+        documents.mkdir()
+        for i in range(20):
+            (documents / f"page{i:02}").write_text(f"<p>page {i}</p>\n" * 500)
+        cls.archive = cls.directory / "docs.quire"
+        built = run("quired", "build", "--quiet", "-o", cls.archive, documents)
+        assert built.returncode == 0, built.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def token(self, name, *arguments):
+        """The file of a new token, and its line."""
+        path = self.directory / f"{self.id().rpartition('.')[2]}-{name}.token"
+        made = run("quired", "token", "new", name, "-o", path, *arguments)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(made.stderr, "")
+        return path, made.stdout
+
+    def start(self, rules, *arguments):
+        self.access = self.directory / f"{self.id().rpartition('.')[2]}.access"
+        self.access.write_text(rules)
+        server = subprocess.Popen(
+            [BIN / "quired", "serve", f"docs={self.archive}", f"private={self.archive}",
+             "--listen", "127.0.0.1:0", "--access", self.access, *map(str, arguments)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        return server, self.await_line(server, "listening on").split()[-1]
+
+    def await_line(self, server, text):
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if text in line:
+                return line
+        return self.fail(f"it did not say '{text}': " + "".join(said))
+
+    def ask(self, address, *arguments):
+        return run("quire", "--server", address, *arguments)
+
+    def test_a_token_opens_what_it_is_for(self):
+        reader, line = self.token("reader", "--archives", "doc*", "--expires", "2999-01-01")
+        self.assertEqual(stat.S_IMODE(reader.stat().st_mode), 0o600)
+        self.assertNotIn(reader.read_text().strip().partition(".")[2], line)
+        server, address = self.start(line)
+        mine = ["--token-file", reader]
+        listed = self.ask(address, *mine, "archives")
+        self.assertIn("docs", listed.stdout, listed.stderr)
+        self.assertNotIn("private", listed.stdout)
+        self.assertIn("<p>page 3</p>", self.ask(address, *mine, "get", "docs", "page03").stdout)
+        for encoding in "fsst", "stored", "auto":
+            scanned = self.ask(address, *mine, "-e", encoding, "scan", "docs")
+            self.assertEqual(scanned.returncode, 0, scanned.stderr)
+        hidden = self.ask(address, *mine, "get", "private", "page03")
+        absent = self.ask(address, *mine, "get", "nothing", "page03")
+        self.assertEqual(hidden.returncode, 1)
+        self.assertEqual(hidden.stderr, absent.stderr.replace("nothing", "private"))
+        load = run("quire-loadtest", "docs", "--server", address, *mine, "--requests", "200")
+        self.assertEqual(load.returncode, 0, load.stdout + load.stderr)
+        refused = self.ask(address, "archives")
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("no valid credentials", refused.stderr)
+        # Taken away.
+        self.access.write_text("")
+        server.send_signal(signal.SIGHUP)
+        self.await_line(server, "access: 0 identities")
+        self.assertEqual(self.ask(address, *mine, "archives").returncode, 3)
+
+    def test_a_certificate_is_known_by_its_names(self):
+        authority = Authority(self.directory, "access-authority")
+        certificate, key = authority.sign("server")
+        reader, line = self.token("reader")
+        rules = line + ("certificate spiffe://example.org/crawler archives=docs rights=list,read\n"
+                        "certificate lister.example.org archives=docs rights=list\n")
+        _, address = self.start(rules, "--tls-cert", certificate, "--tls-key", key,
+                                "--tls-client-ca", authority.pem)
+        trust = ["--ca", authority.pem]
+        crawler = authority.sign("crawler",
+                                 "DNS:lister.example.org,URI:spiffe://example.org/crawler")
+        answer = self.ask(address, *trust, "--cert", crawler[0], "--key", crawler[1], "get",
+                          "docs", "page03")
+        self.assertIn("<p>page 3</p>", answer.stdout, answer.stderr)
+        lister = authority.sign("lister", "DNS:lister.example.org")
+        mine = [*trust, "--cert", lister[0], "--key", lister[1]]
+        self.assertIn("docs", self.ask(address, *mine, "archives").stdout)
+        denied = self.ask(address, *mine, "get", "docs", "page03")
+        self.assertIn("may be listed with these credentials, and not read", denied.stderr)
+        self.assertEqual(denied.returncode, 3)
+        # The common name says nothing.
+        other = authority.sign("lister.example.org", "DNS:other.example.org")
+        answer = self.ask(address, *trust, "--cert", other[0], "--key", other[1], "archives")
+        self.assertIn("no valid credentials", answer.stderr)
+        # A token does without a certificate, a wrong one with a certificate does not.
+        answer = self.ask(address, *trust, "--token-file", reader, "archives")
+        self.assertIn("private", answer.stdout, answer.stderr)
+        wrong = self.directory / "wrong.token"
+        wrong.write_text("reader.wrong")
+        answer = self.ask(address, *mine, "--token-file", wrong, "archives")
+        self.assertEqual(answer.returncode, 3, answer.stdout)
+
+    def test_nothing_is_readable_without_credentials(self):
+        _, line = self.token("reader")
+        _, address = self.start(line)
+        with grpc.insecure_channel(address) as channel:
+            def call(method, request):
+                try:
+                    return channel.unary_unary(method)(request, timeout=PATIENCE_S)
+                except grpc.RpcError as error:
+                    return error.code()
+            for method in "ListArchives", "GetArchive", "Read", "ListDocuments", "GetSymbolTable":
+                self.assertEqual(call(f"/quire.v1.Archive/{method}", b"\x0a\x04docs"),
+                                 grpc.StatusCode.UNAUTHENTICATED)
+            # Malformed requests are no way around.
+            self.assertEqual(call("/quire.v1.Archive/ListArchives", b"\xff" * 1000),
+                             grpc.StatusCode.UNAUTHENTICATED)
+            health = "/grpc.health.v1.Health/Check"
+            self.assertEqual(call(health, b""), b"\x08\x01")
+            for archive in "docs", "nothing":
+                name = f"quire.v1.Archive/{archive}".encode()
+                self.assertEqual(call(health, b"\x0a" + bytes([len(name)]) + name),
+                                 grpc.StatusCode.NOT_FOUND)
+            reflect = channel.stream_stream(
+                "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo")
+            with self.assertRaises(grpc.RpcError) as refused:
+                list(reflect(iter([b"\x3a\x00"]), timeout=PATIENCE_S))
+            self.assertEqual(refused.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+    def test_says_what_is_wrong_with_rules(self):
+        rules = self.directory / "bad.access"
+        for text, reason in [("reader\n", "bad.access: line 1: must be token ID"),
+                             ("\ntoken reader colour=red\n", "line 2: settings must be"),
+                             (None, "bad.access: cannot be read")]:
+            rules.unlink(missing_ok=True)
+            if text is not None:
+                rules.write_text(text)
+            refused = run("quired", "serve", self.archive, "--access", rules)
+            self.assertIn(reason, refused.stderr)
+            self.assertEqual(refused.returncode, 1)
+
+    def test_makes_tokens_that_differ_and_overwrites_none(self):
+        first, one = self.token("reader")
+        second = run("quired", "token", "new", "reader")
+        self.assertNotEqual(one, second.stdout)
+        secret = second.stderr.splitlines()[1]
+        self.assertRegex(secret, r"^reader\.[A-Za-z0-9_-]{43}$")
+        again = run("quired", "token", "new", "reader", "-o", first)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn("File exists", again.stderr)
+        self.assertEqual(again.stdout, "")
+        for arguments, reason in [(["a.b"], "a token's ID must be"),
+                                  (["a", "--archives", "x y"], "settings must be"),
+                                  (["a", "--archives", "x\ny"], "line"),
+                                  (["a", "--rights", "write"], "rights must be"),
+                                  (["a", "--expires", "soon"], "expires must be")]:
+            refused = run("quired", "token", "new", *arguments)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn(reason, refused.stderr)
+            self.assertEqual(refused.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

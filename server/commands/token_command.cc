@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/token_command.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/file_io.h"
+#include "server/commands/subcommand_support.h"
+#include "server/service/security/access_rules.h"
+
+namespace quire {
+namespace {
+
+struct TokenArguments {
+  std::string id;
+  std::string archives = "*";
+  std::string rights = "list,read";
+  std::string expires;
+  std::string output;
+};
+
+// 256 bits, from the kernel.
+absl::StatusOr<std::string> NewSecret() {
+  std::array<char, 32> bytes;
+  if (getrandom(bytes.data(), bytes.size(), 0) !=
+      static_cast<ssize_t>(bytes.size())) {
+    return ErrnoStatus(errno, "random numbers", "read");
+  }
+  return absl::WebSafeBase64Escape({bytes.data(), bytes.size()});
+}
+
+// For this user alone; never over a file that is there.
+absl::Status WriteSecret(const std::string& path, const std::string& text) {
+  const UniqueFd file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.is_open()) {
+    return ErrnoStatus(errno, path, "create");
+  }
+  if (write(file.get(), text.data(), text.size()) !=
+          static_cast<ssize_t>(text.size()) ||
+      fsync(file.get()) != 0) {
+    const int error = errno;
+    unlink(path.c_str());
+    return ErrnoStatus(error, path, "write");
+  }
+  return absl::OkStatus();
+}
+
+int NewToken(const TokenArguments& arguments) {
+  const absl::StatusOr<std::string> secret = NewSecret();
+  if (!secret.ok()) {
+    return ReportFailure(secret.status());
+  }
+  const Sha256 digest = Sha256Of(*secret);
+  const std::string line = absl::StrCat(
+      "token ", arguments.id, " sha256=",
+      absl::BytesToHexString(
+          {reinterpret_cast<const char*>(digest.data()), digest.size()}),
+      " archives=", arguments.archives, " rights=", arguments.rights,
+      arguments.expires.empty() ? "" : " expires=", arguments.expires);
+  // What the server would say of it.
+  if (const auto rules = AccessRules::Parse(line);
+      !rules.ok() || (*rules)->size() != 1) {
+    return ReportUsage("token new", rules.ok() ? "an option holds a line's end"
+                                               : rules.status().message());
+  }
+  const std::string token = absl::StrCat(arguments.id, ".", *secret, "\n");
+  if (arguments.output.empty()) {
+    std::fprintf(stderr,
+                 "The token, for --token-file of the client; it is not kept "
+                 "anywhere:\n%s\nThe line for the file of quired serve "
+                 "--access, on standard output:\n",
+                 token.c_str());
+  } else if (absl::Status status = WriteSecret(arguments.output, token);
+             !status.ok()) {
+    return ReportFailure(status);
+  }
+  if (std::printf("%s\n", line.c_str()) < 0 || std::fflush(stdout) != 0) {
+    return ReportFailure(absl::UnavailableError("standard output is closed"));
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddTokenCommand(CLI::App& app, int& exit_code) {
+  CLI::App* token = app.add_subcommand(
+      "token", "Make tokens that clients show to quired serve --access");
+  token->require_subcommand(1, 1);
+  CLI::App* fresh = token->add_subcommand(
+      "new",
+      "Make a token: print the line for the file of quired serve --access, and "
+      "the token itself, which is not in that line");
+  auto arguments = std::make_shared<TokenArguments>();
+  fresh
+      ->add_option("ID", arguments->id,
+                   "Name of the client, in that file and in logs")
+      ->type_name("")
+      ->required();
+  fresh
+      ->add_option("--archives", arguments->archives,
+                   "Archives that it is for: names with * and ?, separated by "
+                   "commas")
+      ->type_name("GLOBS")
+      ->capture_default_str();
+  fresh
+      ->add_option("--rights", arguments->rights,
+                   "list: see archives in lists; read: read what is in them")
+      ->type_name("RIGHTS")
+      ->capture_default_str();
+  fresh
+      ->add_option("--expires", arguments->expires,
+                   "Until when it is valid, in UTC: 2027-01-31 or "
+                   "2027-01-31T12:00:00Z; without it for ever")
+      ->type_name("TIME");
+  fresh
+      ->add_option("-o,--output", arguments->output,
+                   "Write the token to this new file, which only you can read, "
+                   "not to standard error")
+      ->type_name("FILE");
+  fresh->footer(
+      "Example:\n"
+      "  quired token new crawler --archives 'web-*' -o crawler.token >> "
+      "access\n");
+  fresh->callback(
+      [arguments, &exit_code] { exit_code = NewToken(*arguments); });
+}
+
+}  // namespace quire

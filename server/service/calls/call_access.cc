@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/calls/call_access.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/service/base/service_error.h"
+
+namespace quire {
+
+CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
+                       const grpc::CallbackServerContext& context)
+    : catalog_(catalog), control_(control) {
+  if (control_ == nullptr) {
+    return;
+  }
+  // Before the rules are looked at: a change in between is seen later.
+  generation_ = control_->generation();
+  absl::StatusOr<std::shared_ptr<const AccessIdentity>> identity =
+      control_->Authenticate(context);
+  if (identity.ok()) {
+    identity_ = *std::move(identity);
+  } else {
+    status_ = identity.status();
+  }
+}
+
+std::string CallAccess::identity() const {
+  return identity_ == nullptr ? "" : identity_->name;
+}
+
+bool CallAccess::May(const AccessIdentity* identity, Right right,
+                     absl::string_view name) const {
+  return control_ == nullptr || (identity != nullptr && identity->Has(right) &&
+                                 identity->Covers(name));
+}
+
+absl::Status CallAccess::NotFoundFor(const AccessIdentity* identity,
+                                     absl::string_view name) const {
+  ArchiveNames names;
+  for (const std::string& other : catalog_.Names()) {
+    if (May(identity, Right::kList, other)) {
+      names.insert(other);
+    }
+  }
+  return NoSuchArchive(name, names);
+}
+
+absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
+                                   absl::string_view name) const {
+  if (May(identity, Right::kRead, name)) {
+    return absl::OkStatus();
+  }
+  return May(identity, Right::kList, name) && catalog_.Names().contains(name)
+             ? ServiceError(
+                   absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED,
+                   absl::StrCat("archive \"", name,
+                                "\" may be listed with these credentials, and "
+                                "not read"),
+                   {{"archive", std::string(name)}})
+             : NotFoundFor(identity, name);
+}
+
+absl::StatusOr<std::shared_ptr<const ServedArchive>> CallAccess::FindToRead(
+    absl::string_view name) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  if (control_ == nullptr) {
+    return catalog_.Find(name);
+  }
+  QUIRE_RETURN_IF_ERROR(CheckRead(identity_.get(), name));
+  absl::StatusOr<std::shared_ptr<const ServedArchive>> found =
+      catalog_.Find(name);
+  if (absl::IsNotFound(found.status())) {
+    return NotFoundFor(identity_.get(), name);
+  }
+  if (found.ok()) {
+    Reading(name);
+  }
+  return found;
+}
+
+absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
+    absl::string_view name) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  if (May(identity_.get(), Right::kList, name) ||
+      May(identity_.get(), Right::kRead, name)) {
+    const auto opening = catalog_.GetOpening();
+    const auto archives = catalog_.Get();
+    if (const auto found = archives->find(name); found != archives->end()) {
+      return found->second->description;
+    }
+    if (const auto found = opening->find(name); found != opening->end()) {
+      return found->second;
+    }
+  }
+  return NotFoundFor(identity_.get(), name);
+}
+
+absl::Status CallAccess::Visit(
+    Right right,
+    absl::FunctionRef<void(const v1::ArchiveDescription&,
+                           const std::shared_ptr<const ServedArchive>&)>
+        visit) {
+  QUIRE_RETURN_IF_ERROR(status_);
+  const auto opening = catalog_.GetOpening();
+  const auto archives = catalog_.Get();
+  // One that was opened in between is in both, and open.
+  std::map<absl::string_view, const std::shared_ptr<const ServedArchive>*> all;
+  for (const auto& [name, description] : *opening) {
+    all.emplace(name, nullptr);
+  }
+  for (const auto& [name, served] : *archives) {
+    all[name] = &served;
+  }
+  for (const auto& [name, served] : all) {
+    if (!May(identity_.get(), right, name)) {
+      continue;
+    }
+    if (served != nullptr) {
+      visit((*served)->description, *served);
+    } else {
+      visit(opening->find(name)->second, nullptr);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void CallAccess::Reading(absl::string_view name) {
+  if (control_ != nullptr) {
+    MutexLock lock(&mutex_);
+    reading_ = std::string(name);
+  }
+}
+
+absl::Status CallAccess::CheckAgain() {
+  if (control_ == nullptr || identity_ == nullptr) {
+    return absl::OkStatus();
+  }
+  const uint64_t generation = control_->generation();
+  if (generation == generation_.load(std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const AccessIdentity> now,
+                         control_->Refresh(*identity_));
+  std::string reading;
+  {
+    MutexLock lock(&mutex_);
+    reading = reading_;
+  }
+  if (!reading.empty()) {
+    QUIRE_RETURN_IF_ERROR(CheckRead(now.get(), reading));
+  }
+  generation_.store(generation, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+}  // namespace quire

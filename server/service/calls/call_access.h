@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The archives as one call may see them. Calls get at archives through this
+// alone, so that none can forget to ask whether its client may.
+#ifndef QUIRE_SERVER_SERVICE_CALLS_CALL_ACCESS_H_
+#define QUIRE_SERVER_SERVICE_CALLS_CALL_ACCESS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+
+#include "codecs/base/mutex.h"
+#include "server/service/catalog/catalog.h"
+#include "server/service/security/access_control.h"
+
+namespace quire {
+
+// Thread-safe.
+class CallAccess {
+ public:
+  // Finds out who calls. `control` is null if everyone may do everything. All
+  // must outlive this, but `context` need only be there now.
+  CallAccess(const Catalog& catalog, const AccessControl* control,
+             const grpc::CallbackServerContext& context);
+
+  // OK: the client is known, or need not be.
+  // Errors: Unauthenticated (CREDENTIALS_REJECTED).
+  const absl::Status& status() const { return status_; }
+
+  // "token:ID" or "certificate:NAME"; empty where everyone may do everything,
+  // or the client is not known.
+  std::string identity() const;
+
+  // An archive to read, or to describe.
+  // Errors: Unauthenticated   as status().
+  //         NotFound          no such archive, or one that the client has no
+  //                           right to at all: they look the same.
+  //         PermissionDenied  (READ_NOT_PERMITTED) it may only list it.
+  //         Unavailable       (ARCHIVE_OPENING).
+  absl::StatusOr<std::shared_ptr<const ServedArchive>> FindToRead(
+      absl::string_view name);
+  absl::StatusOr<v1::ArchiveDescription> Describe(absl::string_view name);
+
+  // Of all that the client has the right to, by name.
+  // Errors: as status().
+  absl::Status Visit(
+      Right right,
+      absl::FunctionRef<void(const v1::ArchiveDescription&,
+                             const std::shared_ptr<const ServedArchive>&)>
+          visit);
+
+  // Notes that the call goes on reading that archive, which it found by
+  // Visit().
+  void Reading(absl::string_view name);
+
+  // Whether the client may still do what it began, after the rules have
+  // changed. Costs next to nothing if they have not.
+  // Errors: Unauthenticated, and NotFound or PermissionDenied for what it
+  //         reads.
+  absl::Status CheckAgain();
+
+ private:
+  bool May(const AccessIdentity* identity, Right right,
+           absl::string_view name) const;
+  // Errors: NotFound, PermissionDenied.
+  absl::Status CheckRead(const AccessIdentity* identity,
+                         absl::string_view name) const;
+  absl::Status NotFoundFor(const AccessIdentity* identity,
+                           absl::string_view name) const;
+
+  const Catalog& catalog_;
+  const AccessControl* const control_;
+  // Null if all is allowed, or `status_` is not OK. Not changed later: what
+  // counts then is in the rules that are in force.
+  std::shared_ptr<const AccessIdentity> identity_;
+  absl::Status status_;
+  std::atomic<uint64_t> generation_ = 0;
+  Mutex mutex_;
+  // What the call reads; a call reads one archive.
+  std::string reading_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_CALLS_CALL_ACCESS_H_

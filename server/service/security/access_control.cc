@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/security/access_control.h"
+
+#include <cerrno>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/service/base/service_error.h"
+
+#include "grpc/grpc_security_constants.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kFileSizeBytesMax = size_t{16} << 20;
+
+absl::StatusOr<std::string> ReadRules(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  char buffer[1 << 16];
+  while (in && text.size() <= kFileSizeBytesMax) {
+    in.read(buffer, sizeof(buffer));
+    text.append(buffer, static_cast<size_t>(in.gcount()));
+  }
+  if (in.bad() || !in.eof()) {
+    return absl::FailedPreconditionError(
+        text.size() > kFileSizeBytesMax
+            ? absl::StrCat(path, ": must have at most 16 MiB, and is larger")
+            : absl::StrCat(path, ": cannot be read: ",
+                           std::generic_category().message(errno)));
+  }
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<const AccessRules>> ParseRules(
+    const std::string& path, absl::string_view text) {
+  absl::StatusOr<std::shared_ptr<const AccessRules>> rules =
+      AccessRules::Parse(text);
+  if (!rules.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": ", rules.status().message()));
+  }
+  return rules;
+}
+
+// One text for all: which part of a credential is wrong is no one's business.
+absl::Status Rejected() {
+  return ServiceError(
+      absl::StatusCode::kUnauthenticated, v1::CREDENTIALS_REJECTED,
+      "no valid credentials: a token or a client certificate that this server "
+      "knows is needed, and neither may have expired");
+}
+
+absl::string_view View(const grpc::string_ref& text) {
+  return {text.data(), text.size()};
+}
+
+// gRPC has a type of security for connections without any, too.
+bool IsEncrypted(const grpc::AuthContext& auth) {
+  for (const grpc::string_ref& type :
+       auth.FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)) {
+    if (type == GRPC_SSL_TRANSPORT_SECURITY_TYPE ||
+        type == GRPC_TLS_TRANSPORT_SECURITY_TYPE) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool IsLocalPeer(absl::string_view peer) {
+  return absl::StartsWith(peer, "unix:") ||
+         absl::StartsWith(peer, "ipv4:127.") ||
+         absl::StartsWith(peer, "ipv6:%5B::1%5D") ||
+         absl::StartsWith(peer, "ipv6:[::1]") ||
+         absl::StartsWith(peer, "ipv6:%5B::ffff:127.") ||
+         absl::StartsWith(peer, "ipv6:[::ffff:127.");
+}
+
+absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(
+    const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(std::string text, ReadRules(path));
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const AccessRules> rules,
+                         ParseRules(path, text));
+  return std::unique_ptr<AccessControl>(
+      new AccessControl(path, std::move(text), std::move(rules)));
+}
+
+AccessControl::AccessControl(std::string path, std::string text,
+                             std::shared_ptr<const AccessRules> rules)
+    : path_(std::move(path)),
+      text_(std::move(text)),
+      rules_(std::move(rules)) {}
+
+absl::StatusOr<std::string> AccessControl::Reload() {
+  QUIRE_ASSIGN_OR_RETURN(std::string text, ReadRules(path_));
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const AccessRules> rules,
+                         ParseRules(path_, text));
+  const std::string line =
+      absl::StrCat("access: ", rules->size(), " identities");
+  MutexLock lock(&mutex_);
+  if (text == text_) {
+    return std::string("access: unchanged");
+  }
+  text_ = std::move(text);
+  rules_ = std::move(rules);
+  generation_.fetch_add(1, std::memory_order_release);
+  return line;
+}
+
+std::shared_ptr<const AccessRules> AccessControl::rules() const {
+  MutexLock lock(&mutex_);
+  return rules_;
+}
+
+absl::StatusOr<std::shared_ptr<const AccessIdentity>>
+AccessControl::Authenticate(const grpc::CallbackServerContext& context) const {
+  const std::shared_ptr<const AccessRules> rules = this->rules();
+  const absl::Time now = absl::Now();
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  const auto header = context.client_metadata().find("authorization");
+  if (header != context.client_metadata().end()) {
+    if (!IsEncrypted(*auth) && !IsLocalPeer(context.peer())) {
+      return ServiceError(
+          absl::StatusCode::kUnauthenticated, v1::CREDENTIALS_REJECTED,
+          "a token came unencrypted over a network; it is no secret any more: "
+          "replace it, and use TLS");
+    }
+    // Two tokens are no token.
+    std::shared_ptr<const AccessIdentity> identity =
+        context.client_metadata().count("authorization") == 1
+            ? rules->FindToken(View(header->second), now)
+            : nullptr;
+    return identity != nullptr
+               ? absl::StatusOr<std::shared_ptr<const AccessIdentity>>(identity)
+               : Rejected();
+  }
+  if (IsEncrypted(*auth) && auth->IsPeerAuthenticated()) {
+    for (const char* property :
+         {GRPC_PEER_URI_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
+      for (const grpc::string_ref& name : auth->FindPropertyValues(property)) {
+        if (auto identity = rules->FindCertificate(View(name), now)) {
+          return identity;
+        }
+      }
+    }
+  }
+  return Rejected();
+}
+
+absl::StatusOr<std::shared_ptr<const AccessIdentity>> AccessControl::Refresh(
+    const AccessIdentity& identity) const {
+  if (auto found = rules()->FindAgain(identity, absl::Now())) {
+    return found;
+  }
+  return Rejected();
+}
+
+}  // namespace quire

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/security/access_rules.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kNameSizeMax = 64;
+constexpr size_t kCertificateNameSizeMax = 1024;
+constexpr size_t kSecretSizeMax = 256;
+constexpr size_t kGlobsMax = 64;
+constexpr size_t kGlobSizeMax = 128;
+constexpr size_t kLinesMax = 100'000;
+constexpr char kToken[] = "token:";
+constexpr char kCertificate[] = "certificate:";
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(what);
+}
+
+bool IsTokenId(absl::string_view id) {
+  return !id.empty() && id.size() <= kNameSizeMax &&
+         std::all_of(id.begin(), id.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  c == '_' || c == '-';
+         });
+}
+
+bool IsGlob(absl::string_view glob) {
+  return !glob.empty() && glob.size() <= kGlobSizeMax &&
+         std::all_of(glob.begin(), glob.end(), [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  absl::StrContains("._-*?", c);
+         });
+}
+
+absl::StatusOr<Sha256> ParseSha256(absl::string_view text) {
+  Sha256 digest;
+  if (text.size() != 2 * digest.size() ||
+      !std::all_of(text.begin(), text.end(), [](char c) {
+        return absl::ascii_isxdigit(static_cast<unsigned char>(c));
+      })) {
+    return Malformed(
+        absl::StrCat("sha256 must be 64 hex digits, as quired token new prints "
+                     "them, got ",
+                     QuotedText(text)));
+  }
+  const std::string bytes = absl::HexStringToBytes(text);
+  std::copy(bytes.begin(), bytes.end(), digest.begin());
+  return digest;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseGlobs(absl::string_view text) {
+  std::vector<std::string> globs;
+  for (const absl::string_view glob : absl::StrSplit(text, ',')) {
+    if (!IsGlob(glob) || globs.size() == kGlobsMax) {
+      return Malformed(absl::StrCat(
+          "archives must be 1 to ", kGlobsMax,
+          " names of archives with * and ?, separated by commas, got ",
+          QuotedText(text)));
+    }
+    globs.emplace_back(glob);
+  }
+  return globs;
+}
+
+absl::Status ParseRights(absl::string_view text, AccessIdentity& identity) {
+  for (const absl::string_view right : absl::StrSplit(text, ',')) {
+    if (right == "list") {
+      identity.may_list = true;
+    } else if (right == "read") {
+      identity.may_read = true;
+    } else {
+      return Malformed(absl::StrCat(
+          "rights must be list, read, or list,read, got ", QuotedText(text)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Time> ParseExpiry(absl::string_view text) {
+  absl::Time time;
+  std::string error;
+  for (const char* format : {"%E4Y-%m-%d", "%E4Y-%m-%dT%H:%M:%SZ"}) {
+    if (absl::ParseTime(format, text, absl::UTCTimeZone(), &time, &error)) {
+      return time;
+    }
+  }
+  return Malformed(
+      absl::StrCat("expires must be a time in UTC, 2027-01-31 or "
+                   "2027-01-31T12:00:00Z, got ",
+                   QuotedText(text)));
+}
+
+absl::Status ParseSetting(absl::string_view key, absl::string_view value,
+                          AccessIdentity& identity) {
+  if (key == "sha256" && absl::StartsWith(identity.name, kToken)) {
+    QUIRE_ASSIGN_OR_RETURN(identity.secret_sha256, ParseSha256(value));
+  } else if (key == "archives") {
+    QUIRE_ASSIGN_OR_RETURN(identity.archive_globs, ParseGlobs(value));
+  } else if (key == "rights") {
+    QUIRE_RETURN_IF_ERROR(ParseRights(value, identity));
+  } else if (key == "expires") {
+    QUIRE_ASSIGN_OR_RETURN(identity.expiry, ParseExpiry(value));
+  } else {
+    return Malformed(absl::StrCat(
+        "settings must be sha256 (of a token), archives, rights and expires, "
+        "got ",
+        QuotedText(key)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ParseName(absl::string_view kind,
+                                      absl::string_view name) {
+  if (kind == "token") {
+    return IsTokenId(name)
+               ? absl::StatusOr<std::string>(absl::StrCat(kToken, name))
+               : Malformed(absl::StrCat(
+                     "a token's ID must be 1 to ", kNameSizeMax,
+                     " letters, digits, '_' and '-', got ", QuotedText(name)));
+  }
+  if (kind == "certificate") {
+    return !name.empty() && name.size() <= kCertificateNameSizeMax
+               ? absl::StatusOr<std::string>(absl::StrCat(kCertificate, name))
+               : Malformed("a certificate's name has 1 to 1024 bytes");
+  }
+  return Malformed(absl::StrCat(
+      "a line must begin with token or certificate, got ", QuotedText(kind)));
+}
+
+absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  if (words.size() < 2) {
+    return Malformed(
+        "must be token ID or certificate NAME, and settings, KEY=VALUE");
+  }
+  AccessIdentity identity;
+  QUIRE_ASSIGN_OR_RETURN(identity.name, ParseName(words[0], words[1]));
+  std::vector<absl::string_view> keys;
+  for (size_t i = 2; i < words.size(); ++i) {
+    const std::pair<absl::string_view, absl::string_view> setting =
+        absl::StrSplit(words[i], absl::MaxSplits('=', 1));
+    if (std::find(keys.begin(), keys.end(), setting.first) != keys.end()) {
+      return Malformed(
+          absl::StrCat(QuotedText(setting.first), " is set twice"));
+    }
+    keys.push_back(setting.first);
+    QUIRE_RETURN_IF_ERROR(
+        ParseSetting(setting.first, setting.second, identity));
+  }
+  for (const absl::string_view needed : {"archives", "rights", "sha256"}) {
+    if (std::find(keys.begin(), keys.end(), needed) == keys.end() &&
+        (needed != "sha256" || words[0] == "token")) {
+      return Malformed(absl::StrCat("has no ", needed, "="));
+    }
+  }
+  return identity;
+}
+
+}  // namespace
+
+Sha256 Sha256Of(absl::string_view text) {
+  Sha256 digest;
+  SHA256(reinterpret_cast<const uint8_t*>(text.data()), text.size(),
+         digest.data());
+  return digest;
+}
+
+bool MatchesGlob(absl::string_view pattern, absl::string_view name) {
+  size_t in_pattern = 0;
+  size_t in_name = 0;
+  // The last *, and where the text that it stands for ends at present.
+  size_t star = absl::string_view::npos;
+  size_t star_end = 0;
+  while (in_name < name.size()) {
+    if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
+      star = in_pattern++;
+      star_end = in_name;
+    } else if (in_pattern < pattern.size() &&
+               (pattern[in_pattern] == '?' ||
+                pattern[in_pattern] == name[in_name])) {
+      ++in_pattern;
+      ++in_name;
+    } else if (star != absl::string_view::npos) {
+      in_pattern = star + 1;
+      in_name = ++star_end;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', in_pattern) == absl::string_view::npos;
+}
+
+bool AccessIdentity::Covers(absl::string_view archive) const {
+  return std::any_of(
+      archive_globs.begin(), archive_globs.end(),
+      [&](const std::string& glob) { return MatchesGlob(glob, archive); });
+}
+
+absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(
+    absl::string_view text) {
+  auto rules = std::make_shared<AccessRules>();
+  size_t number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (++number > kLinesMax) {
+      return Malformed(
+          absl::StrCat("line ", number, ": at most ", kLinesMax, " are read"));
+    }
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line[0] == '#') {
+      continue;
+    }
+    absl::StatusOr<AccessIdentity> identity = ParseLine(line);
+    if (!identity.ok()) {
+      return Malformed(
+          absl::StrCat("line ", number, ": ", identity.status().message()));
+    }
+    std::string name = identity->name;
+    if (!rules->identities_
+             .emplace(name, std::make_shared<const AccessIdentity>(
+                                *std::move(identity)))
+             .second) {
+      return Malformed(absl::StrCat("line ", number, ": ", QuotedText(name),
+                                    " has a line already"));
+    }
+  }
+  return rules;
+}
+
+std::shared_ptr<const AccessIdentity> AccessRules::Find(absl::string_view name,
+                                                        absl::Time now) const {
+  const auto found = identities_.find(name);
+  return found == identities_.end() || found->second->expiry <= now
+             ? nullptr
+             : found->second;
+}
+
+std::shared_ptr<const AccessIdentity> AccessRules::FindToken(
+    absl::string_view header, absl::Time now) const {
+  // The name of the scheme is of any case (RFC 9110, section 11.1).
+  constexpr absl::string_view kScheme = "bearer ";
+  if (header.size() > kScheme.size() + kNameSizeMax + 1 + kSecretSizeMax ||
+      !absl::StartsWithIgnoreCase(header, kScheme)) {
+    return nullptr;
+  }
+  const std::pair<absl::string_view, absl::string_view> token =
+      absl::StrSplit(header.substr(kScheme.size()), absl::MaxSplits('.', 1));
+  if (!IsTokenId(token.first)) {
+    return nullptr;
+  }
+  std::shared_ptr<const AccessIdentity> identity =
+      Find(absl::StrCat(kToken, token.first), now);
+  const Sha256 digest = Sha256Of(token.second);
+  return identity != nullptr &&
+                 CRYPTO_memcmp(digest.data(), identity->secret_sha256.data(),
+                               digest.size()) == 0
+             ? identity
+             : nullptr;
+}
+
+std::shared_ptr<const AccessIdentity> AccessRules::FindCertificate(
+    absl::string_view name, absl::Time now) const {
+  return Find(absl::StrCat(kCertificate, name), now);
+}
+
+std::shared_ptr<const AccessIdentity> AccessRules::FindAgain(
+    const AccessIdentity& identity, absl::Time now) const {
+  std::shared_ptr<const AccessIdentity> found = Find(identity.name, now);
+  return found != nullptr && found->secret_sha256 == identity.secret_sha256
+             ? found
+             : nullptr;
+}
+
+}  // namespace quire

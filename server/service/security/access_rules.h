@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Who may do what with which archives: the file of `quired serve --access`.
+//
+// One identity a line; empty lines, and those that begin with #, are skipped:
+//
+//   token ID sha256=HEX archives=GLOBS rights=RIGHTS [expires=TIME]
+//   certificate NAME archives=GLOBS rights=RIGHTS [expires=TIME]
+//
+// A token is "ID.SECRET"; the file has the SHA-256 of the secret, 64 hex
+// digits, and never the secret. The name of a certificate is an alternative
+// name of its subject, a URI or a DNS name. GLOBS are names of archives with *
+// and ?, separated by commas; RIGHTS are "list" and "read"; TIME is 2027-01-31
+// or 2027-01-31T12:00:00Z, in UTC.
+#ifndef QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
+#define QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace quire {
+
+enum class Right {
+  // The archive and its description are seen in lists.
+  kList,
+  // What is in it: documents, their ids, its dictionary and symbol table.
+  kRead,
+};
+
+using Sha256 = std::array<uint8_t, 32>;
+
+Sha256 Sha256Of(absl::string_view text);
+
+// Whether `name` is of `pattern`, in which * is any text and ? one byte. Takes
+// at most the product of their sizes.
+bool MatchesGlob(absl::string_view pattern, absl::string_view name);
+
+// One line of the file. Immutable.
+struct AccessIdentity {
+  // "token:ID" or "certificate:NAME".
+  std::string name;
+  // Of a token's secret.
+  Sha256 secret_sha256 = {};
+  std::vector<std::string> archive_globs;
+  bool may_list = false;
+  bool may_read = false;
+  absl::Time expiry = absl::InfiniteFuture();
+
+  bool Has(Right right) const {
+    return right == Right::kList ? may_list : may_read;
+  }
+
+  bool Covers(absl::string_view archive) const;
+};
+
+// A file of rules. Immutable; thread-safe.
+class AccessRules {
+ public:
+  // Errors: InvalidArgument  a line is malformed, or of an identity that has
+  //                          one already; "line N: " and what is wrong.
+  static absl::StatusOr<std::shared_ptr<const AccessRules>> Parse(
+      absl::string_view text);
+
+  // The identity of a header "Bearer ID.SECRET". How long it takes does not
+  // depend on how much of a secret is right.
+  // Null: malformed, not known, another secret, or expired at `now`.
+  std::shared_ptr<const AccessIdentity> FindToken(absl::string_view header,
+                                                  absl::Time now) const;
+
+  // The identity of a certificate with that alternative name.
+  // Null: not known, or expired at `now`.
+  std::shared_ptr<const AccessIdentity> FindCertificate(absl::string_view name,
+                                                        absl::Time now) const;
+
+  // The identity of that AccessIdentity::name, if its secret is still the same.
+  // Null: there is none now, or it has expired.
+  std::shared_ptr<const AccessIdentity> FindAgain(
+      const AccessIdentity& identity, absl::Time now) const;
+
+  size_t size() const { return identities_.size(); }
+
+ private:
+  std::shared_ptr<const AccessIdentity> Find(absl::string_view name,
+                                             absl::Time now) const;
+
+  absl::flat_hash_map<std::string, std::shared_ptr<const AccessIdentity>>
+      identities_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/security/access_rules.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/service/security/access_control.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);  // 2027-01-15
+
+std::string Hex(absl::string_view secret) {
+  const Sha256 digest = Sha256Of(secret);
+  return absl::BytesToHexString(
+      {reinterpret_cast<const char*>(digest.data()), digest.size()});
+}
+
+TEST(AccessRulesTest, HashesAsTheStandardSays) {
+  // FIPS 180-4, of "abc".
+  EXPECT_EQ(Hex("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(AccessRulesTest, MatchesGlobs) {
+  const std::pair<const char*, const char*> matching[] = {
+      {"*", ""},          {"*", "docs"},      {"docs", "docs"},
+      {"d?cs", "docs"},   {"web-*", "web-1"}, {"*-*", "a-b"},
+      {"*a*b*", "xaxbx"}, {"**", "x"},        {"*ab", "aab"}};
+  for (const auto& [pattern, name] : matching) {
+    EXPECT_TRUE(MatchesGlob(pattern, name)) << pattern << " " << name;
+  }
+  const std::pair<const char*, const char*> others[] = {
+      {"", "x"},        {"docs", "docs2"}, {"docs", "doc"},   {"?", ""},
+      {"web-*", "web"}, {"*b", "abc"},     {"*a*b*", "xbxa"}, {"DOCS", "docs"}};
+  for (const auto& [pattern, name] : others) {
+    EXPECT_FALSE(MatchesGlob(pattern, name)) << pattern << " " << name;
+  }
+  // Backtracking would take for ever.
+  const std::string stars = "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b";
+  EXPECT_FALSE(MatchesGlob(stars, std::string(128, 'a')));
+}
+
+TEST(AccessRulesTest, FindsWhoeverHasTheSecret) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto rules,
+      AccessRules::Parse(absl::StrCat(
+          "# who may read\n\n", "token reader sha256=", Hex("s3cret"),
+          " archives=web-*,docs rights=list,read expires=2027-01-31\r\n",
+          "token old sha256=", Hex("s"),
+          " archives=* rights=read expires=2027-01-15T07:59:59Z\n",
+          "certificate spiffe://a/b archives=docs rights=list\n")));
+  EXPECT_EQ(rules->size(), 3U);
+  const auto reader = rules->FindToken("Bearer reader.s3cret", kNow);
+  ASSERT_NE(reader, nullptr);
+  EXPECT_EQ(reader->name, "token:reader");
+  EXPECT_TRUE(reader->Covers("docs"));
+  EXPECT_TRUE(reader->Covers("web-2"));
+  EXPECT_FALSE(reader->Covers("private"));
+  EXPECT_TRUE(reader->Has(Right::kList));
+  EXPECT_TRUE(reader->Has(Right::kRead));
+  EXPECT_NE(rules->FindToken("bEARER reader.s3cret", kNow), nullptr);
+  EXPECT_EQ(rules->FindToken("Bearer reader.s3cret",
+                             absl::FromUnixSeconds(1'801'353'600)),
+            nullptr);
+  EXPECT_EQ(rules->FindToken("Bearer old.s", kNow), nullptr);
+  for (const std::string header :
+       {"", "Bearer", "Bearer ", "Bearer .", "Bearer reader", "Bearer reader.",
+        "Bearer reader.s3cre", "Bearer reader.s3cretx", "Bearer  reader.s3cret",
+        "Bearer reader.s3cret ", "Basic reader.s3cret", "reader.s3cret",
+        "Bearer Reader.s3cret", "Bearer spiffe://a/b.x",
+        "Bearer token:reader.x", "Bearer old.s3cret"}) {
+    EXPECT_EQ(rules->FindToken(header, kNow), nullptr) << header;
+  }
+  EXPECT_EQ(
+      rules->FindToken(
+          absl::StrCat("Bearer reader.", std::string(100'000, 'x')), kNow),
+      nullptr);
+  const auto certificate = rules->FindCertificate("spiffe://a/b", kNow);
+  ASSERT_NE(certificate, nullptr);
+  EXPECT_FALSE(certificate->Has(Right::kRead));
+  EXPECT_EQ(rules->FindCertificate("reader", kNow), nullptr);
+  EXPECT_EQ(rules->FindCertificate("spiffe://a/B", kNow), nullptr);
+}
+
+TEST(AccessRulesTest, FindsAnIdentityAgainWhileItsSecretIsTheSame) {
+  const auto parse = [](absl::string_view secret) {
+    return *AccessRules::Parse(absl::StrCat("token reader sha256=", Hex(secret),
+                                            " archives=* rights=read"));
+  };
+  const auto rules = parse("one");
+  const auto identity = rules->FindToken("Bearer reader.one", kNow);
+  EXPECT_NE(parse("one")->FindAgain(*identity, kNow), nullptr);
+  EXPECT_EQ(parse("two")->FindAgain(*identity, kNow), nullptr);
+  EXPECT_EQ((*AccessRules::Parse(""))->FindAgain(*identity, kNow), nullptr);
+}
+
+TEST(AccessRulesTest, SaysWhichLineIsMalformed) {
+  const std::string token = absl::StrCat("token a sha256=", Hex("s"));
+  const std::pair<std::string, std::string> cases[] = {
+      {"user a", "line 1: a line must begin with token or certificate"},
+      {"token", "line 1: must be token ID"},
+      {"# a\n\ntoken a", "line 3: has no archives="},
+      {"token a/b archives=* rights=read", "a token's ID must be"},
+      {absl::StrCat("token ", std::string(65, 'a')), "a token's ID must be"},
+      {"token a archives=* rights=read", "has no sha256="},
+      {"token a sha256=12 archives=* rights=read", "64 hex digits"},
+      {absl::StrCat("token a sha256=", std::string(64, 'g')), "64 hex digits"},
+      {token + " archives= rights=read", "archives must be"},
+      {token + " archives=a,,b rights=read", "archives must be"},
+      {token + " archives=a/b rights=read", "archives must be"},
+      {token + " archives=*", "has no rights="},
+      {token + " archives=* rights=", "rights must be"},
+      {token + " archives=* rights=write", "rights must be"},
+      {token + " archives=* rights=read expires=soon", "expires must be"},
+      {token + " archives=* rights=read expires=2027-02-30", "expires must be"},
+      {token + " archives=* rights=read colour=red", "settings must be"},
+      {token + " archives=* rights=read rights=list", "is set twice"},
+      {"certificate a sha256=0 archives=* rights=read", "settings must be"},
+      {token + " archives=* rights=read\n" + token + " archives=b rights=read",
+       "line 2: \"token:a\" has a line already"}};
+  for (const auto& [text, fault] : cases) {
+    const auto rules = AccessRules::Parse(text);
+    ASSERT_FALSE(rules.ok()) << text;
+    EXPECT_THAT(std::string(rules.status().message()), HasSubstr(fault))
+        << text;
+  }
+}
+
+TEST(AccessControlTest, KnowsThisMachine) {
+  for (const char* peer :
+       {"unix:", "unix:/run/q", "ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:5",
+        "ipv6:%5B::ffff:127.0.0.1%5D:5"}) {
+    EXPECT_TRUE(IsLocalPeer(peer)) << peer;
+  }
+  for (const char* peer : {"", "ipv4:10.127.0.0:1", "ipv4:12.7.0.1:1",
+                           "ipv6:%5B::11%5D:1", "ipv6:%5Bfe80::1%5D:1"}) {
+    EXPECT_FALSE(IsLocalPeer(peer)) << peer;
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Who may do what: every method of the service, by each kind of client, on
+// archives that it may read, may only list, may not see, and that there are
+// not.
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+
+#include "server/service/security/access_rules.h"
+#include "server/service/testing/server_fixture.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kOpen[] = "docs";
+constexpr char kOther[] = "private";
+constexpr char kAbsent[] = "absent";
+
+// What a method asks of its client.
+enum class Rule {
+  // Answers all; shows what may be listed.
+  kLists,
+  // The right to list or to read the archive.
+  kDescribes,
+  // The right to read it. Who may list it is told so.
+  kReads,
+  // The right to read an archive that has the hash; else it is not there.
+  kReadsByHash,
+};
+
+// A new method has no rule until it is here.
+const std::map<std::string, Rule> kRules = {
+    {"ListArchives", Rule::kLists},
+    {"GetArchive", Rule::kDescribes},
+    {"Read", Rule::kReads},
+    {"ReadStream", Rule::kReads},
+    {"BatchRead", Rule::kReads},
+    {"Scan", Rule::kReads},
+    {"ListDocuments", Rule::kReads},
+    {"GetDictionary", Rule::kReadsByHash},
+    {"GetSymbolTable", Rule::kReadsByHash}};
+
+struct Client {
+  std::string name;
+  // Empty: none.
+  std::string authorization;
+  bool is_known = true;
+  // Names of archives.
+  std::set<std::string> lists = {};
+  std::set<std::string> reads = {};
+};
+
+struct Outcome {
+  grpc::Status status;
+  std::string answer;
+};
+
+std::string Line(const std::string& id, const std::string& settings) {
+  const Sha256 digest = Sha256Of("secret-of-" + id);
+  return absl::StrCat(
+      "token ", id, " sha256=",
+      absl::BytesToHexString(
+          {reinterpret_cast<const char*>(digest.data()), digest.size()}),
+      " ", settings, "\n");
+}
+
+std::string HeaderOf(const std::string& id) {
+  return absl::StrCat("Bearer ", id, ".secret-of-", id);
+}
+
+class ServerAccessTest : public ServerTest {
+ protected:
+  void Start(const std::string& rules) {
+    WriteRules(rules);
+    const auto documents = MakeDocuments(40, 1);
+    const auto others = MakeDocuments(40, 2);
+    WriteArchive(archive_path(), documents, "rlz", TrainTable(documents));
+    WriteArchive(directory() + "/private.quire", others, "rlz",
+                 TrainTable(others));
+    ServerOptions options;
+    options.archives = {{kOpen, archive_path()},
+                        {kOther, directory() + "/private.quire"}};
+    options.access_path = directory() + "/access";
+    StartServer(options);
+    channel_ = grpc::CreateChannel(server().address(),
+                                   grpc::InsecureChannelCredentials());
+  }
+
+  void WriteRules(const std::string& rules) {
+    std::ofstream(directory() + "/access") << rules;
+  }
+
+  // One call of any method, whose request is serialised.
+  Outcome Call(const std::string& method, const std::string& authorization,
+               const std::string& request) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::minutes(5));
+    if (!authorization.empty()) {
+      context.AddMetadata("authorization", authorization);
+    }
+    const auto next = [&queue] {
+      void* tag = nullptr;
+      bool ok = false;
+      return queue.Next(&tag, &ok) && ok;
+    };
+    auto call = stub.PrepareCall(
+        &context, absl::StrCat("/quire.v1.Archive/", method), &queue);
+    call->StartCall(nullptr);
+    next();
+    grpc::Slice slice(request);
+    call->WriteLast(grpc::ByteBuffer(&slice, 1), {}, nullptr);
+    next();
+    Outcome outcome;
+    for (;;) {
+      grpc::ByteBuffer message;
+      call->Read(&message, nullptr);
+      if (!next()) {
+        break;
+      }
+      std::vector<grpc::Slice> slices;
+      EXPECT_TRUE(message.Dump(&slices).ok());
+      for (const grpc::Slice& piece : slices) {
+        outcome.answer.append(reinterpret_cast<const char*>(piece.begin()),
+                              piece.size());
+      }
+    }
+    call->Finish(&outcome.status, nullptr);
+    next();
+    queue.Shutdown();
+    return outcome;
+  }
+
+  // A request of that method about that archive.
+  std::string RequestFor(const google::protobuf::MethodDescriptor& method,
+                         const std::string& archive) {
+    std::unique_ptr<google::protobuf::Message> request(
+        google::protobuf::MessageFactory::generated_factory()
+            ->GetPrototype(method.input_type())
+            ->New());
+    const google::protobuf::Reflection& reflection = *request->GetReflection();
+    if (const auto* field = method.input_type()->FindFieldByName("archive")) {
+      reflection.SetString(request.get(), field, archive);
+    }
+    if (const auto* field = method.input_type()->FindFieldByName("hash")) {
+      const v1::ArchiveDescription& described = descriptions_[archive];
+      reflection.SetString(request.get(), field,
+                           archive == kAbsent ? "0123456789abcdef"
+                           : method.name() == "GetDictionary"
+                               ? described.dictionary_hash()
+                               : described.symbol_table_hash());
+    }
+    if (const auto* field = method.input_type()->FindFieldByName("range")) {
+      auto* range = static_cast<v1::ByteRange*>(
+          reflection.MutableMessage(request.get(), field));
+      range->set_size_bytes(10);
+    }
+    if (const auto* field = method.input_type()->FindFieldByName("items")) {
+      static_cast<v1::BatchItem*>(reflection.AddMessage(request.get(), field))
+          ->mutable_range()
+          ->set_size_bytes(10);
+    }
+    return request->SerializeAsString();
+  }
+
+  static grpc::StatusCode Expected(Rule rule, const Client& client,
+                                   const std::string& archive) {
+    const bool lists = client.lists.contains(archive);
+    const bool reads = client.reads.contains(archive);
+    if (!client.is_known) {
+      return grpc::StatusCode::UNAUTHENTICATED;
+    }
+    if (rule == Rule::kLists || reads || (rule == Rule::kDescribes && lists)) {
+      return grpc::StatusCode::OK;
+    }
+    return rule == Rule::kReads && lists ? grpc::StatusCode::PERMISSION_DENIED
+                                         : grpc::StatusCode::NOT_FOUND;
+  }
+
+  std::map<std::string, v1::ArchiveDescription> descriptions_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+std::set<std::string> NamesIn(const std::string& answer) {
+  v1::ListArchivesResponse response;
+  EXPECT_TRUE(response.ParseFromString(answer));
+  std::set<std::string> names;
+  for (const v1::ArchiveDescription& archive : response.archives()) {
+    names.insert(archive.name());
+  }
+  return names;
+}
+
+TEST_F(ServerAccessTest, EveryMethodAsksWhoCalls) {
+  ASSERT_NO_FATAL_FAILURE(Start(absl::StrCat(
+      Line("all", "archives=* rights=list,read"),
+      Line("reader", "archives=docs rights=list,read"),
+      Line("lister", "archives=doc? rights=list"),
+      Line("blind", "archives=docs rights=read"),
+      Line("stranger", "archives=web-* rights=list,read"),
+      Line("old", "archives=* rights=list,read expires=2020-01-01"))));
+  const std::vector<Client> clients = {
+      {"nobody", "", false},
+      {"unknown", HeaderOf("unknown"), false},
+      {"guesses", "Bearer all.secret-of-reader", false},
+      {"malformed", "Bearer all", false},
+      {"expired", HeaderOf("old"), false},
+      {"all", HeaderOf("all"), true, {kOpen, kOther}, {kOpen, kOther}},
+      {"reader", HeaderOf("reader"), true, {kOpen}, {kOpen}},
+      {"lister", HeaderOf("lister"), true, {kOpen}, {}},
+      {"blind", HeaderOf("blind"), true, {}, {kOpen}},
+      {"stranger", HeaderOf("stranger"), true, {}, {}}};
+  const google::protobuf::ServiceDescriptor& service =
+      *v1::ArchiveDescription::descriptor()->file()->FindServiceByName(
+          "Archive");
+  {
+    v1::ListArchivesResponse all;
+    ASSERT_TRUE(
+        all.ParseFromString(Call("ListArchives", HeaderOf("all"), "").answer));
+    for (const v1::ArchiveDescription& archive : all.archives()) {
+      descriptions_[archive.name()] = archive;
+    }
+    ASSERT_EQ(descriptions_.size(), 2U);
+    ASSERT_NE(descriptions_[kOpen].dictionary_hash(),
+              descriptions_[kOther].dictionary_hash());
+    ASSERT_NE(descriptions_[kOpen].symbol_table_hash(),
+              descriptions_[kOther].symbol_table_hash());
+  }
+  for (int i = 0; i < service.method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& method = *service.method(i);
+    const auto rule = kRules.find(method.name());
+    ASSERT_NE(rule, kRules.end())
+        << method.name() << " has no rule of who may call it";
+    for (const Client& client : clients) {
+      std::map<std::string, Outcome> outcomes;
+      for (const char* archive : {kOpen, kOther, kAbsent}) {
+        SCOPED_TRACE(
+            absl::StrCat(method.name(), " by ", client.name, " on ", archive));
+        outcomes[archive] = Call(method.name(), client.authorization,
+                                 RequestFor(method, archive));
+        const Outcome& outcome = outcomes[archive];
+        EXPECT_EQ(outcome.status.error_code(),
+                  Expected(rule->second, client, archive))
+            << outcome.status.error_message();
+        if (!outcome.status.ok()) {
+          EXPECT_EQ(outcome.answer, "");
+        } else if (rule->second == Rule::kLists) {
+          EXPECT_EQ(NamesIn(outcome.answer), client.lists);
+        } else {
+          EXPECT_NE(outcome.answer, "");
+        }
+      }
+      // A hidden archive differs from none in nothing but the name asked for.
+      if (client.is_known && !client.lists.contains(kOther)) {
+        const auto told = [&](const char* archive) {
+          return absl::StrReplaceAll(outcomes[archive].status.error_message(),
+                                     {{archive, "NAME"}});
+        };
+        EXPECT_EQ(told(kOther), told(kAbsent));
+        EXPECT_EQ(ReasonIn(outcomes[kOther].status),
+                  ReasonIn(outcomes[kAbsent].status));
+      }
+    }
+  }
+}
+
+TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
+  const std::string reader = Line("reader", "archives=docs rights=list,read");
+  ASSERT_NO_FATAL_FAILURE(Start(reader));
+  const std::pair<std::string, grpc::StatusCode> changes[] = {
+      {"", grpc::StatusCode::UNAUTHENTICATED},
+      {Line("reader", "archives=docs rights=list"),
+       grpc::StatusCode::PERMISSION_DENIED},
+      {Line("reader", "archives=private rights=list,read"),
+       grpc::StatusCode::NOT_FOUND},
+      {reader + Line("second", "archives=* rights=read"),
+       grpc::StatusCode::OK}};
+  for (const auto& [rules, code] : changes) {
+    SCOPED_TRACE(rules);
+    WriteRules(reader);
+    server().Reload();
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", HeaderOf("reader"));
+    auto stream = stub().BatchRead(&context);
+    v1::BatchReadRequest request;
+    request.set_archive(kOpen);
+    request.add_items()->mutable_range()->set_size_bytes(10);
+    ASSERT_TRUE(stream->Write(request));
+    v1::BatchReadResponse response;
+    ASSERT_TRUE(stream->Read(&response));
+    WriteRules(rules);
+    EXPECT_THAT(server().Reload(), ::testing::Contains(HasSubstr("access: ")));
+    stream->Write(request);
+    EXPECT_EQ(stream->Read(&response), code == grpc::StatusCode::OK);
+    stream->WritesDone();
+    EXPECT_EQ(stream->Finish().error_code(), code);
+  }
+}
+
+TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {
+  ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
+  WriteRules("token reader");
+  EXPECT_THAT(
+      server().Reload(),
+      ::testing::Contains(HasSubstr("access stays as it was: " + directory() +
+                                    "/access: line 1: has no archives=")));
+  EXPECT_TRUE(Call("ListArchives", HeaderOf("reader"), "").status.ok());
+}
+
+TEST_F(ServerAccessTest, TwoTokensAreNone) {
+  ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", HeaderOf("reader"));
+  context.AddMetadata("authorization", HeaderOf("reader"));
+  v1::ListArchivesResponse response;
+  const grpc::Status status = stub().ListArchives(&context, {}, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(ReasonIn(status), "CREDENTIALS_REJECTED");
+}
+
+}  // namespace
+}  // namespace quire
