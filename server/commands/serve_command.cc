@@ -183,9 +183,12 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                    "exist for it. Read again on SIGHUP")
       ->type_name("FILE");
   subcommand
-      ->add_option("--metrics", arguments->metrics,
-                   "Address for Prometheus, at /metrics; without it there are "
-                   "no metrics")
+      ->add_option("--admin,--metrics", arguments->metrics,
+                   "Address for Prometheus, at /metrics, and for probes: "
+                   "/healthz answers while the process does, /readyz is 200 "
+                   "when all archives are open and the server does not drain, "
+                   "else 503. Plain HTTP without credentials: for loopback or "
+                   "a private network")
       ->type_name("HOST:PORT");
   subcommand
       ->add_option("--memory", arguments->memory,

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import threading
 import unittest
+import urllib.error
+import urllib.parse
 import urllib.request
 
 QUIRED = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
@@ -146,6 +148,30 @@ class ServeTest(unittest.TestCase):
                        "quire_queued_fetches 0", 'quire_drive_queued_requests{device="',
                        "quire_call_duration_seconds_bucket"):
             self.assertIn(sample, metrics)
+
+    def test_tells_probes_whether_it_is_ready(self):
+        def get(address, path, method="GET"):
+            request = urllib.request.Request(f"http://{address}{path}", method=method)
+            try:
+                with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.read().decode()
+
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--admin",
+                                  "127.0.0.1:0")
+        url = next(word for word in said.split() if word.endswith("/metrics"))
+        admin = urllib.parse.urlparse(url).netloc
+        self.assertEqual(get(admin, "/healthz"), (200, "alive\n"))
+        self.assertEqual(get(admin, "/readyz"), (200, "ready\n"))
+        self.assertEqual(get(admin, "/readyz", "HEAD"), (200, ""))
+        self.assertIn("quire_build_info{", get(admin, "/metrics")[1])
+        for path in "/", "/readyz/more", "/metricsx", "/../etc/passwd":
+            self.assertEqual(get(admin, path)[0], 404, path)
+        self.assertNotEqual(get(admin, "/metrics", "POST")[0], 200)
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def test_says_on_reload_that_blocks_of_the_same_archive_were_not_checked(self):
         copy = self.directory / "damaged.quire"

@@ -16,12 +16,13 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "prometheus/exposer.h"
 #include "prometheus/registry.h"
+#include "prometheus/text_serializer.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/mutex.h"
 #include "codecs/base/status_macros.h"
+#include "server/service/admin_server.h"
 #include "server/service/archive_loader.h"
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
@@ -201,6 +202,7 @@ class ServerImpl final : public Server {
         grpc_server_->GetHealthCheckService();
     health->SetServingStatus(kServiceName, true);
     health->SetServingStatus("", true);
+    all_open_ = true;
     return absl::OkStatus();
   }
 
@@ -244,7 +246,7 @@ class ServerImpl final : public Server {
     grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
     grpc_server_->Wait();
     grpc_server_.reset();
-    exposer_.reset();
+    admin_server_.reset();
   }
 
  private:
@@ -326,11 +328,20 @@ class ServerImpl final : public Server {
                      "; choose another address with --listen"));
   }
 
+  std::string MetricsText() const {
+    std::vector<prometheus::MetricFamily> families = registry_->Collect();
+    for (prometheus::MetricFamily& family : collector_->Collect()) {
+      families.push_back(std::move(family));
+    }
+    return prometheus::TextSerializer().Serialize(families);
+  }
+
+  bool is_ready() const { return all_open_ && !draining_; }
+
   absl::Status StartMetrics() {
     if (options_.metrics_address.empty()) {
       return absl::OkStatus();
     }
-    QUIRE_RETURN_IF_ERROR(CheckMetricsAddress(options_.metrics_address));
     auto& build_info = prometheus::BuildGauge()
                            .Name("quire_build_info")
                            .Help("Always 1; the labels say what is running.")
@@ -338,21 +349,12 @@ class ServerImpl final : public Server {
     build_info
         .Add({{"version", QUIRE_VERSION}, {"engine", store_->engine_name()}})
         .Set(1);
-    try {
-      exposer_ = std::make_unique<prometheus::Exposer>(options_.metrics_address,
-                                                       /*num_threads=*/2);
-    } catch (const std::exception&) {
-      // What it says names classes of the library that serves it.
-      return absl::FailedPreconditionError(
-          absl::StrCat("cannot serve metrics on ", options_.metrics_address,
-                       ": ", WhyNotListening(options_.metrics_address),
-                       "; choose another address with --metrics"));
-    }
-    exposer_->RegisterCollectable(registry_);
-    exposer_->RegisterCollectable(collector_);
-    const std::vector<int> ports = exposer_->GetListeningPorts();
-    metrics_address_ =
-        WithPort(options_.metrics_address, ports.empty() ? 0 : ports.front());
+    QUIRE_ASSIGN_OR_RETURN(
+        admin_server_,
+        AdminServer::Open(options_.metrics_address,
+                          {.metrics = [this] { return MetricsText(); },
+                           .is_ready = [this] { return is_ready(); }}));
+    metrics_address_ = admin_server_->address();
     return absl::OkStatus();
   }
 
@@ -362,6 +364,7 @@ class ServerImpl final : public Server {
   const MemoryPlan plan_;
   const v1::Limits limits_;
   std::atomic<bool> draining_{false};
+  std::atomic<bool> all_open_{false};
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
   // Held while archives are opened or the server is shut down.
@@ -383,7 +386,8 @@ class ServerImpl final : public Server {
   std::unique_ptr<grpc::Server> grpc_server_;
   // Null if the address is not of a unix socket.
   std::unique_ptr<UnixListener> unix_listener_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  // Null without an address for it.
+  std::unique_ptr<AdminServer> admin_server_;
 };
 
 }  // namespace

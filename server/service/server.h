@@ -36,7 +36,7 @@ struct ServerOptions {
   // everyone may do everything. With it health is of the server alone, and
   // there is no reflection.
   std::string access_path;
-  // "HOST:PORT" for Prometheus; empty: no metrics.
+  // "HOST:PORT" for Prometheus and probes (admin_server.h); empty: neither.
   std::string metrics_address;
   // Bounds the process; unset: what the archives need and a working cache.
   std::optional<uint64_t> memory_bytes;

@@ -196,12 +196,18 @@ TEST_F(ServerOpeningTest, HealthFollows) {
   EXPECT_EQ(Health(service + "/b"), 2);
   EXPECT_EQ(Health(service), 2);
   EXPECT_EQ(Health(""), 2);
+  const auto probe = [this](const std::string& path) {
+    return HttpGet(server().metrics_address(), path);
+  };
+  EXPECT_THAT(probe("/readyz"), ::testing::HasSubstr("being opened"));
+  EXPECT_EQ(probe("/healthz"), "alive\n");
   gate_.Open();
   QUIRE_EXPECT_OK(AwaitOpened());
   for (const std::string& name :
        {std::string(), service, service + "/a", service + "/b"}) {
     EXPECT_EQ(Health(name), 1) << name;
   }
+  EXPECT_EQ(probe("/readyz"), "ready\n");
 }
 
 TEST_F(ServerOpeningTest, ListsWhatIsToCome) {
