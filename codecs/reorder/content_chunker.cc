@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/reorder/content_chunker.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+namespace quire {
+namespace {
+
+// One random word for each byte, by SplitMix64 (Steele, Lea, Flood, OOPSLA
+// 2014) from a fixed seed.
+constexpr std::array<uint64_t, 256> MakeGear() {
+  std::array<uint64_t, 256> gear = {};
+  uint64_t state = 0x51C1E6EA5u;
+  for (uint64_t& word : gear) {
+    state += 0x9E3779B97F4A7C15u;
+    uint64_t mixed = state;
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
+    word = mixed ^ (mixed >> 31);
+  }
+  return gear;
+}
+
+constexpr std::array<uint64_t, 256> kGear = MakeGear();
+
+// `count` ones at the top, where the hash depends on the most bytes before.
+constexpr uint64_t TopBits(int count) {
+  return ~uint64_t{0} << (64 - count);
+}
+
+// How many bits more and fewer are looked at before and after the average size
+// (section 3.3 of the paper: normalisation level 2).
+constexpr int kNormalisation = 2;
+
+// The first place in [begin, end) behind whose byte a chunk may end, plus one;
+// `end` if there is none.
+size_t FindCut(const uint8_t* bytes, size_t begin, size_t end, uint64_t mask,
+               uint64_t& hash) {
+  for (size_t i = begin; i < end; ++i) {
+    hash = (hash << 1) + kGear[bytes[i]];
+    if ((hash & mask) == 0) {
+      return i + 1;
+    }
+  }
+  return end + 1;
+}
+
+}  // namespace
+
+ContentChunker::ContentChunker(uint32_t average_size_bytes)
+    : average_(average_size_bytes),
+      early_mask_(
+          TopBits(std::bit_width(average_size_bytes) - 1 + kNormalisation)),
+      late_mask_(
+          TopBits(std::bit_width(average_size_bytes) - 1 - kNormalisation)) {}
+
+size_t ContentChunker::Next(ByteView text) const {
+  const size_t size = std::min(text.size(), size_bytes_max());
+  if (size <= size_bytes_min()) {
+    return size;
+  }
+  const size_t middle = std::min(size, average_);
+  uint64_t hash = 0;
+  const size_t early =
+      FindCut(text.data(), size_bytes_min(), middle, early_mask_, hash);
+  if (early <= middle) {
+    return early;
+  }
+  return std::min(FindCut(text.data(), middle, size, late_mask_, hash), size);
+}
+
+}  // namespace quire

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The recipe of a reordered text: which stored bytes make it up, in order.
+#ifndef QUIRE_CODECS_REORDER_STORED_RUN_H_
+#define QUIRE_CODECS_REORDER_STORED_RUN_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace quire {
+
+// Bytes that follow each other in the text and in the stored text alike.
+struct StoredRun {
+  uint64_t size_bytes = 0;
+  // In the stored text.
+  uint64_t stored_offset = 0;
+
+  bool operator==(const StoredRun&) const = default;
+};
+
+// Runs in the order of the text, as few as say the same.
+// Thread-compatible.
+class RunList {
+ public:
+  // The next `size_bytes` of the text are stored at `stored_offset`.
+  void Append(uint64_t size_bytes, uint64_t stored_offset) {
+    if (size_bytes == 0) {
+      return;
+    }
+    if (!runs_.empty() &&
+        runs_.back().stored_offset + runs_.back().size_bytes == stored_offset) {
+      runs_.back().size_bytes += size_bytes;
+    } else {
+      runs_.push_back({size_bytes, stored_offset});
+    }
+  }
+
+  const std::vector<StoredRun>& runs() const { return runs_; }
+
+  std::vector<StoredRun> Take() && { return std::move(runs_); }
+
+ private:
+  std::vector<StoredRun> runs_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_REORDER_STORED_RUN_H_
