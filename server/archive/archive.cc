@@ -163,12 +163,6 @@ uint64_t Archive::SegmentBlockCount(uint32_t segment_index) const {
   return segments_[segment_index].reader.block_count();
 }
 
-LogicalRange Archive::BlockRange(BlockAddress block) const {
-  return {{segments_[block.segment_index].start +
-           block.block_index * info_.block_size_bytes},
-          BlockSizeBytes(block)};
-}
-
 absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
                                   MutableByteView raw,
                                   BlockCodec::Scratch& scratch) const {
@@ -233,25 +227,37 @@ absl::StatusOr<std::vector<BlockSlice>> Archive::Plan(
   size_t segment_index = SegmentIndexAt(range.offset.value);
   uint64_t offset = range.offset.value - segments_[segment_index].start;
   uint64_t left = range.size_bytes;
-  while (left > 0) {
+  for (; left > 0; ++segment_index, offset = 0) {
     const SegmentReader& reader = segments_[segment_index].reader;
-    if (offset == reader.size_bytes()) {
-      ++segment_index;
-      offset = 0;
-      continue;
-    }
-    BlockSlice slice;
-    slice.block.segment_index = static_cast<uint32_t>(segment_index);
-    slice.block.block_index = offset / info_.block_size_bytes;
-    slice.offset_in_block =
-        static_cast<uint32_t>(offset % info_.block_size_bytes);
-    slice.size_bytes = static_cast<uint32_t>(std::min<uint64_t>(
-        left, BlockSizeBytes(slice.block) - slice.offset_in_block));
-    slices.push_back(slice);
-    offset += slice.size_bytes;
-    left -= slice.size_bytes;
+    const uint64_t size_bytes = std::min(left, reader.size_bytes() - offset);
+    PlanInSegment(segment_index, offset, size_bytes, slices);
+    left -= size_bytes;
   }
   return slices;
+}
+
+void Archive::PlanInSegment(size_t segment_index, uint64_t offset,
+                            uint64_t size_bytes,
+                            std::vector<BlockSlice>& slices) const {
+  const SegmentLayout& layout = segments_[segment_index].reader.layout();
+  const uint64_t end = offset + size_bytes;
+  for (uint64_t run = layout.RunAt(offset); offset < end; ++run) {
+    SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
+    piece.size_bytes = std::min(piece.size_bytes, end - offset);
+    offset += piece.size_bytes;
+    while (piece.size_bytes > 0) {
+      BlockSlice slice;
+      slice.block.segment_index = static_cast<uint32_t>(segment_index);
+      slice.block.block_index = piece.stored_offset / info_.block_size_bytes;
+      slice.offset_in_block =
+          static_cast<uint32_t>(piece.stored_offset % info_.block_size_bytes);
+      slice.size_bytes = static_cast<uint32_t>(std::min<uint64_t>(
+          piece.size_bytes, info_.block_size_bytes - slice.offset_in_block));
+      slices.push_back(slice);
+      piece.stored_offset += slice.size_bytes;
+      piece.size_bytes -= slice.size_bytes;
+    }
+  }
 }
 
 absl::Status Archive::CheckOrdinal(DocumentOrdinal ordinal) const {

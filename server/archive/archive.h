@@ -113,7 +113,12 @@ class Archive {
 
   // --- Blocks ---
 
+  // Whether a range may lie in several places, whose slices do not go on where
+  // the ones before end.
+  bool has_layout() const { return info_.run_count != 0; }
+
   // The blocks that `range` covers, in logical order; none for an empty range.
+  // With a layout the same block may come several times.
   // Errors: OutOfRange  `range` does not lie within [0, info().size_bytes].
   absl::StatusOr<std::vector<BlockSlice>> Plan(LogicalRange range) const;
 
@@ -125,8 +130,6 @@ class Archive {
   Extent BlockExtent(BlockAddress block) const;
   // Number of blocks of one segment. REQUIRES: segment_index < segment_count.
   uint64_t SegmentBlockCount(uint32_t segment_index) const;
-  // The block's part of the logical space.
-  LogicalRange BlockRange(BlockAddress block) const;
 
   // Checks the frame read from BlockExtent(block) and decodes it to `raw`.
   // REQUIRES: raw.size() == BlockSizeBytes(block).
@@ -215,6 +218,9 @@ class Archive {
                     const ArchiveOpenOptions& options);
 
   const SegmentReader& SegmentOf(BlockAddress block) const;
+  // Appends the slices of a part of one segment's text to `slices`.
+  void PlanInSegment(size_t segment_index, uint64_t offset, uint64_t size_bytes,
+                     std::vector<BlockSlice>& slices) const;
   // The segment of a document. REQUIRES: ordinal < info_.document_count.
   const Segment& SegmentOfDocument(uint64_t ordinal) const;
   // The index of the segment of a byte. REQUIRES: offset < info_.size_bytes.

@@ -22,6 +22,45 @@
 namespace quire {
 namespace {
 
+// A layout of the text that there is, and a document of what the layout says,
+// or nearly so.
+void AddLayout(FuzzedDataProvider& input, Crafted& made) {
+  CraftedLayout layout;
+  layout.stored_text_size_bytes = made.text.size();
+  layout.run_count = input.ConsumeIntegralInRange<uint64_t>(0, 20);
+  layout.sizes.clear();
+  layout.steps.clear();
+  uint64_t size_bytes = 0;
+  for (uint64_t i = 0; i < layout.run_count; ++i) {
+    const auto size = input.ConsumeIntegralInRange<uint64_t>(0, 5000);
+    layout.sizes.push_back(
+        input.ConsumeBool() ? size : input.ConsumeIntegral<uint64_t>());
+    size_bytes += layout.sizes.back();
+    layout.steps.push_back(
+        input.ConsumeBool() ? input.ConsumeIntegralInRange<int64_t>(-5000, 5000)
+                            : input.ConsumeIntegral<int64_t>());
+  }
+  std::erase_if(made.sections,
+                [](const auto& section) { return section.first >= 8; });
+  made.sections.emplace_back(8, input.ConsumeBool()
+                                    ? layout.Section()
+                                    : input.ConsumeRandomLengthString(400));
+  if (input.ConsumeBool()) {
+    size_bytes = input.ConsumeIntegral<uint64_t>();
+  }
+  for (auto& [type, section] : made.sections) {
+    if (type == 2) {
+      section = CraftedColumn({size_bytes});
+    }
+  }
+  made.edit_footer = [=](SegmentFooter& f) { f.size_bytes = size_bytes; };
+  made.edit_manifest = [run_count = layout.run_count,
+                        stored = made.text.size()](Manifest& m) {
+    m.segments[0].run_count = run_count;
+    m.segments[0].stored_text_size_bytes = stored;
+  };
+}
+
 Crafted MakeArchive(FuzzedDataProvider& input) {
   Crafted made;
   const CodecInfo& info = AllCodecs()[input.ConsumeIntegralInRange<size_t>(
@@ -54,12 +93,22 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
     }
   }
   made.sections = std::move(sections);
+  if (input.ConsumeBool()) {
+    AddLayout(input, made);
+  }
   return made;
 }
 
+// A forged layout may claim more text than there is time to read.
+constexpr uint64_t kReadSizeBytesMax = 1 << 16;
+
 void ReadAll(const std::string& path) {
+  const auto outline = Archive::ReadOutline(path);
+  if (outline.ok() && outline->info.size_bytes > kReadSizeBytesMax) {
+    Archive::Open(path).status().IgnoreError();
+    return;
+  }
   VerifyArchive(path, {}, [](const ArchiveDamage&) {}).status().IgnoreError();
-  Archive::ReadOutline(path).status().IgnoreError();
   const auto opened = Archive::Open(path);
   if (!opened.ok()) {
     return;

@@ -19,6 +19,7 @@
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/block_frame.h"
+#include "server/archive/format/layout_section.h"
 #include "server/archive/segment_reader.h"
 
 namespace quire {
@@ -26,6 +27,111 @@ namespace {
 
 // Blocks between two looks at what the threads found: bounds what they hold.
 constexpr uint64_t kBatchBlockCount = 1024;
+
+// Hands out 0, 1, 2, ... to all threads; unset at the end.
+using Next = std::function<std::optional<uint64_t>()>;
+
+// Calls `work` on `thread_count` threads, one of them the calling one, or fewer
+// where there is less to do; they share the numbers below `count`.
+// Throws std::bad_alloc if `work` did.
+void WorkInThreads(uint32_t thread_count, uint64_t count,
+                   const std::function<void(const Next&)>& work) {
+  std::atomic<uint64_t> handed_out = 0;
+  std::atomic<bool> lacks_memory = false;
+  const Next next = [&]() -> std::optional<uint64_t> {
+    const uint64_t i = handed_out++;
+    return i < count ? std::optional(i) : std::nullopt;
+  };
+  const auto guarded = [&] {
+    // Past the end of a thread it would end the process.
+    try {
+      work(next);
+    } catch (const std::bad_alloc&) {
+      lacks_memory = true;
+    }
+  };
+  {
+    std::vector<std::jthread> threads(std::min<uint64_t>(count, thread_count) -
+                                      1);
+    try {
+      std::ranges::generate(threads,
+                            [&guarded] { return std::jthread(guarded); });
+    } catch (const std::system_error&) {
+      // The system gives no more: those there are do all of it.
+    }
+    guarded();
+  }
+  if (lacks_memory) {
+    throw std::bad_alloc();
+  }
+}
+
+// Text of a segment, of blocks that were found good; the newest ones are kept.
+class TextReader {
+ public:
+  TextReader(const SegmentReader& segment, const BlockCodec& codec)
+      : segment_(segment), codec_(codec), scratch_(codec.NewScratch()) {}
+
+  // Checksum64() of a part of the text. Errors: as SegmentReader::ReadFrame().
+  absl::StatusOr<uint64_t> ChecksumOf(uint64_t offset, uint64_t size_bytes) {
+    const SegmentLayout& layout = segment_.layout();
+    Checksummer64 checksum;
+    const uint64_t end = offset + size_bytes;
+    for (uint64_t run = layout.RunAt(offset); offset < end; ++run) {
+      SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
+      piece.size_bytes = std::min(piece.size_bytes, end - offset);
+      offset += piece.size_bytes;
+      while (piece.size_bytes > 0) {
+        const uint64_t block_size = segment_.block_size_bytes();
+        QUIRE_ASSIGN_OR_RETURN(const ByteView block,
+                               Block(piece.stored_offset / block_size));
+        const uint64_t begin = piece.stored_offset % block_size;
+        const ByteView part = block.subspan(
+            begin, std::min<uint64_t>(piece.size_bytes, block_size - begin));
+        checksum.Add(part);
+        piece.stored_offset += part.size();
+        piece.size_bytes -= part.size();
+      }
+    }
+    return checksum.Get();
+  }
+
+ private:
+  absl::StatusOr<ByteView> Block(uint64_t block_index) {
+    const auto known = std::ranges::find(blocks_, block_index, &Kept::index);
+    if (known != blocks_.end()) {
+      return ByteView(known->text);
+    }
+    if (blocks_.size() * segment_.block_size_bytes() < kKeptSizeBytes) {
+      blocks_.emplace_back();
+      oldest_ = blocks_.size() - 1;
+    }
+    Kept& kept = blocks_[oldest_];
+    oldest_ = (oldest_ + 1) % blocks_.size();
+    kept.index = UINT64_MAX;
+    QUIRE_RETURN_IF_ERROR(segment_.ReadFrame(block_index, frame_).status());
+    kept.text.resize(segment_.BlockSizeBytes(block_index));
+    QUIRE_RETURN_IF_ERROR(segment_.DecodeCheckedFrame(
+        block_index, frame_, kept.text, codec_, *scratch_));
+    kept.index = block_index;
+    return ByteView(kept.text);
+  }
+
+  struct Kept {
+    uint64_t index = UINT64_MAX;
+    std::vector<uint8_t> text;
+  };
+
+  static constexpr uint64_t kKeptSizeBytes = 16 << 20;
+
+  const SegmentReader& segment_;
+  const BlockCodec& codec_;
+  const std::unique_ptr<BlockCodec::Scratch> scratch_;
+  std::vector<uint8_t> frame_;
+  std::vector<Kept> blocks_;
+  // Index of what gives way next.
+  size_t oldest_ = 0;
+};
 
 class Verifier {
  public:
@@ -55,6 +161,8 @@ class Verifier {
   BlockResult ReadOne(const SegmentReader& segment, uint64_t block_index,
                       std::vector<uint8_t>& frame, std::vector<uint8_t>& raw,
                       BlockCodec::Scratch* scratch) const;
+  // Checks the text of a segment with a layout. REQUIRES: its blocks are good.
+  void VerifyText(const SegmentReader& segment);
   // Reads the blocks of a segment whose indexes are of no use, from its start.
   // `file` is null if it cannot be opened.
   void SalvageSegment(uint32_t segment_index, const ReadableFile* file,
@@ -77,9 +185,17 @@ class Verifier {
   }
 
   void AddProgress(uint64_t block_count);
-  // Fills in the documents that `damage.lost` touches.
-  void AddDocuments(const SegmentReader& segment, ArchiveDamage& damage) const;
-  LogicalRange BlockRange(BlockAddress block) const;
+  // Fills in what a block's text is in, and its documents.
+  void AddLost(const SegmentReader& segment, uint64_t block_index,
+               ArchiveDamage& damage) const;
+  // Adds a part of the segment's text to what is lost, and its documents from
+  // `first_document` on. Returns the document after the last of them.
+  // REQUIRES: parts come in their order.
+  uint64_t AddLostPart(const SegmentReader& segment, uint64_t offset,
+                       uint64_t size_bytes, uint64_t first_document,
+                       ArchiveDamage& damage) const;
+  // Of a block's text.
+  uint32_t BlockTextSizeBytes(BlockAddress block) const;
 
   const ArchiveDirectory directory_;
   ArchiveFiles files_;
@@ -206,11 +322,13 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
       ArchiveDamage damage;
       damage.status = results[i].status;
       damage.block = block;
-      damage.lost = BlockRange(block);
-      AddDocuments(segment, damage);
+      AddLost(segment, block.block_index, damage);
       Report(damage);
     }
     AddProgress(count);
+  }
+  if (all_good && codec_ != nullptr) {
+    VerifyText(segment);
   }
   if (all_good && chain != segment.footer().block_chain) {
     ArchiveDamage damage;
@@ -225,35 +343,15 @@ std::vector<Verifier::BlockResult> Verifier::ReadBatch(
     const SegmentReader& segment, uint64_t first_block_index,
     uint64_t block_count) const {
   std::vector<BlockResult> results(block_count);
-  std::atomic<uint64_t> next = 0;
-  std::atomic<bool> lacks_memory = false;
-  const auto work = [&] {
-    // Past the end of a thread it would end the process.
-    try {
-      const auto scratch = codec_ == nullptr ? nullptr : codec_->NewScratch();
-      std::vector<uint8_t> frame;
-      std::vector<uint8_t> raw;
-      for (uint64_t i = next++; i < block_count; i = next++) {
-        results[i] =
-            ReadOne(segment, first_block_index + i, frame, raw, scratch.get());
-      }
-    } catch (const std::bad_alloc&) {
-      lacks_memory = true;
+  WorkInThreads(options_.thread_count, block_count, [&](const Next& next) {
+    const auto scratch = codec_ == nullptr ? nullptr : codec_->NewScratch();
+    std::vector<uint8_t> frame;
+    std::vector<uint8_t> raw;
+    while (const std::optional<uint64_t> i = next()) {
+      results[*i] =
+          ReadOne(segment, first_block_index + *i, frame, raw, scratch.get());
     }
-  };
-  {
-    std::vector<std::jthread> threads(
-        std::min<uint64_t>(block_count, options_.thread_count) - 1);
-    try {
-      std::ranges::generate(threads, [&work] { return std::jthread(work); });
-    } catch (const std::system_error&) {
-      // The system gives no more: those there are do all of it.
-    }
-    work();
-  }
-  if (lacks_memory) {
-    throw std::bad_alloc();
-  }
+  });
   return results;
 }
 
@@ -277,6 +375,42 @@ Verifier::BlockResult Verifier::ReadOne(const SegmentReader& segment,
   return result;
 }
 
+void Verifier::VerifyText(const SegmentReader& segment) {
+  const std::vector<uint64_t>& sums = segment.layout().sums();
+  if (sums.empty()) {
+    return;
+  }
+  const auto size_of = [&](uint64_t i) {
+    return std::min(kLayoutSumSizeBytes,
+                    segment.size_bytes() - i * kLayoutSumSizeBytes);
+  };
+  std::vector<absl::Status> results(sums.size());
+  WorkInThreads(options_.thread_count, sums.size(), [&](const Next& next) {
+    TextReader reader(segment, *codec_);
+    while (const std::optional<uint64_t> i = next()) {
+      const auto found =
+          reader.ChecksumOf(*i * kLayoutSumSizeBytes, size_of(*i));
+      results[*i] = found.status();
+      if (found.ok() && *found != sums[*i]) {
+        results[*i] = InFile(
+            segment.file(),
+            ChecksumMismatch(
+                absl::StrCat("checksum of the text from byte ",
+                             *i * kLayoutSumSizeBytes, " of the segment"),
+                *found, sums[*i]));
+      }
+    }
+  });
+  for (uint64_t i = 0; i < results.size(); ++i) {
+    if (!results[i].ok()) {
+      ArchiveDamage damage;
+      damage.status = results[i];
+      AddLostPart(segment, i * kLayoutSumSizeBytes, size_of(i), 0, damage);
+      Report(damage);
+    }
+  }
+}
+
 void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
                               const absl::Status& why) {
   const ManifestSegment& expected = directory_.manifest.segments[segment_index];
@@ -290,6 +424,11 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     AddProgress(expected.block_count);
     return;
   }
+  if (expected.has_layout()) {
+    // Nothing else says which text the blocks are of.
+    damage.lost = {{segment_start_}, expected.size_bytes};
+    damage.document_count = expected.document_count;
+  }
   Report(damage);
   uint64_t position = kSegmentHeaderSizeBytes;
   for (uint64_t i = 0; i < expected.block_count; ++i) {
@@ -299,17 +438,23 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     damage.status = SalvageBlock(*file, block, position);
     AddProgress(1);
     if (damage.status.ok()) {
-      AddGood(BlockRange(block).size_bytes);
+      AddGood(BlockTextSizeBytes(block));
       continue;
     }
     damage.block = block;
-    damage.lost = BlockRange(block);
+    if (!expected.has_layout()) {
+      damage.lost = {
+          {segment_start_ + i * directory_.manifest.block_size_bytes},
+          BlockTextSizeBytes(block)};
+    }
     uint64_t lost_block_count = 1;
     if (position == before) {
       // Without the index nothing says where the next frame begins.
       lost_block_count = expected.block_count - i;
-      damage.lost.size_bytes =
-          segment_start_ + expected.size_bytes - damage.lost.offset.value;
+      if (!expected.has_layout()) {
+        damage.lost.size_bytes =
+            segment_start_ + expected.size_bytes - damage.lost.offset.value;
+      }
       damage.status = absl::Status(
           damage.status.code(),
           absl::StrCat(damage.status.message(), "; nor can the ",
@@ -335,7 +480,7 @@ absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
   QUIRE_RETURN_IF_ERROR(ReadExactly(fd, position, word_bytes, file));
   const auto word = ParseFrameWord(LoadLittleEndian<uint32_t>(word_bytes));
   QUIRE_RETURN_IF_ERROR(InFile(file, word.status()));
-  std::vector<uint8_t> raw(BlockRange(block).size_bytes);
+  std::vector<uint8_t> raw(BlockTextSizeBytes(block));
   const uint64_t frame_size_bytes =
       uint64_t{word->payload_size_bytes} + kFrameOverheadSizeBytes;
   if (word->payload_size_bytes > raw.size() ||
@@ -362,13 +507,32 @@ void Verifier::AddProgress(uint64_t block_count) {
   }
 }
 
-void Verifier::AddDocuments(const SegmentReader& segment,
-                            ArchiveDamage& damage) const {
+void Verifier::AddLost(const SegmentReader& segment, uint64_t block_index,
+                       ArchiveDamage& damage) const {
+  uint64_t next_document = 0;
+  segment.layout().VisitUses(block_index * segment.block_size_bytes(),
+                             segment.BlockSizeBytes(block_index),
+                             [&](uint64_t offset, uint64_t size_bytes) {
+                               next_document =
+                                   AddLostPart(segment, offset, size_bytes,
+                                               next_document, damage);
+                             });
+}
+
+uint64_t Verifier::AddLostPart(const SegmentReader& segment, uint64_t offset,
+                               uint64_t size_bytes, uint64_t first_document,
+                               ArchiveDamage& damage) const {
+  if (damage.lost.size_bytes == 0) {
+    damage.lost = {{segment_start_ + offset}, size_bytes};
+  } else {
+    ++damage.further_lost_count;
+    damage.further_lost_size_bytes += size_bytes;
+  }
   const DocumentIndex& documents = segment.documents();
-  const uint64_t start = damage.lost.offset.value - segment_start_;
-  const uint64_t end = start + damage.lost.size_bytes;
-  for (uint64_t i = documents.At(start);
-       i < documents.count() && documents.Range(i).offset.value < end; ++i) {
+  uint64_t i = std::max(documents.At(offset), first_document);
+  for (; i < documents.count() &&
+         documents.Range(i).offset.value < offset + size_bytes;
+       ++i) {
     if (documents.Range(i).size_bytes == 0) {
       continue;
     }
@@ -381,15 +545,16 @@ void Verifier::AddDocuments(const SegmentReader& segment,
       damage.documents.push_back(std::move(document));
     }
   }
+  return i;
 }
 
-LogicalRange Verifier::BlockRange(BlockAddress block) const {
-  const uint64_t start =
-      block.block_index * directory_.manifest.block_size_bytes;
+uint32_t Verifier::BlockTextSizeBytes(BlockAddress block) const {
+  const Manifest& manifest = directory_.manifest;
+  const uint64_t start = block.block_index * manifest.block_size_bytes;
   const uint64_t left =
-      directory_.manifest.segments[block.segment_index].size_bytes - start;
-  return {{segment_start_ + start},
-          std::min<uint64_t>(left, directory_.manifest.block_size_bytes)};
+      manifest.segments[block.segment_index].block_text_size_bytes() - start;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(left, manifest.block_size_bytes));
 }
 
 }  // namespace

@@ -26,12 +26,16 @@ struct ArchiveDamage {
   // Unset where it is not a block: manifest, dictionary, symbol table, a
   // segment's header, indexes or footer.
   std::optional<BlockAddress> block;
-  // The part of the logical space that cannot be read because of it; empty
-  // where all can (a damaged index whose blocks were found nevertheless).
+  // The first part of the logical space that cannot be read because of it;
+  // empty where all can (a damaged index whose blocks were found nevertheless).
   LogicalRange lost;
-  // Documents with bytes in `lost`, and the first of them. Where the segment's
-  // indexes are damaged too it is not known which they are, and the list is
-  // empty; the message says so.
+  // With a layout text may be stored once for several places: all further
+  // parts.
+  uint64_t further_lost_count = 0;
+  uint64_t further_lost_size_bytes = 0;
+  // Documents with bytes in what is lost, and the first of them. Where the
+  // segment's indexes are damaged too it is not known which they are, and the
+  // list is empty; the message says so.
   uint64_t document_count = 0;
   std::vector<Document> documents;
 };
@@ -63,14 +67,17 @@ struct VerifyReport {
 
 // Checks, beyond what Archive::Open() does: every block's checksum and that it
 // decodes to text of the right size; the blocks' checksums against the footer;
-// the uuid against the contents. Goes on after damage as far as it can: a
-// segment whose indexes are unusable is read block by block from its start.
+// the uuid against the contents; and, of segments with a layout whose blocks
+// are all good, the text that it makes of them. Goes on after damage as far as
+// it can: a segment whose indexes are unusable is read block by block from its
+// start.
 //
 // Calls `on_damage` on the calling thread for each damage found, in order of
 // file and place, whatever the number of threads. Blocks until all is read.
 // All files are opened before the first is read: an archive that is replaced
 // meanwhile is verified as it was when this was called, or soon after. Holds
-// the dictionary, one segment's indexes and one block per thread. Errors: where
+// the dictionary, one segment's indexes and one block per thread; with a layout
+// blocks of some 16 MiB. Errors: where
 // there is nothing to verify: as WithArchiveDirectory(), that is the manifest
 // is missing, damaged or unknown, or the archive is replaced over and over;
 // ResourceExhausted  not enough memory.

@@ -81,6 +81,12 @@ absl::Status ArchiveWriter::AddDocument(const NewDocument& document) {
   return Keep(segment_->AddDocument(document));
 }
 
+absl::Status ArchiveWriter::SetLayout(LayoutSection layout,
+                                      DocumentIndexBuilder documents) {
+  QUIRE_RETURN_IF_ERROR(StartSegment());
+  return Keep(segment_->SetLayout(std::move(layout), std::move(documents)));
+}
+
 absl::Status ArchiveWriter::FinishSegment() {
   QUIRE_RETURN_IF_ERROR(status_);
   if (!segment_.has_value()) {

@@ -18,7 +18,9 @@
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
+#include "server/archive/index/document_index_builder.h"
 #include "server/archive/segment_writer.h"
 
 namespace quire {
@@ -72,6 +74,12 @@ class ArchiveWriter {
   // Errors: InvalidArgument  over a limit of the format: ids and attributes of
   //                          65535 bytes, 2^32 - 1 documents in a segment.
   absl::Status AddDocument(const NewDocument& document);
+
+  // Instead of AddDocument(), for a segment whose blocks hold the stored text
+  // of `layout`: all its documents at once. REQUIRES: FORMAT.md, "Layout"; one
+  // run, for text that is stored in its own order, makes the segment one
+  // without. Errors: InvalidArgument  the segment has documents already.
+  absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 
   // Ends the current segment; the next block starts a new one. Documents added
   // and blocks appended since the last call must agree in size.

@@ -59,10 +59,15 @@ class Bytes:
 
     def column(self, count):
         """Section 6.1; takes all that is left."""
+        values = self.inner_column(count)
+        require(self.position == len(self.data), f"{self.name}: size of column")
+        return values
+
+    def inner_column(self, count):
+        """Section 6.1; more may follow."""
         width = self.take(1)[0]
         require(width <= 8, f"{self.name}: column of {width} bytes")
-        planes = self.take(len(self.data) - self.position)
-        require(len(planes) == width * count, f"{self.name}: size of column")
+        planes = self.take(width * count)
         return [
             sum(planes[p * count + i] << (8 * p) for p in range(width))
             for i in range(count)
@@ -77,10 +82,11 @@ def magic(letter):
     return b"\x8aQuire" + letter + b"\n"
 
 
-def check_start(fields, letter):
+def check_start(fields, letter, version_max=1):
     require(fields.take(8) == magic(letter), f"{fields.name}: magic")
     version = fields.u32()
-    require(version == 1, f"{fields.name}: version {version}, not 1")
+    require(1 <= version <= version_max, f"{fields.name}: version {version}")
+    return version
 
 
 # --- Section 8: compression methods ---

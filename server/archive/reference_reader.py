@@ -57,6 +57,8 @@ SEGMENT = {
     6: "id_size",
     7: "footer_checksum",
     8: "sections",
+    9: "stored_text_size",
+    10: "run_count",
 }
 SECTION = {1: "type", 2: "size", 3: "stored_size"}
 
@@ -91,7 +93,7 @@ def integers(message):
 
 def parse_manifest(data):
     fields = Bytes(data, "MANIFEST")
-    check_start(fields, b"M")
+    version = check_start(fields, b"M", 2)
     size = fields.u32()
     require(len(data) == size + 24, "MANIFEST: size")
     payload = fields.take(size)
@@ -149,7 +151,12 @@ def parse_manifest(data):
     require(len(segments) <= 65536, "MANIFEST: number of segments")
     require(sum(s["size"] for s in segments) < 1 << 62, "MANIFEST: size")
     manifest["segments"] = segments
+    require(manifest_version(manifest) == version, "MANIFEST: version")
     return manifest
+
+
+def manifest_version(manifest):
+    return 2 if any(segment["run_count"] for segment in manifest["segments"]) else 1
 
 
 def derive_uuid(manifest):
@@ -157,7 +164,7 @@ def derive_uuid(manifest):
     dictionary = manifest["dictionary"] or {"hash": 0, "size": 0}
     facts = struct.pack(
         "<IIiIQQ",
-        1,
+        manifest_version(manifest),
         manifest["codec"],
         manifest["level"],
         manifest["block_size"],
@@ -288,11 +295,11 @@ def main(arguments):
             out.write(segment.range(start, size))
         elif arguments[0] == "text":
             for segment in archive.segments:
-                for index in range(segment.block_count):
-                    out.write(segment.block(index)[0])
+                out.write(segment.range(0, segment.size))
         elif arguments[0] == "check":
             for segment in archive.segments:
                 segment.check_chain()
+                segment.check_sums()
             require(archive.manifest["uuid"] == derive_uuid(archive.manifest), "MANIFEST: uuid")
             print(archive.manifest["uuid"].hex())
         else:

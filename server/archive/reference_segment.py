@@ -32,8 +32,11 @@ class Segment:
         )
         self.parse_header()
         self.parse_footer(expected)
+        # Of the text in the blocks.
+        self.stored_size = expected["stored_text_size"] if 8 in self.sections else self.size
         self.parse_block_sizes()
         self.parse_documents()
+        self.parse_layout(expected)
 
     def parse_header(self):
         fields = Bytes(self.data[:32], self.name)
@@ -69,7 +72,8 @@ class Segment:
         )
         block_size = self.manifest["block_size"]
         require(
-            self.block_count == (self.size + block_size - 1) // block_size
+            self.block_count
+            == ((expected["stored_text_size"] or self.size) + block_size - 1) // block_size
             and self.document_count < 1 << 32
             and self.id_size <= 65535 * self.document_count,
             f"{self.name}: counts",
@@ -101,7 +105,7 @@ class Segment:
             require(position <= table_start, f"{name}: stored size")
             if kind >> 31:
                 continue
-            require(1 <= kind <= 7, f"{name}: unknown type")
+            require(1 <= kind <= 8, f"{name}: unknown type")
             require(size <= 1 << 40, f"{name}: size")
             stored = self.data[offset:position]
             require(checksum(stored) == stored_checksum, f"{name}: checksum")
@@ -123,7 +127,7 @@ class Segment:
 
     def block_text_size(self, index):
         block_size = self.manifest["block_size"]
-        return min(block_size, self.size - index * block_size)
+        return min(block_size, self.stored_size - index * block_size)
 
     def parse_documents(self):
         count = self.document_count
@@ -213,6 +217,52 @@ class Segment:
         require(max(values) < len(strings), f"{fields.name}: no such string")
         return [strings[value] for value in values]
 
+    def parse_layout(self, expected):
+        """Section 6.7: (start, size, place in the stored text) of each run."""
+        self.runs, self.sums = [(0, self.size, 0)], []
+        require(
+            (8 in self.sections) == (expected["run_count"] > 0) == (expected["stored_text_size"] > 0),
+            f"{self.name}: layout differs from the manifest",
+        )
+        if 8 not in self.sections:
+            return
+        fields = self.section(8)
+        stored_size, count = fields.varint(), fields.varint()
+        require(
+            (stored_size, count) == (self.stored_size, expected["run_count"]) and count >= 2,
+            f"{fields.name}: differs from the manifest",
+        )
+        require(fields.take(1) == b"\0", f"{fields.name}: kind of runs")
+        sizes, steps = fields.inner_column(count), fields.inner_column(count)
+        self.runs, start, place, previous = [], 0, 0, None
+        for size, step in zip(sizes, steps):
+            place += unzigzag(step)
+            require(
+                size >= 1 and 0 <= place <= stored_size - size, f"{fields.name}: run out of bounds"
+            )
+            require(
+                previous is None or (step != 0 and size + previous >= 512),
+                f"{fields.name}: run too short, or a part of the one before",
+            )
+            self.runs.append((start, size, place))
+            start, place, previous = start + size, place + size, size
+        require(start == self.size, f"{fields.name}: sizes of runs")
+        end = 0
+        for _, size, place in sorted(self.runs, key=lambda run: run[2]):
+            require(place <= end, f"{fields.name}: stored text in no run")
+            end = max(end, place + size)
+        require(end == stored_size, f"{fields.name}: stored text in no run")
+        self.sums = [fields.u64() for _ in range((self.size + (1 << 20) - 1) >> 20)]
+        require(fields.position == len(fields.data), f"{fields.name}: size")
+
+    def check_sums(self):
+        for index, expected in enumerate(self.sums):
+            start = index << 20
+            require(
+                checksum(self.range(start, min(1 << 20, self.size - start))) == expected,
+                f"{self.name}: checksum of the text from byte {start}",
+            )
+
     def block(self, index):
         name = f"{self.name}: block {index}"
         frame = self.data[self.frames[index] : self.frames[index + 1]]
@@ -239,6 +289,14 @@ class Segment:
         return text, stored_checksum
 
     def range(self, start, size):
+        text = b""
+        for run_start, run_size, place in self.runs:
+            begin, end = max(start, run_start), min(start + size, run_start + run_size)
+            if begin < end:
+                text += self.stored_range(place + begin - run_start, end - begin)
+        return text
+
+    def stored_range(self, start, size):
         block_size = self.manifest["block_size"]
         first = start // block_size
         text = b""

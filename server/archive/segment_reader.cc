@@ -38,6 +38,8 @@ absl::string_view SectionName(uint32_t type) {
       return "media types";
     case SectionType::kRecordTypes:
       return "record types";
+    case SectionType::kLayout:
+      return "layout";
   }
   return "unknown section";
 }
@@ -110,6 +112,7 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   segment.fd_ = file.file.fd.get();
   segment.direct_fd_ = file.direct.fd.get();
   segment.direct_alignment_bytes_ = file.direct.alignment_bytes;
+  segment.block_text_size_bytes_ = expected.block_text_size_bytes();
   constexpr uint64_t kSizeMin = kSegmentHeaderSizeBytes + kTrailerSizeBytes;
   if (expected.file_size_bytes < kSizeMin) {
     return absl::DataLossError(
@@ -120,6 +123,8 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
   QUIRE_RETURN_IF_ERROR(InFile(segment.file_, segment.ReadIndexes(cancel)));
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_, segment.ReadLayout(expected, cancel)));
   return segment;
 }
 
@@ -189,6 +194,23 @@ absl::Status SegmentReader::ReadIndexes(const std::atomic<bool>* cancel) {
   return absl::OkStatus();
 }
 
+absl::Status SegmentReader::ReadLayout(const ManifestSegment& expected,
+                                       const std::atomic<bool>* cancel) {
+  const SectionEntry* const entry = footer_.Find(SectionType::kLayout);
+  if (entry == nullptr) {
+    layout_ = SegmentLayout(footer_.size_bytes);
+    return absl::OkStatus();
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                         ReadSection(*entry, cancel));
+  auto layout =
+      SegmentLayout::Parse(AsBytes(section), footer_.size_bytes,
+                           expected.stored_text_size_bytes, expected.run_count);
+  QUIRE_RETURN_IF_ERROR(InFile("layout", layout.status()));
+  layout_ = *std::move(layout);
+  return absl::OkStatus();
+}
+
 absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
   const uint64_t count = footer_.block_count;
   QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
@@ -216,8 +238,8 @@ absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
 
 uint32_t SegmentReader::BlockSizeBytes(uint64_t block_index) const {
   const uint64_t start = block_index * header_.block_size_bytes;
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(header_.block_size_bytes, footer_.size_bytes - start));
+  return static_cast<uint32_t>(std::min<uint64_t>(
+      header_.block_size_bytes, block_text_size_bytes_ - start));
 }
 
 Extent SegmentReader::BlockExtent(uint64_t block_index) const {
@@ -304,6 +326,7 @@ void SegmentReader::AddMemory(ArchiveMemory& memory) const {
   memory.block_index_bytes +=
       frames_.MemoryBytes() + sizeof(SegmentFile) + sizeof(*this) +
       2 * file_.capacity() + footer_.sections.capacity() * sizeof(SectionEntry);
+  memory.layout_bytes += layout_.MemoryBytes();
   documents_.AddMemory(memory);
 }
 
@@ -314,6 +337,9 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
       EliasFano::EstimateBytes(segment.block_count + 1,
                                segment.file_size_bytes) +
       EliasFano::EstimateBytes(count + 1, segment.size_bytes + count) +
+      SegmentLayout::EstimateBytes(segment.size_bytes,
+                                   segment.stored_text_size_bytes,
+                                   segment.run_count) +
       CaptureOrder::EstimateBytes(count);
   for (const ManifestSection& section : segment.sections) {
     switch (static_cast<SectionType>(section.type)) {
@@ -349,7 +375,8 @@ uint64_t SegmentReader::EstimateOpeningBytes(const ManifestSegment& segment) {
         decompressing_bytes,
         section.stored_size_bytes + DecompressionBytes(section.size_bytes));
   }
-  return sections_bytes + decompressing_bytes;
+  return sections_bytes + decompressing_bytes +
+         SegmentLayout::EstimateParsingBytes(segment.run_count);
 }
 
 }  // namespace quire

@@ -21,6 +21,7 @@
 #include "server/archive/format/segment_format.h"
 #include "server/archive/index/document_index.h"
 #include "server/archive/index/elias_fano.h"
+#include "server/archive/index/segment_layout.h"
 
 namespace quire {
 
@@ -42,11 +43,15 @@ class SegmentReader {
 
   uint64_t block_count() const { return footer_.block_count; }
 
+  uint32_t block_size_bytes() const { return header_.block_size_bytes; }
+
   uint64_t size_bytes() const { return footer_.size_bytes; }
 
   const SegmentFooter& footer() const { return footer_; }
 
   const DocumentIndex& documents() const { return documents_; }
+
+  const SegmentLayout& layout() const { return layout_; }
 
   // REQUIRES for these: block_index < block_count().
   uint32_t BlockSizeBytes(uint64_t block_index) const;
@@ -85,6 +90,9 @@ class SegmentReader {
   absl::Status ReadIndexes(const std::atomic<bool>* cancel);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
+  // Or without it, if the segment has none.
+  absl::Status ReadLayout(const ManifestSegment& expected,
+                          const std::atomic<bool>* cancel);
   // The section, checked and decompressed.
   absl::StatusOr<std::string> ReadSection(
       const SectionEntry& entry, const std::atomic<bool>* cancel) const;
@@ -95,9 +103,12 @@ class SegmentReader {
   std::string file_;
   SegmentHeader header_;
   SegmentFooter footer_;
+  // Of the text in the blocks.
+  uint64_t block_text_size_bytes_ = 0;
   // Where each frame starts, and where the last one ends.
   EliasFano frames_;
   DocumentIndex documents_;
+  SegmentLayout layout_;
 };
 
 }  // namespace quire

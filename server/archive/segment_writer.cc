@@ -34,19 +34,19 @@ absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
                                                    " bytes, expected 1 to ",
                                                    header_.block_size_bytes));
   }
-  if (footer_.size_bytes % header_.block_size_bytes != 0) {
+  if (text_size_bytes_ % header_.block_size_bytes != 0) {
     return absl::InvalidArgumentError(
         "a block after one that is short: only the last of a segment may be");
   }
   if (block_sizes_.size() >= kSegmentBlockCountMax ||
-      raw.size() > kLogicalSizeBytesMax - footer_.size_bytes) {
+      raw.size() > kLogicalSizeBytesMax - text_size_bytes_) {
     return absl::InvalidArgumentError("the segment is full: finish it");
   }
   const uint64_t checksum =
       EncodeFrame({header_.number, block_sizes_.size()}, raw, stored, frame_);
   QUIRE_RETURN_IF_ERROR(writer_.Append(frame_));
   footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
-  footer_.size_bytes += raw.size();
+  text_size_bytes_ += raw.size();
   block_sizes_.push_back(frame_.size() - kFrameOverheadSizeBytes);
   return absl::OkStatus();
 }
@@ -69,13 +69,41 @@ absl::Status SegmentWriter::AppendSection(SectionType type, ByteView raw) {
   return writer_.Append(AsBytes(compressed->bytes));
 }
 
-absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
-  if (documents_.size_bytes() != footer_.size_bytes) {
+absl::Status SegmentWriter::SetLayout(LayoutSection layout,
+                                      DocumentIndexBuilder documents) {
+  if (documents_.count() > 0 || layout_.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file_, ": has blocks of ", footer_.size_bytes,
-                     " bytes and documents of ", documents_.size_bytes(),
+        "a layout comes once, with all documents of its segment");
+  }
+  layout_ = std::move(layout);
+  documents_ = std::move(documents);
+  return absl::OkStatus();
+}
+
+absl::Status SegmentWriter::CheckSizes() const {
+  uint64_t stored_bytes = documents_.size_bytes();
+  uint64_t run_bytes = documents_.size_bytes();
+  if (layout_.has_value()) {
+    stored_bytes = layout_->stored_text_size_bytes;
+    run_bytes = 0;
+    for (const StoredRun& run : layout_->runs) {
+      run_bytes += run.size_bytes;
+    }
+  }
+  if (text_size_bytes_ != stored_bytes ||
+      run_bytes != documents_.size_bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file_, ": has blocks of ", text_size_bytes_,
+                     " bytes, expected ", stored_bytes, ", and documents of ",
+                     documents_.size_bytes(), " bytes, expected ", run_bytes,
                      "; documents lie wholly in one segment"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
+  QUIRE_RETURN_IF_ERROR(CheckSizes());
+  footer_.size_bytes = documents_.size_bytes();
   footer_.blocks_end = writer_.size_bytes();
   footer_.block_count = block_sizes_.size();
   footer_.document_count = documents_.count();
@@ -90,6 +118,12 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
         return AppendSection(type, AsBytes(raw));
       },
       footer_.id_size_bytes));
+  // What is stored in its own order needs none.
+  const bool has_layout = layout_.has_value() && layout_->runs.size() > 1;
+  if (has_layout) {
+    QUIRE_RETURN_IF_ERROR(
+        AppendSection(SectionType::kLayout, AsBytes(EncodeLayout(*layout_))));
+  }
   QUIRE_RETURN_IF_ERROR(
       writer_.Append(AsBytes(EncodeSegmentFooter(footer_, header_.number))));
   QUIRE_RETURN_IF_ERROR(writer_.Finish());
@@ -102,6 +136,10 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
   segment.size_bytes = footer_.size_bytes;
   segment.id_size_bytes = footer_.id_size_bytes;
   segment.footer_checksum = footer_.checksum;
+  if (has_layout) {
+    segment.stored_text_size_bytes = text_size_bytes_;
+    segment.run_count = layout_->runs.size();
+  }
   for (const SectionEntry& entry : footer_.sections) {
     segment.sections.push_back(
         {entry.type, entry.size_bytes, entry.stored_size_bytes});

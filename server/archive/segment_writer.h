@@ -5,6 +5,7 @@
 #define QUIRE_SERVER_ARCHIVE_SEGMENT_WRITER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "codecs/base/bytes.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
 #include "server/archive/index/document_index_builder.h"
@@ -32,6 +34,7 @@ class SegmentWriter {
 
   absl::Status AppendBlock(ByteView raw, ByteView stored);
   absl::Status AddDocument(const NewDocument& document);
+  absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 
   // Writes the sections and the footer and syncs the file.
   absl::StatusOr<ManifestSegment> Finish();
@@ -40,16 +43,21 @@ class SegmentWriter {
   SegmentWriter(const SegmentHeader& header, std::string file,
                 FileWriter writer);
   absl::Status AppendSection(SectionType type, ByteView raw);
+  // What the blocks and the documents say against each other and the layout.
+  absl::Status CheckSizes() const;
 
   SegmentHeader header_;
   std::string file_;
   FileWriter writer_;
   SegmentFooter footer_;
+  // Of the blocks.
+  uint64_t text_size_bytes_ = 0;
   // Of the last block; kept for its memory.
   std::vector<uint8_t> frame_;
   // Payload sizes: 8 bytes a block until the segment ends.
   std::vector<uint64_t> block_sizes_;
   DocumentIndexBuilder documents_;
+  std::optional<LayoutSection> layout_;
 };
 
 }  // namespace quire

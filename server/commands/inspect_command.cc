@@ -41,7 +41,7 @@ struct MemoryPart {
   uint64_t unit_count;
 };
 
-std::array<MemoryPart, 7> PartsOf(const Archive& archive) {
+std::array<MemoryPart, 8> PartsOf(const Archive& archive) {
   const ArchiveMemory& memory = archive.memory();
   const uint64_t blocks = archive.info().block_count;
   const uint64_t documents = archive.info().document_count;
@@ -51,6 +51,8 @@ std::array<MemoryPart, 7> PartsOf(const Archive& archive) {
        {"codec", "codec_bytes", memory.codec_bytes, "", 0},
        {"block index", "block_index_bytes", memory.block_index_bytes, "block",
         blocks},
+       {"layout", "layout_bytes", memory.layout_bytes, "run",
+        archive.info().run_count},
        {"document starts", "document_starts_bytes",
         memory.document_starts_bytes, "document", documents},
        {"document ids", "document_ids_bytes", memory.document_ids_bytes,
@@ -94,6 +96,14 @@ void PrintText(const Archive& archive) {
                          FormatCount(info.stored_size_bytes), " bytes), ",
                          FormatPercent(info.stored_size_bytes, info.size_bytes),
                          " of the text"));
+  if (archive.has_layout()) {
+    PrintLine(
+        "stored text",
+        absl::StrCat(
+            FormatByteSize(info.stored_text_size_bytes), ", ",
+            FormatPercent(info.stored_text_size_bytes, info.size_bytes),
+            " of the text, in ", FormatCounted(info.run_count, "run", "runs")));
+  }
   PrintLine("segments", FormatCount(info.segment_count));
   PrintLine("blocks", FormatCount(info.block_count));
   PrintLine(
@@ -134,6 +144,8 @@ void PrintJson(const Archive& archive) {
   json["unread_input_count"] = info.unread_input_count;
   json["size_bytes"] = info.size_bytes;
   json["stored_size_bytes"] = info.stored_size_bytes;
+  json["stored_text_size_bytes"] = info.stored_text_size_bytes;
+  json["run_count"] = info.run_count;
   json["segment_count"] = info.segment_count;
   json["block_count"] = info.block_count;
   if (!info.dictionary_hash.empty()) {

@@ -46,8 +46,14 @@ void PrintDamage(const ArchiveDamage& damage) {
   if (damage.lost.size_bytes > 0) {
     std::cout << "  lost: bytes " << damage.lost.offset.value << " to "
               << damage.lost.offset.value + damage.lost.size_bytes - 1
-              << " of the text, " << FormatByteSize(damage.lost.size_bytes)
-              << ", of "
+              << " of the text, " << FormatByteSize(damage.lost.size_bytes);
+    if (damage.further_lost_count > 0) {
+      std::cout << ", and " << FormatByteSize(damage.further_lost_size_bytes)
+                << " in "
+                << FormatCounted(damage.further_lost_count, "other place",
+                                 "other places");
+    }
+    std::cout << ", of "
               << FormatCounted(damage.document_count, "document", "documents")
               << "\n";
   }
@@ -72,6 +78,8 @@ Json DamageToJson(const ArchiveDamage& damage) {
   }
   json["lost_offset"] = damage.lost.offset.value;
   json["lost_size_bytes"] = damage.lost.size_bytes;
+  json["further_lost_count"] = damage.further_lost_count;
+  json["further_lost_size_bytes"] = damage.further_lost_size_bytes;
   json["document_count"] = damage.document_count;
   Json& documents = json["documents"] = Json::array();
   for (const Document& document : damage.documents) {

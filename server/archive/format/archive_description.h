@@ -61,6 +61,11 @@ struct ArchiveInfo {
   uint64_t size_bytes = 0;
   // Of all files of the archive on disk.
   uint64_t stored_size_bytes = 0;
+  // Of the text in its blocks: size_bytes, less the duplicates that segments
+  // with a layout leave out.
+  uint64_t stored_text_size_bytes = 0;
+  // Of all layouts; 0 where the text is stored in its own order.
+  uint64_t run_count = 0;
   uint64_t block_count = 0;
   uint64_t document_count = 0;
   uint32_t segment_count = 0;
@@ -85,14 +90,15 @@ struct ArchiveMemory {
   // Decoding tables of the codec.
   uint64_t codec_bytes = 0;
   uint64_t block_index_bytes = 0;
+  uint64_t layout_bytes = 0;
   uint64_t document_starts_bytes = 0;
   uint64_t document_ids_bytes = 0;
   uint64_t document_attributes_bytes = 0;
 
   uint64_t total_bytes() const {
     return dictionary_bytes + symbol_table_bytes + codec_bytes +
-           block_index_bytes + document_starts_bytes + document_ids_bytes +
-           document_attributes_bytes;
+           block_index_bytes + layout_bytes + document_starts_bytes +
+           document_ids_bytes + document_attributes_bytes;
   }
 };
 

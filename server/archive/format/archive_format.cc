@@ -163,17 +163,20 @@ absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
 }
 
 absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
-                                  absl::string_view what) {
+                                  absl::string_view what,
+                                  uint32_t version_max) {
   if (bytes.size() < magic.size() + sizeof(uint32_t) ||
       !std::ranges::equal(bytes.first(magic.size()), magic)) {
     return Damaged(absl::StrCat("this is not a Quire ", what));
   }
   const uint32_t version =
       LoadLittleEndian<uint32_t>(bytes.data() + magic.size());
-  if (version != kFormatVersion) {
+  if (version < kFormatVersion || version > version_max) {
     return absl::FailedPreconditionError(absl::StrCat(
         what, " is of format version ", version, ", this program reads ",
-        kFormatVersion, ": use a newer one, or the file is damaged"));
+        kFormatVersion, version_max == kFormatVersion ? "" : " to ",
+        version_max == kFormatVersion ? "" : absl::StrCat(version_max),
+        ": use a newer one, or the file is damaged"));
   }
   return absl::OkStatus();
 }

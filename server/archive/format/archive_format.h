@@ -30,6 +30,8 @@
 namespace quire {
 
 inline constexpr uint32_t kFormatVersion = 1;
+// Of the manifest of an archive with a segment that has a layout.
+inline constexpr uint32_t kLayoutFormatVersion = 2;
 
 using Magic = std::array<uint8_t, 8>;
 // The first byte is not ASCII and the last is a newline, so that a transfer in
@@ -181,9 +183,11 @@ absl::Status Damaged(absl::string_view what);
 absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
                               uint64_t expected);
 
-// Checks an 8-byte magic and the version after it; `what` names the structure.
+// Checks an 8-byte magic and the version after it, which is 1 to `version_max`;
+// `what` names the structure.
 absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
-                                  absl::string_view what);
+                                  absl::string_view what,
+                                  uint32_t version_max = kFormatVersion);
 
 // `status` with "FILE: " before its message.
 absl::Status InFile(absl::string_view file, const absl::Status& status);

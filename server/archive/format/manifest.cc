@@ -49,6 +49,8 @@ ManifestSegment FromProto(const pb::Segment& message) {
     segment.sections.push_back(
         {section.type(), section.size_bytes(), section.stored_size_bytes()});
   }
+  segment.stored_text_size_bytes = message.stored_text_size_bytes();
+  segment.run_count = message.run_count();
   return segment;
 }
 
@@ -66,6 +68,8 @@ void ToProto(const ManifestSegment& segment, pb::Segment& message) {
     to.set_size_bytes(section.size_bytes);
     to.set_stored_size_bytes(section.stored_size_bytes);
   }
+  message.set_stored_text_size_bytes(segment.stored_text_size_bytes);
+  message.set_run_count(segment.run_count);
 }
 
 absl::Status CheckCodec(const Manifest& manifest) {
@@ -105,6 +109,31 @@ absl::Status CheckPartitionSize(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+// A segment's layout against its section, so that its size says what it takes.
+absl::Status CheckLayout(const ManifestSegment& segment) {
+  const auto section = std::ranges::find(
+      segment.sections, static_cast<uint32_t>(SectionType::kLayout),
+      &ManifestSection::type);
+  const bool has_section = section != segment.sections.end();
+  if (has_section
+          ? segment.run_count < 2 || segment.stored_text_size_bytes == 0
+          : segment.run_count != 0 || segment.stored_text_size_bytes != 0) {
+    return Damaged(absl::StrCat("a layout of ", segment.run_count, " runs and ",
+                                segment.stored_text_size_bytes,
+                                " bytes of stored text, with ",
+                                has_section ? "a" : "no", " section for it"));
+  }
+  // A run takes a byte of the section at least.
+  if (has_section && (segment.run_count > section->size_bytes ||
+                      segment.stored_text_size_bytes > segment.size_bytes)) {
+    return Damaged(absl::StrCat(
+        "a layout of ", segment.run_count, " runs in ", section->size_bytes,
+        " bytes, and of ", segment.stored_text_size_bytes,
+        " bytes of stored text for ", segment.size_bytes, " of text"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSegments(const Manifest& manifest) {
   if (manifest.segments.size() > kSegmentCountMax) {
     return Damaged(absl::StrCat(manifest.segments.size(),
@@ -123,9 +152,10 @@ absl::Status CheckSegments(const Manifest& manifest) {
     }
     previous_number = segment.number;
     // With these, no sum over 65536 segments overflows.
+    const uint64_t text_size_bytes = segment.block_text_size_bytes();
     const uint64_t block_count =
-        segment.size_bytes / manifest.block_size_bytes +
-        (segment.size_bytes % manifest.block_size_bytes != 0 ? 1 : 0);
+        text_size_bytes / manifest.block_size_bytes +
+        (text_size_bytes % manifest.block_size_bytes != 0 ? 1 : 0);
     if (segment.size_bytes > kLogicalSizeBytesMax - size_bytes ||
         segment.block_count != block_count ||
         segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
@@ -153,6 +183,7 @@ absl::Status CheckSegments(const Manifest& manifest) {
                                     section.stored_size_bytes));
       }
     }
+    QUIRE_RETURN_IF_ERROR(InFile(name, CheckLayout(segment)));
   }
   return absl::OkStatus();
 }
@@ -180,7 +211,8 @@ absl::Status CheckManifest(const Manifest& manifest) {
 
 // The protobuf message out of the file.
 absl::StatusOr<ByteView> TakePayload(ByteView file) {
-  QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest"));
+  QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest",
+                                             kLayoutFormatVersion));
   if (file.size() < kHeaderSizeBytes + kChecksumSizeBytes) {
     return Damaged(absl::StrCat("only ", file.size(), " bytes long"));
   }
@@ -203,9 +235,15 @@ absl::StatusOr<ByteView> TakePayload(ByteView file) {
 
 }  // namespace
 
+uint32_t Manifest::format_version() const {
+  return std::ranges::any_of(segments, &ManifestSegment::has_layout)
+             ? kLayoutFormatVersion
+             : kFormatVersion;
+}
+
 Manifest::Uuid Manifest::DeriveUuid() const {
   std::string facts;
-  AppendInteger(kFormatVersion, facts);
+  AppendInteger(format_version(), facts);
   AppendInteger(static_cast<uint32_t>(codec.id), facts);
   AppendInteger(static_cast<uint32_t>(codec.level), facts);
   AppendInteger(block_size_bytes, facts);
@@ -235,7 +273,7 @@ Manifest::Uuid Manifest::DeriveUuid() const {
 ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   ArchiveInfo info;
   info.uuid = FormatUuid(uuid);
-  info.format_version = kFormatVersion;
+  info.format_version = format_version();
   info.codec = codec;
   info.block_size_bytes = block_size_bytes;
   info.stored_size_bytes = manifest_file_size_bytes;
@@ -243,6 +281,8 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.unread_input_count = unread_input_count;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
+    info.stored_text_size_bytes += segment.block_text_size_bytes();
+    info.run_count += segment.run_count;
     info.stored_size_bytes += segment.file_size_bytes;
     info.block_count += segment.block_count;
     info.document_count += segment.document_count;
@@ -286,7 +326,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   message.set_unread_input_count(manifest.unread_input_count);
   const std::string payload = message.SerializeAsString();
   std::string file(AsText(kManifestMagic));
-  AppendInteger(kFormatVersion, file);
+  AppendInteger(manifest.format_version(), file);
   AppendInteger(static_cast<uint32_t>(payload.size()), file);
   file.append(payload);
   AppendInteger(Checksum64(AsBytes(file)), file);
@@ -324,6 +364,12 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   }
   manifest.unread_input_count = message.unread_input_count();
   QUIRE_RETURN_IF_ERROR(CheckManifest(manifest));
+  const uint32_t version =
+      LoadLittleEndian<uint32_t>(file.data() + kManifestMagic.size());
+  if (version != manifest.format_version()) {
+    return Damaged(absl::StrCat("format version is ", version, ", expected ",
+                                manifest.format_version()));
+  }
   return manifest;
 }
 

@@ -48,6 +48,16 @@ struct ManifestSegment {
   uint64_t id_size_bytes = 0;
   uint64_t footer_checksum = 0;
   std::vector<ManifestSection> sections;
+  // Both 0 where the segment has no layout.
+  uint64_t stored_text_size_bytes = 0;
+  uint64_t run_count = 0;
+
+  bool has_layout() const { return run_count != 0; }
+
+  // Of the text in its blocks.
+  uint64_t block_text_size_bytes() const {
+    return has_layout() ? stored_text_size_bytes : size_bytes;
+  }
 };
 
 // manifest.proto explains the fields.
@@ -62,6 +72,8 @@ struct Manifest {
   using Uuid = std::array<uint8_t, 16>;
   Uuid uuid = {};
 
+  // The version of the format that it takes to read the archive.
+  uint32_t format_version() const;
   // What FORMAT.md makes of the other fields.
   Uuid DeriveUuid() const;
   // Sums over the segments. `manifest_file_size_bytes` goes into the stored

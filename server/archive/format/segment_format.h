@@ -45,6 +45,7 @@ enum class SectionType : uint32_t {
   kCaptureTimes = 5,
   kMediaTypes = 6,
   kRecordTypes = 7,
+  kLayout = 8,
 };
 // A reader skips sections of unknown type that carry this bit, and refuses a
 // segment with others.
@@ -75,7 +76,7 @@ struct SegmentFooter {
   std::vector<SectionEntry> sections;
   uint64_t block_count = 0;
   uint64_t document_count = 0;
-  // Of the documents and of the blocks' text.
+  // Of the documents, and of the blocks' text unless there is a layout.
   uint64_t size_bytes = 0;
   // Length of all ids together.
   uint64_t id_size_bytes = 0;
@@ -96,7 +97,8 @@ absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer);
 
 // `bytes` is table and trailer, the last bytes of a file of `file_size_bytes`.
 // In what it returns, sections tile the file from blocks_end to the table, the
-// counts fit each other, the header and the limits, and may be allocated from.
+// counts fit each other, the header and the limits, and may be allocated from;
+// with a layout, how much text the blocks have is known from that alone.
 absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
                                                  uint64_t file_size_bytes,
                                                  const SegmentHeader& header);

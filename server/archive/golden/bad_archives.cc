@@ -28,7 +28,7 @@ void WriteBadManifests(const std::string& directory) {
   };
   bytes("manifest-magic", [](std::string& file) { file[0] = 'x'; });
   bytes("manifest-version", [](std::string& file) {
-    file[8] = 2;
+    file[8] = 3;
     Reseal(file);
   });
   bytes("manifest-cut", [](std::string& file) { file.pop_back(); });
@@ -148,7 +148,7 @@ void WriteBadStructures(const std::string& directory) {
   footer("section-beyond",
          [](SegmentFooter& f) { f.sections[2].stored_size_bytes = 1 << 20; });
   footer("section-order", [](SegmentFooter& f) { f.sections[1].type = 1; });
-  footer("section-unknown", [](SegmentFooter& f) { f.sections[2].type = 8; });
+  footer("section-unknown", [](SegmentFooter& f) { f.sections[2].type = 31; });
   footer("section-method", [](SegmentFooter& f) {
     f.sections[0].method = static_cast<CompressionMethod>(9);
   });
@@ -423,6 +423,78 @@ void WriteBadPartitions(const std::string& directory) {
   }
 }
 
+void WriteBadLayouts(const std::string& directory) {
+  const auto section = [&](const char* name,
+                           std::function<void(CraftedLayout&)> edit) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      CraftedLayout layout;
+      edit(layout);
+      made.UseLayout(layout.Section());
+    });
+  };
+  section("layout-kind", [](CraftedLayout& layout) { layout.kind = 1; });
+  section("layout-count", [](CraftedLayout& layout) { layout.run_count = 3; });
+  section("layout-size",
+          [](CraftedLayout& layout) { layout.stored_text_size_bytes = 1023; });
+  section("layout-column", [](CraftedLayout& layout) {
+    layout.sizes = {uint64_t{1} << 56, 512};
+  });
+  section("layout-empty-run", [](CraftedLayout& layout) {
+    layout.sizes = {1536, 0};
+  });
+  section("layout-sizes", [](CraftedLayout& layout) {
+    layout.sizes = {1024, 511};
+  });
+  section("layout-beyond", [](CraftedLayout& layout) {
+    layout.steps = {0, -511};
+  });
+  section("layout-before", [](CraftedLayout& layout) {
+    layout.steps = {0, -1025};
+  });
+  section("layout-unused", [](CraftedLayout& layout) {
+    layout.sizes = {1023, 513};
+    layout.steps = {0, -1023};
+  });
+  const auto three_runs = [&](const char* name, std::vector<uint64_t> sizes,
+                              std::vector<int64_t> steps) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      CraftedLayout layout;
+      layout.run_count = 3;
+      layout.sizes = sizes;
+      layout.steps = steps;
+      made.UseLayout(layout.Section());
+      made.edit_manifest = [](Manifest& m) {
+        m.segments[0].run_count = 3;
+        m.segments[0].stored_text_size_bytes = 1024;
+      };
+    });
+  };
+  three_runs("layout-joined", {512, 512, 512}, {0, 0, -1024});
+  three_runs("layout-short", {510, 1, 1025}, {0, 1, -513});
+  section("layout-sums", [](CraftedLayout& layout) { layout.sums.clear(); });
+  section("layout-text", [](CraftedLayout& layout) { layout.sums = {1}; });
+  const auto manifest = [&](const char* name, uint64_t run_count,
+                            uint64_t stored_text_size_bytes) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.UseLayout(CraftedLayout().Section());
+      made.edit_manifest = [=](Manifest& m) {
+        m.segments[0].run_count = run_count;
+        m.segments[0].stored_text_size_bytes = stored_text_size_bytes;
+      };
+    });
+  };
+  manifest("manifest-layout-missing", 0, 0);
+  manifest("manifest-layout-one-run", 1, 1024);
+  manifest("manifest-layout-runs", uint64_t{1} << 40, 1024);
+  WriteBad(directory, "manifest-layout-version", [](Crafted& made) {
+    made.UseLayout(CraftedLayout().Section());
+    made.edit_manifest_bytes = [](std::string& file) {
+      file[8] = 1;
+      Reseal(file);
+    };
+  });
+}
+
 // What only reading everything shows.
 void WriteBadSums(const std::string& directory) {
   WriteBad(directory, "block-chain", [](Crafted& made) {
@@ -441,6 +513,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadSymbolTables(directory);
   WriteBadStructures(directory);
   WriteBadIndexes(directory);
+  WriteBadLayouts(directory);
   WriteBadBlocks(directory);
   WriteBadPartitions(directory);
   WriteBadSharedBlocks(directory);

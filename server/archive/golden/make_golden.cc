@@ -147,6 +147,38 @@ void WriteGood(const std::string& directory, const std::string& name,
   QUIRE_CHECK(info.ok(), info.status().ToString());
 }
 
+// A segment whose second half comes again, and one in its own order.
+void WriteLayout(const std::string& directory) {
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("lz4").value(),
+                                        .block_size_bytes = 4096};
+  const auto codec =
+      MakeBlockCodec(options.codec, nullptr, CodecUse::kEncodeAndDecode);
+  const auto writer =
+      ArchiveWriter::Create(directory + "/good/layout", options, nullptr);
+  QUIRE_CHECK(codec.ok() && writer.ok(), "no writer");
+  const std::string first = Verse(9000);
+  const std::string second = Numbers(2500, 2, 3000, true);
+  const TestSegment segment = {
+      {.id = "first", .text = first},
+      {.id = "empty"},
+      {.id = "second", .text = second, .media_type = "image/png"},
+      {.id = "again", .text = first},
+      {.id = "own", .text = "not stored before"},
+      {.id = "part", .text = first.substr(2000) + second.substr(0, 1000)}};
+  const std::string stored = first + second + "not stored before";
+  const std::vector<StoredRun> runs = {{first.size() + second.size(), 0},
+                                       {first.size(), 0},
+                                       {17, first.size() + second.size()},
+                                       {first.size() - 2000 + 1000, 2000}};
+  absl::Status status = WriteTestSegment(
+      segment, stored, runs, options.block_size_bytes, codec->get(), **writer);
+  status.Update(WriteTestSegment({{.id = "plain", .text = first}},
+                                 options.block_size_bytes, codec->get(),
+                                 **writer));
+  status.Update((*writer)->Commit().status());
+  QUIRE_CHECK(status.ok(), status.ToString());
+}
+
 int Main(const std::string& directory) {
   std::filesystem::create_directories(directory + "/good");
   WriteGood(directory, "empty", "copy", {});
@@ -154,6 +186,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "many", "copy", ManySegments());
   WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
   WriteGood(directory, "numbers", "numeric", NumberSegments());
+  WriteLayout(directory);
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
     WriteGood(directory, "mixed-" + name, name, MixedSegments());

@@ -10,6 +10,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -33,21 +34,20 @@ std::string TemporaryDirectory::File(const std::string& name) const {
   return path_ + "/" + name;
 }
 
-absl::Status WriteTestSegment(const TestSegment& segment,
-                              uint32_t block_size_bytes,
-                              const BlockCodec* codec, ArchiveWriter& writer) {
-  std::string text;
-  for (const TestDocument& document : segment) {
-    QUIRE_RETURN_IF_ERROR(
-        writer.AddDocument({.id = document.id,
-                            .size_bytes = document.text.size(),
-                            .capture_time_ms = document.capture_time_ms,
-                            .record_type = document.record_type,
-                            .media_type = document.media_type}));
-    text += document.text;
-  }
+namespace {
+
+NewDocument Describe(const TestDocument& document) {
+  return {.id = document.id,
+          .size_bytes = document.text.size(),
+          .capture_time_ms = document.capture_time_ms,
+          .record_type = document.record_type,
+          .media_type = document.media_type};
+}
+
+// Ends the segment.
+absl::Status WriteTestBlocks(ByteView left, uint32_t block_size_bytes,
+                             const BlockCodec* codec, ArchiveWriter& writer) {
   const auto scratch = codec == nullptr ? nullptr : codec->NewScratch();
-  ByteView left = AsBytes(text);
   while (!left.empty()) {
     const ByteView raw =
         left.first(std::min<size_t>(left.size(), block_size_bytes));
@@ -62,6 +62,42 @@ absl::Status WriteTestSegment(const TestSegment& segment,
     QUIRE_RETURN_IF_ERROR(writer.AppendBlock(raw, stored));
   }
   return writer.FinishSegment();
+}
+
+}  // namespace
+
+absl::Status WriteTestSegment(const TestSegment& segment,
+                              uint32_t block_size_bytes,
+                              const BlockCodec* codec, ArchiveWriter& writer) {
+  std::string text;
+  for (const TestDocument& document : segment) {
+    QUIRE_RETURN_IF_ERROR(writer.AddDocument(Describe(document)));
+    text += document.text;
+  }
+  return WriteTestBlocks(AsBytes(text), block_size_bytes, codec, writer);
+}
+
+absl::Status WriteTestSegment(const TestSegment& segment,
+                              const std::string& stored_text,
+                              std::vector<StoredRun> runs,
+                              uint32_t block_size_bytes,
+                              const BlockCodec* codec, ArchiveWriter& writer) {
+  LayoutSection layout = {.stored_text_size_bytes = stored_text.size(),
+                          .runs = std::move(runs),
+                          .sums = {}};
+  DocumentIndexBuilder documents;
+  std::string text;
+  for (const TestDocument& document : segment) {
+    QUIRE_RETURN_IF_ERROR(documents.Add(Describe(document)));
+    text += document.text;
+  }
+  for (size_t i = 0; i < text.size(); i += kLayoutSumSizeBytes) {
+    layout.sums.push_back(Checksum64(AsBytes(text).subspan(i).first(
+        std::min<size_t>(text.size() - i, kLayoutSumSizeBytes))));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      writer.SetLayout(std::move(layout), std::move(documents)));
+  return WriteTestBlocks(AsBytes(stored_text), block_size_bytes, codec, writer);
 }
 
 absl::StatusOr<ArchiveInfo> WriteTestArchive(

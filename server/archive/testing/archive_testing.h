@@ -56,6 +56,14 @@ absl::Status WriteTestSegment(const TestSegment& segment,
                               uint32_t block_size_bytes,
                               const BlockCodec* codec, ArchiveWriter& writer);
 
+// The same for a segment whose blocks hold `stored_text`, of which `runs` make
+// the documents' text.
+absl::Status WriteTestSegment(const TestSegment& segment,
+                              const std::string& stored_text,
+                              std::vector<StoredRun> runs,
+                              uint32_t block_size_bytes,
+                              const BlockCodec* codec, ArchiveWriter& writer);
+
 // Writes a whole archive, with the context's symbol table if there is one.
 absl::StatusOr<ArchiveInfo> WriteTestArchive(
     const std::string& path, const ArchiveWriterOptions& options,

@@ -73,6 +73,50 @@ std::string CraftedVarints(const std::vector<uint64_t>& values) {
   return bytes;
 }
 
+namespace {
+
+std::string LayoutText() {
+  std::string text;
+  while (text.size() < 1024) {
+    absl::StrAppend(&text, "line ", text.size(), " of the stored text\n");
+  }
+  return text.substr(0, 1024);
+}
+
+}  // namespace
+
+std::string CraftedLayout::Section() const {
+  std::string section = CraftedVarints({stored_text_size_bytes, run_count});
+  section.push_back(kind);
+  section += CraftedColumn(sizes);
+  std::vector<uint64_t> zigzag;
+  for (const int64_t step : steps) {
+    zigzag.push_back(ZigZag(step));
+  }
+  section += CraftedColumn(zigzag);
+  for (uint64_t sum : sums) {
+    if (sum == 0) {
+      sum = Checksum64(AsBytes(LayoutText() + LayoutText().substr(0, 512)));
+    }
+    for (int i = 0; i < 8; ++i) {
+      section.push_back(static_cast<char>(sum >> (8 * i)));
+    }
+  }
+  return section;
+}
+
+void Crafted::UseLayout(std::string section) {
+  text = LayoutText();
+  sections[0].second = CraftedColumn({1024});
+  sections[1].second = CraftedColumn({1536});
+  sections.emplace_back(8, std::move(section));
+  edit_footer = [](SegmentFooter& footer) { footer.size_bytes = 1536; };
+  edit_manifest = [](Manifest& manifest) {
+    manifest.segments[0].stored_text_size_bytes = 1024;
+    manifest.segments[0].run_count = 2;
+  };
+}
+
 std::string CraftedSymbolTable() {
   return std::string("\x01\x02\0\0\x0A\x14\x34\x01\0\x01\0\0\x01\0\0\0\0", 17) +
          "the e";

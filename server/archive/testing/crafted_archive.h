@@ -22,6 +22,21 @@ namespace quire {
 std::string CraftedColumn(const std::vector<uint64_t>& values);
 std::string CraftedVarints(const std::vector<uint64_t>& values);
 
+// What a layout says (FORMAT.md, "Layout"); at first the one of
+// Crafted::UseLayout().
+struct CraftedLayout {
+  uint64_t stored_text_size_bytes = 1024;
+  uint64_t run_count = 2;
+  char kind = 0;
+  std::vector<uint64_t> sizes = {1024, 512};
+  // Of each run, from the end of the one before.
+  std::vector<int64_t> steps = {0, -1024};
+  std::vector<uint64_t> sums = {0};
+
+  // With the checksum of the text unless it is set.
+  std::string Section() const;
+};
+
 // An archive of one segment whose parts can be set to anything; checksums are
 // made right afterwards. At first it is a good one: one document "a" with the
 // text "hello".
@@ -68,6 +83,10 @@ struct Crafted {
     sections[0].second = CraftedColumn({stored.size()});
     sections[1].second = CraftedColumn({text.size()});
   }
+
+  // Stores 1024 bytes once for a document of 1536: its beginning comes again.
+  // `section` is the layout, by default CraftedLayout().
+  void UseLayout(std::string section);
 
   void UseDictionary(std::string dictionary_text) {
     dictionary = std::move(dictionary_text);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Where the text of a segment is among what its blocks hold.
+#ifndef QUIRE_SERVER_ARCHIVE_INDEX_SEGMENT_LAYOUT_H_
+#define QUIRE_SERVER_ARCHIVE_INDEX_SEGMENT_LAYOUT_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "server/archive/index/elias_fano.h"
+#include "server/archive/index/packed_vector.h"
+
+namespace quire {
+
+// All offsets are in the segment: in its text, or in the stored text, which is
+// that of its blocks in order.
+// Movable. Thread-safe.
+class SegmentLayout {
+ public:
+  // The text as it is stored.
+  explicit SegmentLayout(uint64_t size_bytes = 0);
+
+  // `section` is untrusted. Each byte of the stored text is in a run of what is
+  // returned, and each run in the stored text. Takes 16 bytes a run while it
+  // works. Errors: DataLoss  not a layout of so much text and so many runs.
+  //         FailedPrecondition  runs of a kind not known to this program.
+  static absl::StatusOr<SegmentLayout> Parse(ByteView section,
+                                             uint64_t size_bytes,
+                                             uint64_t stored_text_size_bytes,
+                                             uint64_t run_count);
+
+  bool is_identity() const { return starts_.size() == 0; }
+
+  uint64_t run_count() const {
+    return is_identity() ? 1 : stored_offsets_.size();
+  }
+
+  // The run that has the byte `offset` of the text; in logarithmic time.
+  // REQUIRES: offset < size_bytes.
+  uint64_t RunAt(uint64_t offset) const;
+
+  struct StoredPiece {
+    uint64_t stored_offset = 0;
+    uint64_t size_bytes = 0;
+  };
+
+  // The run from the byte `offset` of the text on.
+  // REQUIRES: the run has it: for the run after it that is where this one ends.
+  StoredPiece PieceOf(uint64_t run, uint64_t offset) const;
+
+  // Calls `visit` for all parts of the text, in order, that are stored in
+  // `size_bytes` from `stored_offset` on. Looks at every run.
+  void VisitUses(uint64_t stored_offset, uint64_t size_bytes,
+                 const std::function<void(uint64_t offset,
+                                          uint64_t size_bytes)>& visit) const;
+
+  // Checksum64() of each kLayoutSumSizeBytes of the text; empty for the
+  // identity.
+  const std::vector<uint64_t>& sums() const { return sums_; }
+
+  uint64_t MemoryBytes() const;
+  // At least what MemoryBytes() will be.
+  static uint64_t EstimateBytes(uint64_t size_bytes,
+                                uint64_t stored_text_size_bytes,
+                                uint64_t run_count);
+  // What Parse() takes on top of that and of the section.
+  static uint64_t EstimateParsingBytes(uint64_t run_count);
+
+ private:
+  uint64_t size_bytes_ = 0;
+  // Of each run in the text, and the end of the last one.
+  EliasFano starts_;
+  PackedVector stored_offsets_;
+  std::vector<uint64_t> sums_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_INDEX_SEGMENT_LAYOUT_H_

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/index/segment_layout.h"
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/format/layout_section.h"
+
+namespace quire {
+namespace {
+
+struct Sample {
+  LayoutSection layout;
+  uint64_t size_bytes = 0;
+};
+
+// Stored text in pieces, each used once in order or, now and then, again.
+Sample RandomLayout(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  RunList runs;
+  Sample sample;
+  uint64_t stored = 0;
+  for (size_t i = 2 + random() % 200; i > 0; --i) {
+    const uint64_t size = 512 + random() % 100000;
+    if (stored > size && random() % 2 == 0) {
+      runs.Append(size, random() % (stored - size));
+    } else {
+      runs.Append(size, stored);
+      stored += size;
+    }
+    sample.size_bytes += size;
+  }
+  runs.Append(512, 0);
+  sample.size_bytes += 512;
+  sample.layout = {
+      .stored_text_size_bytes = stored,
+      .runs = std::move(runs).Take(),
+      .sums = std::vector<uint64_t>(
+          (sample.size_bytes + kLayoutSumSizeBytes - 1) / kLayoutSumSizeBytes,
+          seed)};
+  return sample;
+}
+
+absl::StatusOr<SegmentLayout> Parse(const Sample& sample,
+                                    const std::string& section) {
+  return SegmentLayout::Parse(AsBytes(section), sample.size_bytes,
+                              sample.layout.stored_text_size_bytes,
+                              sample.layout.runs.size());
+}
+
+TEST(SegmentLayoutTest, FindsEachByteWhereItIsStored) {
+  for (uint64_t seed = 1; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    const Sample sample = RandomLayout(seed);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const SegmentLayout layout,
+                               Parse(sample, EncodeLayout(sample.layout)));
+    EXPECT_FALSE(layout.is_identity());
+    EXPECT_EQ(layout.sums(), sample.layout.sums);
+    uint64_t start = 0;
+    for (uint64_t run = 0; run < sample.layout.runs.size(); ++run) {
+      const StoredRun& expected = sample.layout.runs[run];
+      for (const uint64_t at :
+           {uint64_t{0}, expected.size_bytes / 2, expected.size_bytes - 1}) {
+        EXPECT_EQ(layout.RunAt(start + at), run);
+        const auto piece = layout.PieceOf(run, start + at);
+        EXPECT_EQ(piece.stored_offset, expected.stored_offset + at);
+        EXPECT_EQ(piece.size_bytes, expected.size_bytes - at);
+      }
+      start += expected.size_bytes;
+    }
+    EXPECT_LE(layout.MemoryBytes(),
+              SegmentLayout::EstimateBytes(sample.size_bytes,
+                                           sample.layout.stored_text_size_bytes,
+                                           sample.layout.runs.size()));
+  }
+}
+
+TEST(SegmentLayoutTest, NamesAllUsesOfStoredText) {
+  const Sample sample = {{.stored_text_size_bytes = 3000,
+                          .runs = {{2000, 0}, {1000, 500}, {1000, 2000}},
+                          .sums = {0}},
+                         4000};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const SegmentLayout layout,
+                             Parse(sample, EncodeLayout(sample.layout)));
+  std::vector<std::pair<uint64_t, uint64_t>> uses;
+  layout.VisitUses(1000, 1200, [&](uint64_t offset, uint64_t size_bytes) {
+    uses.emplace_back(offset, size_bytes);
+  });
+  EXPECT_THAT(uses,
+              testing::ElementsAre(std::pair(1000, 1000), std::pair(2500, 500),
+                                   std::pair(3000, 200)));
+}
+
+TEST(SegmentLayoutTest, TheIdentityTakesNoMemory) {
+  const SegmentLayout layout(1000);
+  EXPECT_TRUE(layout.is_identity());
+  EXPECT_EQ(layout.RunAt(999), 0u);
+  EXPECT_EQ(layout.PieceOf(0, 900).stored_offset, 900u);
+  EXPECT_EQ(layout.PieceOf(0, 900).size_bytes, 100u);
+  EXPECT_EQ(layout.MemoryBytes(), 0u);
+}
+
+// A layout is refused, or stays within what it says of itself.
+TEST(SegmentLayoutTest, RefusesOrBearsWhatIsDamaged) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 20000; ++i) {
+    const Sample sample = RandomLayout(1 + i % 5);
+    std::string section = EncodeLayout(sample.layout);
+    for (size_t flips = 1 + random() % 3; flips > 0; --flips) {
+      section[random() % std::min<size_t>(section.size(), 200)] =
+          static_cast<char>(random());
+    }
+    section.resize(random() % 4 == 0 ? random() % section.size()
+                                     : section.size());
+    const auto layout = Parse(sample, section);
+    if (!layout.ok()) {
+      continue;
+    }
+    uint64_t offset = 0;
+    for (uint64_t run = 0; run < layout->run_count(); ++run) {
+      const auto piece = layout->PieceOf(run, offset);
+      ASSERT_LE(piece.stored_offset + piece.size_bytes,
+                sample.layout.stored_text_size_bytes);
+      offset += piece.size_bytes;
+    }
+    ASSERT_EQ(offset, sample.size_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace quire
