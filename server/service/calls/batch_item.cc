@@ -9,6 +9,7 @@
 #include "server/service/base/service_error.h"
 #include "server/service/limits/batch_memory.h"
 #include "server/service/read/answer_read.h"
+#include "server/service/read/read_planner.h"
 
 namespace quire {
 namespace {
@@ -56,8 +57,13 @@ uint64_t BatchAnswerBytesMax(const ServedArchive& archive,
                              const ResolvedTarget& target,
                              v1::WireEncoding encoding) {
   const uint64_t size_bytes = target.range.size_bytes;
-  return AnswerMemoryBytesMax(archive, size_bytes, encoding) +
-         CopiedBytesMax(archive, size_bytes) + kAnswerFramingSizeBytesMax +
+  const uint64_t data_bytes =
+      archive.archive->has_layout()
+          ? AnswerMemoryBytes(
+                archive, PlanBlocks(*archive.archive, target.range), encoding)
+          : AnswerMemoryBytesMax(archive, size_bytes, encoding);
+  return data_bytes + CopiedBytesMax(archive, size_bytes) +
+         kAnswerFramingSizeBytesMax +
          (target.document.has_value()
               ? DescriptionSizeBytesMax(*archive.archive)
               : 0);

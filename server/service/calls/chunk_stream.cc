@@ -199,9 +199,10 @@ class ChunkStream
             archive.BlockSizeBytes(slices.back().block)) {
       slices.pop_back();
     }
+    // By halves where there are many, which a layout may make.
     while (slices.size() > 1 &&
            MemoryBytes(slices) > window_.message_size_bytes()) {
-      slices.pop_back();
+      slices.resize(slices.size() > 64 ? slices.size() / 2 : slices.size() - 1);
     }
     return slices;
   }

@@ -99,6 +99,7 @@ MetricFamily MemoryFamily(const Catalog& catalog) {
         {"symbol_table", memory.symbol_table_bytes},
         {"codec", memory.codec_bytes},
         {"block_index", memory.block_index_bytes},
+        {"layout", memory.layout_bytes},
         {"document_starts", memory.document_starts_bytes},
         {"document_ids", memory.document_ids_bytes},
         {"document_attributes", memory.document_attributes_bytes}};

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/container/btree_set.h"
+
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/block_frame.h"
@@ -30,6 +32,40 @@ BlockForm FormFor(const ServedArchive& archive, v1::WireEncoding encoding) {
     default:
       return BlockForm::kText;
   }
+}
+
+// What a slice takes while it is planned, fetched and sent, in addition to its
+// block: counted where there may be many to a block.
+constexpr uint64_t kSliceBytes = 512;
+
+uint64_t SliceBytes(const ServedArchive& archive, size_t count) {
+  return archive.archive->has_layout() ? count * kSliceBytes : 0;
+}
+
+bool AreInARow(const Archive& archive, const std::vector<BlockSlice>& slices) {
+  for (size_t i = 1; i < slices.size(); ++i) {
+    const BlockSlice& last = slices[i - 1];
+    const BlockSlice& slice = slices[i];
+    const bool is_next_block =
+        slice.block.segment_index == last.block.segment_index
+            ? slice.block.block_index == last.block.block_index + 1
+            : slice.block.block_index == 0;
+    if (!is_next_block || slice.offset_in_block != 0 ||
+        last.offset_in_block + last.size_bytes !=
+            archive.BlockSizeBytes(last.block)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Coded answers say what is left out at their ends, and nowhere else.
+v1::WireEncoding EncodingOf(const ServedArchive& archive,
+                            const std::vector<BlockSlice>& slices,
+                            v1::WireEncoding encoding) {
+  return !archive.archive->has_layout() || AreInARow(*archive.archive, slices)
+             ? encoding
+             : v1::WIRE_ENCODING_IDENTITY;
 }
 
 uint64_t SizeOf(const std::vector<BlockSlice>& slices) {
@@ -108,6 +144,9 @@ v1::WireEncoding ChooseEncoding(
 }
 
 bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
+  if (archive.archive->has_layout()) {
+    return false;
+  }
   switch (encoding) {
     case v1::WIRE_ENCODING_STORED:
       return archive.archive->info().codec.partition_size_bytes == 0;
@@ -156,18 +195,24 @@ uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
 uint64_t AnswerMemoryBytes(const ServedArchive& archive,
                            const std::vector<BlockSlice>& slices,
                            v1::WireEncoding encoding) {
+  encoding = EncodingOf(archive, slices, encoding);
   uint64_t size_bytes = OutputBytesMax(archive, SizeOf(slices), encoding);
+  size_bytes += SliceBytes(archive, slices.size());
   const BlockForm form = FormFor(archive, encoding);
+  absl::btree_set<std::pair<BlockAddress, uint64_t>> counted;
   for (const BlockSlice& slice : slices) {
     const uint64_t block_bytes =
         BlockMemoryBytes(archive, slice.block, encoding);
-    size_bytes +=
+    const TextRange decoded =
         form == BlockForm::kStored
-            ? block_bytes
-            : archive.archive->codec()
-                  .DecodedRange(block_bytes, {.offset = slice.offset_in_block,
-                                              .size = slice.size_bytes})
-                  .size;
+            ? TextRange{.offset = 0, .size = block_bytes}
+            : archive.archive->codec().DecodedRange(
+                  block_bytes,
+                  {.offset = slice.offset_in_block, .size = slice.size_bytes});
+    if (!archive.archive->has_layout() ||
+        counted.insert({slice.block, decoded.offset}).second) {
+      size_bytes += decoded.size;
+    }
   }
   return size_bytes;
 }
@@ -183,7 +228,7 @@ uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
 uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
                                 v1::WireEncoding encoding) {
   const uint64_t block_bytes = archive.archive->info().block_size_bytes;
-  return block_bytes + kFrameOverheadSizeBytes +
+  return block_bytes + kFrameOverheadSizeBytes + SliceBytes(archive, 1) +
          OutputBytesMax(archive, block_bytes, encoding);
 }
 
@@ -191,6 +236,7 @@ std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
     std::vector<BlockSlice> slices, v1::WireEncoding encoding,
     Requester requester, AnswerDone done, FetchBundle* bundle) {
+  encoding = EncodingOf(*archive, slices, encoding);
   const BlockForm form = FormFor(*archive, encoding);
   slices = SplitAtParts(*archive, std::move(slices), form);
   std::vector<BlockPiece> found;

@@ -35,11 +35,14 @@ v1::WireEncoding ChooseEncoding(
 // The most memory in bytes that the data of an answer holds from its fetch
 // until gRPC has sent it: whole blocks, however little of each is wanted, and
 // what is made of them. What describes the data comes on top.
+// With a layout what keeps the slices counts, too; a block that several of them
+// are of, once.
 uint64_t AnswerMemoryBytes(const ServedArchive& archive,
                            const std::vector<BlockSlice>& slices,
                            v1::WireEncoding encoding);
 
-// The same for any range of so many bytes, rounded up.
+// The same for any range of so many bytes, rounded up, that is stored in a row:
+// with a layout, a range may take more.
 uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
                               v1::WireEncoding encoding);
 
@@ -65,14 +68,15 @@ uint64_t CopiedBytesMax(const ServedArchive& archive, uint64_t size_bytes);
 uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
                           v1::WireEncoding encoding);
 
-// Reads `slices` and makes the answer of them. Encoding and decoding that takes
-// longer than a tenth of a millisecond is done on the decode pool; the rest on
-// the thread that the read ends on, which is the calling one if all blocks are
-// cached.
-// `done` is called exactly once, perhaps before this returns; its errors are
-// those of RangeRead and EncodeAnswer(). What is returned may be null, and is
-// for RangeRead::Cancel(). With a `bundle`, fetches begin with its Start().
-// `store` must outlive the read.
+// Reads `slices` and makes the answer of them. With a layout, slices that are
+// not stored in a row are answered in identity, whatever `encoding` is.
+// Encoding and decoding that takes longer than a tenth of a millisecond is done
+// on the decode pool; the rest on the thread that the read ends on, which is
+// the calling one if all blocks are cached. `done` is called exactly once,
+// perhaps before this returns; its errors are those of RangeRead and
+// EncodeAnswer(). What is returned may be null, and is for RangeRead::Cancel().
+// With a `bundle`, fetches begin with its Start(). `store` must outlive the
+// read.
 using AnswerDone = std::function<void(absl::StatusOr<Answer>)>;
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,

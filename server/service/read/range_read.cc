@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 
 #include "server/service/base/service_error.h"
@@ -103,8 +104,24 @@ RangeRead::RangeRead(BlockStore& store,
     : store_(store),
       archive_(std::move(archive)),
       slices_(std::move(slices)),
+      first_slices_(FirstSlices(*archive_, slices_, form)),
       form_(form),
       done_(std::move(done)) {}
+
+std::vector<size_t> RangeRead::FirstSlices(
+    const ServedArchive& archive, const std::vector<BlockSlice>& slices,
+    BlockForm form) {
+  std::vector<size_t> first;
+  if (!archive.archive->has_layout()) {
+    return first;
+  }
+  absl::btree_map<std::pair<BlockAddress, uint32_t>, size_t> seen;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const uint32_t part = PlaceInPart(archive, slices[i], form).part;
+    first.push_back(seen.try_emplace({slices[i].block, part}, i).first->second);
+  }
+  return first;
+}
 
 bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
                            const std::vector<BlockSlice>& slices,
@@ -112,13 +129,17 @@ bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
                            std::vector<BlockPiece>& pieces) {
   const uint64_t source_id =
       form == BlockForm::kStored ? archive.stored_source_id : archive.source_id;
+  const std::vector<size_t> first = FirstSlices(archive, slices, form);
   pieces.resize(slices.size());
   bool all_found = true;
   for (size_t i = 0; i < slices.size(); ++i) {
     const PartPlace place = PlaceInPart(archive, slices[i], form);
     pieces[i] = {nullptr, place.offset, slices[i].size_bytes};
     pieces[i].block =
-        store.Lookup({source_id, slices[i].block, place.part}, fetch_class);
+        first.empty() || first[i] == i
+            ? store.Lookup({source_id, slices[i].block, place.part},
+                           fetch_class)
+            : pieces[first[i]].block;
     all_found &= pieces[i].block != nullptr;
   }
   return all_found;
@@ -128,17 +149,14 @@ std::shared_ptr<RangeRead> RangeRead::StartMissing(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive,
     std::vector<BlockSlice> slices, BlockForm form, Requester requester,
     std::vector<BlockPiece> pieces, Done done, FetchBundle* bundle) {
-  const auto miss_count = static_cast<size_t>(std::count_if(
-      pieces.begin(), pieces.end(),
-      [](const BlockPiece& piece) { return piece.block == nullptr; }));
   std::shared_ptr<RangeRead> read(new RangeRead(
       store, std::move(archive), std::move(slices), form, std::move(done)));
   {
     MutexLock lock(&read->mutex_);
     read->pieces_ = std::move(pieces);
-    // One more for their start: fetches that end while the others are being
-    // started do not end the read.
-    read->pending_count_ = miss_count + 1;
+    // For their start: fetches that end while the others are being started do
+    // not end the read.
+    read->pending_count_ = 1;
   }
   std::vector<BlockStore::FetchItem> misses = read->Misses(requester);
   if (bundle == nullptr) {
@@ -181,9 +199,11 @@ std::vector<BlockStore::FetchItem> RangeRead::Misses(Requester requester) {
   std::vector<BlockStore::FetchItem> items;
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < slices_.size(); ++i) {
-    if (pieces_[i].block != nullptr) {
+    if (pieces_[i].block != nullptr ||
+        (!first_slices_.empty() && first_slices_[i] != i)) {
       continue;
     }
+    ++pending_count_;
     items.push_back({.fetch = FetchOf(slices_[i], requester),
                      .done = [self = shared_from_this(),
                               i](absl::StatusOr<BlockPtr> result) {
@@ -234,6 +254,9 @@ void RangeRead::OneEnded(EndedOn thread) {
       return;
     }
     if (first_error_.ok()) {
+      for (size_t i = 0; i < first_slices_.size(); ++i) {
+        pieces_[i].block = pieces_[first_slices_[i]].block;
+      }
       result = std::move(pieces_);
     } else {
       result = first_error_;

@@ -127,6 +127,12 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
  private:
   friend class FetchBundle;
 
+  // Of each slice the first one that is of the same part of the same block, and
+  // is fetched for all of them. Empty where there is one slice for each.
+  static std::vector<size_t> FirstSlices(const ServedArchive& archive,
+                                         const std::vector<BlockSlice>& slices,
+                                         BlockForm form);
+
   RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
             std::vector<BlockSlice> slices, BlockForm form, Done done);
 
@@ -145,6 +151,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   BlockStore& store_;
   const std::shared_ptr<const ServedArchive> archive_;
   const std::vector<BlockSlice> slices_;
+  const std::vector<size_t> first_slices_;
   const BlockForm form_;
   Done done_;
 

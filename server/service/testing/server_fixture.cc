@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <utility>
@@ -16,6 +17,7 @@
 
 #include "proto/error_details.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
 #include "server/archive/archive_writer.h"
@@ -92,10 +94,36 @@ ServerTest::~ServerTest() {
   std::filesystem::remove_all(directory_);
 }
 
+namespace {
+
+// Puts the last piece of `text` first, and so on.
+LayoutSection ReverseText(std::string& text) {
+  LayoutSection layout;
+  layout.stored_text_size_bytes = text.size();
+  for (size_t i = 0; i < text.size(); i += kLayoutSumSizeBytes) {
+    layout.sums.push_back(Checksum64(AsBytes(text).subspan(
+        i, std::min<size_t>(kLayoutSumSizeBytes, text.size() - i))));
+  }
+  std::mt19937_64 random(text.size());
+  std::string reversed;
+  for (size_t at = 0; at < text.size();) {
+    const size_t size =
+        std::min<size_t>(12000 + random() % 28000, text.size() - at);
+    at += size;
+    layout.runs.push_back({size, text.size() - at});
+    reversed.insert(0, text, at - size, size);
+  }
+  text = std::move(reversed);
+  return layout;
+}
+
+}  // namespace
+
 void ServerTest::WriteArchive(const std::string& path,
                               const std::vector<TestDocument>& documents,
                               const std::string& codec_name,
-                              const std::string& symbol_table) {
+                              const std::string& symbol_table,
+                              bool is_reordered) {
   ArchiveWriterOptions options;
   QUIRE_ASSERT_OK_AND_ASSIGN(options.codec, ParseCodecSpec(codec_name));
   options.block_size_bytes = 16 << 10;
@@ -116,16 +144,23 @@ void ServerTest::WriteArchive(const std::string& path,
   if (!symbol_table.empty()) {
     QUIRE_ASSERT_OK(writer->SetSymbolTable(symbol_table));
   }
+  DocumentIndexBuilder index;
   for (const TestDocument& document : documents) {
-    QUIRE_ASSERT_OK(writer->AddDocument(
-        {.id = document.id,
-         .size_bytes = document.text.size(),
-         .capture_time_ms = document.capture_time_ms.value_or(
-             static_cast<int64_t>(document.text.size())),
-         .record_type = document.record_type,
-         .media_type = "text/html"}));
+    const NewDocument added = {
+        .id = document.id,
+        .size_bytes = document.text.size(),
+        .capture_time_ms = document.capture_time_ms.value_or(
+            static_cast<int64_t>(document.text.size())),
+        .record_type = document.record_type,
+        .media_type = "text/html"};
+    QUIRE_ASSERT_OK(is_reordered ? index.Add(added)
+                                 : writer->AddDocument(added));
   }
-  const std::string all = Concatenate(documents);
+  std::string all = Concatenate(documents);
+  if (is_reordered) {
+    LayoutSection layout = ReverseText(all);
+    QUIRE_ASSERT_OK(writer->SetLayout(std::move(layout), std::move(index)));
+  }
   const auto scratch = codec->NewScratch();
   std::string stored(codec->StoredSizeMax(options.block_size_bytes), '\0');
   for (size_t at = 0; at < all.size(); at += options.block_size_bytes) {

@@ -49,11 +49,13 @@ class ServerTest : public ::testing::Test {
   ~ServerTest() override;
 
   // Writes an archive of 16 KiB blocks at `path`, replacing one that is there,
-  // with a serialised symbol table unless that is empty.
+  // with a serialised symbol table unless that is empty. If it `is_reordered`,
+  // the text is stored in pieces of 12,000 to 40,000 bytes, the last first.
   void WriteArchive(const std::string& path,
                     const std::vector<TestDocument>& documents,
                     const std::string& codec = "zstd",
-                    const std::string& symbol_table = "");
+                    const std::string& symbol_table = "",
+                    bool is_reordered = false);
   // Serves the archive at "archive_path()" as "docs", and makes the stub.
   void StartServer(ServerOptions options = {});
   // The same, but opens no archive yet.
