@@ -77,6 +77,7 @@ struct BuildCommandOptions {
   uint64_t partition_size_bytes = kPartitionSizeBytesDefault;
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
+  std::string reorder = "off";
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
@@ -98,6 +99,20 @@ absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
   return absl::InvalidArgumentError(
       absl::StrCat("--dictionary-method must be coverage or uniform, got ",
                    QuotedText(name)));
+}
+
+absl::StatusOr<ReorderMode> ParseReorderMode(const std::string& name) {
+  if (name == "off") {
+    return ReorderMode::kOff;
+  }
+  if (name == "auto") {
+    return ReorderMode::kAuto;
+  }
+  if (name == "dedup") {
+    return ReorderMode::kDuplicates;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--reorder must be off, auto or dedup, got ", QuotedText(name)));
 }
 
 // An option that says how the dictionary is chosen makes no sense without one.
@@ -158,6 +173,7 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
   }
   QUIRE_RETURN_IF_ERROR(
       ParseDictionaryMethod(options.dictionary_method).status());
+  QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());
   if (options.dictionary_size_bytes == 0 ||
       options.dictionary_size_bytes > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -225,6 +241,9 @@ ProgressState ToProgressState(const BuildProgress& progress) {
     case BuildPhase::kCount:
       state.phase = "counting";
       break;
+    case BuildPhase::kReorder:
+      state.phase = "finding duplicates";
+      break;
     case BuildPhase::kDictionary:
       state.phase = "choosing the dictionary";
       break;
@@ -260,6 +279,7 @@ absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
   build.dictionary_size_bytes = options.dictionary_size_bytes;
   QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
                          ParseDictionaryMethod(options.dictionary_method));
+  QUIRE_ASSIGN_OR_RETURN(build.reorder, ParseReorderMode(options.reorder));
   build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
   build.input_size_bytes_max = options.input.input_size_bytes_max;
@@ -389,6 +409,19 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
                        "samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
+  CLI::Option* const reorder =
+      subcommand
+          ->add_option(
+              "--reorder", options->reorder,
+              "What is stored otherwise than in the order of the documents, "
+              "which does not change: off, nothing; dedup, duplicates of 512 "
+              "bytes and more are stored once; auto, those of 16 KiB and more, "
+              "so that few ranges touch further blocks. Needs space next to "
+              "OUT "
+              "for the text")
+          ->type_name("MODE")
+          ->capture_default_str();
+  OfferValues(*reorder, {"off", "auto", "dedup"});
   subcommand->add_flag("--no-symbol-table", options->no_symbol_table,
                        "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*subcommand, "--segment-size", options->segment_size_bytes,

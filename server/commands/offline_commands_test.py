@@ -157,6 +157,27 @@ class OfflineCommandsTest(unittest.TestCase):
         # The first two are the same.
         self.assertEqual(len(hashes), 2)
 
+    def test_reorder(self):
+        # Its own second copy, of 22 KiB, in other company.
+        (self.directory / "in" / "a").write_bytes(text_of_size(22000, 99))
+        (self.directory / "in" / "z").write_bytes(b"before it" + text_of_size(22000, 99))
+        (self.directory / "in" / "y").write_bytes(self.files["d/001.txt"])
+        sizes = {}
+        for mode in ("off", "auto", "dedup"):
+            self.build("-o", mode, "--reorder", mode, "in")
+            info = self.inspect(mode)
+            self.assertEqual(info["document_count"], 53)
+            self.assertEqual(info["format_version"], 1 if mode == "off" else 2)
+            sizes[mode] = info["stored_text_size_bytes"]
+            self.assertEqual(self.run_quired("verify", mode).returncode, 0)
+        size_bytes = info["size_bytes"]
+        self.assertEqual(sizes["off"], size_bytes)
+        # auto leaves only the long one out, dedup the short one, too.
+        self.assertLess(sizes["auto"], size_bytes - 16000)
+        self.assertLess(sizes["dedup"], sizes["auto"] - 2000)
+        self.assertIn(b"stored text", self.run_quired("inspect", "dedup").stdout)
+        self.assertEqual(self.names(), ["auto", "dedup", "in", "off"])
+
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
         self.assertEqual(self.inspect("x.quire")["document_count"], 50)
@@ -357,6 +378,8 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--codec", "zstd", "--dictionary-method", "uniform", "in"]),
             (2, 'must be coverage or uniform, got "random"',
              [*good, "--dictionary-method", "random", "in"]),
+            (2, '--reorder must be off, auto or dedup, got "on"',
+             [*good, "--reorder", "on", "in"]),
             (2, "2GiB", [*good, "--dictionary-size", "2GiB", "in"]),
             (2, '--threads: must be 1 to 1024, got "0"', [*good, "--threads", "0", "in"]),
             (2, '--threads: must be 1 to 1024, got "-1"', [*good, "--threads", "-1", "in"]),

@@ -2,6 +2,7 @@
 #include "server/ingest/build_pipeline.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "codecs/rlz/uniform_dictionary.h"
 #include "server/ingest/dictionary_filler.h"
 #include "server/ingest/parallel_encoder.h"
+#include "server/ingest/reordered_text.h"
 #include "server/ingest/symbol_sampler.h"
 
 namespace quire {
@@ -21,6 +23,19 @@ namespace {
 constexpr size_t kReadSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
+
+// In bytes; of ReorderMode::kAuto: what a further block costs each range that
+// touches it, against what the duplicate would take.
+constexpr uint64_t kWorthwhileDuplicateSizeBytes = 16 << 10;
+
+// Of the archive at `path`.
+std::string DirectoryOf(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  const std::string directory = std::filesystem::path(path).parent_path();
+  return directory.empty() ? "." : directory;
+}
 
 absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
     const BuildOptions& options, uint64_t text_size_bytes) {
@@ -49,6 +64,9 @@ class ArchiveBuild {
 
   absl::StatusOr<BuildSummary> Run(const std::string& path) {
     QUIRE_RETURN_IF_ERROR(Count());
+    if (options_.reorder != ReorderMode::kOff) {
+      QUIRE_RETURN_IF_ERROR(Reorder(path));
+    }
     auto context = std::make_shared<CodecContext>();
     const CodecInfo* const codec_info = FindCodec(options_.archive.codec.id);
     if (codec_info != nullptr && codec_info->needs_dictionary) {
@@ -69,7 +87,9 @@ class ArchiveBuild {
                            MakeBlockCodec(options_.archive.codec, context,
                                           CodecUse::kEncodeAndDecode));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
-    QUIRE_RETURN_IF_ERROR(Encode());
+    QUIRE_RETURN_IF_ERROR(StartEncoder());
+    QUIRE_RETURN_IF_ERROR(stored_.has_value() ? EncodeStoredText() : Encode());
+    encoder_.reset();
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
     if (sampler_.has_value()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
@@ -256,6 +276,51 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
+  // Writes what is to be stored to a file next to the archive.
+  absl::Status Reorder(const std::string& path) {
+    const ReorderOptions options = {
+        .spool_directory = DirectoryOf(path),
+        .segment_size_bytes =
+            std::min(options_.segment_size_bytes, *progress_.total_bytes),
+        .duplicate_size_bytes_min = options_.reorder == ReorderMode::kAuto
+                                        ? kWorthwhileDuplicateSizeBytes
+                                        : kRunPairSizeBytesMin};
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<TextReorderer> reorderer,
+                           TextReorderer::Create(options));
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));
+    std::vector<uint8_t> buffer(kReadSizeBytes);
+    uint64_t segment_bytes = 0;
+    const absl::Status status =
+        ForEachDocument([&](SourceReader& reader,
+                            const SourceDocument& document) -> absl::Status {
+          const uint64_t before_bytes = progress_.done_bytes;
+          QUIRE_RETURN_IF_ERROR(
+              ReadDocument(reader, buffer, [&](ByteView piece) {
+                Advance(piece.size());
+                return reorderer->Add(piece);
+              }));
+          QUIRE_RETURN_IF_ERROR(
+              reorderer->EndDocument(ToNewDocument(document)));
+          segment_bytes += progress_.done_bytes - before_bytes;
+          if (segment_bytes < options_.segment_size_bytes) {
+            return absl::OkStatus();
+          }
+          segment_bytes = 0;
+          return reorderer->EndSegment();
+        });
+    QUIRE_RETURN_IF_ERROR(status);
+    QUIRE_ASSIGN_OR_RETURN(stored_, reorderer->Finish());
+    progress_.total_bytes = stored_->size_bytes;
+    return absl::OkStatus();
+  }
+
+  static NewDocument ToNewDocument(const SourceDocument& document) {
+    return {.id = document.id,
+            .capture_time_ms = document.capture_time_ms,
+            .record_type = document.record_type,
+            .media_type = document.media_type};
+  }
+
   absl::StatusOr<std::string> ChooseDictionary() {
     const uint64_t total_bytes = *progress_.total_bytes;
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryBuilder> builder,
@@ -313,28 +378,77 @@ class ArchiveBuild {
   absl::Status Feed(uint64_t total_bytes,
                     const std::function<absl::Status(ByteView)>& add) {
     std::vector<uint8_t> buffer(kReadSizeBytes);
-    return ForEachDocument([&](SourceReader& reader,
-                               const SourceDocument&) -> absl::Status {
-      while (true) {
-        QUIRE_RETURN_IF_ERROR(CheckCancelled());
-        QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
-        if (got == 0) {
-          return absl::OkStatus();
-        }
-        QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
+    if (stored_.has_value()) {
+      return FeedStoredText(buffer, add);
+    }
+    return ForEachDocument([&](SourceReader& reader, const SourceDocument&) {
+      return ReadDocument(reader, buffer, [&](ByteView piece) {
         // What was added to the inputs since they were counted is not
         // sampled; it is encoded all the same.
         const uint64_t rest = total_bytes - progress_.done_bytes;
-        const auto size = static_cast<size_t>(std::min<uint64_t>(got, rest));
+        const auto size =
+            static_cast<size_t>(std::min<uint64_t>(piece.size(), rest));
         if (size > 0) {
-          QUIRE_RETURN_IF_ERROR(add(ByteView(buffer).first(size)));
+          QUIRE_RETURN_IF_ERROR(add(piece.first(size)));
         }
         Advance(size);
-      }
+        return absl::OkStatus();
+      });
     });
   }
 
-  absl::Status Encode() {
+  // Hands on the text of the current document, by way of `buffer`.
+  absl::Status ReadDocument(SourceReader& reader, std::vector<uint8_t>& buffer,
+                            const std::function<absl::Status(ByteView)>& add) {
+    while (true) {
+      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
+      if (got == 0) {
+        return absl::OkStatus();
+      }
+      QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
+      QUIRE_RETURN_IF_ERROR(add(ByteView(buffer).first(got)));
+    }
+  }
+
+  // Fills `out` with stored text. Errors: DataLoss  there is less than was
+  // written.
+  absl::Status ReadStoredText(uint64_t offset, MutableByteView out) {
+    QUIRE_RETURN_IF_ERROR(CheckCancelled());
+    while (!out.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(const size_t got,
+                             stored_->file->ReadAt(offset, out));
+      if (got == 0) {
+        return StoredTextChanged();
+      }
+      out = out.subspan(got);
+      offset += got;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StoredTextChanged() const {
+    return absl::DataLossError(
+        absl::StrCat(stored_->file->name(),
+                     " is not what was written to its file; check the device, "
+                     "and build the archive again"));
+  }
+
+  absl::Status FeedStoredText(
+      std::vector<uint8_t>& buffer,
+      const std::function<absl::Status(ByteView)>& add) {
+    while (progress_.done_bytes < stored_->size_bytes) {
+      const MutableByteView piece =
+          MutableByteView(buffer).first(std::min<uint64_t>(
+              buffer.size(), stored_->size_bytes - progress_.done_bytes));
+      QUIRE_RETURN_IF_ERROR(ReadStoredText(progress_.done_bytes, piece));
+      QUIRE_RETURN_IF_ERROR(add(piece));
+      Advance(piece.size());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartEncoder() {
     QUIRE_ASSIGN_OR_RETURN(
         encoder_,
         ParallelEncoder::Create(
@@ -346,6 +460,36 @@ class ArchiveBuild {
               Advance(raw.size());
               return writer_->AppendBlock(raw, stored);
             }));
+    return absl::OkStatus();
+  }
+
+  absl::Status EncodeStoredText() {
+    uint64_t offset = 0;
+    Checksummer64 checksum;
+    for (ReorderedText::Segment& segment : stored_->segments) {
+      const uint64_t end = offset + segment.layout.stored_text_size_bytes;
+      while (offset < end) {
+        QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
+        block_filled_ = std::min<uint64_t>(block_.size(), end - offset);
+        const MutableByteView text = block_.first(block_filled_);
+        QUIRE_RETURN_IF_ERROR(ReadStoredText(offset, text));
+        checksum.Add(text);
+        if (sampler_.has_value()) {
+          sampler_->Add(text);
+        }
+        offset += text.size();
+        SubmitBlock();
+      }
+      QUIRE_RETURN_IF_ERROR(EndBlocks());
+      QUIRE_RETURN_IF_ERROR(writer_->SetLayout(std::move(segment.layout),
+                                               std::move(segment.documents)));
+      QUIRE_RETURN_IF_ERROR(writer_->FinishSegment());
+    }
+    return checksum.Get() == stored_->checksum ? absl::OkStatus()
+                                               : StoredTextChanged();
+  }
+
+  absl::Status Encode() {
     uint64_t segment_bytes = 0;
     const absl::Status status =
         ForEachDocument([&](SourceReader& reader,
@@ -361,15 +505,13 @@ class ArchiveBuild {
           return absl::OkStatus();
         });
     QUIRE_RETURN_IF_ERROR(status);
-    QUIRE_RETURN_IF_ERROR(EndBlocks());
-    encoder_.reset();
-    return absl::OkStatus();
+    return EndBlocks();
   }
 
   // Returns the document's size.
   absl::StatusOr<uint64_t> EncodeDocument(SourceReader& reader,
                                           const SourceDocument& document) {
-    NewDocument added;
+    NewDocument added = ToNewDocument(document);
     while (true) {
       if (block_.empty()) {
         QUIRE_RETURN_IF_ERROR(CheckCancelled());
@@ -390,10 +532,6 @@ class ArchiveBuild {
         SubmitBlock();
       }
     }
-    added.id = document.id;
-    added.capture_time_ms = document.capture_time_ms;
-    added.record_type = document.record_type;
-    added.media_type = document.media_type;
     QUIRE_RETURN_IF_ERROR(writer_->AddDocument(added));
     return added.size_bytes;
   }
@@ -426,6 +564,8 @@ class ArchiveBuild {
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;
+  // What is read instead of the sources, once it is there.
+  std::optional<ReorderedText> stored_;
   // While the table is trained on what is being encoded.
   std::optional<SymbolSampler> sampler_;
   std::unique_ptr<ArchiveWriter> writer_;

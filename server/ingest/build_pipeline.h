@@ -26,6 +26,9 @@ namespace quire {
 enum class BuildPhase {
   // Going over all inputs to learn their size.
   kCount,
+  // Reading all inputs to find duplicates, unless the text stays as it is. What
+  // follows reads what is to be stored, not the inputs.
+  kReorder,
   // Reading all inputs, perhaps twice, to choose the dictionary.
   kDictionary,
   // Reading all inputs to train the symbol table: where the codec uses it.
@@ -50,6 +53,18 @@ enum class DictionaryMethod {
   kUniform,
 };
 
+// What is stored otherwise than in the documents' order. It changes neither ids
+// nor offsets, only the archive's size and how many blocks a range touches.
+enum class ReorderMode {
+  // Nothing.
+  kOff,
+  // Text that comes again is stored once, where that leaves out enough in a row
+  // to be worth the further blocks that a range then touches.
+  kAuto,
+  // The same, however little it leaves out.
+  kDuplicates,
+};
+
 struct BuildProgress {
   BuildPhase phase = BuildPhase::kCount;
   // Of text, in this phase, or pass of it where kDictionary takes several (each
@@ -67,6 +82,9 @@ struct BuildOptions {
   // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
+  // Needs a file of about the size of the text, next to the archive, while the
+  // build runs.
+  ReorderMode reorder = ReorderMode::kOff;
   // Trains a symbol table for answers in FSST, on a sample that is taken while
   // the inputs are read anyway. Must be true for codecs that use the table.
   bool symbol_table = true;

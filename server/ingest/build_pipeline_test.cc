@@ -13,6 +13,7 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
+#include "server/archive/archive_verifier.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -166,6 +167,74 @@ TEST(BuildPipelineTest, ThreadsDoNotChangeAByte) {
         first = files;
       }
       EXPECT_TRUE(files == first);
+    }
+  }
+}
+
+// A few texts, again and again, in other company.
+IdsAndContents RepeatingDocuments() {
+  IdsAndContents documents;
+  for (uint64_t i = 0; i < 30; ++i) {
+    documents.emplace_back(
+        absl::StrCat("doc", i),
+        absl::StrCat(MakeTestText(3000 + 900 * (i % 5), i % 5),
+                     MakeTestText(500 * (i % 3), i),
+                     MakeTestText(20000, i % 7)));
+  }
+  documents.emplace_back("empty", "");
+  return documents;
+}
+
+TEST(BuildPipelineTest, ReorderingChangesNoDocument) {
+  const TestDirectory directory;
+  const IdsAndContents documents = RepeatingDocuments();
+  for (const CodecInfo& codec : AllCodecs()) {
+    const std::string name(codec.name);
+    SCOPED_TRACE(name);
+    std::map<std::string, std::string> first;
+    for (const uint32_t threads : {1u, 3u}) {
+      BuildOptions options = Options(name.c_str());
+      options.reorder = ReorderMode::kDuplicates;
+      options.threads = threads;
+      options.segment_size_bytes = 300000;
+      const std::string path = directory / absl::StrCat(name, threads);
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const BuildSummary summary,
+          BuildArchive(path, Sources(FixedSource(documents)), options));
+      EXPECT_EQ(summary.info.segment_count, 3u);
+      EXPECT_LT(summary.info.stored_text_size_bytes,
+                summary.info.size_bytes * 3 / 4);
+      QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents back, ReadArchive(path));
+      EXPECT_EQ(back, documents);
+      QUIRE_EXPECT_OK(VerifyArchive(path, {}, [](const ArchiveDamage& damage) {
+        ADD_FAILURE() << damage.status;
+      }));
+      const std::map<std::string, std::string> files = FilesOf(path);
+      EXPECT_TRUE(first.empty() || files == first);
+      first = files;
+    }
+  }
+  // Nothing but the archives is left of the files that held the stored text.
+  EXPECT_EQ(NamesIn(directory.path()).size(), 2 * AllCodecs().size());
+}
+
+TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {
+  const TestDirectory directory;
+  for (const char* codec : {"rlz", "zstd", "fsst"}) {
+    SCOPED_TRACE(codec);
+    std::map<std::string, std::string> first;
+    for (const ReorderMode mode :
+         {ReorderMode::kOff, ReorderMode::kAuto, ReorderMode::kDuplicates}) {
+      BuildOptions options = Options(codec);
+      options.reorder = mode;
+      options.segment_size_bytes = 60000;
+      const std::string path =
+          directory / absl::StrCat(codec, static_cast<int>(mode));
+      QUIRE_ASSERT_OK(
+          BuildArchive(path, Sources(FixedSource(SomeDocuments(1))), options));
+      const std::map<std::string, std::string> files = FilesOf(path);
+      EXPECT_TRUE(first.empty() || files == first);
+      first = files;
     }
   }
 }

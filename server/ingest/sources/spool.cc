@@ -77,6 +77,26 @@ absl::Status Spool::Append(ByteView bytes) {
   return absl::OkStatus();
 }
 
+absl::Status Spool::ReadAt(uint64_t offset, MutableByteView out) const {
+  while (!out.empty()) {
+    const ssize_t got =
+        pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+    if (got == 0) {
+      // Zeros at the end are not in the file yet.
+      break;
+    }
+    if (got > 0) {
+      out = out.subspan(static_cast<size_t>(got));
+      offset += static_cast<uint64_t>(got);
+    } else if (errno != EINTR) {
+      return ErrnoStatus(errno, directory_,
+                         absl::StrCat("read the copy of ", what_, " in"));
+    }
+  }
+  std::ranges::fill(out, uint8_t{0});
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const InputFile>> Spool::Finish(
     std::string name) && {
   // What ends in a hole has its size from here.

@@ -35,6 +35,11 @@ class Spool {
 
   uint64_t size_bytes() const { return size_bytes_; }
 
+  // Fills `out` with what was appended at `offset`.
+  // REQUIRES: offset + out.size() <= size_bytes().
+  // Errors: Unavailable  the file cannot be read, or became shorter.
+  absl::Status ReadAt(uint64_t offset, MutableByteView out) const;
+
   // For reading. `name` is for messages. Errors: as Append().
   absl::StatusOr<std::shared_ptr<const InputFile>> Finish(std::string name) &&;
 

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/reordered_text.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "codecs/base/check.h"
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+// Of a chunk of short texts: what duplicates are found by.
+constexpr uint32_t kChunkSizeBytes = 2 << 10;
+// Chunks that are remembered; what comes after that many is only compared with
+// them.
+constexpr size_t kChunkCountMax = size_t{1} << 23;
+// Text that is written to the file at once.
+constexpr size_t kWriteSizeBytes = 1 << 20;
+
+// Larger for texts with too many chunks.
+uint32_t ChunkSizeFor(uint64_t segment_size_bytes) {
+  uint32_t size_bytes = kChunkSizeBytes;
+  while (size_bytes < kChunkSizeBytesMax &&
+         segment_size_bytes / size_bytes > kChunkCountMax) {
+    size_bytes *= 2;
+  }
+  return size_bytes;
+}
+
+void AppendTo(std::vector<uint8_t>& bytes, ByteView more) {
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(
+    const ReorderOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(Spool spool, Spool::Create(options.spool_directory,
+                                                    "the text to be stored"));
+  return std::unique_ptr<TextReorderer>(
+      new TextReorderer(std::move(spool), options));
+}
+
+TextReorderer::TextReorderer(Spool spool, const ReorderOptions& options)
+    : chunker_(ChunkSizeFor(options.segment_size_bytes)),
+      duplicate_size_bytes_min_(options.duplicate_size_bytes_min),
+      spool_(std::move(spool)),
+      sum_(std::make_unique<Checksummer64>()) {
+  QUIRE_CHECK(duplicate_size_bytes_min_ >= kRunPairSizeBytesMin,
+              "shorter duplicates than the format allows");
+}
+
+absl::Status TextReorderer::Add(ByteView piece) {
+  document_size_bytes_ += piece.size();
+  AddToSums(piece);
+  pending_.erase(pending_.begin(),
+                 pending_.begin() + static_cast<ptrdiff_t>(pending_used_));
+  pending_used_ = 0;
+  AppendTo(pending_, piece);
+  const ByteView text = pending_;
+  while (text.size() - pending_used_ >= chunker_.size_bytes_max()) {
+    const size_t size = chunker_.Next(text.subspan(pending_used_));
+    QUIRE_RETURN_IF_ERROR(Place(text.subspan(pending_used_, size)));
+    pending_used_ += size;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TextReorderer::EndDocument(NewDocument document) {
+  const ByteView text = pending_;
+  while (pending_used_ < text.size()) {
+    const size_t size = chunker_.Next(text.subspan(pending_used_));
+    QUIRE_RETURN_IF_ERROR(Place(text.subspan(pending_used_, size)));
+    pending_used_ += size;
+  }
+  pending_.clear();
+  pending_used_ = 0;
+  document.size_bytes = std::exchange(document_size_bytes_, 0);
+  return segment_.documents.Add(document);
+}
+
+void TextReorderer::AddToSums(ByteView piece) {
+  while (!piece.empty()) {
+    const ByteView part = piece.first(static_cast<size_t>(std::min<uint64_t>(
+        piece.size(), kLayoutSumSizeBytes - summed_size_bytes_)));
+    sum_->Add(part);
+    summed_size_bytes_ += part.size();
+    if (summed_size_bytes_ == kLayoutSumSizeBytes) {
+      segment_.layout.sums.push_back(sum_->Get());
+      sum_ = std::make_unique<Checksummer64>();
+      summed_size_bytes_ = 0;
+    }
+    piece = piece.subspan(part.size());
+  }
+}
+
+absl::Status TextReorderer::Place(ByteView chunk) {
+  uint64_t offset = 0;
+  QUIRE_ASSIGN_OR_RETURN(const bool found, FindDuplicate(chunk, offset));
+  if (!found) {
+    QUIRE_RETURN_IF_ERROR(EndDuplicates());
+    if (chunk.size() >= kRunPairSizeBytesMin &&
+        chunks_.size() < kChunkCountMax) {
+      chunks_.try_emplace(Checksum64(chunk), stored_size_bytes_);
+    }
+    return Store(chunk);
+  }
+  if (duplicates_.stored_offset + duplicates_.size_bytes != offset) {
+    QUIRE_RETURN_IF_ERROR(EndDuplicates());
+    duplicates_.stored_offset = offset;
+  }
+  if (duplicates_.size_bytes < duplicate_size_bytes_min_) {
+    AppendTo(held_, chunk);
+  }
+  duplicates_.size_bytes += chunk.size();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TextReorderer::FindDuplicate(ByteView chunk,
+                                                  uint64_t& offset) {
+  // Where the one before was found; also for chunks that are short because
+  // their document ends.
+  if (duplicates_.size_bytes > 0) {
+    offset = duplicates_.stored_offset + duplicates_.size_bytes;
+    QUIRE_ASSIGN_OR_RETURN(const bool goes_on, IsStoredAt(offset, chunk));
+    if (goes_on) {
+      return true;
+    }
+  }
+  if (chunk.size() < kRunPairSizeBytesMin) {
+    return false;
+  }
+  const auto known = chunks_.find(Checksum64(chunk));
+  if (known == chunks_.end()) {
+    return false;
+  }
+  offset = known->second;
+  return IsStoredAt(offset, chunk);
+}
+
+absl::StatusOr<bool> TextReorderer::IsStoredAt(uint64_t offset,
+                                               ByteView chunk) {
+  if (offset > stored_size_bytes_ ||
+      chunk.size() > stored_size_bytes_ - offset) {
+    return false;
+  }
+  const uint64_t written_bytes = spool_.size_bytes() - segment_offset_;
+  const auto in_file = static_cast<size_t>(std::min<uint64_t>(
+      chunk.size(), written_bytes - std::min(offset, written_bytes)));
+  if (in_file > 0) {
+    compared_.resize(in_file);
+    QUIRE_RETURN_IF_ERROR(spool_.ReadAt(segment_offset_ + offset, compared_));
+    if (!std::ranges::equal(compared_, chunk.first(in_file))) {
+      return false;
+    }
+  }
+  const ByteView rest = chunk.subspan(in_file);
+  return rest.empty() ||
+         std::ranges::equal(
+             rest, ByteView(unwritten_)
+                       .subspan(offset + in_file - written_bytes, rest.size()));
+}
+
+absl::Status TextReorderer::EndDuplicates() {
+  const StoredRun run = std::exchange(duplicates_, {});
+  if (run.size_bytes >= duplicate_size_bytes_min_) {
+    runs_.Append(run.size_bytes, run.stored_offset);
+  } else if (run.size_bytes > 0) {
+    QUIRE_RETURN_IF_ERROR(Store(held_));
+  }
+  held_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status TextReorderer::Store(ByteView text) {
+  runs_.Append(text.size(), stored_size_bytes_);
+  stored_size_bytes_ += text.size();
+  AppendTo(unwritten_, text);
+  return unwritten_.size() >= kWriteSizeBytes ? Flush() : absl::OkStatus();
+}
+
+absl::Status TextReorderer::Flush() {
+  checksum_.Add(unwritten_);
+  QUIRE_RETURN_IF_ERROR(spool_.Append(unwritten_));
+  unwritten_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status TextReorderer::EndSegment() {
+  QUIRE_RETURN_IF_ERROR(EndDuplicates());
+  QUIRE_RETURN_IF_ERROR(Flush());
+  if (summed_size_bytes_ > 0) {
+    segment_.layout.sums.push_back(sum_->Get());
+    sum_ = std::make_unique<Checksummer64>();
+    summed_size_bytes_ = 0;
+  }
+  segment_.layout.stored_text_size_bytes = std::exchange(stored_size_bytes_, 0);
+  segment_.layout.runs = std::exchange(runs_, {}).Take();
+  text_.segments.push_back(std::exchange(segment_, {}));
+  chunks_ = {};
+  segment_offset_ = spool_.size_bytes();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ReorderedText> TextReorderer::Finish() {
+  if (segment_.documents.count() > 0) {
+    QUIRE_RETURN_IF_ERROR(EndSegment());
+  }
+  text_.size_bytes = spool_.size_bytes();
+  text_.checksum = checksum_.Get();
+  QUIRE_ASSIGN_OR_RETURN(text_.file,
+                         std::move(spool_).Finish("the text to be stored"));
+  return std::move(text_);
+}
+
+}  // namespace quire

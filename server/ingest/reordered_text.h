@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The text that the blocks of an archive hold where that is not the text of its
+// documents in order: duplicates are stored once. After Lin et al., "Migratory
+// Compression: Coarse-grained Data Reordering to Improve Compressibility" (FAST
+// 2014), section 3, which removes duplicates before it moves chunks.
+#ifndef QUIRE_SERVER_INGEST_REORDERED_TEXT_H_
+#define QUIRE_SERVER_INGEST_REORDERED_TEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/reorder/content_chunker.h"
+#include "codecs/reorder/stored_run.h"
+#include "server/archive/format/layout_section.h"
+#include "server/archive/index/document_index_builder.h"
+#include "server/ingest/sources/byte_stream.h"
+#include "server/ingest/sources/spool.h"
+
+namespace quire {
+
+struct ReorderOptions {
+  // Where a file without a name holds the stored text until it is encoded.
+  std::string spool_directory;
+  // Of the largest segment; bounds the memory for finding duplicates, some 34
+  // bytes for each chunk that is stored: chunks grow with it, from 2 KiB.
+  uint64_t segment_size_bytes = 0;
+  // A duplicate is left out if that leaves out so many bytes in a row. At least
+  // kRunPairSizeBytesMin. Short ones save little, and make a range touch more
+  // blocks.
+  uint64_t duplicate_size_bytes_min = kRunPairSizeBytesMin;
+};
+
+// One archive's text, ready to be encoded.
+struct ReorderedText {
+  struct Segment {
+    LayoutSection layout;
+    DocumentIndexBuilder documents;
+  };
+
+  // The stored text of all segments, one after the other.
+  std::shared_ptr<const InputFile> file;
+  uint64_t size_bytes = 0;
+  // Checksum64() of it.
+  uint64_t checksum = 0;
+  std::vector<Segment> segments;
+};
+
+// Takes the documents of an archive in order. What it makes of them depends on
+// them and on the options alone.
+// Thread-compatible.
+class TextReorderer {
+ public:
+  // Errors: Unavailable  the directory cannot hold the text.
+  static absl::StatusOr<std::unique_ptr<TextReorderer>> Create(
+      const ReorderOptions& options);
+
+  // The next bytes of the current document. Errors: Unavailable  no space is
+  // left in the directory.
+  absl::Status Add(ByteView piece);
+
+  // Ends the document that all text since the last one is of; its size is known
+  // and need not be set. Errors: as Add() and DocumentIndexBuilder::Add().
+  absl::Status EndDocument(NewDocument document);
+
+  // The next document begins a segment: duplicates are found within one.
+  // Errors: as Add().
+  absl::Status EndSegment();
+
+  // Ends the last segment, if it has documents. The builder is of no more use.
+  // Errors: as Add().
+  absl::StatusOr<ReorderedText> Finish();
+
+ private:
+  TextReorderer(Spool spool, const ReorderOptions& options);
+
+  // Stores `chunk`, which is the next of the text, or finds where it is stored.
+  absl::Status Place(ByteView chunk);
+  // The place of `chunk` in the stored text of this segment, if it is there.
+  absl::StatusOr<bool> FindDuplicate(ByteView chunk, uint64_t& offset);
+  absl::StatusOr<bool> IsStoredAt(uint64_t offset, ByteView chunk);
+  // Decides on the duplicates held.
+  absl::Status EndDuplicates();
+  absl::Status Store(ByteView text);
+  absl::Status Flush();
+  void AddToSums(ByteView piece);
+
+  const ContentChunker chunker_;
+  const uint64_t duplicate_size_bytes_min_;
+  Spool spool_;
+  ReorderedText text_;
+  Checksummer64 checksum_;
+
+  // --- Of the current segment ---
+  ReorderedText::Segment segment_;
+  RunList runs_;
+  // Where its stored text begins in the file.
+  uint64_t segment_offset_ = 0;
+  // Its size.
+  uint64_t stored_size_bytes_ = 0;
+  // From the hash of a chunk to its place in the stored text.
+  absl::flat_hash_map<uint64_t, uint64_t> chunks_;
+  // Of the text since the last whole sum.
+  std::unique_ptr<Checksummer64> sum_;
+  uint64_t summed_size_bytes_ = 0;
+
+  // --- Of the text that comes ---
+  // Of the current document, not yet divided from `pending_used_` on.
+  std::vector<uint8_t> pending_;
+  size_t pending_used_ = 0;
+  uint64_t document_size_bytes_ = 0;
+  // Duplicates in a row, which are stored in a row.
+  StoredRun duplicates_;
+  // Their text, while it may be too short to be left out.
+  std::vector<uint8_t> held_;
+  // The end of the stored text, which the file does not have yet.
+  std::vector<uint8_t> unwritten_;
+  std::vector<uint8_t> compared_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_REORDERED_TEXT_H_

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/reordered_text.h"
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+std::string Noise(size_t size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string text(size, '\0');
+  for (char& c : text) {
+    c = static_cast<char>(random());
+  }
+  return text;
+}
+
+using Segments = std::vector<std::vector<std::string>>;
+
+absl::StatusOr<ReorderedText> Reorder(const Segments& segments,
+                                      size_t piece_size = 1 << 20,
+                                      uint64_t duplicate_size_bytes_min = 512) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const auto reorderer,
+      TextReorderer::Create(
+          {.spool_directory = ::testing::TempDir(),
+           .segment_size_bytes = 1 << 20,
+           .duplicate_size_bytes_min = duplicate_size_bytes_min}));
+  for (const std::vector<std::string>& segment : segments) {
+    for (const std::string& text : segment) {
+      for (size_t i = 0; i < text.size(); i += piece_size) {
+        QUIRE_RETURN_IF_ERROR(reorderer->Add(
+            AsBytes(text).subspan(i, std::min(piece_size, text.size() - i))));
+      }
+      QUIRE_RETURN_IF_ERROR(reorderer->EndDocument({.id = "x"}));
+    }
+    QUIRE_RETURN_IF_ERROR(reorderer->EndSegment());
+  }
+  return reorderer->Finish();
+}
+
+// The stored text of all segments.
+std::string StoredBytes(const ReorderedText& text) {
+  std::string bytes(text.size_bytes, '\0');
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const auto got =
+        text.file->ReadAt(done, AsMutableBytes(bytes).subspan(done));
+    if (!got.ok() || *got == 0) {
+      ADD_FAILURE() << "the file is too short";
+      break;
+    }
+    done += *got;
+  }
+  return bytes;
+}
+
+// What a reader would make of the layouts, which it would take.
+void ExpectRestores(const ReorderedText& text, const Segments& segments) {
+  const std::string stored = StoredBytes(text);
+  EXPECT_EQ(Checksum64(AsBytes(stored)), text.checksum);
+  ASSERT_EQ(text.segments.size(), segments.size());
+  uint64_t segment_offset = 0;
+  for (size_t s = 0; s < segments.size(); ++s) {
+    const ReorderedText::Segment& segment = text.segments[s];
+    std::string expected;
+    for (const std::string& document : segments[s]) {
+      expected += document;
+    }
+    std::string restored;
+    const std::vector<StoredRun>& runs = segment.layout.runs;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      restored += stored.substr(segment_offset + runs[i].stored_offset,
+                                runs[i].size_bytes);
+      if (i > 0) {
+        EXPECT_GE(runs[i].size_bytes + runs[i - 1].size_bytes,
+                  kRunPairSizeBytesMin);
+        EXPECT_NE(runs[i].stored_offset,
+                  runs[i - 1].stored_offset + runs[i - 1].size_bytes);
+      }
+    }
+    EXPECT_TRUE(restored == expected) << "segment " << s;
+    EXPECT_EQ(segment.documents.count(), segments[s].size());
+    EXPECT_EQ(segment.documents.size_bytes(), expected.size());
+    std::vector<uint64_t> sums;
+    for (size_t i = 0; i < expected.size(); i += kLayoutSumSizeBytes) {
+      sums.push_back(Checksum64(AsBytes(expected).subspan(
+          i, std::min<size_t>(kLayoutSumSizeBytes, expected.size() - i))));
+    }
+    EXPECT_EQ(segment.layout.sums, sums);
+    segment_offset += segment.layout.stored_text_size_bytes;
+  }
+  EXPECT_EQ(segment_offset, stored.size());
+}
+
+TEST(ReorderedTextTest, StoresADuplicateDocumentOnce) {
+  const std::string text = Noise(100000, 1);
+  const Segments segments = {{text, Noise(3000, 2), text, text}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered, Reorder(segments));
+  EXPECT_EQ(reordered.size_bytes, 103000u);
+  EXPECT_EQ(reordered.segments[0].layout.runs,
+            (std::vector<StoredRun>{{103000, 0}, {100000, 0}, {100000, 0}}));
+  ExpectRestores(reordered, segments);
+}
+
+TEST(ReorderedTextTest, TextWithoutDuplicatesIsOneRun) {
+  const Segments segments = {{Noise(300000, 3), "", Noise(10, 4)}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered, Reorder(segments));
+  EXPECT_EQ(reordered.segments[0].layout.runs,
+            (std::vector<StoredRun>{{300010, 0}}));
+  ExpectRestores(reordered, segments);
+}
+
+TEST(ReorderedTextTest, FindsNoDuplicatesInOtherSegments) {
+  const std::string text = Noise(20000, 5);
+  const Segments segments = {{text}, {text}, {}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered, Reorder(segments));
+  EXPECT_EQ(reordered.size_bytes, 40000u);
+  ExpectRestores(reordered, segments);
+}
+
+TEST(ReorderedTextTest, KeepsDuplicatesThatAreTooShort) {
+  const std::string text = Noise(8000, 6);
+  const Segments segments = {{text, Noise(5000, 7), text, Noise(5000, 8)}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText kept,
+                             Reorder(segments, 1 << 20, 8001));
+  EXPECT_EQ(kept.size_bytes, 26000u);
+  ExpectRestores(kept, segments);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText left_out,
+                             Reorder(segments, 1 << 20, 8000));
+  EXPECT_EQ(left_out.size_bytes, 18000u);
+  ExpectRestores(left_out, segments);
+}
+
+TEST(ReorderedTextTest, AMillionTinyDocumentsAreOneRun) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto reorderer,
+      TextReorderer::Create({.spool_directory = ::testing::TempDir(),
+                             .segment_size_bytes = 1 << 20}));
+  for (int i = 0; i < 1000000; ++i) {
+    QUIRE_ASSERT_OK(reorderer->Add(AsBytes("tiny")));
+    QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
+                             reorderer->Finish());
+  EXPECT_EQ(reordered.segments[0].layout.runs.size(), 1u);
+  EXPECT_EQ(reordered.size_bytes, 4000000u);
+}
+
+TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Segments segments(1 + random() % 3);
+    std::vector<std::string> earlier = {std::string(70000, '\0'),
+                                        Noise(5000, seed)};
+    for (std::vector<std::string>& segment : segments) {
+      for (size_t i = random() % 20; i > 0; --i) {
+        std::string text;
+        for (size_t parts = random() % 5; parts > 0; --parts) {
+          const std::string& from = earlier[random() % earlier.size()];
+          if (random() % 2 == 0 && !from.empty()) {
+            text += from.substr(random() % from.size(), random() % 40000);
+          } else {
+            text += Noise(random() % 9000, random());
+          }
+        }
+        earlier.push_back(text);
+        segment.push_back(std::move(text));
+      }
+    }
+    const uint64_t minimum = 512 << (random() % 6);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText whole,
+                               Reorder(segments, 1 << 20, minimum));
+    ExpectRestores(whole, segments);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText in_pieces,
+                               Reorder(segments, 1 + random() % 5000, minimum));
+    EXPECT_EQ(whole.checksum, in_pieces.checksum);
+    for (size_t s = 0; s < segments.size(); ++s) {
+      EXPECT_EQ(whole.segments[s].layout.runs,
+                in_pieces.segments[s].layout.runs);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire
