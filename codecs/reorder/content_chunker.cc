@@ -52,9 +52,9 @@ size_t FindCut(const uint8_t* bytes, size_t begin, size_t end, uint64_t mask,
 ContentChunker::ContentChunker(uint32_t average_size_bytes)
     : average_(average_size_bytes),
       early_mask_(
-          TopBits(std::bit_width(average_size_bytes) - 1 + kNormalisation)),
+          TopBits(std::countr_zero(average_size_bytes) + kNormalisation)),
       late_mask_(
-          TopBits(std::bit_width(average_size_bytes) - 1 - kNormalisation)) {}
+          TopBits(std::countr_zero(average_size_bytes) - kNormalisation)) {}
 
 size_t ContentChunker::Next(ByteView text) const {
   const size_t size = std::min(text.size(), size_bytes_max());

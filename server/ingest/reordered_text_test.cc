@@ -180,7 +180,7 @@ TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
         segment.push_back(std::move(text));
       }
     }
-    const uint64_t minimum = 512 << (random() % 6);
+    const uint64_t minimum = uint64_t{512} << (random() % 6);
     QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText whole,
                                Reorder(segments, 1 << 20, minimum));
     ExpectRestores(whole, segments);

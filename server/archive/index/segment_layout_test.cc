@@ -110,7 +110,7 @@ TEST(SegmentLayoutTest, TheIdentityTakesNoMemory) {
 // A layout is refused, or stays within what it says of itself.
 TEST(SegmentLayoutTest, RefusesOrBearsWhatIsDamaged) {
   std::mt19937_64 random(7);
-  for (int i = 0; i < 20000; ++i) {
+  for (uint64_t i = 0; i < 20000; ++i) {
     const Sample sample = RandomLayout(1 + i % 5);
     std::string section = EncodeLayout(sample.layout);
     for (size_t flips = 1 + random() % 3; flips > 0; --flips) {
