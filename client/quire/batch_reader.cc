@@ -5,9 +5,12 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
+
 #include "client/quire/internal/batch_stream.h"
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/started_thread.h"
+#include "codecs/base/memory_guard.h"
 
 namespace quire {
 namespace {
@@ -46,7 +49,8 @@ BatchReader::BatchReader(std::shared_ptr<Connection> connection,
   if (thread.ok()) {
     thread_ = *std::move(thread);
   } else {
-    start_fault_ = thread.status();
+    MutexLock lock(&mutex_);
+    fault_ = thread.status();
   }
 }
 
@@ -76,10 +80,7 @@ void BatchReader::AddAll(std::vector<Item> items) {
     MutexLock lock(&mutex_);
     for (Item& item : items) {
       queue_.push_back({.number = next_number_++, .item = std::move(item)});
-    }
-    unready_count_ += items.size();
-    if (!start_fault_.ok()) {
-      FailAll(start_fault_);
+      ++unready_count_;
     }
   }
   changed_.NotifyAll();
@@ -98,11 +99,11 @@ std::optional<BatchAnswer> BatchReader::Next() {
   bool has_room_again = false;
   {
     MutexLock lock(&mutex_);
-    while (ready_.empty() && unready_count_ != 0) {
+    while (ready_.empty() && unready_count_ != 0 && fault_.ok()) {
       changed_.Wait(&mutex_);
     }
     if (ready_.empty()) {
-      return std::nullopt;
+      return NextFailed();
     }
     answer = std::move(ready_.front());
     ready_.pop_front();
@@ -117,12 +118,37 @@ std::optional<BatchAnswer> BatchReader::Next() {
   return answer;
 }
 
+std::optional<BatchAnswer> BatchReader::NextFailed() {
+  std::list<Pending>& from = sent_.empty() ? queue_ : sent_;
+  if (from.empty()) {
+    return std::nullopt;
+  }
+  BatchAnswer answer{.tag = from.front().item.tag,
+                     .target = std::move(from.front().item.target),
+                     .result = fault_};
+  from.pop_front();
+  --unready_count_;
+  return answer;
+}
+
 size_t BatchReader::unanswered_count() const {
   MutexLock lock(&mutex_);
   return unready_count_ + ready_.size();
 }
 
 void BatchReader::Run() {
+  const absl::Status status = OrNoMemory("go on with a batch", [this] {
+    Serve();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    MutexLock lock(&mutex_);
+    fault_ = status;
+  }
+  changed_.NotifyAll();
+}
+
+void BatchReader::Serve() {
   RetryGovernor governor(*connection_);
   std::optional<v1::ArchiveDescription> description = DescribeForChoice();
   while (WaitForWork()) {
@@ -135,6 +161,11 @@ void BatchReader::Run() {
         stream.call().Expect(*description, 0);
         description.reset();
       }
+      // Also where an allocation fails.
+      const absl::Cleanup forget = [this] {
+        MutexLock lock(&mutex_);
+        stream_ = nullptr;
+      };
       {
         MutexLock lock(&mutex_);
         stream_ = &stream;
@@ -145,7 +176,6 @@ void BatchReader::Run() {
       status = stream.Run();
       answered = stream.answered();
       MutexLock lock(&mutex_);
-      stream_ = nullptr;
       if (status.ok() && stream.changes_encoding() && sent_.empty()) {
         continue;
       }
@@ -207,34 +237,32 @@ void BatchReader::AfterStream(const absl::Status& status,
 }
 
 void BatchReader::AskAgain() {
-  std::vector<Pending> again;
-  again.reserve(sent_.size());
-  for (auto& [number, pending] : sent_) {
-    again.push_back(std::move(pending));
-  }
-  sent_.clear();
-  std::sort(again.begin(), again.end(), [](const Pending& a, const Pending& b) {
-    return a.number > b.number;
-  });
-  for (Pending& pending : again) {
-    queue_.push_front(std::move(pending));
-  }
+  sent_by_number_.clear();
+  sent_.sort(
+      [](const Pending& a, const Pending& b) { return a.number < b.number; });
+  queue_.splice(queue_.begin(), sent_);
 }
 
 void BatchReader::FailAll(const absl::Status& status) {
   AskAgain();
   while (!queue_.empty()) {
-    Pending pending = std::move(queue_.front());
-    queue_.pop_front();
-    Answer(std::move(pending), status);
+    std::list<BatchAnswer> place(1);
+    std::list<Pending> pending;
+    pending.splice(pending.begin(), queue_, queue_.begin());
+    Answer(std::move(pending), std::move(place), status);
   }
 }
 
-void BatchReader::Answer(Pending pending, absl::StatusOr<ReadResult> result) {
-  ready_.push_back({.tag = pending.item.tag,
-                    .target = std::move(pending.item.target),
-                    .result = std::move(result)});
-  ready_size_bytes_ += AnswerSizeBytes(ready_.back());
+void BatchReader::Answer(std::list<Pending> pending,
+                         std::list<BatchAnswer> place,
+                         absl::StatusOr<ReadResult> result) {
+  Item& item = pending.front().item;
+  BatchAnswer& answer = place.front();
+  answer.tag = item.tag;
+  answer.target = std::move(item.target);
+  answer.result = std::move(result);
+  ready_size_bytes_ += AnswerSizeBytes(answer);
+  ready_.splice(ready_.end(), place);
   --unready_count_;
 }
 

@@ -14,15 +14,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -116,10 +116,15 @@ class BatchReader {
 
   class Stream;
 
-  void Run();
+  // The thread: serves until the end. Without memory for that, it ends with
+  // fault_ set.
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
   // What `auto` must know; nothing if it is not asked for, or not to be had.
   std::optional<v1::ArchiveDescription> DescribeForChoice();
   // One stream from its first item to its end.
+  // An item that fault_ answers; nothing if there is none without an answer.
+  std::optional<BatchAnswer> NextFailed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits until there is something to send. False if there never will be.
   bool WaitForWork() ABSL_LOCKS_EXCLUDED(mutex_);
   // Deals with the end of a stream: asks again or gives up what is unanswered.
@@ -129,24 +134,31 @@ class BatchReader {
   void AskAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Answer(Pending pending, absl::StatusOr<ReadResult> result)
+  // Moves one item to ready_, whose place there is `place`. Does not throw, as
+  // the item belongs to no list while it is answered.
+  // REQUIRES: both have one element, and no answer was given.
+  void Answer(std::list<Pending> pending, std::list<BatchAnswer> place,
+              absl::StatusOr<ReadResult> result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<Connection> connection_;
   const std::string archive_;
   const BatchOptions options_;
-  // Not OK: thread_ could not be started, and this is the answer to all. Not
-  // changed after construction.
-  absl::Status start_fault_;
-
   mutable Mutex mutex_;
   // Any of: items to send, answers to take, space for answers, the end.
   CondVar changed_;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<Pending> queue_ ABSL_GUARDED_BY(mutex_);
-  // Sent, by number.
-  absl::flat_hash_map<uint64_t, Pending> sent_ ABSL_GUARDED_BY(mutex_);
-  std::deque<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
+  // Not OK: thread_ could not be started or has no memory to go on, and this is
+  // the answer to all that has none yet.
+  absl::Status fault_ ABSL_GUARDED_BY(mutex_);
+  // Lists: an item moves from one to the other without an allocation, so that
+  // none is lost where one fails.
+  std::list<Pending> queue_ ABSL_GUARDED_BY(mutex_);
+  std::list<Pending> sent_ ABSL_GUARDED_BY(mutex_);
+  // Of the standard library, as abseil's is lost where an allocation fails.
+  std::unordered_map<uint64_t, std::list<Pending>::iterator> sent_by_number_
+      ABSL_GUARDED_BY(mutex_);
+  std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
   size_t ready_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   // Added, and not yet in ready_.
   size_t unready_count_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -11,7 +11,6 @@
 #include "client/quire/client_status.h"
 #include "client/quire/internal/answer_check.h"
 #include "client/quire/internal/connection.h"
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -86,11 +85,10 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
   for (;;) {
     call.FillIn(request);
     v1::ReadResponse response;
-    const absl::Status status = OrNoMemory("receive an answer", [&] {
-      return connection_->Call([&](grpc::ClientContext& context) {
-        return connection_->stub().Read(&context, request, &response);
-      });
-    });
+    const absl::Status status =
+        connection_->Call([&](grpc::ClientContext& context) {
+          return connection_->stub().Read(&context, request, &response);
+        });
     // How long a document is, only the server knows beforehand.
     if (IsOverLimit(status)) {
       return ReadLarge(archive, target, options);

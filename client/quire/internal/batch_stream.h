@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -187,8 +188,9 @@ class BatchReader::Stream {
       v1::BatchItem* item = request.add_items();
       item->set_tag(next.number);
       SetTarget(next.item.target, *item);
-      batch_.sent_.emplace(next.number, std::move(next));
-      batch_.queue_.pop_front();
+      batch_.sent_by_number_.emplace(next.number, batch_.queue_.begin());
+      batch_.sent_.splice(batch_.sent_.end(), batch_.queue_,
+                          batch_.queue_.begin());
     }
     NoteWaiting();
     if (waiting_ && !armed_ && !batch_.sent_.empty()) {
@@ -213,19 +215,17 @@ class BatchReader::Stream {
           watchdog_.Arm();
         }
       }
-      bool received = false;
-      const absl::Status fault = OrNoMemory("receive answers of a batch", [&] {
-        received = stream_->Read(&response);
-        return absl::OkStatus();
-      });
+      BoundedMessage<v1::BatchReadResponse> answers{&response};
+      const bool received = stream_->Read(&answers);
       {
         MutexLock lock(&batch_.mutex_);
         waiting_ = false;
         armed_ = false;
         watchdog_.Disarm();
       }
+      QUIRE_RETURN_IF_ERROR(answers.status);
       if (!received) {
-        return fault;
+        return absl::OkStatus();
       }
       for (v1::BatchResult& result : *response.mutable_results()) {
         // A short message may decode to far more than may wait for Next().
@@ -260,42 +260,46 @@ class BatchReader::Stream {
   // A bad answer is handed over as well, as that item's status.
   // Errors: Internal  no such item waits: the stream cannot go on.
   absl::Status TakeResult(v1::BatchResult& result) {
-    Pending pending;
+    // From here on nothing may throw that is not caught.
+    std::list<BatchAnswer> place(1);
+    std::list<Pending> pending;
     {
       MutexLock lock(&batch_.mutex_);
-      const auto found = batch_.sent_.find(result.tag());
-      if (found == batch_.sent_.end()) {
+      const auto found = batch_.sent_by_number_.find(result.tag());
+      if (found == batch_.sent_by_number_.end()) {
         return absl::InternalError(
             "the server answered an item of the batch that was not asked, or "
             "twice");
       }
-      pending = std::move(found->second);
-      batch_.sent_.erase(found);
+      pending.splice(pending.begin(), batch_.sent_, found->second);
+      batch_.sent_by_number_.erase(found);
     }
     // The checksum is computed outside of the lock.
     absl::StatusOr<ReadResult> answer =
-        absl::InternalError("the server sent a status of no item");
-    const absl::Status status = result.has_status()
-                                    ? StatusFromItem(result.status())
-                                    : absl::OkStatus();
-    if (status.ok()) {
-      answer = OrNoMemory("decode an answer", [&] {
-        return TakeAnswer(pending.item.target, call_, result);
-      });
-      if (IsTableGone(answer.status())) {
-        answer = absl::UnavailableError(
-            "the archive was replaced while the batch was read; ask again");
-      }
-    } else {
-      answer = status;
-    }
+        OrNoMemory("decode an answer", [&]() -> absl::StatusOr<ReadResult> {
+          return Decode(pending.front().item.target, result);
+        });
     {
       MutexLock lock(&batch_.mutex_);
-      batch_.Answer(std::move(pending), std::move(answer));
+      batch_.Answer(std::move(pending), std::move(place), std::move(answer));
       NoteWaiting();
     }
     answered_ = true;
     return absl::OkStatus();
+  }
+
+  // What the answer to `target` says.
+  absl::StatusOr<ReadResult> Decode(const ReadTarget& target,
+                                    v1::BatchResult& result) {
+    if (result.has_status()) {
+      QUIRE_RETURN_IF_ERROR(StatusFromItem(result.status()));
+    }
+    absl::StatusOr<ReadResult> answer = TakeAnswer(target, call_, result);
+    if (IsTableGone(answer.status())) {
+      return absl::UnavailableError(
+          "the archive was replaced while the batch was read; ask again");
+    }
+    return answer;
   }
 
   BatchReader& batch_;
@@ -303,9 +307,7 @@ class BatchReader::Stream {
   WireCall call_;
   grpc::ClientContext context_;
   StreamWatchdog watchdog_;
-  const std::unique_ptr<
-      grpc::ClientReaderWriter<v1::BatchReadRequest, v1::BatchReadResponse>>
-      stream_;
+  const BoundedStub::Batch stream_;
   // The server's side has ended.
   bool ended_ ABSL_GUARDED_BY(batch_.mutex_) = false;
   // The reading thread waits for a message; with a time limit, if armed.

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -100,10 +101,13 @@ class DecodePipeline {
   // `first` was received already. Blocks until all is taken, or a step failed
   // and `receive` has returned. Once only.
   // Errors: that of the first message, in order of the stream, whose step
-  // failed; ResourceExhausted, if the system starts no more threads.
+  // failed; ResourceExhausted, if the system starts no more threads. What
+  // `take` throws is passed on, once all threads have ended; no other step may
+  // throw anything but std::bad_alloc.
   absl::Status Run(Message first) {
     slots_[0].message = std::move(first);
-    slots_[0].status = steps_.accept(slots_[0].message);
+    slots_[0].status = OrNoMemory(
+        "take an answer", [&] { return steps_.accept(slots_[0].message); });
     const bool goes_on = slots_[0].status.ok();
     {
       MutexLock lock(&mutex_);
@@ -111,22 +115,21 @@ class DecodePipeline {
       ended_ = !goes_on;
     }
     std::vector<std::thread> threads;
+    bool is_complete = false;
+    // Also where `take` throws, which is the caller's own.
+    const absl::Cleanup end = [&] {
+      if (!is_complete) {
+        Stop();
+      }
+      for (std::thread& thread : threads) {
+        thread.join();
+      }
+    };
     absl::Status status = Start(goes_on, threads);
     if (status.ok()) {
       status = TakeAll();
     }
-    if (!status.ok()) {
-      {
-        MutexLock lock(&mutex_);
-        stop_ = true;
-      }
-      may_receive_.NotifyAll();
-      may_decode_.NotifyAll();
-      cancel_();
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
+    is_complete = status.ok();
     return status;
   }
 
@@ -142,8 +145,24 @@ class DecodePipeline {
     bool is_decoded = false;
   };
 
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      stop_ = true;
+    }
+    may_receive_.NotifyAll();
+    may_decode_.NotifyAll();
+    cancel_();
+  }
+
   absl::Status Start(bool receives, std::vector<std::thread>& threads) {
-    threads.reserve(thread_count_ + 1);
+    const absl::Status status = OrNoMemory("start threads", [&] {
+      threads.reserve(thread_count_ + 1);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) {
+      return status;
+    }
     for (size_t i = 0; i <= thread_count_; ++i) {
       const bool is_receiver = i == 0;
       if (is_receiver && !receives) {

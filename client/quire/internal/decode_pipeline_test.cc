@@ -157,6 +157,34 @@ TEST_P(DecodePipelineTest, NoMemoryToHandOutIsAFault) {
   }
 }
 
+// What the caller's own function throws reaches the caller.
+TEST_P(DecodePipelineTest, PassesOnWhatTakeThrows) {
+  for (const int fault : {0, 1, 50}) {
+    std::atomic<bool> cancelled = false;
+    int received_count = 0;
+    const auto accept = [](int) { return absl::OkStatus(); };
+    const auto decode = [](int,
+                           std::string&) -> absl::StatusOr<absl::string_view> {
+      return absl::string_view();
+    };
+    const auto take = [&](int message, absl::string_view) -> absl::Status {
+      if (message == fault) {
+        throw std::runtime_error("of the caller");
+      }
+      return absl::OkStatus();
+    };
+    const auto receive = [&](int& message) {
+      message = ++received_count;
+      return !cancelled && received_count < 200;
+    };
+    const auto cancel = [&] { cancelled = true; };
+    DecodePipeline<int> pipeline({accept, decode, take}, GetParam(), receive,
+                                 cancel);
+    EXPECT_THROW(static_cast<void>(pipeline.Run(0)), std::runtime_error);
+    EXPECT_TRUE(cancelled);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, DecodePipelineTest,
                          ::testing::Values(1, 2, 5));
 

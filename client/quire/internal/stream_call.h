@@ -4,7 +4,6 @@
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/client_status.h"
+#include "client/quire/internal/bounded_stub.h"
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/decode_pipeline.h"
 #include "codecs/base/memory_guard.h"
@@ -42,8 +42,8 @@ struct StreamOutcome {
 template <typename Message>
 class WatchedStream {
  public:
-  using Start = absl::FunctionRef<std::unique_ptr<grpc::ClientReader<Message>>(
-      grpc::ClientContext*)>;
+  using Start =
+      absl::FunctionRef<BoundedStub::Reader<Message>(grpc::ClientContext*)>;
 
   WatchedStream(const ClientOptions& options, Start start)
       : watchdog_(context_, options.stream_idle_max),
@@ -52,16 +52,14 @@ class WatchedStream {
   // Blocks. False at the end, whatever the reason; Finish() tells.
   bool Read(Message& message) {
     watchdog_.Arm();
-    bool received = false;
-    fault_ = OrNoMemory("receive an answer", [&] {
-      received = reader_->Read(&message);
-      return absl::OkStatus();
-    });
+    BoundedMessage<Message> answer{&message};
+    const bool received = reader_->Read(&answer);
     watchdog_.Disarm();
+    fault_ = std::move(answer.status);
     if (!fault_.ok()) {
       Cancel();
     }
-    return received;
+    return received && fault_.ok();
   }
 
   // REQUIRES: Read() has returned false.
@@ -85,8 +83,8 @@ class WatchedStream {
  private:
   grpc::ClientContext context_;
   StreamWatchdog watchdog_;
-  const std::unique_ptr<grpc::ClientReader<Message>> reader_;
-  // Not OK: there was no memory for a message.
+  const BoundedStub::Reader<Message> reader_;
+  // Not OK: a message came that could not be taken.
   absl::Status fault_;
 };
 

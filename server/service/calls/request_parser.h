@@ -14,10 +14,9 @@
 
 namespace quire {
 
-// A field of two bytes on the wire, such as an empty item or one of a number
-// that is not known, takes up to 64 bytes once it is parsed. So fields are
-// counted before that, and what is not parsed is bounded by its size. These are
-// far above what any honest request has.
+// Fields are counted before they are parsed (message_bounds.h), and what is not
+// parsed is bounded by its size. These are far above what any honest request
+// has.
 
 // Of a request with one target, in bytes: an id, a prefix or a page token is
 // the longest part of it.
