@@ -16,8 +16,18 @@
 
 namespace quire {
 
-// What `work` returns, a Status or a StatusOr. `what` goes on from "not enough
-// memory to ".
+// ResourceExhausted; `what` goes on from "not enough memory to ". Has no
+// message where there is no memory for one either.
+inline absl::Status NoMemoryTo(absl::string_view what) {
+  try {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("not enough memory to ", what));
+  } catch (const std::bad_alloc&) {
+    return absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
+}
+
+// What `work` returns, a Status or a StatusOr. `what` as for NoMemoryTo().
 // Errors: ResourceExhausted  an allocation failed, or was for more than could
 //                            ever be had; what `work` had done by then stays.
 template <typename Work>
@@ -27,8 +37,7 @@ std::invoke_result_t<Work&> OrNoMemory(absl::string_view what, Work work) {
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("not enough memory to ", what));
+  return NoMemoryTo(what);
 }
 
 }  // namespace quire

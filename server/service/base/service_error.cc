@@ -109,10 +109,9 @@ v1::ErrorReason ReasonOf(const absl::Status& status) {
   return RowOf(status).reason;
 }
 
-grpc::Status ToGrpcStatus(const absl::Status& status) {
-  if (status.ok()) {
-    return grpc::Status::OK;
-  }
+namespace {
+
+grpc::Status DescribeForWire(const absl::Status& status) {
   const Row& row = RowOf(status);
   if (const auto attached = AttachedDetails(status); attached.has_value()) {
     // From below the service this code is of files.
@@ -126,6 +125,19 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {row.outgoing, row.message,
           SerializeErrorDetails(static_cast<absl::StatusCode>(row.outgoing),
                                 row.message, details)};
+}
+
+}  // namespace
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  if (status.ok()) {
+    return grpc::Status::OK;
+  }
+  try {
+    return DescribeForWire(status);
+  } catch (const std::bad_alloc&) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};
+  }
 }
 
 v1::ItemStatus ToItemStatus(const absl::Status& status) {

@@ -12,6 +12,7 @@
 #include "server/service/calls/chunk_stream.h"
 #include "server/service/calls/list_calls.h"
 #include "server/service/calls/read_call.h"
+#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/read/answer_bytes.h"
 
@@ -27,7 +28,7 @@ using ReadMethods = v1::Archive::WithRawCallbackMethod_Read<
 using AllMethods = v1::Archive::WithRawCallbackMethod_ListArchives<
     v1::Archive::WithRawCallbackMethod_GetArchive<
         v1::Archive::WithRawCallbackMethod_ListDocuments<
-            v1::Archive::WithCallbackMethod_GetDictionary<
+            v1::Archive::WithRawCallbackMethod_GetDictionary<
                 v1::Archive::WithRawCallbackMethod_GetSymbolTable<
                     ReadMethods>>>>>;
 
@@ -84,9 +85,9 @@ class ArchiveService : public AllMethods {
                   *request, *response);
   }
 
-  grpc::ServerWriteReactor<v1::GetDictionaryResponse>* GetDictionary(
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* GetDictionary(
       grpc::CallbackServerContext* context,
-      const v1::GetDictionaryRequest* request) override {
+      const grpc::ByteBuffer* request) override {
     return StartGetDictionaryCall(core_, *context, *request);
   }
 
@@ -124,16 +125,18 @@ class ArchiveService : public AllMethods {
                                    grpc::CallbackServerContext& context,
                                    const grpc::ByteBuffer& request,
                                    grpc::ByteBuffer& response) {
-    auto* call = new ImmediateCall(core_, method, context);
-    absl::StatusOr<Admission::Ticket> ticket = OrNoMemory("answer a call", [&] {
-      return Respond(handler, call->booking(), request, response);
+    return StartOrRefuse<grpc::ServerUnaryReactor>([&] {
+      auto* call = new ImmediateCall(core_, method, context);
+      absl::StatusOr<Admission::Ticket> ticket = OrNoMemory(
+          "answer a call",
+          [&] { return Respond(handler, call->booking(), request, response); });
+      const absl::Status status = ticket.status();
+      if (status.ok()) {
+        call->Hold(*std::move(ticket));
+      }
+      call->End(status);
+      return call;
     });
-    const absl::Status status = ticket.status();
-    if (status.ok()) {
-      call->Hold(*std::move(ticket));
-    }
-    call->End(status);
-    return call;
   }
 
   // What the call holds until gRPC has sent its answer is its ticket.

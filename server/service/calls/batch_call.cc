@@ -19,6 +19,7 @@
 #include "server/service/base/service_error.h"
 #include "server/service/calls/batch_item.h"
 #include "server/service/calls/reading_stream.h"
+#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/limits/batch_memory.h"
 #include "server/service/read/answer_bytes.h"
@@ -76,10 +77,10 @@ class BatchCall
         memory_(core.admission, booking_.Client()) {}
 
   void Start() {
-    absl::Status status = RefuseIfDraining(core_);
-    if (status.ok()) {
-      status = booking_.access().status();
-    }
+    absl::Status status = OrNoMemory("begin a batch", [&]() -> absl::Status {
+      QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+      return booking_.access().status();
+    });
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       End(std::move(status));
     });
@@ -111,7 +112,11 @@ class BatchCall
     booking_.ClientTookIt();
     // Or the blocks would stay until the next message.
     response_.Clear();
-    const uint64_t freed_bytes = LetGoOfSent();
+    uint64_t freed_bytes = 0;
+    absl::Status status = OrNoMemory("go on with a batch", [&] {
+      freed_bytes = LetGoOfSent();
+      return absl::OkStatus();
+    });
     // Destroyed after the lock is released: it may be the last owner.
     std::shared_ptr<const ServedArchive> unused_archive;
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -120,9 +125,7 @@ class BatchCall
       if (memory_.unanswered_count() == 0) {
         unused_archive = std::move(archive_);
       }
-      if (!ok) {
-        End(absl::CancelledError());
-      }
+      End(ok ? std::move(status) : absl::CancelledError());
       End(booking_.access().CheckAgain());
     });
   }
@@ -281,22 +284,30 @@ class BatchCall
       active = std::prev(fetching_.end());
       waiting_.erase(next);
     }
+    const auto on_answer = [this, active](absl::StatusOr<Answer> outcome) {
+      Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        if (outcome.ok()) {
+          pinned_.Share(active->blocks, outcome->pieces);
+        }
+        ReturnSurplus(*active);
+        active->outcome = std::move(outcome);
+        ready_.splice(ready_.end(), fetching_, active);
+      });
+    };
+    // An item that counts as being fetched gets its answer, whatever happens.
     if (active->target.document.has_value()) {
-      Describe(*archive->archive, *active);
+      const absl::Status status = OrNoMemory("describe a document", [&] {
+        Describe(*archive->archive, *active);
+        return absl::OkStatus();
+      });
+      if (!status.ok()) {
+        on_answer(status);
+        return true;
+      }
     }
-    std::shared_ptr<RangeRead> read = StartAnswer(
-        core_.store, archive, std::move(slices), encoding_, requester_,
-        [this, active](absl::StatusOr<Answer> outcome) {
-          Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-            if (outcome.ok()) {
-              pinned_.Share(active->blocks, outcome->pieces);
-            }
-            ReturnSurplus(*active);
-            active->outcome = std::move(outcome);
-            ready_.splice(ready_.end(), fetching_, active);
-          });
-        },
-        &bundle);
+    std::shared_ptr<RangeRead> read =
+        StartAnswer(core_.store, archive, std::move(slices), encoding_,
+                    requester_, on_answer, &bundle);
     if (read != nullptr) {
       MutexLock lock(&mutex_);
       // It may be in ready_ by now, but only this thread takes it from there.
@@ -369,7 +380,6 @@ class BatchCall
         items.splice(items.end(), ready_, ready_.begin());
       }
       writing_count_ = items.size();
-      writing_ = true;
     }
     AnswerBytes answer;
     TallyByEncoding tallies;
@@ -382,7 +392,7 @@ class BatchCall
       }
     }
     response_ = answer.Take();
-    booking_.WaitForClient();
+    BeginWriting();
     StartWrite(&response_);
   }
 
@@ -458,9 +468,12 @@ class BatchCall
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartBatchCall(
     ServiceCore& core, grpc::CallbackServerContext& context) {
-  auto* call = new BatchCall(core, context);
-  call->Start();
-  return call;
+  return StartOrRefuse<
+      grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>([&] {
+    auto* call = new BatchCall(core, context);
+    call->Start();
+    return call;
+  });
 }
 
 }  // namespace quire

@@ -12,6 +12,7 @@
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/calls/reading_stream.h"
+#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
 #include "server/service/limits/stream_window.h"
@@ -232,7 +233,6 @@ class ChunkStream
       }
       range = chunk.range;
       answer = *std::move(*chunk.answer);
-      writing_ = true;
       writing_pinned_bytes_ = chunk.pinned_bytes;
       chunks_.pop_front();
       is_first = !std::exchange(wrote_first_, true);
@@ -242,7 +242,7 @@ class ChunkStream
     bytes.AppendBytesField(data_field_number(), answer.pieces);
     message_ = bytes.Take();
     booking_.SendingAnswer(range.size_bytes, answer);
-    booking_.WaitForClient();
+    BeginWriting();
     StartWrite(&message_);
   }
 
@@ -368,17 +368,21 @@ class ScanCall : public ChunkStream {
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartReadStreamCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request) {
-  auto* call = new ReadStreamCall(core, context);
-  call->Start(request);
-  return call;
+  return StartOrRefuse<grpc::ServerWriteReactor<grpc::ByteBuffer>>([&] {
+    auto* call = new ReadStreamCall(core, context);
+    call->Start(request);
+    return call;
+  });
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartScanCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request) {
-  auto* call = new ScanCall(core, context);
-  call->Start(request);
-  return call;
+  return StartOrRefuse<grpc::ServerWriteReactor<grpc::ByteBuffer>>([&] {
+    auto* call = new ScanCall(core, context);
+    call->Start(request);
+    return call;
+  });
 }
 
 }  // namespace quire

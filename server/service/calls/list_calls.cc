@@ -11,9 +11,13 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/refused_call.h"
+#include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
+#include "server/service/read/answer_bytes.h"
 #include "server/service/read/read_planner.h"
 
 namespace quire {
@@ -168,27 +172,28 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
 
 namespace {
 
-// A message that is being sent is there as its fields and serialised.
+// A message that is being made is gathered and then handed over as one slice.
 constexpr uint64_t kCopiesOfAMessage = 2;
 
 // Sends a dictionary, which is in RAM, a chunk at a time.
-class GetDictionaryCall
-    : public grpc::ServerWriteReactor<v1::GetDictionaryResponse> {
+class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   GetDictionaryCall(ServiceCore& core, grpc::CallbackServerContext& context)
       : core_(core),
         context_(context),
         booking_(core, Method::kGetDictionary, context) {}
 
-  void Start(const v1::GetDictionaryRequest& request) {
-    if (absl::Status status = Begin(request); !status.ok()) {
-      booking_.Finish(*this, status);
-    }
+  void Start(const grpc::ByteBuffer& buffer) {
+    const absl::Status status =
+        OrNoMemory("begin a dictionary", [&] { return Begin(buffer); });
+    status.ok() ? WriteNext() : booking_.Finish(*this, status);
   }
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
-    const absl::Status allowed = booking_.access().CheckAgain();
+    const absl::Status allowed = OrNoMemory("go on with a dictionary", [&] {
+      return booking_.access().CheckAgain();
+    });
     if (!ok) {
       booking_.Finish(*this, absl::CancelledError());
     } else if (!allowed.ok()) {
@@ -203,8 +208,10 @@ class GetDictionaryCall
   void OnDone() override { delete this; }
 
  private:
-  absl::Status Begin(const v1::GetDictionaryRequest& request) {
+  absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
+    v1::GetDictionaryRequest request;
+    QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     // A dictionary is text of its archive.
     absl::Status opening;
     QUIRE_RETURN_IF_ERROR(booking_.access().Visit(
@@ -235,10 +242,11 @@ class GetDictionaryCall
                                        dictionary_.size(), " bytes"));
     }
     QUIRE_ASSIGN_OR_RETURN(
-        ticket_, core_.admission.Admit(booking_.Client(),
-                                       kCopiesOfAMessage * NextSizeBytes(),
-                                       Admission::Use::kStream));
-    WriteNext();
+        ticket_, core_.admission.Admit(
+                     booking_.Client(),
+                     // gRPC keeps the request for as long as the call lives.
+                     kCopiesOfAMessage * NextSizeBytes() + buffer.Length(),
+                     Admission::Use::kStream));
     return absl::OkStatus();
   }
 
@@ -249,15 +257,32 @@ class GetDictionaryCall
   }
 
   void WriteNext() {
-    const ByteView chunk = dictionary_.subspan(offset_, NextSizeBytes());
-    message_.set_size_bytes(dictionary_.size());
-    message_.set_offset(offset_);
-    message_.set_checksum(Checksum64(chunk));
-    message_.set_data(chunk.data(), chunk.size());
-    offset_ += chunk.size();
-    booking_.Sending(chunk.size());
+    const absl::Status status = OrNoMemory("send a dictionary", [&] {
+      MakeNext();
+      return absl::OkStatus();
+    });
+    if (!status.ok()) {
+      booking_.Finish(*this, status);
+      return;
+    }
     booking_.WaitForClient();
     StartWrite(&message_);
+  }
+
+  void MakeNext() {
+    const ByteView chunk = dictionary_.subspan(offset_, NextSizeBytes());
+    v1::GetDictionaryResponse head;
+    head.set_size_bytes(dictionary_.size());
+    head.set_offset(offset_);
+    head.set_checksum(Checksum64(chunk));
+    AnswerBytes bytes;
+    bytes.AppendFields(head);
+    bytes.AppendField(
+        {v1::GetDictionaryResponse::kDataFieldNumber,
+         {reinterpret_cast<const char*>(chunk.data()), chunk.size()}});
+    message_ = bytes.Take();
+    offset_ += chunk.size();
+    booking_.Sending(chunk.size());
   }
 
   ServiceCore& core_;
@@ -267,17 +292,20 @@ class GetDictionaryCall
   ByteView dictionary_;
   uint64_t offset_ = 0;
   Admission::Ticket ticket_;
-  v1::GetDictionaryResponse message_;
+  // The one being written.
+  grpc::ByteBuffer message_;
 };
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::GetDictionaryResponse>* StartGetDictionaryCall(
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StartGetDictionaryCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
-    const v1::GetDictionaryRequest& request) {
-  auto* call = new GetDictionaryCall(core, context);
-  call->Start(request);
-  return call;
+    const grpc::ByteBuffer& request) {
+  return StartOrRefuse<grpc::ServerWriteReactor<grpc::ByteBuffer>>([&] {
+    auto* call = new GetDictionaryCall(core, context);
+    call->Start(request);
+    return call;
+  });
 }
 
 }  // namespace quire

@@ -31,9 +31,9 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            v1::ListDocumentsResponse& response);
 
 // Deletes itself when the call is over.
-grpc::ServerWriteReactor<v1::GetDictionaryResponse>* StartGetDictionaryCall(
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StartGetDictionaryCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
-    const v1::GetDictionaryRequest& request);
+    const grpc::ByteBuffer& request);
 
 }  // namespace quire
 

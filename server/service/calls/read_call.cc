@@ -13,6 +13,7 @@
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
+#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/read/answer_bytes.h"
 #include "server/service/read/answer_read.h"
@@ -57,7 +58,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  // OK: Finish() has been or will be called by OnAnswer().
+  // OK: Finish() has been or will be called by OnAnswer(). Does not throw after
+  // that is so.
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     // On the stack as a rule: of a short answer each allocation counts.
@@ -116,17 +118,24 @@ class ReadCall : public grpc::ServerUnaryReactor {
   }
 
   void OnAnswer(absl::StatusOr<Answer> answer) {
-    if (!answer.ok()) {
-      booking_.Finish(*this, answer.status());
-      return;
+    absl::Status status = answer.status();
+    if (status.ok()) {
+      status = OrNoMemory("answer a read", [&] {
+        Respond(*answer);
+        return absl::OkStatus();
+      });
     }
+    booking_.Finish(*this, status);
+  }
+
+  void Respond(const Answer& answer) {
     alignas(8) std::array<char, kMessageSizeBytes> memory;
     google::protobuf::Arena arena(memory.data(), memory.size());
     auto& head =
         *google::protobuf::Arena::CreateMessage<v1::ReadResponse>(&arena);
     head.mutable_range()->set_offset(target_.range.offset.value);
     head.mutable_range()->set_size_bytes(target_.range.size_bytes);
-    DescribeData(*answer, head);
+    DescribeData(answer, head);
     AnswerBytes bytes;
     bytes.AppendFields(head);
     if (!description_.empty()) {
@@ -134,10 +143,9 @@ class ReadCall : public grpc::ServerUnaryReactor {
       // Or it would stay, next to its copy, until the answer is sent.
       description_ = std::string();
     }
-    bytes.AppendBytesField(v1::ReadResponse::kDataFieldNumber, answer->pieces);
+    bytes.AppendBytesField(v1::ReadResponse::kDataFieldNumber, answer.pieces);
     response_ = bytes.Take();
-    booking_.SendingAnswer(target_.range.size_bytes, *answer);
-    booking_.Finish(*this, absl::OkStatus());
+    booking_.SendingAnswer(target_.range.size_bytes, answer);
   }
 
   ServiceCore& core_;
@@ -162,9 +170,11 @@ grpc::ServerUnaryReactor* StartReadCall(ServiceCore& core,
                                         grpc::CallbackServerContext& context,
                                         const grpc::ByteBuffer& request,
                                         grpc::ByteBuffer& response) {
-  auto* call = new ReadCall(core, context, response);
-  call->Start(request);
-  return call;
+  return StartOrRefuse<grpc::ServerUnaryReactor>([&] {
+    auto* call = new ReadCall(core, context, response);
+    call->Start(request);
+    return call;
+  });
 }
 
 }  // namespace quire

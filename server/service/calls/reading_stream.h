@@ -54,6 +54,23 @@ class ReadingStream : public Reactor, protected SerialCall {
     }
   }
 
+  bool Fail(absl::Status status) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool is_first = ended_with_.ok();
+    End(std::move(status));
+    return is_first;
+  }
+
+  // A message is made and goes to gRPC next. Until then nothing counts as under
+  // way, so that making it may fail.
+  void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      MutexLock lock(&mutex_);
+      writing_ = true;
+    }
+    booking_.WaitForClient();
+  }
+
   // The last step of Act().
   bool CancelReadsIfEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
     Reads reads;

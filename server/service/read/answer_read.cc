@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/read/answer_read.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/container/btree_set.h"
@@ -89,23 +90,6 @@ uint64_t OutputBytesMax(const ServedArchive& archive, uint64_t size_bytes,
   return is_unpacked ? size_bytes : 0;
 }
 
-// An answer whose blocks are being fetched or encoded.
-struct PendingAnswer {
-  BlockStore& store;
-  std::shared_ptr<const ServedArchive> archive;
-  std::vector<BlockSlice> slices;
-  v1::WireEncoding encoding;
-  AnswerDone done;
-
-  void Encode(std::vector<BlockPiece> pieces) const {
-    done(OrNoMemory("encode an answer", [&] {
-      return EncodeAnswer(store.buffers(), *archive, slices,
-                          FormFor(*archive, encoding), encoding,
-                          std::move(pieces));
-    }));
-  }
-};
-
 bool IsLongWork(v1::WireEncoding encoding,
                 const std::vector<BlockPiece>& pieces) {
   if (encoding == v1::WIRE_ENCODING_STORED) {
@@ -121,11 +105,50 @@ bool IsLongWork(v1::WireEncoding encoding,
   return work_bytes > kInlineWorkBytesMax;
 }
 
-void EncodeOnDecodePool(PendingAnswer answer, std::vector<BlockPiece> pieces) {
-  DecodePool& pool = answer.store.decode_pool();
-  pool.Add([answer = std::move(answer), pieces = std::move(pieces)]() mutable {
-    answer.Encode(std::move(pieces));
+// An answer whose blocks are being fetched or encoded. `done` is called once,
+// by the first of these that ends it; none of them throws.
+struct PendingAnswer {
+  BlockStore* store = nullptr;
+  std::shared_ptr<const ServedArchive> archive = nullptr;
+  std::vector<BlockSlice> slices = {};
+  v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
+  AnswerDone done = nullptr;
+  // Once they are there.
+  std::vector<BlockPiece> pieces = {};
+
+  void Encode() {
+    done(OrNoMemory("encode an answer", [&] {
+      return EncodeAnswer(store->buffers(), *archive, slices,
+                          FormFor(*archive, encoding), encoding,
+                          std::move(pieces));
+    }));
+  }
+};
+
+void EncodeOnDecodePool(const std::shared_ptr<PendingAnswer>& answer) {
+  const absl::Status status = OrNoMemory("encode an answer", [&] {
+    answer->store->decode_pool().Add([answer] { answer->Encode(); });
+    return absl::OkStatus();
   });
+  if (!status.ok()) {
+    answer->done(status);
+  }
+}
+
+void OnPieces(const std::shared_ptr<PendingAnswer>& answer,
+              absl::StatusOr<std::vector<BlockPiece>> pieces,
+              RangeRead::EndedOn thread) {
+  if (!pieces.ok()) {
+    answer->done(pieces.status());
+    return;
+  }
+  answer->pieces = *std::move(pieces);
+  if (thread == RangeRead::EndedOn::kStarter &&
+      IsLongWork(answer->encoding, answer->pieces)) {
+    EncodeOnDecodePool(answer);
+  } else {
+    answer->Encode();
+  }
 }
 
 }  // namespace
@@ -238,37 +261,48 @@ std::shared_ptr<RangeRead> StartAnswer(
     Requester requester, AnswerDone done, FetchBundle* bundle) {
   encoding = EncodingOf(*archive, slices, encoding);
   const BlockForm form = FormFor(*archive, encoding);
-  slices = SplitAtParts(*archive, std::move(slices), form);
-  std::vector<BlockPiece> found;
-  const bool all_found = RangeRead::FindCached(store, *archive, slices, form,
-                                               requester.fetch_class, found);
-  if (all_found && !IsLongWork(encoding, found)) {
-    // Without a function around `done`: of a short answer each allocation is a
-    // part that counts.
-    done(EncodeAnswer(store.buffers(), *archive, slices, form, encoding,
-                      std::move(found)));
-    return nullptr;
+  std::shared_ptr<RangeRead> read;
+  // With a cached short answer there is no more than its outcome: of such an
+  // answer each allocation is a part that counts.
+  std::optional<absl::StatusOr<Answer>> outcome;
+  std::shared_ptr<PendingAnswer> pending;
+  const absl::Status status = OrNoMemory("begin an answer", [&] {
+    slices = SplitAtParts(*archive, std::move(slices), form);
+    std::vector<BlockPiece> found;
+    const bool all_found = RangeRead::FindCached(store, *archive, slices, form,
+                                                 requester.fetch_class, found);
+    if (all_found && !IsLongWork(encoding, found)) {
+      outcome = EncodeAnswer(store.buffers(), *archive, slices, form, encoding,
+                             std::move(found));
+      return absl::OkStatus();
+    }
+    pending = std::make_shared<PendingAnswer>();
+    // At once: whichever has it is called if the rest fails.
+    pending->done = std::move(done);
+    pending->store = &store;
+    pending->archive = archive;
+    pending->slices = slices;
+    pending->encoding = encoding;
+    if (all_found) {
+      pending->pieces = std::move(found);
+      EncodeOnDecodePool(pending);
+      return absl::OkStatus();
+    }
+    read = RangeRead::StartMissing(
+        store, archive, std::move(slices), form, requester, std::move(found),
+        [pending](absl::StatusOr<std::vector<BlockPiece>> pieces,
+                  RangeRead::EndedOn thread) {
+          OnPieces(pending, std::move(pieces), thread);
+        },
+        bundle);
+    return absl::OkStatus();
+  });
+  if (outcome.has_value()) {
+    done(*std::move(outcome));
+  } else if (!status.ok()) {
+    (pending == nullptr ? done : pending->done)(status);
   }
-  PendingAnswer answer{store, archive, slices, encoding, std::move(done)};
-  if (all_found) {
-    EncodeOnDecodePool(std::move(answer), std::move(found));
-    return nullptr;
-  }
-  return RangeRead::StartMissing(
-      store, archive, std::move(slices), form, requester, std::move(found),
-      [answer = std::move(answer)](
-          absl::StatusOr<std::vector<BlockPiece>> pieces,
-          RangeRead::EndedOn thread) mutable {
-        if (!pieces.ok()) {
-          answer.done(pieces.status());
-        } else if (thread == RangeRead::EndedOn::kStarter &&
-                   IsLongWork(answer.encoding, *pieces)) {
-          EncodeOnDecodePool(std::move(answer), *std::move(pieces));
-        } else {
-          answer.Encode(*std::move(pieces));
-        }
-      },
-      bundle);
+  return read;
 }
 
 }  // namespace quire

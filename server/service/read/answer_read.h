@@ -74,9 +74,10 @@ uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
 // on the decode pool; the rest on the thread that the read ends on, which is
 // the calling one if all blocks are cached. `done` is called exactly once,
 // perhaps before this returns; its errors are those of RangeRead and
-// EncodeAnswer(). What is returned may be null, and is for RangeRead::Cancel().
-// With a `bundle`, fetches begin with its Start(). `store` must outlive the
-// read.
+// EncodeAnswer(), and ResourceExhausted where an allocation failed, which is
+// thrown by nothing here. It must not throw. What is returned may be null, and
+// is for RangeRead::Cancel(). With a `bundle`, fetches begin with its Start().
+// `store` must outlive the read.
 using AnswerDone = std::function<void(absl::StatusOr<Answer>)>;
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,

@@ -9,6 +9,7 @@
 #include "absl/container/btree_map.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/memory_guard.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
@@ -87,13 +88,42 @@ std::vector<BlockSlice> SplitAtParts(const ServedArchive& archive,
   return parts;
 }
 
+FetchBundle::~FetchBundle() {
+  FailAll(NoMemoryTo("fetch blocks"));
+}
+
+void FetchBundle::FailAll(const absl::Status& status) {
+  for (const Part& part : std::exchange(parts_, {})) {
+    part.read->Fail(status);
+  }
+}
+
 void FetchBundle::Start(BlockStore& store) {
-  const std::vector<BlockStore::FetchId> ids =
-      store.FetchAll(std::exchange(fetches_, {}));
+  std::vector<BlockStore::FetchId> ids;
+  const absl::Status status = OrNoMemory("fetch blocks", [&] {
+    std::vector<BlockStore::FetchItem> fetches;
+    for (Part& part : parts_) {
+      part.fetch_count = part.fetches.size();
+      std::move(part.fetches.begin(), part.fetches.end(),
+                std::back_inserter(fetches));
+    }
+    ids = store.FetchAll(std::move(fetches));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    FailAll(status);
+    return;
+  }
   auto next = ids.begin();
   for (const Part& part : std::exchange(parts_, {})) {
     const auto end = next + static_cast<ptrdiff_t>(part.fetch_count);
-    part.read->Started({next, end});
+    const absl::Status started = OrNoMemory("fetch blocks", [&] {
+      part.read->Started({next, end});
+      return absl::OkStatus();
+    });
+    if (!started.ok()) {
+      part.read->Fail(started);
+    }
     next = end;
   }
 }
@@ -158,13 +188,17 @@ std::shared_ptr<RangeRead> RangeRead::StartMissing(
     // not end the read.
     read->pending_count_ = 1;
   }
-  std::vector<BlockStore::FetchItem> misses = read->Misses(requester);
-  if (bundle == nullptr) {
-    read->Started(store.FetchAll(std::move(misses)));
-  } else {
-    bundle->parts_.push_back({read, misses.size()});
-    std::move(misses.begin(), misses.end(),
-              std::back_inserter(bundle->fetches_));
+  const absl::Status status = OrNoMemory("fetch blocks", [&] {
+    std::vector<BlockStore::FetchItem> misses = read->Misses(requester);
+    if (bundle == nullptr) {
+      read->Started(store.FetchAll(std::move(misses)));
+    } else {
+      bundle->parts_.push_back({read, std::move(misses)});
+    }
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    read->Fail(status);
   }
   return read;
 }
@@ -218,7 +252,9 @@ void RangeRead::Started(const std::vector<BlockStore::FetchId>& fetches) {
   {
     MutexLock lock(&mutex_);
     was_cancelled = cancelled_;
-    fetches_ = fetches;
+    if (!was_cancelled) {
+      fetches_ = std::move(fetches);
+    }
   }
   if (was_cancelled) {
     CancelFetches(fetches);
@@ -233,8 +269,10 @@ void RangeRead::OnBlock(size_t index, absl::StatusOr<BlockPtr> block) {
     if (block.ok()) {
       pieces_[index].block = *std::move(block);
     } else if (first_error_.ok()) {
-      first_error_ =
-          ExplainBlockError(*archive_, block.status(), slices_[index].block);
+      first_error_ = OrNoMemory("say which block failed", [&] {
+        return ExplainBlockError(*archive_, block.status(),
+                                 slices_[index].block);
+      });
       is_first_error = true;
     }
   }
@@ -250,9 +288,10 @@ void RangeRead::OneEnded(EndedOn thread) {
   absl::StatusOr<std::vector<BlockPiece>> result;
   {
     MutexLock lock(&mutex_);
-    if (--pending_count_ > 0) {
+    if (has_ended_ || --pending_count_ > 0) {
       return;
     }
+    has_ended_ = true;
     if (first_error_.ok()) {
       for (size_t i = 0; i < first_slices_.size(); ++i) {
         pieces_[i].block = pieces_[first_slices_[i]].block;
@@ -267,6 +306,18 @@ void RangeRead::OneEnded(EndedOn thread) {
   done(std::move(result), thread);
 }
 
+void RangeRead::Fail(const absl::Status& status) {
+  {
+    MutexLock lock(&mutex_);
+    if (has_ended_) {
+      return;
+    }
+    has_ended_ = true;
+  }
+  Done done = std::move(done_);
+  done(status, EndedOn::kStarter);
+}
+
 void RangeRead::Cancel() {
   std::vector<BlockStore::FetchId> fetches;
   {
@@ -275,7 +326,7 @@ void RangeRead::Cancel() {
       return;
     }
     cancelled_ = true;
-    fetches = fetches_;
+    fetches = std::move(fetches_);
   }
   CancelFetches(fetches);
 }

@@ -49,6 +49,12 @@ class RangeRead;
 // soon as it came. Thread-compatible.
 class FetchBundle {
  public:
+  FetchBundle() = default;
+  // Reads that were added and not started end with ResourceExhausted.
+  ~FetchBundle();
+  FetchBundle(const FetchBundle&) = delete;
+  FetchBundle& operator=(const FetchBundle&) = delete;
+
   // Starts what was added since the last call; the callbacks of fetches that
   // end at once are called from here.
   // REQUIRES: is called after the last read was added: reads wait for it.
@@ -59,10 +65,13 @@ class FetchBundle {
 
   struct Part {
     std::shared_ptr<RangeRead> read;
+    std::vector<BlockStore::FetchItem> fetches;
+    // Set by Start(), which moves the fetches on.
     size_t fetch_count = 0;
   };
 
-  std::vector<BlockStore::FetchItem> fetches_;
+  void FailAll(const absl::Status& status);
+
   std::vector<Part> parts_;
 };
 
@@ -112,7 +121,9 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
                          std::vector<BlockPiece>& pieces);
 
   // Fetches the blocks of `pieces` that FindCached() has not found, which are
-  // one or more. Calls `done` exactly once, perhaps before it returns.
+  // one or more. Calls `done` exactly once, perhaps before it returns, with
+  // ResourceExhausted where memory for the fetches is lacking; not at all if
+  // this throws std::bad_alloc.
   // With a `bundle`, fetches begin with its Start().
   // `store` must outlive the read.
   static std::shared_ptr<RangeRead> StartMissing(
@@ -144,6 +155,8 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, absl::StatusOr<BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the read now, if it has not ended: its fetches were not all started.
+  void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void CancelFetches(const std::vector<BlockStore::FetchId>& fetches);
   // One of the fetches, or the start of them all, has ended.
   void OneEnded(EndedOn thread) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -157,10 +170,12 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
 
   Mutex mutex_;
   std::vector<BlockPiece> pieces_ ABSL_GUARDED_BY(mutex_);
-  // Empty until all have been started.
+  // Empty until all have been started, and once they are withdrawn.
   std::vector<BlockStore::FetchId> fetches_ ABSL_GUARDED_BY(mutex_);
   size_t pending_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  // done_ was called, or is being called.
+  bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status first_error_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -113,14 +113,22 @@ uint8_t* BufferPool::Take(size_t memory_size_bytes) {
 }
 
 bool BufferPool::AddSlab(size_t memory_size_bytes, SizeClass& size_class) {
+  const size_t count = kSlabSizeBytes / memory_size_bytes;
+  // Now, for all times: freeing must not allocate, as it must not fail.
+  size_class.buffer_count += count;
+  size_class.warm.reserve(size_class.buffer_count);
+  size_class.cold.reserve(size_class.buffer_count);
+  slabs_.emplace_back();
   uint8_t* data = Map(kSlabSizeBytes);
   if (data == nullptr) {
+    size_class.buffer_count -= count;
+    slabs_.pop_back();
     return false;
   }
   ASAN_POISON_MEMORY_REGION(data, kSlabSizeBytes);
-  slabs_.push_back({data, kSlabSizeBytes});
+  slabs_.back() = {data, kSlabSizeBytes};
   // From the end, so that the lowest address is used first.
-  for (size_t i = kSlabSizeBytes / memory_size_bytes; i-- > 0;) {
+  for (size_t i = count; i-- > 0;) {
     size_class.cold.push_back(data + i * memory_size_bytes);
   }
   return true;

@@ -78,6 +78,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   struct SizeClass {
     std::vector<uint8_t*> warm;
     std::vector<uint8_t*> cold;
+    // Of all slabs, those in use included: what either list has space for.
+    size_t buffer_count = 0;
     // clock_ at the last use: the class that rests longest loses its pages
     // first when too many are kept.
     uint64_t used_at = 0;
