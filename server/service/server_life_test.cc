@@ -19,6 +19,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
+#include "server/archive/testing/system_call_hooks.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
@@ -197,6 +198,39 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   // What cannot be opened leaves the archive as it was.
   std::filesystem::remove(archive_path() + "/MANIFEST");
   EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("stays as it was"));
+  EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
+  EXPECT_TRUE(data == all.substr(5, 1000));
+}
+
+// The estimate is of the archive that was there when it was made. What is
+// opened may be another one by then.
+TEST_F(ServerLifeTest, ReloadRefusesWhatTakesMoreThanItsEstimate) {
+  std::vector<TestDocument> many;
+  for (uint64_t i = 0; i < 100'000; ++i) {
+    // Nothing that an index makes smaller.
+    many.push_back({absl::StrCat(absl::Hex(i * 0x9E3779B97F4A7C15u), "-",
+                                 absl::Hex(i * 0xC2B2AE3D27D4EB4Fu)),
+                    ""});
+  }
+  const std::vector<TestDocument> few = MakeDocuments(60, 5);
+  const std::string all = Concatenate(few);
+  WriteArchive(archive_path(), few);
+  StartServer();
+  int manifest_count = 0;
+  {
+    // The first is opened for the estimate.
+    const ScopedSystemCallHooks hooks(
+        {.before_openat = [&](const std::string& name) {
+          if (name == "MANIFEST" && ++manifest_count == 2) {
+            WriteArchive(archive_path(), many);
+          }
+        }});
+    EXPECT_THAT(server().Reload()[0],
+                ::testing::AllOf(::testing::HasSubstr("stays as it was"),
+                                 ::testing::HasSubstr("it needs")));
+  }
+  EXPECT_GE(manifest_count, 2);
+  std::string data;
   EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
   EXPECT_TRUE(data == all.substr(5, 1000));
 }

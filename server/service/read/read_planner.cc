@@ -10,12 +10,19 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
 namespace {
+
+using google::protobuf::internal::WireFormatLite;
+
+// Of 64 bits, at seven a byte.
+constexpr size_t kVarintSizeBytesMax = 10;
 
 // How much of an id an error message repeats.
 constexpr size_t kQuotedSizeMax = 40;
@@ -55,6 +62,22 @@ bool IsPlainText(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return c >= ' ' && c <= '~';
   });
+}
+
+// These write a field to `to` and return its end. As in serialised messages, a
+// number without presence is left out if it is 0.
+uint8_t* WriteUnlessZero(int field_number, uint64_t value, uint8_t* to) {
+  return value == 0
+             ? to
+             : WireFormatLite::WriteUInt64ToArray(field_number, value, to);
+}
+
+uint8_t* WriteBytes(int field_number, absl::string_view bytes, uint8_t* to) {
+  to = WireFormatLite::WriteTagToArray(
+      field_number, WireFormatLite::WIRETYPE_LENGTH_DELIMITED, to);
+  to = google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(
+      bytes.size(), to);
+  return std::copy(bytes.begin(), bytes.end(), to);
 }
 
 std::string Quoted(absl::string_view text) {
@@ -254,10 +277,49 @@ void FillDocument(Document document, v1::Document& proto) {
   }
 }
 
+std::string SerialiseDocument(const Document& document) {
+  // A field of one of the first 15 numbers has a tag of one byte.
+  static_assert(v1::Document::kRecordTypeFieldNumber < 16);
+  const LogicalRange range = document.range;
+  std::array<uint8_t, 2 * (kVarintSizeBytesMax + 1)> place;
+  uint8_t* place_end = place.data();
+  place_end = WriteUnlessZero(v1::ByteRange::kOffsetFieldNumber,
+                              range.offset.value, place_end);
+  place_end = WriteUnlessZero(v1::ByteRange::kSizeBytesFieldNumber,
+                              range.size_bytes, place_end);
+  const absl::string_view place_bytes(
+      reinterpret_cast<const char*>(place.data()),
+      static_cast<size_t>(place_end - place.data()));
+
+  std::string bytes(kDocumentFramingSizeBytesMax + document.id.size() +
+                        document.media_type.size() +
+                        document.record_type.size(),
+                    '\0');
+  auto* const start = reinterpret_cast<uint8_t*>(bytes.data());
+  uint8_t* to = WriteUnlessZero(v1::Document::kOrdinalFieldNumber,
+                                document.ordinal.value, start);
+  if (!document.id.empty()) {
+    to = WriteBytes(v1::Document::kIdFieldNumber, document.id, to);
+  }
+  to = WriteBytes(v1::Document::kRangeFieldNumber, place_bytes, to);
+  if (document.capture_time_ms.has_value()) {
+    to = WireFormatLite::WriteInt64ToArray(
+        v1::Document::kCaptureTimeMsFieldNumber, *document.capture_time_ms, to);
+  }
+  if (IsPlainText(document.media_type)) {
+    to = WriteBytes(v1::Document::kMediaTypeFieldNumber, document.media_type,
+                    to);
+  }
+  if (IsPlainText(document.record_type)) {
+    to = WriteBytes(v1::Document::kRecordTypeFieldNumber, document.record_type,
+                    to);
+  }
+  bytes.resize(static_cast<size_t>(to - start));
+  return bytes;
+}
+
 std::string DescribeDocument(const Archive& archive, DocumentOrdinal ordinal) {
-  v1::Document document;
-  FillDocument(archive.GetDocument(ordinal).value(), document);
-  return document.SerializeAsString();
+  return SerialiseDocument(archive.GetDocument(ordinal).value());
 }
 
 uint64_t DescriptionSizeBytesMax(const Archive& archive) {
