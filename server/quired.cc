@@ -53,6 +53,7 @@ Manual QuiredManual() {
 }  // namespace quire
 
 int main(int argc, char** argv) {
+  quire::RaiseFileLimit();
   int exit_code = quire::kExitGood;
   return quire::RunProgram(
       "quired", "builds, checks and serves compressed archives of documents",

@@ -91,6 +91,15 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertIn(b"whole", verified.stdout)
         self.assertEqual(verified.stderr, b"")
 
+    def test_opens_more_files_than_the_soft_limit(self):
+        """An archive of many segments has as many files."""
+        self.build("-o", "x.quire", "in")
+        for command in ("inspect", "verify"):
+            result = subprocess.run(
+                ["prlimit", "--nofile=5:1024", QUIRED, command, "x.quire"],
+                cwd=self.directory, capture_output=True, check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_counts_one_as_one(self):
         self.assertIn(b"x.quire: 1 document, 2.93 KiB in 1 block of ",
                       self.build("-o", "x.quire", "in/d/000.txt").stderr)

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -198,11 +197,6 @@ void PrepareServerProcess() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // The reader of the log may go away; serving goes on.
   signal(SIGPIPE, SIG_IGN);
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    files.rlim_cur = files.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &files);
-  }
   // NOLINTBEGIN(concurrency-mt-unsafe): the only thread.
   // By default glibc returns and maps large buffers anew all the time, and
   // keeps a heap of its own for each thread, which breaks the memory bound.

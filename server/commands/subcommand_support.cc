@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/commands/subcommand_support.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -102,6 +104,14 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
 
 uint32_t CoreCount() {
   return std::max(1u, std::thread::hardware_concurrency());
+}
+
+void RaiseFileLimit() {
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
 }
 
 std::string FormatPercent(uint64_t part, uint64_t whole) {

@@ -60,6 +60,10 @@ CLI::Option* AddTimeOption(CLI::App& subcommand, const std::string& name,
 // The number of cores, at least 1: the default of --threads.
 uint32_t CoreCount();
 
+// Lets the process open as many files as the system allows it, for archives of
+// many segments, each of which is a file, and servers of many connections.
+void RaiseFileLimit();
+
 // "12.3%", or "0%" of nothing.
 std::string FormatPercent(uint64_t part, uint64_t whole);
 
