@@ -7,8 +7,10 @@ the memory of the server meanwhile.
 
     loadtest/hostile_load.py --build build/release
 
-Every client is a process of its own, and all share the machine's cores with the
-server. Controls in the same run show what is not caused by the server: a process that
+Every client is a process of its own with an address of its own, as the server tells
+clients apart by that: the honest one comes by IPv4, the hostile one by IPv6. For
+that the server listens on all of the machine's addresses. All share the machine's cores
+with the server. Controls in the same run show what is not caused by the server: a process that
 only burns CPU time; the same calls, cancelled or read, made to another server, whose
 handler is empty; and the hostile client at the kernel's lowest priority (SCHED_IDLE),
 which takes only time that the others leave.
@@ -256,10 +258,15 @@ def move_to(cores, process_ids):
                 os.sched_setaffinity(int(thread_id), cores)
 
 
+def at(host, server):
+    """The address of a server that listens on all of the machine's."""
+    return f"{host}:{server.address.rpartition(':')[2]}"
+
+
 def read_honestly(server, cores, loadtest, stem, arguments):
     """(p50, p99) in milliseconds of 16 KiB ranges, each compared with the source."""
     result = subprocess.run(
-        [*keep_to(cores), loadtest, ARCHIVE, "--server", server.address, "--source",
+        [*keep_to(cores), loadtest, ARCHIVE, "--server", at("127.0.0.1", server), "--source",
          f"{stem}.raw", "--requests", str(arguments.requests), "--in-flight",
          str(arguments.in_flight), "--json", "-"],
         stdout=subprocess.PIPE, text=True, check=True, timeout=120)
@@ -295,14 +302,14 @@ def measure(arguments, directory):
         for name, memory in (("usual", arguments.memory), ("roomy", arguments.much_memory)):
             servers[name] = stack.enter_context(
                 LiveServer(str(quired), [f"{ARCHIVE}={archive}"],
-                           "--memory", memory, "--stall-timeout", "600"))
+                           "--memory", memory, "--stall-timeout", "600", host="[::]"))
             read(servers[name], os.sched_getaffinity(0))
         empty_address, empty_id = stack.enter_context(
             empty_service(api_limit, "--range-size", str(READ_SIZE)))
         for _ in range(arguments.rounds):
             for case in cases:
                 server = servers.get(case.target, servers["usual"])
-                address = empty_address if case.target == "empty" else server.address
+                address = empty_address if case.target == "empty" else at("[::1]", server)
                 move_to(divide_cores(case)[0],
                         [empty_id, *(each.process.pid for each in servers.values())])
                 run_case(case, address, server, read)
