@@ -26,7 +26,8 @@
 #include "codecs/base/status_matchers.h"
 
 // The ends of this program's own code, of the linker. gRPC, protobuf and the
-// C++ library are shared ones and lie elsewhere.
+// C++ library are shared ones and lie elsewhere; own_allocations.map keeps them
+// from calling templates that lie here.
 extern "C" const char __executable_start;
 extern "C" const char etext;
 

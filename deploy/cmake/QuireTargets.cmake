@@ -173,6 +173,17 @@ endfunction()
 # on two cores, and many times that during other work.
 set(quire_test_seconds_max 900)
 
+# A test that fails allocations of the program's own code. Sanitizers come with
+# allocators of their own, which must be seen from shared libraries.
+function(quire_allocation_test name)
+  if(QUIRE_TESTS AND NOT QUIRE_SANITIZE)
+    quire_test(${name} ${ARGN})
+    set(symbols "${CMAKE_SOURCE_DIR}/deploy/cmake/own_allocations.map")
+    target_link_options(${name} PRIVATE "LINKER:--version-script=${symbols}")
+    set_target_properties(${name} PROPERTIES LINK_DEPENDS "${symbols}")
+  endif()
+endfunction()
+
 # quire_test(NAME [GRPC] SOURCES a_test.cc ... DEPS lib ... [LABELS l ...])
 # A GoogleTest binary, run as one ctest test of the same name; with the label tsan
 # it is run under ThreadSanitizer, too (tsan_suppressions.cc). A test finds

@@ -64,7 +64,7 @@ BoundedStub::Reader<Response> Stream(grpc::Channel* channel,
 absl::Status ParseAnswer(const grpc::ByteBuffer& buffer,
                          google::protobuf::Message& message) {
   // gRPC must see no exception on its way.
-  absl::Status status = OrNoMemory("receive an answer", [&]() -> absl::Status {
+  return OrNoMemory("receive an answer", [&]() -> absl::Status {
     absl::Status checked = CheckAnswer(buffer, *message.GetDescriptor());
     if (!checked.ok()) {
       return checked;
@@ -77,10 +77,6 @@ absl::Status ParseAnswer(const grpc::ByteBuffer& buffer,
                      "the server sent bytes that are not a message of its "
                      "method's type");
   });
-  if (!status.ok()) {
-    message.Clear();
-  }
-  return status;
 }
 
 BoundedStub::BoundedStub(const std::shared_ptr<grpc::Channel>& channel)

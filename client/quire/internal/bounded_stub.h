@@ -37,7 +37,8 @@ struct BoundedMessage {
   absl::Status status = {};
 };
 
-// Thread-safe. Errors: as BoundedMessage::status.
+// Thread-safe. Errors: as BoundedMessage::status; `message` may then only be
+// destroyed.
 absl::Status ParseAnswer(const grpc::ByteBuffer& buffer,
                          google::protobuf::Message& message);
 

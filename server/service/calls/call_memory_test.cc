@@ -25,7 +25,8 @@
 #include "server/service/testing/server_fixture.h"
 
 // The ends of this program's own code, of the linker. gRPC, protobuf and the
-// C++ library are shared ones and lie elsewhere.
+// C++ library are shared ones and lie elsewhere; own_allocations.map keeps them
+// from calling templates that lie here.
 extern "C" const char __executable_start;
 extern "C" const char etext;
 

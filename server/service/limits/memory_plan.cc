@@ -12,14 +12,14 @@
 namespace quire {
 namespace {
 
-constexpr uint64_t kBaseBytes = 64 * kMiB;
+constexpr uint64_t kBaseBytes = 48 * kMiB;
 // A thousand idle connections take a third of it.
 constexpr uint64_t kRequestsBytes = 32 * kMiB;
-constexpr uint64_t kInFlightBytesMin = 32 * kMiB;
+constexpr uint64_t kInFlightBytesMin = 16 * kMiB;
 constexpr uint64_t kInFlightBytesMax = 512 * kMiB;
-constexpr uint64_t kBuffersBytesMin = 16 * kMiB;
+constexpr uint64_t kBuffersBytesMin = 8 * kMiB;
 constexpr uint64_t kBuffersBytesMax = 128 * kMiB;
-constexpr uint64_t kCacheBytesMin = 16 * kMiB;
+constexpr uint64_t kCacheBytesMin = 8 * kMiB;
 constexpr uint64_t kReloadGrowthBytesMin = kMiB;
 // What a server that was told nothing gives its cache and its answers.
 constexpr uint64_t kDefaultFreeBytes = 512 * kMiB;
