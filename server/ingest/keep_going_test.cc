@@ -130,7 +130,7 @@ std::string Record(const std::string& uri, const std::string& block) {
 
 TEST_F(KeepGoingTest, LeavesOutFilesThatCannotBeReadToTheirEnd) {
   IdsAndContents expected;
-  for (int i = 0; i < 9; ++i) {
+  for (uint64_t i = 0; i < 9; ++i) {
     const std::string name = absl::StrCat("f", i);
     const std::string text = MakeTestText(3'000'000, i);
     directory_.Write("in/" + name, text);
@@ -233,7 +233,7 @@ TEST_F(KeepGoingTest, LeavesOutNamesThatAreTooLong) {
 }
 
 TEST_F(KeepGoingTest, WithoutFailuresTheArchiveIsTheSame) {
-  for (int i = 0; i < 5; ++i) {
+  for (uint64_t i = 0; i < 5; ++i) {
     directory_.Write(absl::StrCat("in/", i), MakeTestText(20000, i));
   }
   const auto files = [this] {

@@ -113,8 +113,8 @@ std::string Numbers(size_t count, size_t width, uint64_t step, bool is_walk) {
 // Each a block or a little more, so that several transforms occur.
 std::vector<TestSegment> NumberSegments() {
   TestSegment segment;
-  for (const size_t width : {2, 4, 8}) {
-    for (const uint64_t step : {2, 40, 3000, 1 << 20}) {
+  for (const size_t width : {2u, 4u, 8u}) {
+    for (const uint64_t step : {2u, 40u, 3000u, 1u << 20}) {
       for (const bool is_walk : {false, true}) {
         segment.push_back(
             {.id = absl::StrCat(is_walk ? "walk/" : "", width, "/", step),
