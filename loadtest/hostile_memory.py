@@ -26,7 +26,7 @@ STALLED_STREAMS = 200
 # them reach.
 STALL_SECONDS = 2
 # Of DescribedAnswersTest: what a small server has.
-SMALL_MEMORY_MIB = 192
+SMALL_MEMORY_MIB = 144
 STOCK_MESSAGE_SIZE = 4 << 20
 ID_SIZE = 64_000
 LONG_ID_COUNT = 300
@@ -273,8 +273,7 @@ class AdversarialArchiveTest(SmallServerCase):
 
     @classmethod
     def write_archive(cls):
-        make_golden = (pathlib.Path(cls.quired).resolve().parents[1] / "server" / "archive" /
-                       "golden" / "make_golden")
+        make_golden = pathlib.Path(cls.quired).resolve().with_name("make_golden")
         subprocess.run([make_golden, "--adversarial", cls.archive_path], check=True,
                        stdout=subprocess.DEVNULL)
         cls.text = b"x" * LONGEST_ID_COUNT
@@ -318,10 +317,15 @@ class AdversarialArchiveTest(SmallServerCase):
             for document in page.documents:
                 self.assertEqual(document.media_type, f"t/{document.ordinal}")
             request.page_token = page.next_page_token
-        longest = self.archive.ListDocuments(
-            pb.ListDocumentsRequest(archive="pages", prefix=b"long"))
-        self.assertEqual([len(document.id) for document in longest.documents],
-                         [LONGEST_ID_SIZE] * LONGEST_ID_COUNT)
+        # Pages close early where ids are long.
+        request = pb.ListDocumentsRequest(archive="pages", prefix=b"long")
+        sizes = []
+        while not sizes or request.page_token:
+            page = self.archive.ListDocuments(request)
+            self.assertGreater(len(page.documents), 0)
+            sizes += [len(document.id) for document in page.documents]
+            request.page_token = page.next_page_token
+        self.assertEqual(sizes, [LONGEST_ID_SIZE] * LONGEST_ID_COUNT)
 
     def test_reloads(self):
         """The old one and the new one are held for a while."""
