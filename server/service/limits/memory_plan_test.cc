@@ -39,7 +39,7 @@ TEST(MemoryPlanTest, RefusalNamesTheSum) {
   EXPECT_THAT(plan, FailsWith(absl::StatusCode::kFailedPrecondition,
                               ::testing::AllOf(
                                   ::testing::HasSubstr("1GiB is too little"),
-                                  ::testing::HasSubstr("1.34 GiB are needed"),
+                                  ::testing::HasSubstr("1.29 GiB are needed"),
                                   ::testing::HasSubstr("archive b 700 MiB"))));
 }
 
