@@ -35,18 +35,17 @@ def make_stubs(directory):
     Returns a namespace: `pb` and `rpc` (messages and stubs of the Archive
     service), `details` (error details), `standard` (health and reflection).
     """
-    protos = ["proto/quire/v1/archive.proto", "proto/quire/v1/error_details.proto",
-              "proto/quire/v1/wire_encoding.proto",
-              "loadtest/standard_services.proto"]
+    protos = ["quire/v1/archive.proto", "quire/v1/error_details.proto",
+              "quire/v1/wire_encoding.proto", "loadtest/standard_services.proto"]
     subprocess.run(
-        ["protoc", f"-I{ROOT}", f"--python_out={directory}", f"--grpc_python_out={directory}",
-         "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin", *protos],
-        cwd=ROOT, check=True)
+        ["protoc", f"-I{ROOT}/proto", f"-I{ROOT}", f"--python_out={directory}",
+         f"--grpc_python_out={directory}",
+         "--plugin=protoc-gen-grpc_python=/usr/bin/grpc_python_plugin", *protos], check=True)
     sys.path.insert(0, str(directory))
     return types.SimpleNamespace(
-        pb=importlib.import_module("proto.quire.v1.archive_pb2"),
-        rpc=importlib.import_module("proto.quire.v1.archive_pb2_grpc"),
-        details=importlib.import_module("proto.quire.v1.error_details_pb2"),
+        pb=importlib.import_module("quire.v1.archive_pb2"),
+        rpc=importlib.import_module("quire.v1.archive_pb2_grpc"),
+        details=importlib.import_module("quire.v1.error_details_pb2"),
         standard=importlib.import_module("loadtest.standard_services_pb2"))
 
 

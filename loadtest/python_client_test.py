@@ -6,6 +6,7 @@ usage: python_client_test.py QUIRED
 """
 import base64
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,7 @@ class PythonClientTest(unittest.TestCase):
                         f"{directory}/pages.tar"], check=True)
         subprocess.run([QUIRED, "build", "-o", f"{directory}/plain.quire", "--codec", "zstd",
                         f"{directory}/pages.tar"], check=True)
+        cls.directory = directory
         cls.stubs = make_stubs(directory)
         cls.server = cls.enterClassContext(
             LiveServer(QUIRED, [f"pages={directory}/pages.quire", f"plain={directory}/plain.quire"]))
@@ -73,6 +75,11 @@ class PythonClientTest(unittest.TestCase):
         self.assertEqual(response.encoding, pb.WIRE_ENCODING_IDENTITY)
         self.assertEqual(response.checksum, xxhash.xxh3_64_intdigest(response.data))
         return response
+
+    def test_the_package_is_quire_v1(self):
+        """`proto` belongs to proto-plus, which many Google clients bring along."""
+        self.assertEqual(self.stubs.pb.__name__, "quire.v1.archive_pb2")
+        self.assertFalse(os.path.exists(f"{self.directory}/proto"))
 
     def test_ids_are_base64_in_json(self):
         name, data = self.documents[3]
