@@ -33,14 +33,15 @@ from results_runs import COMMANDS, Setting, make_quick_corpus, run_benchmark
 from results_tables import SECTIONS
 
 FORMAT = 1
-LINES_MAX = 200
+LINES_MAX = 240
 HERE = pathlib.Path(__file__).parent
 STORED = HERE / "results"
 ABOUT = "about.json"
 # Drawings of a benchmark: where it leaves them in the work directory, and where they
 # are kept.
 PICTURES = {"codec_bench": {"codec_bench/pareto.svg": "codec_pareto.svg"},
-            "sweep": {"sweep/modes.svg": "sweep_modes.svg"}}
+            "sweep": {"sweep/modes.svg": "sweep_modes.svg"},
+            "range_bench": {"ranges.svg": "range_bench.svg"}}
 
 
 class ResultsError(Exception):
@@ -49,7 +50,8 @@ class ResultsError(Exception):
 
 def parse_arguments(words=None):
     parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_bench",
-                         "archive_bench", "api_limit", "disk_figures", "cache_figures")
+                         "archive_bench", "api_limit", "disk_figures", "cache_figures",
+                         "range_figures")
     parser.add_argument("--out", type=pathlib.Path, help="the page (default: standard output)")
     parser.add_argument("--from", dest="stored", metavar="DIR", type=pathlib.Path, default=STORED,
                         help="where figures are stored (default: %(default)s)")

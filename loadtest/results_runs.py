@@ -133,6 +133,12 @@ def hostile_load(setting, out):
     return [setting.script("hostile_load.py", *options, "--json", out)]
 
 
+def range_bench(setting, out):
+    options = setting.choose([], ["--pieces", 2, "--round-us", 1])
+    return [setting.script("range_bench.py", setting.sample, setting.columns, *options, "--out",
+                           setting.work / "ranges.svg", "--json", out)]
+
+
 def parse_tables(text):
     """{heading: rows} of what the report programs of server/storage print: tables in
     Markdown, some after a heading, others with their number for one. Rows are lists of
@@ -162,7 +168,7 @@ COMMANDS = {
     "fsst_bench": fsst_bench, "device_bench": device_bench, "sweep": sweep, "api_limit": api_limit,
     "wire_bench": wire_bench, "disk_figures": report_program("disk_figures"),
     "live_disk": live_disk, "cache_figures": report_program("cache_figures"),
-    "hostile_load": hostile_load,
+    "hostile_load": hostile_load, "range_bench": range_bench,
 }
 PRINTED = {"disk_figures", "cache_figures"}
 # At most, for all commands of one benchmark.

@@ -10,6 +10,7 @@ import statistics
 import api_limit as api_limit_bench
 import device_bench
 import fsst_bench
+import range_bench
 from codec_table import format_number, format_size, format_speed
 
 MIB = 1 << 20
@@ -345,9 +346,52 @@ def api_limit(rounds):
                     for kind, (ratio, other, aim) in ratios.items()])
 
 
+# The paper's sums of one length after the other, in microseconds: recursion, and zlib
+# from the start, at each offset.
+RANGE_PAPER = [(155, 453), (163, 678), (197, 1014), (249, 1290), (294, 1615), (399, 1898)]
+
+
+def ranges(figures):
+    long_sizes, at_random = range_bench.LONG_SIZES, [None]
+    aims = [
+        at_least("`zlib-pex`, 24 ranges of 4 to 32 KiB / from the start", 4,
+                 range_bench.ratio(figures, "start", "partition32", long_sizes)),
+        at_least("the same / decoding whole blocks", 8,
+                 range_bench.against_whole(figures, "partition32", long_sizes)),
+        at_least("the same at random offsets / decoding whole blocks", 3.5,
+                 range_bench.against_whole(figures, "partition32", long_sizes, at_random)),
+        at_least("the same with partitions of 8 KiB / from the start", 6,
+                 range_bench.ratio(figures, "start", "partition8", long_sizes)),
+        at_least("whole blocks, `zlib-pex` / zlib", 0.97,
+                 range_bench.whole(figures, "zlib") / range_bench.whole(figures, "partition32")),
+        *(at_most(f"lost by partitions of 32 KiB, level {level}", aim,
+                  range_bench.mean_loss(figures, level, 32 << 10), 2, " points")
+          for level, aim in ((1, 2), (6, 5))),
+        *(at_least(f"recursion of {size} B / the better of LZ4 and zlib from the start", aim,
+                   range_bench.recursion_ratio(figures, size)) for size, aim in ((64, 3), (256, 1.5)))]
+    paper = [["paper", *(f"{recursive} / {start}" for recursive, start in RANGE_PAPER)]]
+    by_offset = [[name, *(
+        " / ".join(f"{range_bench.total(figures, way, long_sizes, [offset]):,.0f}"
+                   for way in (fast, slow)) for offset in range_bench.OFFSETS)]
+        for name, fast, slow in (("without Huffman codes: recursion / start", "phrases_recursive",
+                                  "phrases_start"),
+                                 ("`zlib-pex`, 32 KiB / zlib from the start", "partition32",
+                                  "start"))]
+    return Section(
+        "Short ranges of large blocks",
+        f"{len(figures['pieces'])} pieces of {range_bench.PIECE_SIZE:,} bytes, from the most to the "
+        "least compressible; means of CPU time, in brackets times as fast as from the start. "
+        "`range_bench.svg` draws it. By offset: four ranges of 4 to 32 KiB, µs; the paper's were "
+        "sums over other texts and another machine, so that only ratios compare.",
+        [(range_bench.WAY_HEADER, range_bench.way_rows(figures)),
+         (["by offset", *(f"{offset // 1024} KiB" for offset in range_bench.OFFSETS)],
+          paper + by_offset),
+         (range_bench.LOSS_HEADER, range_bench.loss_rows(figures))], aims)
+
+
 # In the order of the page.
 SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
             "codec_bench": codec_bench, "fsst_bench": fsst, "device_bench": device,
             "sweep": sweep, "api_limit": api_limit, "wire_bench": wire,
             "disk_figures": disk, "live_disk": live, "cache_figures": cache,
-            "hostile_load": hostile}
+            "hostile_load": hostile, "range_bench": ranges}
