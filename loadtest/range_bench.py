@@ -45,9 +45,11 @@ WAYS = {
 
 
 def files_of(paths):
-    """The files of the paths, those of directories in order of name."""
+    """The files of the paths, those of directories in order of name, that have a piece."""
     files = []
     for path in paths:
+        if not path.exists():
+            sys.exit(f"range_bench.py: {path}: no such file or directory")
         files += sorted(path.iterdir()) if path.is_dir() else [path]
     return [path for path in files if path.is_file() and path.stat().st_size >= PIECE_SIZE]
 
@@ -133,6 +135,15 @@ def recursion_ratio(figures, size):
             / min(total(figures, way, *at) for way in ("lz4_recursive", "phrases_recursive")))
 
 
+def rule_excess(figures, ways=()):
+    """How long the server's rule takes (always the partitions that a range touches), as
+    a multiple of the best of decoding the whole block, of that, and of other `ways`: at
+    worst, over all ranges at the paper's offsets."""
+    return max(line["us"]["partition32"] / min(whole(figures, "partition32"),
+                                               *(line["us"][way] for way in ("partition32", *ways)))
+               for line in figures["ranges"] if line["offset"] is not None)
+
+
 def crossover(figures, offset):
     """The longest range, of those measured, that recursion still decodes faster than
     LZ4 from the block's start; 0 if there is none."""
@@ -191,7 +202,10 @@ def tables(figures):
             f"{whole(figures, 'partition32'):,.0f}, with 8 KiB {whole(figures, 'partition8'):,.0f}, "
             f"LZ4 {whole(figures, 'lz4'):,.0f}",
             *(f"- recursion of {format_size(size)}: {format_number(recursion_ratio(figures, size), 2)} "
-              "times the better of LZ4 and zlib from the start" for size in (8, 64, 256, 1024))]
+              "times the better of LZ4 and zlib from the start" for size in (8, 64, 256, 1024)),
+            f"- partitions always, compared with the better of them and whole blocks: at worst "
+            f"{rule_excess(figures):.2f} times as long; recursion included: "
+            f"{rule_excess(figures, ['phrases_recursive']):.1f}"]
 
 
 def draw(figures):
@@ -240,9 +254,6 @@ def parse_arguments():
         parser.error(f"--pieces must be at least 1, got {arguments.pieces}")
     if not 1 <= arguments.round_us <= 1e6:
         parser.error(f"--round-us must be 1 to 1,000,000, got {arguments.round_us:g}")
-    missing = [path for path in arguments.texts if not path.exists()]
-    if missing:
-        parser.error(f"{missing[0]}: no such file or directory")
     return arguments
 
 

@@ -64,6 +64,16 @@ class SumsTest(unittest.TestCase):
         self.assertEqual(range_bench.against_whole(self.figures, "partition32", sizes, offsets), 10)
         self.assertEqual(range_bench.recursion_ratio(self.figures, 8), 3)
 
+    def test_rule_is_compared_with_the_best_at_worst(self):
+        figures = {
+            "pieces": [{"whole": {"partition32": 100}}],
+            "ranges": [line(1, 8, partition32=20, phrases_recursive=5),
+                       line(1, 16, partition32=30, phrases_recursive=40),
+                       line(1, 32, partition32=150, phrases_recursive=200),
+                       line(None, 8, partition32=900, phrases_recursive=1)]}
+        self.assertEqual(range_bench.rule_excess(figures), 1.5)
+        self.assertEqual(range_bench.rule_excess(figures, ["phrases_recursive"]), 4)
+
     def test_crossover_is_the_longest_range_that_wins(self):
         figures = {"ranges": [line(offset, size, lz4_start=9, lz4_recursive=8 if size < limit else 10)
                               for offset, limit in ((1, 512), (2, 0))

@@ -367,6 +367,8 @@ def ranges(figures):
         *(at_most(f"lost by partitions of 32 KiB, level {level}", aim,
                   range_bench.mean_loss(figures, level, 32 << 10), 2, " points")
           for level, aim in ((1, 2), (6, 5))),
+        at_most("`--range-decode auto` / the better of whole blocks and partitions, at worst of 84",
+                1.15, range_bench.rule_excess(figures), 2, " times as long"),
         *(at_least(f"recursion of {size} B / the better of LZ4 and zlib from the start", aim,
                    range_bench.recursion_ratio(figures, size)) for size, aim in ((64, 3), (256, 1.5)))]
     paper = [["paper", *(f"{recursive} / {start}" for recursive, start in RANGE_PAPER)]]

@@ -103,7 +103,7 @@ class PageTest(Sample):
 
     def test_page_must_not_grow(self):
         self.change("archive_sizes", lambda stored: stored.update(figures=stored["figures"] * 20))
-        with self.assertRaisesRegex(results.ResultsError, "must have at most 200"):
+        with self.assertRaisesRegex(results.ResultsError, f"must have at most {results.LINES_MAX}"):
             results.render(self.directory)
 
 
