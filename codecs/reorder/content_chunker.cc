@@ -2,28 +2,12 @@
 #include "codecs/reorder/content_chunker.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
+
+#include "codecs/reorder/gear_hash.h"
 
 namespace quire {
 namespace {
-
-// One random word for each byte, by SplitMix64 (Steele, Lea, Flood, OOPSLA
-// 2014) from a fixed seed.
-constexpr std::array<uint64_t, 256> MakeGear() {
-  std::array<uint64_t, 256> gear = {};
-  uint64_t state = 0x51C1E6EA5u;
-  for (uint64_t& word : gear) {
-    state += 0x9E3779B97F4A7C15u;
-    uint64_t mixed = state;
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9u;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBu;
-    word = mixed ^ (mixed >> 31);
-  }
-  return gear;
-}
-
-constexpr std::array<uint64_t, 256> kGear = MakeGear();
 
 // `count` ones at the top, where the hash depends on the most bytes before.
 constexpr uint64_t TopBits(int count) {
@@ -39,7 +23,7 @@ constexpr int kNormalisation = 2;
 size_t FindCut(const uint8_t* bytes, size_t begin, size_t end, uint64_t mask,
                uint64_t& hash) {
   for (size_t i = begin; i < end; ++i) {
-    hash = (hash << 1) + kGear[bytes[i]];
+    hash = ExtendGearHash(hash, bytes[i]);
     if ((hash & mask) == 0) {
       return i + 1;
     }
