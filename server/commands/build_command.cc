@@ -111,8 +111,11 @@ absl::StatusOr<ReorderMode> ParseReorderMode(const std::string& name) {
   if (name == "dedup") {
     return ReorderMode::kDuplicates;
   }
+  if (name == "full") {
+    return ReorderMode::kFull;
+  }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--reorder must be off, auto or dedup, got ", QuotedText(name)));
+      "--reorder must be off, auto, dedup or full, got ", QuotedText(name)));
 }
 
 // An option that says how the dictionary is chosen makes no sense without one.
@@ -242,7 +245,7 @@ ProgressState ToProgressState(const BuildProgress& progress) {
       state.phase = "counting";
       break;
     case BuildPhase::kReorder:
-      state.phase = "finding duplicates";
+      state.phase = "reordering";
       break;
     case BuildPhase::kDictionary:
       state.phase = "choosing the dictionary";
@@ -416,12 +419,13 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
               "What is stored otherwise than in the order of the documents, "
               "which does not change: off, nothing; dedup, duplicates of 512 "
               "bytes and more are stored once; auto, those of 16 KiB and more, "
-              "so that few ranges touch further blocks. Needs space next to "
-              "OUT "
-              "for the text")
+              "so that few ranges touch further blocks; full, as dedup, and "
+              "similar chunks lie together, for codecs without a dictionary: "
+              "reads touch many more blocks. Needs space next to OUT for the "
+              "text, full for twice the text")
           ->type_name("MODE")
           ->capture_default_str();
-  OfferValues(*reorder, {"off", "auto", "dedup"});
+  OfferValues(*reorder, {"off", "auto", "dedup", "full"});
   subcommand->add_flag("--no-symbol-table", options->no_symbol_table,
                        "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*subcommand, "--segment-size", options->segment_size_bytes,

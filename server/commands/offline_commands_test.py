@@ -172,7 +172,7 @@ class OfflineCommandsTest(unittest.TestCase):
         (self.directory / "in" / "z").write_bytes(b"before it" + text_of_size(22000, 99))
         (self.directory / "in" / "y").write_bytes(self.files["d/001.txt"])
         sizes = {}
-        for mode in ("off", "auto", "dedup"):
+        for mode in ("off", "auto", "dedup", "full"):
             self.build("-o", mode, "--reorder", mode, "in")
             info = self.inspect(mode)
             self.assertEqual(info["document_count"], 53)
@@ -185,7 +185,8 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertLess(sizes["auto"], size_bytes - 16000)
         self.assertLess(sizes["dedup"], sizes["auto"] - 2000)
         self.assertIn(b"stored text", self.run_quired("inspect", "dedup").stdout)
-        self.assertEqual(self.names(), ["auto", "dedup", "in", "off"])
+        self.assertEqual(sizes["full"], sizes["dedup"])
+        self.assertEqual(self.names(), ["auto", "dedup", "full", "in", "off"])
 
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
@@ -387,7 +388,7 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--codec", "zstd", "--dictionary-method", "uniform", "in"]),
             (2, 'must be coverage or uniform, got "random"',
              [*good, "--dictionary-method", "random", "in"]),
-            (2, '--reorder must be off, auto or dedup, got "on"',
+            (2, '--reorder must be off, auto, dedup or full, got "on"',
              [*good, "--reorder", "on", "in"]),
             (2, "2GiB", [*good, "--dictionary-size", "2GiB", "in"]),
             (2, '--threads: must be 1 to 1024, got "0"', [*good, "--threads", "0", "in"]),

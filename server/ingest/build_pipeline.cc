@@ -284,7 +284,8 @@ class ArchiveBuild {
             std::min(options_.segment_size_bytes, *progress_.total_bytes),
         .duplicate_size_bytes_min = options_.reorder == ReorderMode::kAuto
                                         ? kWorthwhileDuplicateSizeBytes
-                                        : kRunPairSizeBytesMin};
+                                        : kRunPairSizeBytesMin,
+        .moves_similar = options_.reorder == ReorderMode::kFull};
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<TextReorderer> reorderer,
                            TextReorderer::Create(options));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));

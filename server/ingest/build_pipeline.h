@@ -63,6 +63,9 @@ enum class ReorderMode {
   kAuto,
   // The same, however little it leaves out.
   kDuplicates,
+  // And chunks of text are stored next to similar ones: much smaller without a
+  // dictionary, but a range touches several times as many blocks.
+  kFull,
 };
 
 struct BuildProgress {
@@ -82,8 +85,8 @@ struct BuildOptions {
   // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
-  // Needs a file of about the size of the text, next to the archive, while the
-  // build runs.
+  // Needs a file of about the size of the text, two with kFull, next to the
+  // archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;
   // Trains a symbol table for answers in FSST, on a sample that is taken while
   // the inputs are read anyway. Must be true for codecs that use the table.

@@ -18,6 +18,8 @@ constexpr size_t kChunkCountMax = size_t{1} << 23;
 // Text that is written to the file at once.
 constexpr size_t kWriteSizeBytes = 1 << 20;
 
+constexpr char kSpoolContents[] = "the text to be stored";
+
 // Larger for texts with too many chunks.
 uint32_t ChunkSizeFor(uint64_t segment_size_bytes) {
   uint32_t size_bytes = kChunkSizeBytes;
@@ -36,15 +38,23 @@ void AppendTo(std::vector<uint8_t>& bytes, ByteView more) {
 
 absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(
     const ReorderOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(Spool spool, Spool::Create(options.spool_directory,
-                                                    "the text to be stored"));
-  return std::unique_ptr<TextReorderer>(
+  QUIRE_ASSIGN_OR_RETURN(
+      Spool spool, Spool::Create(options.spool_directory, kSpoolContents));
+  std::unique_ptr<TextReorderer> reorderer(
       new TextReorderer(std::move(spool), options));
+  if (options.moves_similar) {
+    QUIRE_ASSIGN_OR_RETURN(
+        reorderer->moved_spool_,
+        Spool::Create(options.spool_directory, kSpoolContents));
+    reorderer->migration_.emplace();
+  }
+  return reorderer;
 }
 
 TextReorderer::TextReorderer(Spool spool, const ReorderOptions& options)
     : chunker_(ChunkSizeFor(options.segment_size_bytes)),
       duplicate_size_bytes_min_(options.duplicate_size_bytes_min),
+      spool_directory_(options.spool_directory),
       spool_(std::move(spool)),
       sum_(std::make_unique<Checksummer64>()) {
   QUIRE_CHECK(duplicate_size_bytes_min_ >= kRunPairSizeBytesMin,
@@ -176,20 +186,29 @@ absl::Status TextReorderer::EndDuplicates() {
 absl::Status TextReorderer::Store(ByteView text) {
   runs_.Append(text.size(), stored_size_bytes_);
   stored_size_bytes_ += text.size();
-  AppendTo(unwritten_, text);
-  return unwritten_.size() >= kWriteSizeBytes ? Flush() : absl::OkStatus();
+  if (migration_.has_value()) {
+    migration_->Add(text);
+  }
+  return Write(text, spool_);
 }
 
-absl::Status TextReorderer::Flush() {
-  checksum_.Add(unwritten_);
-  QUIRE_RETURN_IF_ERROR(spool_.Append(unwritten_));
+absl::Status TextReorderer::Write(ByteView text, Spool& spool) {
+  AppendTo(unwritten_, text);
+  return unwritten_.size() >= kWriteSizeBytes ? Flush(spool) : absl::OkStatus();
+}
+
+absl::Status TextReorderer::Flush(Spool& spool) {
+  if (!migration_.has_value() || &spool == &*moved_spool_) {
+    checksum_.Add(unwritten_);
+  }
+  QUIRE_RETURN_IF_ERROR(spool.Append(unwritten_));
   unwritten_.clear();
   return absl::OkStatus();
 }
 
 absl::Status TextReorderer::EndSegment() {
   QUIRE_RETURN_IF_ERROR(EndDuplicates());
-  QUIRE_RETURN_IF_ERROR(Flush());
+  QUIRE_RETURN_IF_ERROR(Flush(spool_));
   if (summed_size_bytes_ > 0) {
     segment_.layout.sums.push_back(sum_->Get());
     sum_ = std::make_unique<Checksummer64>();
@@ -197,6 +216,15 @@ absl::Status TextReorderer::EndSegment() {
   }
   segment_.layout.stored_text_size_bytes = std::exchange(stored_size_bytes_, 0);
   segment_.layout.runs = std::exchange(runs_, {}).Take();
+  if (migration_.has_value()) {
+    QUIRE_RETURN_IF_ERROR(migration_->Move(
+        spool_, segment_.layout.runs,
+        [this](ByteView text) { return Write(text, *moved_spool_); }));
+    QUIRE_RETURN_IF_ERROR(Flush(*moved_spool_));
+    QUIRE_ASSIGN_OR_RETURN(spool_,
+                           Spool::Create(spool_directory_, kSpoolContents));
+    migration_.emplace();
+  }
   text_.segments.push_back(std::exchange(segment_, {}));
   chunks_ = {};
   segment_offset_ = spool_.size_bytes();
@@ -207,10 +235,10 @@ absl::StatusOr<ReorderedText> TextReorderer::Finish() {
   if (segment_.documents.count() > 0) {
     QUIRE_RETURN_IF_ERROR(EndSegment());
   }
-  text_.size_bytes = spool_.size_bytes();
+  Spool& spool = moved_spool_.has_value() ? *moved_spool_ : spool_;
+  text_.size_bytes = spool.size_bytes();
   text_.checksum = checksum_.Get();
-  QUIRE_ASSIGN_OR_RETURN(text_.file,
-                         std::move(spool_).Finish("the text to be stored"));
+  QUIRE_ASSIGN_OR_RETURN(text_.file, std::move(spool).Finish(kSpoolContents));
   return std::move(text_);
 }
 

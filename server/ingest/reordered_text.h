@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@
 #include "server/archive/index/document_index_builder.h"
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
+#include "server/ingest/text_migration.h"
 
 namespace quire {
 
@@ -37,6 +39,9 @@ struct ReorderOptions {
   // kRunPairSizeBytesMin. Short ones save little, and make a range touch more
   // blocks.
   uint64_t duplicate_size_bytes_min = kRunPairSizeBytesMin;
+  // Whether similar chunks are moved together, too: text_migration.h. Takes
+  // twice the file, and more memory.
+  bool moves_similar = false;
 };
 
 // One archive's text, ready to be encoded.
@@ -90,12 +95,19 @@ class TextReorderer {
   // Decides on the duplicates held.
   absl::Status EndDuplicates();
   absl::Status Store(ByteView text);
-  absl::Status Flush();
+  // Appends text to `spool`, in large pieces.
+  absl::Status Write(ByteView text, Spool& spool);
+  absl::Status Flush(Spool& spool);
   void AddToSums(ByteView piece);
 
   const ContentChunker chunker_;
   const uint64_t duplicate_size_bytes_min_;
+  const std::string spool_directory_;
   Spool spool_;
+  // If similar chunks are moved: where the text goes from `spool_`, which then
+  // has that of the current segment only.
+  std::optional<Spool> moved_spool_;
+  std::optional<TextMigration> migration_;
   ReorderedText text_;
   Checksummer64 checksum_;
 

@@ -30,13 +30,15 @@ using Segments = std::vector<std::vector<std::string>>;
 
 absl::StatusOr<ReorderedText> Reorder(const Segments& segments,
                                       size_t piece_size = 1 << 20,
-                                      uint64_t duplicate_size_bytes_min = 512) {
+                                      uint64_t duplicate_size_bytes_min = 512,
+                                      bool moves_similar = false) {
   QUIRE_ASSIGN_OR_RETURN(
       const auto reorderer,
       TextReorderer::Create(
           {.spool_directory = ::testing::TempDir(),
            .segment_size_bytes = 1 << 20,
-           .duplicate_size_bytes_min = duplicate_size_bytes_min}));
+           .duplicate_size_bytes_min = duplicate_size_bytes_min,
+           .moves_similar = moves_similar}));
   for (const std::vector<std::string>& segment : segments) {
     for (const std::string& text : segment) {
       for (size_t i = 0; i < text.size(); i += piece_size) {
@@ -181,17 +183,52 @@ TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
       }
     }
     const uint64_t minimum = uint64_t{512} << (random() % 6);
-    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText whole,
-                               Reorder(segments, 1 << 20, minimum));
-    ExpectRestores(whole, segments);
-    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText in_pieces,
-                               Reorder(segments, 1 + random() % 5000, minimum));
-    EXPECT_EQ(whole.checksum, in_pieces.checksum);
-    for (size_t s = 0; s < segments.size(); ++s) {
-      EXPECT_EQ(whole.segments[s].layout.runs,
-                in_pieces.segments[s].layout.runs);
+    for (const bool moves_similar : {false, true}) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const ReorderedText whole,
+          Reorder(segments, 1 << 20, minimum, moves_similar));
+      ExpectRestores(whole, segments);
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const ReorderedText in_pieces,
+          Reorder(segments, 1 + random() % 5000, minimum, moves_similar));
+      EXPECT_EQ(whole.checksum, in_pieces.checksum);
+      for (size_t s = 0; s < segments.size(); ++s) {
+        EXPECT_EQ(whole.segments[s].layout.runs,
+                  in_pieces.segments[s].layout.runs);
+      }
     }
   }
+}
+
+// Three texts, each in four versions that differ here and there.
+TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
+  Segments segments(1);
+  std::mt19937_64 random(9);
+  for (uint64_t version = 0; version < 4; ++version) {
+    for (uint64_t text = 0; text < 3; ++text) {
+      std::string changed = Noise(60000, 100 + text);
+      for (size_t i = 200; i < changed.size(); i += 900) {
+        changed[i] = static_cast<char>(random());
+      }
+      segments[0].push_back(std::move(changed));
+    }
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
+                             Reorder(segments, 1 << 20, 512, true));
+  ExpectRestores(reordered, segments);
+  // Of what begins in the first text, most has what is like it right behind it.
+  const std::string stored = StoredBytes(reordered);
+  size_t near_count = 0;
+  size_t count = 0;
+  for (size_t i = 400; i + 100 < 60000; i += 2000) {
+    const std::string sample = segments[0][0].substr(i, 60);
+    const size_t first = stored.find(sample);
+    ASSERT_NE(first, std::string::npos);
+    const size_t second = stored.find(sample, first + 1);
+    ++count;
+    near_count += second != std::string::npos && second - first < 10000 ? 1 : 0;
+  }
+  EXPECT_GT(near_count, count / 2);
 }
 
 }  // namespace
