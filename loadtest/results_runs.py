@@ -139,6 +139,12 @@ def range_bench(setting, out):
                            setting.work / "ranges.svg", "--json", out)]
 
 
+def security_bench(setting, out):
+    options = setting.choose([], ["--requests", 200, "--rounds", 1, "--documents", 20, "--sizes",
+                                  "256B"])
+    return [setting.script("security_bench.py", *options, "--json", out)]
+
+
 def parse_tables(text):
     """{heading: rows} of what the report programs of server/storage print: tables in
     Markdown, some after a heading, others with their number for one. Rows are lists of
@@ -169,6 +175,7 @@ COMMANDS = {
     "wire_bench": wire_bench, "disk_figures": report_program("disk_figures"),
     "live_disk": live_disk, "cache_figures": report_program("cache_figures"),
     "hostile_load": hostile_load, "range_bench": range_bench,
+    "security_bench": security_bench,
 }
 PRINTED = {"disk_figures", "cache_figures"}
 # At most, for all commands of one benchmark.

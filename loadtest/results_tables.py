@@ -317,6 +317,23 @@ def hostile(rows):
         else [])
 
 
+def security(rows):
+    cells, tokens = {}, []
+    for row in rows:
+        name = "unary" if row["mode"] == "random" else "batch"
+        cells.setdefault((name, row["size"]), {})[row["kind"]] = (
+            f"{row['cpu_ratio']:.2f} ({row['cpu_ratio_min']:.2f} to {row['cpu_ratio_max']:.2f})")
+        if name == "unary" and row["kind"] == "tokens":
+            tokens.append(row["cpu_ratio"])
+    kinds = ["tokens", "TLS", "TLS and tokens"]
+    return Section(
+        "TLS and tokens", "CPU time of the server for a cached range, as a ratio to calls with "
+        "neither, in the same round; in brackets from the lowest to the highest round.",
+        [(["calls", "ranges of", *kinds],
+          [[*key, *(each[kind] for kind in kinds)] for key, each in cells.items()])],
+        [at_most("unary calls with tokens / without", 1.05, max(tokens))])
+
+
 def api_limit(rounds):
     """Of what api_limit.py measured of each kind of call in each round."""
     def median(kind, name):
@@ -396,4 +413,5 @@ SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
             "codec_bench": codec_bench, "fsst_bench": fsst, "device_bench": device,
             "sweep": sweep, "api_limit": api_limit, "wire_bench": wire,
             "disk_figures": disk, "live_disk": live, "cache_figures": cache,
-            "hostile_load": hostile, "range_bench": ranges}
+            "hostile_load": hostile, "range_bench": ranges,
+            "security_bench": security}
