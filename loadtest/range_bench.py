@@ -44,22 +44,26 @@ WAYS = {
 }
 
 
-def files_of(paths):
-    """The files of the paths, those of directories in order of name, that have a piece."""
-    files = []
-    for path in paths:
-        if not path.exists():
-            sys.exit(f"range_bench.py: {path}: no such file or directory")
-        files += sorted(path.iterdir()) if path.is_dir() else [path]
-    return [path for path in files if path.is_file() and path.stat().st_size >= PIECE_SIZE]
+def files_of(texts):
+    """Those of each text that have a piece: of a directory in order of name."""
+    found = []
+    for text in texts:
+        if not text.exists():
+            sys.exit(f"range_bench.py: {text}: no such file or directory")
+        files = [path for path in (sorted(text.iterdir()) if text.is_dir() else [text])
+                 if path.is_file() and path.stat().st_size >= PIECE_SIZE]
+        if not files:
+            sys.exit(f"range_bench.py: {text}: no file of {PIECE_SIZE:,} bytes or more")
+        found.append(files)
+    return found
 
 
-def choose_pieces(files, count):
-    """Pieces in order of compressibility, the most compressible first: of candidates
-    that lie evenly in each file those of evenly spaced rank."""
+def choose_pieces(texts, count):
+    """Pieces in order of compressibility, the most compressible first. Each text has as
+    many candidates, evenly in its files; those of evenly spaced rank are kept."""
     candidates = []
-    each = -(-CANDIDATES * count // len(files))
-    for path in files:
+    for path, each in ((path, -(-CANDIDATES * count // (len(texts) * len(files))))
+                       for files in texts for path in files):
         last = path.stat().st_size - PIECE_SIZE
         offsets = sorted({last * i // max(1, each - 1) for i in range(each)})
         with path.open("rb") as file:
@@ -260,10 +264,8 @@ def parse_arguments():
 def main():
     arguments = parse_arguments()
     [program] = find_programs(arguments.build, "range_figures")
-    files = files_of(arguments.texts)
-    if not files:
-        sys.exit(f"range_bench.py: no file of {PIECE_SIZE:,} bytes or more")
-    figures = measure(program, choose_pieces(files, arguments.pieces), arguments.round_us)
+    pieces = choose_pieces(files_of(arguments.texts), arguments.pieces)
+    figures = measure(program, pieces, arguments.round_us)
     if arguments.out:
         arguments.out.write_text(draw(figures), encoding="utf-8")
     print_figures(arguments, figures, tables(figures))

@@ -30,7 +30,7 @@ class PiecesTest(unittest.TestCase):
 
     def test_in_order_of_compressibility(self):
         files = range_bench.files_of([self.directory])
-        self.assertEqual([path.name for path in files], ["a", "b", "c"])
+        self.assertEqual([[path.name for path in each] for each in files], [["a", "b", "c"]])
         pieces = range_bench.choose_pieces(files, 6)
         self.assertEqual([name for _, name, *_ in pieces], ["b", "b", "a", "a", "c", "c"])
         for size, name, offset, piece in pieces:
@@ -38,11 +38,21 @@ class PiecesTest(unittest.TestCase):
             self.assertEqual(piece, text[offset:offset + range_bench.PIECE_SIZE])
             self.assertEqual(size, len(zlib.compress(piece, 6)))
 
+    def test_texts_have_equal_shares(self):
+        pieces = range_bench.choose_pieces(
+            range_bench.files_of([self.directory / "c", self.directory]), 9)
+        # All candidates of the first, a third of the second's.
+        self.assertEqual([name for _, name, *_ in pieces].count("c"), 6)
+        for path, message in ((self.directory / "none", "none: no such file or directory"),
+                              (self.directory / "short", "short: no file of 256,000 bytes")):
+            with self.assertRaisesRegex(SystemExit, message):
+                range_bench.files_of([self.directory, path])
+
     def test_too_little_text(self):
         path = self.directory / "one"
         path.write_bytes(bytes(range_bench.PIECE_SIZE))
         with self.assertRaisesRegex(SystemExit, "1 pieces of 256,000 bytes, fewer than --pieces 2"):
-            range_bench.choose_pieces([path], 2)
+            range_bench.choose_pieces([[path]], 2)
 
 
 class SumsTest(unittest.TestCase):

@@ -61,10 +61,11 @@ double CpuMicroseconds() {
          1e-3 * static_cast<double>(now.tv_nsec);
 }
 
-// For one call of `work`, whose calls have the numbers 0, 1, 2...
-double TimeOf(const std::function<void(size_t)>& work, double round_us) {
+// For one call of `work`, whose calls have the numbers 0, 1, 2... A round has
+// `count` of them, or that times a power of two.
+double TimeOf(const std::function<void(size_t)>& work, size_t count,
+              double round_us) {
   double best = 0;
-  size_t count = kRandomOffsets;
   for (int round = 0; round < kRounds; ++round) {
     double used = 0;
     while (true) {
@@ -201,7 +202,7 @@ std::string TimeWays(const std::vector<Way>& ways, ByteView text,
     }
     const double used =
         TimeOf([&](size_t i) { way.decode(offsets[i % offsets.size()], out); },
-               round_us);
+               offsets.size(), round_us);
     times.push_back(absl::StrCat("\"", way.name, "\": ", used));
   }
   return absl::StrCat("{\"offset\": ", shown_offset, ", \"size\": ", size,
@@ -277,7 +278,7 @@ absl::StatusOr<std::string> Measure(ByteView text, double round_us) {
     wholes.push_back(absl::StrCat(
         "\"", name, "\": ",
         TimeOf([&whole, coded = block](size_t) { coded->DecodeWhole(whole); },
-               round_us)));
+               /*count=*/1, round_us)));
     QUIRE_CHECK(std::equal(text.begin(), text.end(), whole.begin()), name);
   }
 
