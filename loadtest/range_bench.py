@@ -125,10 +125,9 @@ def ratio(figures, above, below, sizes, offsets=OFFSETS):
     return total(figures, above, sizes, offsets) / total(figures, below, sizes, offsets)
 
 
-def against_whole(figures, way, sizes, offsets=OFFSETS):
+def against_whole(figures, way, sizes):
     """How many times as long it takes to decode the whole block for each range."""
-    return (whole(figures, "zlib") * len(sizes) * len(offsets)
-            / total(figures, way, sizes, offsets))
+    return whole(figures, "zlib") * len(sizes) * len(OFFSETS) / total(figures, way, sizes)
 
 
 def recursion_ratio(figures, size):
@@ -227,7 +226,10 @@ def draw(figures):
     def by_offset(way):
         return [(offset / KIB, total(figures, way, LONG_SIZES, [offset])) for offset in OFFSETS]
 
-    names = {way: way.replace("_", ", ").replace("partition", "partitions of ") for way in WAYS}
+    names = {"start": "zlib, start", "partition32": "partitions of 32 KiB",
+             "partition8": "partitions of 8 KiB", "phrases_start": "no Huffman, start",
+             "phrases_recursive": "no Huffman, recursion", "lz4_start": "LZ4, start",
+             "lz4_recursive": "LZ4, recursion"}
     losses = [range_plot.Pane(
         f"Points lost by partitions, level {level}", "piece, the most compressible first",
         [(format_size(size), list(zip(pieces_axis, (loss(piece, level, size) for piece in pieces),

@@ -70,8 +70,10 @@ class SumsTest(unittest.TestCase):
         self.assertEqual(range_bench.total(self.figures, "start", sizes, offsets), 140)
         self.assertEqual(range_bench.ratio(self.figures, "start", "partition32", sizes, offsets),
                          3.5)
-        # Two ranges, each of which would decode 200 µs.
-        self.assertEqual(range_bench.against_whole(self.figures, "partition32", sizes, offsets), 10)
+        # Ranges for each of which 200 µs would be decoded.
+        figures = {**self.figures, "ranges": [
+            line(offset, 4096, partition32=10) for offset in range_bench.OFFSETS]}
+        self.assertEqual(range_bench.against_whole(figures, "partition32", [4096]), 20)
         self.assertEqual(range_bench.recursion_ratio(self.figures, 8), 3)
 
     def test_rule_is_compared_with_the_best_at_worst(self):
