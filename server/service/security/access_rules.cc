@@ -2,7 +2,7 @@
 #include "server/service/security/access_rules.h"
 
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
 #include <string>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -178,9 +179,14 @@ absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
 }  // namespace
 
 Sha256 Sha256Of(absl::string_view text) {
+  // SHA256() would look the algorithm up by its name, for longer than it runs.
+  static const EVP_MD* const kAlgorithm =
+      EVP_MD_fetch(nullptr, "SHA256", nullptr);
   Sha256 digest;
-  SHA256(reinterpret_cast<const uint8_t*>(text.data()), text.size(),
-         digest.data());
+  QUIRE_CHECK(kAlgorithm != nullptr &&
+                  EVP_Digest(text.data(), text.size(), digest.data(), nullptr,
+                             kAlgorithm, nullptr) == 1,
+              "OpenSSL has no SHA-256");
   return digest;
 }
 
