@@ -96,6 +96,14 @@ constexpr std::array kCodecs = {
               .level_min = 1,
               .level_default = 9,
               .level_max = 22},
+    CodecInfo{.id = CodecId::kAuto,
+              .name = "auto",
+              .summary = "each block in copy, lz4, xz, numeric or rlz, by "
+                         "cost: 1 fast to read, 2 balanced, 3 smallest",
+              .level_min = 1,
+              .level_default = 2,
+              .level_max = 3,
+              .needs_dictionary = true},
     CodecInfo{.id = CodecId::kRlzUv,
               .name = "rlz-uv",
               .summary = "relative Lempel-Ziv, offsets of 32 bits, lengths as "

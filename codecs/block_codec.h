@@ -42,6 +42,7 @@ enum class CodecId : uint32_t {
   kLz4Fast = 9,
   kXz = 10,
   kNumeric = 11,
+  kAuto = 12,
   kRlzUv = 16,
   kRlzPv = 17,
   kRlzZz = 18,

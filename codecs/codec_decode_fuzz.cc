@@ -64,6 +64,9 @@ void DecodeAny(ByteView input) {
   QUIRE_CHECK(!whole_ok || decoder.id == CodecId::kLz4 ||
               decoder.id == CodecId::kLz4Hc || decoder.id == CodecId::kLz4Pex ||
               decoder.id == CodecId::kLz4Fast ||
+              // Then its member is.
+              (decoder.id == CodecId::kAuto &&
+               stored[0] == static_cast<uint8_t>(CodecId::kLz4)) ||
               std::ranges::equal(range, ByteView(raw).subspan(offset, size)));
 }
 

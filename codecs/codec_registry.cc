@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/automatic/auto_codec.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block/library_codecs.h"
 #include "codecs/block/partition/partitioned_codec.h"
@@ -41,6 +42,18 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakePartitioned(
   return MakePartitionedCodec(info, spec.partition_size_bytes,
                               MakeCodecPartitions(std::move(partition_codec)),
                               use);
+}
+
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeAuto(
+    const CodecInfo& info, int level,
+    const std::shared_ptr<const CodecContext>& context, CodecUse use) {
+  const auto objective = static_cast<AutoObjective>(level);
+  AutoMemberCodecs members;
+  for (size_t i = 0; i < kAutoMemberCount; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(
+        members[i], MakeOrThrow(AutoMembers(objective)[i].spec, context, use));
+  }
+  return MakeAutoCodec(info, objective, std::move(members), context, use);
 }
 
 // As MakeBlockCodec(), but may throw std::bad_alloc.
@@ -94,6 +107,8 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
       return MakeXzCodec(*info, spec.level, use);
     case CodecId::kNumeric:
       return MakeNumericCodec(*info, spec.level, use);
+    case CodecId::kAuto:
+      return MakeAuto(*info, spec.level, context, use);
     case CodecId::kZlib:
       return MakeZlibCodec(*info, spec.level, use);
     case CodecId::kZstd:

@@ -21,11 +21,12 @@ using ::testing::HasSubstr;
 TEST(CodecRegistryTest, KeepsNumbersAndNames) {
   // Archives hold these numbers: an entry here is never changed.
   const std::vector<std::pair<uint32_t, std::string>> known = {
-      {1, "copy"},         {2, "lz4"},     {3, "lz4hc"},      {4, "zlib"},
-      {5, "zstd"},         {6, "lz4-pex"}, {7, "zlib-pex"},   {8, "zstd-pex"},
-      {9, "lz4fast"},      {10, "xz"},     {11, "numeric"},   {16, "rlz-uv"},
-      {17, "rlz-pv"},      {18, "rlz-zz"}, {19, "rlz-zzz"},   {20, "rlz-zzp"},
-      {21, "zlib-primed"}, {22, "rlz"},    {23, "zstd-dict"}, {32, "fsst"},
+      {1, "copy"},     {2, "lz4"},          {3, "lz4hc"},    {4, "zlib"},
+      {5, "zstd"},     {6, "lz4-pex"},      {7, "zlib-pex"}, {8, "zstd-pex"},
+      {9, "lz4fast"},  {10, "xz"},          {11, "numeric"}, {12, "auto"},
+      {16, "rlz-uv"},  {17, "rlz-pv"},      {18, "rlz-zz"},  {19, "rlz-zzz"},
+      {20, "rlz-zzp"}, {21, "zlib-primed"}, {22, "rlz"},     {23, "zstd-dict"},
+      {32, "fsst"},
   };
   std::vector<std::pair<uint32_t, std::string>> found;
   for (const CodecInfo& info : AllCodecs()) {

@@ -20,6 +20,7 @@
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/layout_section.h"
+#include "server/archive/format/member_count.h"
 #include "server/archive/segment_reader.h"
 
 namespace quire {
@@ -149,12 +150,17 @@ class Verifier {
   struct BlockResult {
     absl::Status status;
     uint64_t checksum = 0;
+    // Of a good block of codec auto.
+    uint8_t member = 0;
+    uint64_t stored_size_bytes = 0;
   };
 
   void MakeCodec();
   absl::StatusOr<std::string> ReadSymbolTable();
   void VerifySegment(uint32_t segment_index);
   void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment);
+  // Compares what was counted of the members with the manifest.
+  void VerifyMembers();
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
                                      uint64_t first_block_index,
                                      uint64_t block_count) const;
@@ -205,6 +211,9 @@ class Verifier {
   std::unique_ptr<const BlockCodec> codec_;
   VerifyReport report_;
   VerifyProgress progress_;
+  // Of the blocks that were decoded.
+  MemberCount members_;
+  uint64_t member_block_count_ = 0;
   // Of the current segment.
   uint64_t segment_start_ = 0;
   uint64_t first_ordinal_ = 0;
@@ -227,6 +236,7 @@ VerifyReport Verifier::Run() {
     segment_start_ += manifest.segments[i].size_bytes;
     first_ordinal_ += manifest.segments[i].document_count;
   }
+  VerifyMembers();
   AddProgress(0);
   return report_;
 }
@@ -315,6 +325,11 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
       if (results[i].status.ok()) {
         chain = ExtendBlockChain(chain, results[i].checksum);
         AddGood(segment.BlockSizeBytes(first + i));
+        if (directory_.manifest.codec.id == CodecId::kAuto) {
+          ++member_block_count_;
+          members_.Add(results[i].member, segment.BlockSizeBytes(first + i),
+                       results[i].stored_size_bytes);
+        }
         continue;
       }
       all_good = false;
@@ -337,6 +352,19 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
                                             segment.footer().block_chain));
     Report(damage);
   }
+}
+
+void Verifier::VerifyMembers() {
+  // Of damaged blocks nothing says which they were.
+  if (codec_ == nullptr || member_block_count_ != report_.info.block_count ||
+      members_.members() == report_.info.members) {
+    return;
+  }
+  ArchiveDamage damage;
+  damage.status = InFile(
+      absl::StrCat(directory_.path, "/", kManifestFileName),
+      Damaged("the members' counts and sizes are not those of the blocks"));
+  Report(damage);
 }
 
 std::vector<Verifier::BlockResult> Verifier::ReadBatch(
@@ -371,6 +399,12 @@ Verifier::BlockResult Verifier::ReadOne(const SegmentReader& segment,
     raw.resize(segment.BlockSizeBytes(block_index));
     result.status =
         segment.DecodeCheckedFrame(block_index, frame, raw, *codec_, *scratch);
+  }
+  if (const auto payload =
+          ParseFrame(frame, segment.BlockSizeBytes(block_index));
+      payload.ok()) {
+    result.member = MemberOf(*payload);
+    result.stored_size_bytes = payload->bytes.size();
   }
   return result;
 }

@@ -73,7 +73,14 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
 
 absl::Status ArchiveWriter::AppendBlock(ByteView raw, ByteView stored) {
   QUIRE_RETURN_IF_ERROR(StartSegment());
-  return Keep(segment_->AppendBlock(raw, stored));
+  QUIRE_RETURN_IF_ERROR(Keep(segment_->AppendBlock(raw, stored)));
+  if (manifest_.codec.id == CodecId::kAuto) {
+    const bool is_raw = stored.empty() || stored.size() >= raw.size();
+    const FramePayload payload = {.bytes = is_raw ? raw : stored,
+                                  .is_raw = is_raw};
+    members_.Add(MemberOf(payload), raw.size(), payload.bytes.size());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ArchiveWriter::AddDocument(const NewDocument& document) {
@@ -118,6 +125,7 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
     QUIRE_RETURN_IF_ERROR(Keep(dictionary.status()));
     manifest_.dictionary = *dictionary;
   }
+  manifest_.members = members_.members();
   manifest_.uuid = manifest_.DeriveUuid();
   const std::string file = EncodeManifest(manifest_);
   // What no reader would take is not published.

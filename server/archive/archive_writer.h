@@ -20,6 +20,7 @@
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
+#include "server/archive/format/member_count.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/archive/segment_writer.h"
 
@@ -116,6 +117,8 @@ class ArchiveWriter {
   // First, so that it outlives those who write into it.
   PartialDirectory directory_;
   Manifest manifest_;
+  // With codec auto.
+  MemberCount members_;
   std::optional<DictionaryFileWriter> dictionary_;
   std::optional<SegmentWriter> segment_;
   absl::Status status_;

@@ -413,6 +413,16 @@ def decode_numeric(payload, size):
     return bytes(numbers)
 
 
+CODEC_AUTO = 12
+# The codecs that blocks of auto may be in.
+MEMBERS = (1, 2, 10, 11, 22)
+
+
+def decode_auto(payload, size, dictionary):
+    require(payload and payload[0] in MEMBERS, "member of auto")
+    return CODECS[payload[0]](payload[1:], size, dictionary)
+
+
 CODECS = {
     1: lambda payload, size, dictionary: payload,
     2: decode_lz4,
@@ -425,6 +435,7 @@ CODECS = {
     9: decode_lz4,
     10: lambda payload, size, dictionary: decode_xz(payload, size),
     11: lambda payload, size, dictionary: decode_numeric(payload, size),
+    CODEC_AUTO: decode_auto,
     16: rlz(decode_rlz_uv),
     17: rlz(decode_rlz_pv),
     18: rlz(decode_rlz_zz),
@@ -435,7 +446,7 @@ CODECS = {
     23: decode_zstd_with_dictionary,
     32: decode_fsst,
 }
-CODEC_WITH_DICTIONARY = {16, 17, 18, 19, 20, 21, 22, 23}
+CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23}
 CODEC_WITH_SYMBOL_TABLE = {32}
 CODEC_WITH_PARTITIONS = {6, 7, 8}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

@@ -18,6 +18,7 @@ import struct
 import sys
 
 from reference_codecs import (
+    CODEC_AUTO,
     CODEC_WITH_DICTIONARY,
     CODEC_WITH_PARTITIONS,
     CODEC_WITH_SYMBOL_TABLE,
@@ -45,6 +46,7 @@ MANIFEST = {
     6: "segments",
     7: "symbol_table",
     8: "partition_size",
+    10: "members",
 }
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
 SYMBOL_TABLE = {1: "hash", 2: "size"}
@@ -60,6 +62,7 @@ SEGMENT = {
     9: "stored_text_size",
     10: "run_count",
 }
+MEMBER = {1: "codec", 2: "block_count", 3: "size", 4: "stored_size"}
 SECTION = {1: "type", 2: "size", 3: "stored_size"}
 
 
@@ -98,7 +101,7 @@ def parse_manifest(data):
     require(len(data) == size + 24, "MANIFEST: size")
     payload = fields.take(size)
     require(fields.u64() == checksum(data[:-8]), "MANIFEST: checksum")
-    manifest = parse_message(payload, MANIFEST, ("segments",))
+    manifest = parse_message(payload, MANIFEST, ("segments", "members"))
     for name in ("codec", "level", "block_size", "partition_size"):
         manifest[name] = manifest[name] or 0
     manifest["level"] = unzigzag(manifest["level"])
@@ -152,11 +155,49 @@ def parse_manifest(data):
     require(sum(s["size"] for s in segments) < 1 << 62, "MANIFEST: size")
     manifest["segments"] = segments
     require(manifest_version(manifest) == version, "MANIFEST: version")
+    parse_members(manifest)
     return manifest
 
 
 def manifest_version(manifest):
     return 2 if any(segment["run_count"] for segment in manifest["segments"]) else 1
+
+
+def parse_members(manifest):
+    members = [integers(parse_message(data, MEMBER)) for data in manifest["members"]]
+    manifest["members"] = members
+    codecs = [member["codec"] for member in members]
+    require(
+        codecs == sorted(set(codecs)) and all(member["block_count"] for member in members),
+        "MANIFEST: members",
+    )
+    is_auto = manifest["codec"] == CODEC_AUTO
+    require(is_auto or not members, "MANIFEST: members")
+    sums = {
+        "block_count": lambda segment: segment["block_count"],
+        "size": lambda segment: segment["stored_text_size"] or segment["size"],
+    }
+    for name, of_segment in sums.items() if is_auto else ():
+        require(
+            sum(member[name] for member in members)
+            == sum(of_segment(segment) for segment in manifest["segments"]),
+            f"MANIFEST: {name} of the members",
+        )
+
+
+def count_members(segments):
+    """What the manifest of an archive of codec auto says, out of the blocks."""
+    counts = {}
+    for segment in segments:
+        for index in range(segment.block_count):
+            codec, stored_size = segment.member(index)
+            count = counts.setdefault(codec, [0, 0, 0])
+            count[0] += 1
+            count[1] += segment.block_text_size(index)
+            count[2] += stored_size
+    return [
+        dict(zip(MEMBER.values(), (codec, *count))) for codec, count in sorted(counts.items())
+    ]
 
 
 def derive_uuid(manifest):
@@ -301,6 +342,11 @@ def main(arguments):
                 segment.check_chain()
                 segment.check_sums()
             require(archive.manifest["uuid"] == derive_uuid(archive.manifest), "MANIFEST: uuid")
+            if archive.manifest["codec"] == CODEC_AUTO:
+                require(
+                    count_members(archive.segments) == archive.manifest["members"],
+                    "MANIFEST: the members' counts and sizes",
+                )
             print(archive.manifest["uuid"].hex())
         else:
             print(__doc__, file=sys.stderr)

@@ -288,6 +288,11 @@ class Segment:
         require(len(text) == size, f"{name}: size of the text")
         return text, stored_checksum
 
+    def member(self, index):
+        """Of codec auto: the codec of the block's payload, and its size."""
+        frame = self.data[self.frames[index] : self.frames[index + 1]]
+        return 1 if frame[3] else frame[4], len(frame) - 12
+
     def range(self, start, size):
         text = b""
         for run_start, run_size, place in self.runs:

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -19,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "codecs/automatic/member_choice.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -63,6 +65,7 @@ Examples:
   quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
   quired build -o all.quire --expand --expand-ids member --keep-going crawls/
   quired build -o site.quire --exclude .git/ --exclude '*.map' --prefix site/ www
+  quired build -o mixed.quire --codec auto --objective archive data/
   tar -c directory | quired build -o directory.quire --codec rlz:max -
 
 If it is stopped or fails, nothing is left at OUT. A killed build leaves
@@ -73,6 +76,7 @@ struct BuildCommandOptions {
   std::string output;
   BuildInputOptions input;
   std::string codec = "rlz";
+  std::string objective;
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t partition_size_bytes = kPartitionSizeBytesDefault;
   uint64_t dictionary_size_bytes = 16 * kMiB;
@@ -129,6 +133,32 @@ absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
   return absl::OkStatus();
 }
 
+// Puts the objective of codec auto into `codec`, as its level.
+absl::Status CheckObjective(const BuildCommandOptions& options,
+                            CodecSpec& codec) {
+  if (options.objective.empty()) {
+    return absl::OkStatus();
+  }
+  if (options.codec != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--objective needs --codec auto, without a level, got ",
+                     QuotedText(options.codec)));
+  }
+  constexpr std::array kObjectives = {
+      std::pair("speed", AutoObjective::kSpeed),
+      std::pair("balanced", AutoObjective::kBalanced),
+      std::pair("archive", AutoObjective::kArchive)};
+  for (const auto& [name, objective] : kObjectives) {
+    if (options.objective == name) {
+      codec.level = static_cast<int>(objective);
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--objective must be speed, balanced or archive, got ",
+                   QuotedText(options.objective)));
+}
+
 // Puts the partition size into `codec`.
 absl::Status CheckPartitionSize(const BuildCommandOptions& options,
                                 CodecSpec& codec) {
@@ -167,6 +197,7 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
         "--block-size must be a power of two from 4KiB to 1MiB, like 16KiB or ",
         "64KiB, got ", FormatByteSizeExact(block_size)));
   }
+  QUIRE_RETURN_IF_ERROR(CheckObjective(options, codec));
   QUIRE_RETURN_IF_ERROR(CheckPartitionSize(options, codec));
   if (options.dictionary_size_given) {
     QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-size"));
@@ -394,6 +425,13 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
           "; level fast, default, max or a number"));
   codec->type_name("NAME[:LEVEL]")->capture_default_str();
   OfferValues(*codec, CodecNames());
+  CLI::Option* const objective = subcommand->add_option(
+      "--objective", options->objective,
+      "Of codec auto: what it chooses for. speed: most documents per second; "
+      "balanced, the default: small, and quick to read; archive: smallest. The "
+      "same as levels 1, 2 and 3");
+  objective->type_name("NAME");
+  OfferValues(*objective, {"speed", "balanced", "archive"});
   AddByteSizeOption(*subcommand, "--block-size", options->block_size_bytes,
                     "Text in a block, a power of two from 4KiB to 1MiB: large "
                     "ones compress better, small ones read faster");

@@ -71,6 +71,12 @@ void PrintLine(const char* name, const std::string& value) {
   std::cout << absl::StrFormat("%-22s%s\n", name, value);
 }
 
+std::string MemberName(CodecId codec) {
+  const CodecInfo* const info = FindCodec(codec);
+  return info == nullptr ? FormatCodecSpec({.id = codec})
+                         : std::string(info->name);
+}
+
 void PrintText(const Archive& archive) {
   const ArchiveInfo& info = archive.info();
   PrintLine("archive", PrintableMessage(archive.path()));
@@ -106,6 +112,14 @@ void PrintText(const Archive& archive) {
   }
   PrintLine("segments", FormatCount(info.segment_count));
   PrintLine("blocks", FormatCount(info.block_count));
+  for (const MemberBlocks& member : info.members) {
+    PrintLine(absl::StrCat("  in ", MemberName(member.codec)).c_str(),
+              absl::StrCat(
+                  FormatCount(member.block_count), ", ",
+                  FormatByteSize(member.size_bytes), " of text, ",
+                  FormatByteSize(member.stored_size_bytes), " stored, ",
+                  FormatPercent(member.stored_size_bytes, member.size_bytes)));
+  }
   PrintLine(
       "dictionary",
       info.dictionary_hash.empty()
@@ -148,6 +162,12 @@ void PrintJson(const Archive& archive) {
   json["run_count"] = info.run_count;
   json["segment_count"] = info.segment_count;
   json["block_count"] = info.block_count;
+  for (const MemberBlocks& member : info.members) {
+    Json& to = json["members"][MemberName(member.codec)];
+    to["block_count"] = member.block_count;
+    to["size_bytes"] = member.size_bytes;
+    to["stored_size_bytes"] = member.stored_size_bytes;
+  }
   if (!info.dictionary_hash.empty()) {
     json["dictionary_hash"] = info.dictionary_hash;
     json["dictionary_size_bytes"] = info.dictionary_size_bytes;

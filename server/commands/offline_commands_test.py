@@ -153,6 +153,29 @@ class OfflineCommandsTest(unittest.TestCase):
         for archive in ("x.quire", "y.quire"):
             self.assertEqual(self.run_quired("verify", archive).returncode, 0)
 
+    def test_codec_auto_chooses_by_block(self):
+        (self.directory / "in" / "noise").write_bytes(random.Random(1).randbytes(600_000))
+        stored = {}
+        for objective in ("speed", "balanced", "archive"):
+            self.build("-o", "x.quire", "--force", "--codec", "auto",
+                       "--objective", objective, "--dictionary-size", "16KiB", "in")
+            info = self.inspect("x.quire")
+            self.assertEqual(info["codec"], "auto:" + str(1 + len(stored)))
+            members = info["members"]
+            self.assertGreater(members["copy"]["block_count"], 6)
+            self.assertGreater(len(members), 1)
+            self.assertEqual(sum(m["block_count"] for m in members.values()),
+                             info["block_count"])
+            self.assertIn(b"\n  in copy  ", self.run_quired("inspect", "x.quire").stdout)
+            self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
+            stored[objective] = info["stored_size_bytes"]
+        self.assertLessEqual(stored["archive"], stored["balanced"])
+        self.build("-o", "y.quire", "--codec", "auto:max", "--threads", "3",
+                   "--dictionary-size", "16KiB", "in")
+        self.assertEqual(self.inspect("y.quire")["uuid"], info["uuid"])
+        self.assertEqual((self.directory / "y.quire" / "MANIFEST").read_bytes(),
+                         (self.directory / "x.quire" / "MANIFEST").read_bytes())
+
     def test_dictionary_methods(self):
         hashes = set()
         for method in [[], ["--dictionary-method", "coverage"],
@@ -390,6 +413,12 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--dictionary-method", "random", "in"]),
             (2, '--reorder must be off, auto, dedup or full, got "on"',
              [*good, "--reorder", "on", "in"]),
+            (2, '--objective needs --codec auto, without a level, got "rlz"',
+             [*good, "--objective", "archive", "in"]),
+            (2, '--objective needs --codec auto, without a level, got "auto:1"',
+             [*good, "--codec", "auto:1", "--objective", "archive", "in"]),
+            (2, '--objective must be speed, balanced or archive, got "small"',
+             [*good, "--codec", "auto", "--objective", "small", "in"]),
             (2, "2GiB", [*good, "--dictionary-size", "2GiB", "in"]),
             (2, '--threads: must be 1 to 1024, got "0"', [*good, "--threads", "0", "in"]),
             (2, '--threads: must be 1 to 1024, got "-1"', [*good, "--threads", "-1", "in"]),

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -49,6 +50,18 @@ struct DocumentSelection {
   int64_t at_time_ms = INT64_MAX;
 };
 
+// Of an archive of codec auto: its blocks that are in one codec.
+struct MemberBlocks {
+  // copy also for blocks whose frames hold the text itself.
+  CodecId codec = CodecId::kUnspecified;
+  uint64_t block_count = 0;
+  // Of their text, and of their payloads.
+  uint64_t size_bytes = 0;
+  uint64_t stored_size_bytes = 0;
+
+  bool operator==(const MemberBlocks&) const = default;
+};
+
 // What an archive is, without its contents.
 struct ArchiveInfo {
   // 16 bytes as 36 characters; derived from the contents, so equal archives
@@ -71,6 +84,8 @@ struct ArchiveInfo {
   uint32_t segment_count = 0;
   // Inputs, files and members that the build could not read and left out.
   uint64_t unread_input_count = 0;
+  // Of codec auto, in order of codec; empty for others.
+  std::vector<MemberBlocks> members;
   // 0 where the codec uses none.
   uint64_t dictionary_size_bytes = 0;
   uint64_t dictionary_stored_size_bytes = 0;

@@ -20,6 +20,8 @@ namespace pb = ::quire::archive::v1;
 
 constexpr size_t kHeaderSizeBytes = 16;
 constexpr size_t kChecksumSizeBytes = 8;
+// Their codecs' numbers fit into a byte.
+constexpr int kMemberCountMax = 255;
 
 template <typename T>
 void AppendInteger(T value, std::string& out) {
@@ -188,6 +190,46 @@ absl::Status CheckSegments(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+// REQUIRES: CheckSegments() said OK.
+absl::Status CheckMembers(const Manifest& manifest) {
+  if (manifest.codec.id != CodecId::kAuto) {
+    return manifest.members.empty()
+               ? absl::OkStatus()
+               : Damaged(absl::StrCat("members with codec ",
+                                      FindCodec(manifest.codec.id)->name,
+                                      ", expected none"));
+  }
+  MemberBlocks all;
+  for (const ManifestSegment& segment : manifest.segments) {
+    all.block_count += segment.block_count;
+    all.size_bytes += segment.block_text_size_bytes();
+    all.stored_size_bytes += segment.file_size_bytes;
+  }
+  MemberBlocks sum;
+  for (const MemberBlocks& member : manifest.members) {
+    // Each is compared with what is left, so that no sum overflows.
+    if (member.codec <= sum.codec || member.block_count == 0 ||
+        member.block_count > all.block_count - sum.block_count ||
+        member.size_bytes > all.size_bytes - sum.size_bytes ||
+        member.stored_size_bytes >
+            all.stored_size_bytes - sum.stored_size_bytes) {
+      return Damaged(absl::StrCat("member ",
+                                  static_cast<uint32_t>(member.codec),
+                                  " has impossible counts or sizes"));
+    }
+    sum.codec = member.codec;
+    sum.block_count += member.block_count;
+    sum.size_bytes += member.size_bytes;
+    sum.stored_size_bytes += member.stored_size_bytes;
+  }
+  if (sum.block_count != all.block_count || sum.size_bytes != all.size_bytes) {
+    return Damaged(absl::StrCat("members have ", sum.block_count, " blocks of ",
+                                sum.size_bytes, " bytes, the segments ",
+                                all.block_count, " of ", all.size_bytes));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckManifest(const Manifest& manifest) {
   QUIRE_RETURN_IF_ERROR(CheckCodec(manifest));
   if (!IsBlockSize(manifest.block_size_bytes)) {
@@ -206,7 +248,8 @@ absl::Status CheckManifest(const Manifest& manifest) {
     return Damaged(absl::StrCat("symbol table size is ",
                                 manifest.symbol_table->size_bytes));
   }
-  return CheckSegments(manifest);
+  QUIRE_RETURN_IF_ERROR(CheckSegments(manifest));
+  return CheckMembers(manifest);
 }
 
 // The protobuf message out of the file.
@@ -279,6 +322,7 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.stored_size_bytes = manifest_file_size_bytes;
   info.segment_count = static_cast<uint32_t>(segments.size());
   info.unread_input_count = unread_input_count;
+  info.members = members;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
     info.stored_text_size_bytes += segment.block_text_size_bytes();
@@ -324,6 +368,13 @@ std::string EncodeManifest(const Manifest& manifest) {
     ToProto(segment, *message.add_segments());
   }
   message.set_unread_input_count(manifest.unread_input_count);
+  for (const MemberBlocks& member : manifest.members) {
+    pb::Member& to = *message.add_members();
+    to.set_codec_id(static_cast<uint32_t>(member.codec));
+    to.set_block_count(member.block_count);
+    to.set_size_bytes(member.size_bytes);
+    to.set_stored_size_bytes(member.stored_size_bytes);
+  }
   const std::string payload = message.SerializeAsString();
   std::string file(AsText(kManifestMagic));
   AppendInteger(manifest.format_version(), file);
@@ -363,6 +414,14 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
     manifest.segments.push_back(FromProto(segment));
   }
   manifest.unread_input_count = message.unread_input_count();
+  if (message.members_size() > kMemberCountMax) {
+    return Damaged(absl::StrCat(message.members_size(), " members"));
+  }
+  for (const pb::Member& member : message.members()) {
+    manifest.members.push_back({static_cast<CodecId>(member.codec_id()),
+                                member.block_count(), member.size_bytes(),
+                                member.stored_size_bytes()});
+  }
   QUIRE_RETURN_IF_ERROR(CheckManifest(manifest));
   const uint32_t version =
       LoadLittleEndian<uint32_t>(file.data() + kManifestMagic.size());

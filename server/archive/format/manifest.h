@@ -68,6 +68,8 @@ struct Manifest {
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;
   uint64_t unread_input_count = 0;
+  // In order of codec.
+  std::vector<MemberBlocks> members;
 
   using Uuid = std::array<uint8_t, 16>;
   Uuid uuid = {};

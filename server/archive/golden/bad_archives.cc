@@ -60,6 +60,21 @@ void WriteBadManifests(const std::string& directory) {
   });
   fields("manifest-partition-copy",
          [](Manifest& m) { m.codec.partition_size_bytes = 4096; });
+  fields("manifest-members-copy", [](Manifest& m) {
+    m.members = {{CodecId::kCopy, 1, 5, 5}};
+  });
+  const auto members = [&](const char* name,
+                           const std::vector<MemberBlocks>& counts) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.UseDictionary("dictionary text");
+      made.UseCodec(CodecId::kAuto, "\x02hello", "hello you all");
+      made.edit_manifest = [counts](Manifest& m) { m.members = counts; };
+    });
+  };
+  members("manifest-members-none", {});
+  members("manifest-members-order",
+          {{CodecId::kLz4, 1, 1, 1}, {CodecId::kCopy, 1, 12, 4}});
+  members("manifest-members-sum", {{CodecId::kCopy, 2, 13, 6}});
   fields("manifest-segment-order",
          [](Manifest& m) { m.segments.push_back(m.segments[0]); });
   fields("manifest-counts", [](Manifest& m) { m.segments[0].block_count = 2; });
@@ -281,6 +296,29 @@ void WriteBadBlocks(const std::string& directory) {
                     "hello you all");
     });
   }
+}
+
+// Blocks of codec auto.
+void WriteBadMembers(const std::string& directory) {
+  const auto block = [&](const char* name, const std::string& payload,
+                         CodecId member) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.UseDictionary("dictionary text");
+      made.UseCodec(CodecId::kAuto, payload, std::string(40, 'a'));
+      made.edit_manifest = [=](Manifest& m) {
+        m.members = {{member, 1, 40, payload.size()}};
+      };
+    });
+  };
+  block("block-auto", "\x63hello", static_cast<CodecId>(0x63));
+  block("block-auto-nested", "\x0C\x01hello", CodecId::kAuto);
+  block("block-auto-member", "\x02\xFF\xFF", CodecId::kLz4);
+  // Good in lz4: a literal, 34 copies of it, five literals.
+  block("members-count",
+        std::string("\x02\x1F\x61\1\0\x0F\x50"
+                    "aaaaa",
+                    12),
+        CodecId::kRlz);
 }
 
 // Blocks of codecs with a dictionary or a symbol table.
@@ -516,6 +554,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadLayouts(directory);
   WriteBadBlocks(directory);
   WriteBadPartitions(directory);
+  WriteBadMembers(directory);
   WriteBadSharedBlocks(directory);
   WriteBadPaperBlocks(directory);
   WriteBadSums(directory);

@@ -187,6 +187,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
   WriteGood(directory, "numbers", "numeric", NumberSegments());
   WriteLayout(directory);
+  WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
     WriteGood(directory, "mixed-" + name, name, MixedSegments());

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which codecs `auto` may choose, and what each costs: the sum of what a block
+// takes to store, to read and to build, in bytes. A second of work is worth as
+// many bytes as the objective says, so that the sum is
+//
+//   stored bytes + block / p_d * (bytes per second of decoding)
+//                + block / p_c * (bytes per second of encoding)
+//
+// with the members' speeds p_c and p_d out of a table: choices depend on the
+// data alone, never on a clock. After equation 2 of "Data Compression for
+// Climate Data" (Kuhn, Kunkel, Ludwig), section 2.1.
+#ifndef QUIRE_CODECS_AUTOMATIC_MEMBER_CHOICE_H_
+#define QUIRE_CODECS_AUTOMATIC_MEMBER_CHOICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// The levels of `auto`. Values are those of CodecSpec::level.
+enum class AutoObjective {
+  // Most documents per second; a byte on disk is cheap.
+  kSpeed = 1,
+  // The smallest archive but where a little more is read much faster.
+  kBalanced = 2,
+  // The smallest archive.
+  kArchive = 3,
+};
+
+// A codec that blocks of `auto` may be in.
+struct AutoMember {
+  CodecSpec spec;
+  // In 10^6 bytes of text per second on one core. What counts is their ratio.
+  uint32_t encode_speed = 0;
+  uint32_t decode_speed = 0;
+};
+
+inline constexpr size_t kAutoMemberCount = 5;
+
+// In order of id, for every objective of the same codecs: copy, lz4, xz,
+// numeric, rlz.
+std::span<const AutoMember, kAutoMemberCount> AutoMembers(
+    AutoObjective objective);
+
+// Of a block of `raw_size` bytes that the member stores in `stored_size`.
+uint64_t MemberCost(const AutoMember& member, AutoObjective objective,
+                    size_t raw_size, size_t stored_size);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_AUTOMATIC_MEMBER_CHOICE_H_
