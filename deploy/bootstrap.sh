@@ -28,12 +28,13 @@ libraries=(
 
 # The second compiler with its sanitizers and checkers, and the Python modules
 # of the reference reader and of the end-to-end tests; iproute2 makes the slow
-# links of loadtest/wire_bench.py.
+# links of loadtest/wire_bench.py. Prometheus and Alertmanager are run by tests alone.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
-  python3-lz4 iproute2
+  python3-lz4 python3-yaml iproute2
+  prometheus prometheus-alertmanager
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev by another curl. fio says
@@ -93,7 +94,32 @@ apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null
 }
+# Tests start these themselves. As services they would listen on ports that nobody
+# asked for: they are masked (`systemctl unmask NAME` undoes it), and nothing is
+# started while packages are installed, where a system has no say in that yet.
+policy=/usr/sbin/policy-rc.d
+allow_services() {
+  trap - EXIT
+  "${as_root[@]}" rm -f "$policy"
+}
+forbid_services() {
+  local service unit
+  for service in prometheus prometheus-alertmanager; do
+    unit=/etc/systemd/system/$service.service
+    if [[ " ${missing[*]} " == *" $service "* && ! -e "$unit" && ! -L "$unit" ]]; then
+      say "$service is not to run as a service: masking it"
+      "${as_root[@]}" mkdir -p /etc/systemd/system
+      "${as_root[@]}" ln -s /dev/null "$unit"
+    fi
+  done
+  if [[ " ${missing[*]} " == *" prometheus"* && ! -e "$policy" ]]; then
+    trap allow_services EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+    "${as_root[@]}" chmod 755 "$policy"
+  fi
+}
 install_missing() {
+  forbid_services
   say "apt-get install --no-install-recommends (the ${#missing[@]} above)"
   apt install -y --no-install-recommends "${missing[@]}"
 }

@@ -133,7 +133,7 @@ class ServeTest(unittest.TestCase):
 
     def test_serves_metrics_and_reloads(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--metrics",
-                                  "127.0.0.1:0")
+                                  "127.0.0.1:0", "--memory", "512MiB")
         url = next(word for word in said.split() if word.endswith("/metrics"))
         server.send_signal(signal.SIGHUP)
         for line in server.stderr:
@@ -145,7 +145,9 @@ class ServeTest(unittest.TestCase):
         for sample in ('quire_reloads_total{outcome="succeeded"} 1', "quire_build_info{",
                        'quire_archive_memory_bytes{archive="docs",part="block_index"}',
                        "quire_cache_hits_total 0", "quire_block_failures_total 0",
-                       "quire_queued_fetches 0", 'quire_drive_queued_requests{device="',
+                       "quire_queued_fetches 0", "quire_last_reload_succeeded 1",
+                       'quire_archive_info{archive="docs",uuid="',
+                       f"quire_memory_limit_bytes {512 << 20}", 'quire_drive_queued_requests{device="',
                        "quire_call_duration_seconds_bucket"):
             self.assertIn(sample, metrics)
 
@@ -240,9 +242,8 @@ class ServeTest(unittest.TestCase):
                       for name, kind, names in rows}
         self.assertEqual(documented, exported)
         self.assertEqual(len(rows), len(documented))
-        # Alerts, too, are about what there is.
-        for name in re.findall(r"quire_\w+", METRICS.read_text()):
-            self.assertIn(name.removesuffix("_bucket"), types)
+        of_process = {line.split()[2] for line in lines if line.startswith("# TYPE process_")}
+        self.assertEqual(set(re.findall(r"`(process_\w+)`", METRICS.read_text())), of_process)
 
     def test_says_which_port_is_taken(self):
         _, said = self.start(self.archive, "--listen", "127.0.0.1:0")

@@ -28,6 +28,7 @@
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/listen_address.h"
+#include "server/service/metrics/server_collector.h"
 #include "server/service/reflection/reflected_types.h"
 #include "server/service/security/access_control.h"
 #include "server/service/security/tls_certificates.h"
@@ -132,8 +133,9 @@ class ServerImpl final : public Server {
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
         metrics_(*registry_),
-        collector_(
-            std::make_shared<ServerCollector>(*store_, admission_, catalog_)),
+        collector_(std::make_shared<ServerCollector>(
+            ServerCollector::Sources{*store_, admission_, catalog_, plan_,
+                                     [this] { return CertificateExpiry(); }})),
         stall_guard_(options_.stall_limit),
         core_{.catalog_of_all = catalog_,
               .access_control = access_control_.get(),
@@ -203,6 +205,7 @@ class ServerImpl final : public Server {
     health->SetServingStatus(kServiceName, true);
     health->SetServingStatus("", true);
     all_open_ = true;
+    metrics_.AllReloaded(absl::Now(), true);
     return absl::OkStatus();
   }
 
@@ -214,10 +217,14 @@ class ServerImpl final : public Server {
   std::vector<std::string> Reload() override
       ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
-    std::vector<std::string> lines =
-        loader_.Reload([this](bool ok) { metrics_.ReloadEnded(ok); });
+    bool succeeded = true;
+    std::vector<std::string> lines = loader_.Reload([&](bool ok) {
+      metrics_.ReloadEnded(ok);
+      succeeded = succeeded && ok;
+    });
     if (certificates_ != nullptr) {
       const absl::StatusOr<std::string> outcome = certificates_->Check();
+      succeeded = succeeded && outcome.ok();
       lines.push_back(!outcome.ok()
                           ? absl::StrCat("the certificate stays as it was: ",
                                          outcome.status().message())
@@ -226,10 +233,12 @@ class ServerImpl final : public Server {
     }
     if (access_control_ != nullptr) {
       const absl::StatusOr<std::string> outcome = access_control_->Reload();
+      succeeded = succeeded && outcome.ok();
       lines.push_back(outcome.ok() ? *outcome
                                    : absl::StrCat("access stays as it was: ",
                                                   outcome.status().message()));
     }
+    metrics_.AllReloaded(absl::Now(), succeeded);
     return lines;
   }
 
@@ -334,6 +343,11 @@ class ServerImpl final : public Server {
       families.push_back(std::move(family));
     }
     return prometheus::TextSerializer().Serialize(families);
+  }
+
+  std::optional<absl::Time> CertificateExpiry() const {
+    return certificates_ == nullptr ? std::nullopt
+                                    : std::optional(certificates_->expiry());
   }
 
   bool is_ready() const { return all_open_ && !draining_; }

@@ -485,7 +485,6 @@ BlockStoreStats BlockStore::Stats() const {
     stats.device_reads += of_drive.reads;
     stats.device_read_bytes += of_drive.read_bytes;
     stats.device_errors += of_drive.errors;
-    stats.queue_wait_us += of_drive.queue_wait_us;
     stats.device_reads_in_flight += of_drive.reads_in_flight;
   }
   stats.buffers_size_bytes = memory_.reserved_size_bytes();

@@ -92,8 +92,6 @@ struct BlockStoreStats {
   uint64_t repeated_blocks = 0;
   uint64_t recovered_blocks = 0;
   uint64_t cancelled_fetches = 0;
-  // Of all device requests together, from Fetch() until their read was started.
-  uint64_t queue_wait_us = 0;
   // Levels: fetches not yet at the device, and reads at the device.
   uint64_t queued_fetches = 0;
   uint64_t device_reads_in_flight = 0;

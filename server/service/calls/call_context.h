@@ -82,6 +82,9 @@ class CallBooking {
   void Finish(Reactor& call, const absl::Status& status) {
     const grpc::Status outgoing = ToGrpcStatus(status);
     code_ = outgoing.error_code();
+    if (!status.ok()) {
+      core_.metrics.CallFailed(ReasonOf(status));
+    }
     WaitForClient();
     call.Finish(outgoing);
   }

@@ -8,22 +8,17 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "grpcpp/support/status.h"
-#include "prometheus/collectable.h"
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 
+#include "proto/quire/v1/archive.pb.h"
 #include "proto/quire/v1/wire_encoding.pb.h"
-
-#include "server/service/catalog/catalog.h"
-#include "server/service/limits/admission.h"
-#include "server/storage/block_store.h"
 
 namespace quire {
 
@@ -61,12 +56,16 @@ class CallMetrics {
   // answer was handed to the transport.
   void CallEnded(Method method, grpc::StatusCode status_code,
                  absl::Duration duration);
+  // Why a call ended with an error.
+  void CallFailed(v1::ErrorReason reason);
   // Decoded bytes of answers.
   void BytesSent(Method method, uint64_t size_bytes);
   void AnswersSent(v1::WireEncoding encoding, const AnswerTally& answers);
   // Items of one BatchRead message.
   void BatchMessage(uint64_t item_count);
   void ReloadEnded(bool succeeded);
+  // All of a SIGHUP has been done, at `time`, without any error or with some.
+  void AllReloaded(absl::Time time, bool succeeded);
 
  private:
   struct PerMethod {
@@ -85,29 +84,19 @@ class CallMetrics {
   };
 
   void RegisterEncodings(prometheus::Registry& registry);
+  void RegisterReasons(prometheus::Registry& registry);
+  void RegisterReloads(prometheus::Registry& registry);
 
   std::array<PerMethod, kMethodCount> methods_;
   // By number of the encoding.
   std::array<PerEncoding, v1::WireEncoding_ARRAYSIZE> encodings_ = {};
+  // By number of the reason.
+  std::array<prometheus::Counter*, v1::ErrorReason_ARRAYSIZE> errors_ = {};
   prometheus::Histogram* batch_message_items_;
   prometheus::Counter* reloads_succeeded_;
   prometheus::Counter* reloads_failed_;
-};
-
-// Reads storage, admission and archives at the moment of scraping.
-// Thread-safe. What it is made from must outlive it.
-class ServerCollector : public prometheus::Collectable {
- public:
-  ServerCollector(const BlockStore& store, const Admission& admission,
-                  const Catalog& catalog)
-      : store_(store), admission_(admission), catalog_(catalog) {}
-
-  std::vector<prometheus::MetricFamily> Collect() const override;
-
- private:
-  const BlockStore& store_;
-  const Admission& admission_;
-  const Catalog& catalog_;
+  prometheus::Gauge* last_reload_succeeded_;
+  prometheus::Gauge* last_reload_time_seconds_;
 };
 
 }  // namespace quire

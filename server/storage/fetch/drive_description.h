@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "server/storage/base/duration_histogram.h"
 #include "server/storage/device/drive_kind.h"
 
 namespace quire {
@@ -28,8 +29,11 @@ struct DriveStats {
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
   uint64_t errors = 0;
-  // Of all requests together, from the fetch until their read was started.
-  uint64_t queue_wait_us = 0;
+  // Of each read, from the fetch until it was started: the mean of the requests
+  // that it serves.
+  DurationHistogram queue_waits;
+  // Of each operation of the drive, from its start until its result.
+  DurationHistogram read_durations;
   // Levels: requests that wait, each perhaps for several fetches, and reads at
   // the drive.
   uint64_t queued_requests = 0;

@@ -139,12 +139,13 @@ bool DriveQueue::Plan(SchedulerTime now, size_t reads_max, DriveReads& reads) {
       .memory_size_bytes_max = memory_.free_size_bytes(),
       .at_least_one = memory_.reserved_size_bytes() == 0};
   for (const ScheduledRead& read : scheduler_->Dispatch(now, limits)) {
-    reads.push_back(Dispatch(read));
+    reads.push_back(Dispatch(now, read));
   }
   return !scheduler_->lacks_memory();
 }
 
-DriveReadPtr DriveQueue::Dispatch(const ScheduledRead& read) {
+DriveReadPtr DriveQueue::Dispatch(SchedulerTime now,
+                                  const ScheduledRead& read) {
   std::vector<InFlightBlock*> blocks;
   for (const uint64_t request_id : read.request_ids) {
     const auto it = runs_.find(request_id);
@@ -160,12 +161,11 @@ DriveReadPtr DriveQueue::Dispatch(const ScheduledRead& read) {
               return a->fetch.extent.offset < b->fetch.extent.offset;
             });
   memory_.Reserve(read.memory_size_bytes);
-  stats_.queue_wait_us += static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(read.waited)
-          .count());
+  stats_.queue_waits.Add(read.waited /
+                         static_cast<int64_t>(read.request_ids.size()));
   auto dispatched =
       std::make_shared<DriveRead>(*this, read, std::move(blocks), memory_);
-  reads_.emplace(read.id, dispatched);
+  reads_.emplace(read.id, ReadAtDevice{dispatched, now});
   return dispatched;
 }
 
@@ -173,10 +173,11 @@ DriveQueue::Ended DriveQueue::TakeResult(SchedulerTime now,
                                          const DeviceResult& result,
                                          std::vector<DeviceRead>& repeats) {
   const auto it = reads_.find(result.id);
-  Ended ended{.read = it->second, .blocks = {}};
+  Ended ended{.read = it->second.read, .blocks = {}};
   // Without memory for its buffer it never came to the device.
   if (!absl::IsResourceExhausted(result.status)) {
     ++stats_.reads;
+    stats_.read_durations.Add(now - it->second.started);
     stats_.read_bytes += result.size_bytes;
     // A direct read's last page may lie across the end of the file.
     stats_.errors +=
@@ -189,6 +190,7 @@ DriveQueue::Ended DriveQueue::TakeResult(SchedulerTime now,
     reads_.erase(it);
   } else {
     repeats.push_back(ended.read->NextOperation());
+    it->second.started = now;
   }
   return ended;
 }

@@ -115,7 +115,13 @@ class DriveQueue {
   DriveQueue(const Options& options, InFlightTable& in_flight,
              ReadMemory& memory);
 
-  DriveReadPtr Dispatch(const ScheduledRead& read);
+  DriveReadPtr Dispatch(SchedulerTime now, const ScheduledRead& read);
+
+  struct ReadAtDevice {
+    DriveReadPtr read;
+    // Of the operation that is at the device.
+    SchedulerTime started;
+  };
 
   const Options options_;
   InFlightTable& in_flight_;
@@ -126,7 +132,7 @@ class DriveQueue {
   uint64_t next_request_id_ = 1;
   // The scheduler's requests that wait, and its reads that are not complete.
   absl::flat_hash_map<uint64_t, BlockRun> runs_;
-  absl::flat_hash_map<uint64_t, DriveReadPtr> reads_;
+  absl::flat_hash_map<uint64_t, ReadAtDevice> reads_;
   // Without its levels.
   DriveStats stats_;
   // Last: its threads call back until it is closed.

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/metrics/process_metrics.h"
+
+#include <dirent.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace quire {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+std::string ReadAll(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Entries of /proc/self/fd but for ".", ".." and the descriptor that reads
+// them.
+std::optional<double> OpenFiles() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"),
+                                                      closedir);
+  if (directory == nullptr) {
+    return std::nullopt;
+  }
+  double count = -3;
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this directory.
+  while (readdir(directory.get()) != nullptr) {
+    ++count;
+  }
+  return count;
+}
+
+std::optional<double> OpenFilesMax() {
+  rlimit files{};
+  return getrlimit(RLIMIT_NOFILE, &files) == 0
+             ? std::optional(static_cast<double>(files.rlim_cur))
+             : std::nullopt;
+}
+
+std::optional<double> CpuSeconds() {
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) {
+    return std::nullopt;
+  }
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) +
+           static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Field `number` of /proc/self/stat, as proc(5) counts them from 1.
+// REQUIRES: number > 2.
+std::optional<double> StatField(absl::string_view stat, size_t number) {
+  // The second field is the program's name in parentheses, with any bytes.
+  const size_t end = stat.rfind(") ");
+  if (end == absl::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::vector<absl::string_view> fields =
+      absl::StrSplit(stat.substr(end + 2), ' ');
+  uint64_t value = 0;
+  return number - 3 < fields.size() &&
+                 absl::SimpleAtoi(fields[number - 3], &value)
+             ? std::optional(static_cast<double>(value))
+             : std::nullopt;
+}
+
+// Seconds since 1970.
+std::optional<double> BootTime() {
+  const std::string stat = ReadAll("/proc/stat");
+  for (const absl::string_view line : absl::StrSplit(stat, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> words =
+        absl::StrSplit(line, absl::MaxSplits(' ', 1));
+    uint64_t seconds = 0;
+    if (words.first == "btime" && absl::SimpleAtoi(words.second, &seconds)) {
+      return static_cast<double>(seconds);
+    }
+  }
+  return std::nullopt;
+}
+
+// With x times `factor` and `offset` on top; nothing if either is unknown.
+std::optional<double> Scaled(std::optional<double> x, double factor,
+                             std::optional<double> offset = 0) {
+  return x.has_value() && offset.has_value()
+             ? std::optional(*x * factor + *offset)
+             : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<MetricFamily> CollectProcessMetrics() {
+  constexpr size_t kStartTime = 22;
+  constexpr size_t kVirtualBytes = 23;
+  constexpr size_t kResidentPages = 24;
+  const std::string stat = ReadAll("/proc/self/stat");
+  std::vector<MetricFamily> families;
+  const auto add = [&](MetricType type, const char* name, const char* help,
+                       std::optional<double> value) {
+    if (!value.has_value()) {
+      return;
+    }
+    ClientMetric metric;
+    metric.counter.value = *value;
+    metric.gauge.value = *value;
+    families.push_back({name, help, type, {std::move(metric)}});
+  };
+  add(MetricType::Counter, "process_cpu_seconds_total",
+      "CPU time of user and system.", CpuSeconds());
+  add(MetricType::Gauge, "process_open_fds", "Open file descriptors.",
+      OpenFiles());
+  add(MetricType::Gauge, "process_max_fds",
+      "File descriptors that may be open at once.", OpenFilesMax());
+  add(MetricType::Gauge, "process_virtual_memory_bytes",
+      "Size of the address space.", StatField(stat, kVirtualBytes));
+  add(MetricType::Gauge, "process_resident_memory_bytes", "Resident memory.",
+      Scaled(StatField(stat, kResidentPages),
+             static_cast<double>(sysconf(_SC_PAGESIZE))));
+  add(MetricType::Gauge, "process_start_time_seconds",
+      "Start of the process, in seconds since 1970.",
+      Scaled(StatField(stat, kStartTime),
+             1 / static_cast<double>(sysconf(_SC_CLK_TCK)), BootTime()));
+  return families;
+}
+
+}  // namespace quire

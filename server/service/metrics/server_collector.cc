@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/metrics/server_collector.h"
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/service/metrics/process_metrics.h"
+#include "server/storage/base/duration_histogram.h"
+
+namespace quire {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+ClientMetric Sample(
+    MetricType type, double value,
+    const std::vector<std::pair<std::string, std::string>>& labels = {}) {
+  ClientMetric metric;
+  for (const auto& [name, text] : labels) {
+    metric.label.push_back({name, text});
+  }
+  if (type == MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  return metric;
+}
+
+MetricFamily Single(MetricType type, std::string name, std::string help,
+                    uint64_t value) {
+  return {std::move(name),
+          std::move(help),
+          type,
+          {Sample(type, static_cast<double>(value))}};
+}
+
+// One level or counter of each drive.
+MetricFamily DriveFamily(MetricType type, std::string name, std::string help,
+                         const BlockStoreStats& stats,
+                         uint64_t DriveStats::*value) {
+  MetricFamily family{std::move(name), std::move(help), type, {}};
+  for (const DriveStats& drive : stats.drives) {
+    family.metric.push_back(Sample(type, static_cast<double>(drive.*value),
+                                   {{"device", drive.name}}));
+  }
+  return family;
+}
+
+// One histogram for each drive.
+MetricFamily DriveFamily(std::string name, std::string help,
+                         const BlockStoreStats& stats,
+                         DurationHistogram DriveStats::*histogram) {
+  constexpr double kUsPerSecond = 1e6;
+  MetricFamily family{
+      std::move(name), std::move(help), MetricType::Histogram, {}};
+  for (const DriveStats& drive : stats.drives) {
+    const DurationHistogram& latencies = drive.*histogram;
+    ClientMetric metric =
+        Sample(MetricType::Gauge, 0, {{"device", drive.name}});
+    uint64_t count = 0;
+    for (size_t i = 0; i < latencies.counts.size(); ++i) {
+      count += latencies.counts[i];
+      const double bound =
+          i < DurationHistogram::kBoundsUs.size()
+              ? static_cast<double>(DurationHistogram::kBoundsUs[i]) /
+                    kUsPerSecond
+              : std::numeric_limits<double>::infinity();
+      metric.histogram.bucket.push_back(
+          {.cumulative_count = count, .upper_bound = bound});
+    }
+    metric.histogram.sample_count = count;
+    metric.histogram.sample_sum =
+        static_cast<double>(latencies.sum_us) / kUsPerSecond;
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+MetricFamily InfoFamily(const Catalog& catalog) {
+  MetricFamily family{"quire_archive_info",
+                      "Always 1; the labels say which archive is served.",
+                      MetricType::Gauge,
+                      {}};
+  const std::shared_ptr<const Catalog::ByName> archives = catalog.Get();
+  for (const auto& [name, served] : *archives) {
+    family.metric.push_back(
+        Sample(MetricType::Gauge, 1,
+               {{"archive", name}, {"uuid", served->description.uuid()}}));
+  }
+  return family;
+}
+
+// Without TLS the family has no sample.
+MetricFamily CertificateFamily(std::optional<absl::Time> expiry) {
+  MetricFamily family{"quire_certificate_expiry_timestamp_seconds",
+                      "When the server's certificate expires, since 1970.",
+                      MetricType::Gauge,
+                      {}};
+  if (expiry.has_value()) {
+    family.metric.push_back(Sample(
+        MetricType::Gauge, absl::ToDoubleSeconds(*expiry - absl::UnixEpoch())));
+  }
+  return family;
+}
+
+MetricFamily ArchivesFamily(const Catalog& catalog) {
+  const size_t opening = catalog.GetOpening()->size();
+  return {"quire_archives",
+          "Archives that are served, by state.",
+          MetricType::Gauge,
+          {Sample(MetricType::Gauge, static_cast<double>(catalog.Get()->size()),
+                  {{"state", "open"}}),
+           Sample(MetricType::Gauge, static_cast<double>(opening),
+                  {{"state", "opening"}})}};
+}
+
+MetricFamily DecodesFamily(const BlockStoreStats& stats) {
+  MetricFamily family{"quire_decodes_total",
+                      "Blocks of which all was decoded, or some partitions.",
+                      MetricType::Counter,
+                      {}};
+  for (const auto& [method, count] :
+       {std::pair{"whole", stats.whole_decodes},
+        std::pair{"partition", stats.partial_decodes}}) {
+    family.metric.push_back(Sample(
+        MetricType::Counter, static_cast<double>(count), {{"method", method}}));
+  }
+  return family;
+}
+
+MetricFamily MemoryFamily(const Catalog& catalog) {
+  MetricFamily family{"quire_archive_memory_bytes",
+                      "RAM that an archive holds, by part.",
+                      MetricType::Gauge,
+                      {}};
+  const std::shared_ptr<const Catalog::ByName> archives = catalog.Get();
+  for (const auto& [name, served] : *archives) {
+    const ArchiveMemory& memory = served->archive->memory();
+    const std::pair<const char*, uint64_t> parts[] = {
+        {"dictionary", memory.dictionary_bytes},
+        {"symbol_table", memory.symbol_table_bytes},
+        {"codec", memory.codec_bytes},
+        {"block_index", memory.block_index_bytes},
+        {"layout", memory.layout_bytes},
+        {"document_starts", memory.document_starts_bytes},
+        {"document_ids", memory.document_ids_bytes},
+        {"document_attributes", memory.document_attributes_bytes}};
+    for (const auto& [part, size_bytes] : parts) {
+      family.metric.push_back(Sample(MetricType::Gauge,
+                                     static_cast<double>(size_bytes),
+                                     {{"archive", name}, {"part", part}}));
+    }
+  }
+  return family;
+}
+
+}  // namespace
+
+std::vector<MetricFamily> ServerCollector::Collect() const {
+  const BlockStoreStats stats = sources_.store.Stats();
+  const auto counter = [](const char* name, const char* help, uint64_t value) {
+    return Single(MetricType::Counter, name, help, value);
+  };
+  const auto gauge = [](const char* name, const char* help, uint64_t value) {
+    return Single(MetricType::Gauge, name, help, value);
+  };
+  const MemoryPlan& plan = sources_.plan;
+  std::vector<MetricFamily> families = {
+      counter("quire_cache_hits_total", "Blocks found in the cache.",
+              stats.cache_hits),
+      counter("quire_cache_misses_total", "Blocks not found in the cache.",
+              stats.cache_misses),
+      counter("quire_cache_evictions_total", "Blocks dropped from the cache.",
+              stats.cache_evictions),
+      gauge("quire_cache_bytes",
+            "Blocks in the cache, in the form it holds them.",
+            stats.cache_size_bytes),
+      gauge("quire_cache_capacity_bytes", "What the cache may hold.",
+            plan.cache_bytes),
+      gauge("quire_cache_blocks", "Blocks in the cache.", stats.cache_blocks),
+      counter("quire_joined_fetches_total",
+              "Block fetches that shared another one's read.",
+              stats.joined_fetches),
+      counter("quire_cancelled_fetches_total",
+              "Block fetches withdrawn before their read.",
+              stats.cancelled_fetches),
+      counter("quire_device_reads_total", "Reads sent to a device.",
+              stats.device_reads),
+      counter("quire_device_read_bytes_total", "Bytes read from devices.",
+              stats.device_read_bytes),
+      counter("quire_device_errors_total", "Device reads that failed.",
+              stats.device_errors),
+      counter("quire_blocks_decoded_total",
+              "Blocks decoded; of those in partitions, partitions.",
+              stats.blocks_decoded),
+      counter("quire_decoded_bytes_total", "Text decoded.",
+              stats.decoded_bytes),
+      DecodesFamily(stats),
+      counter("quire_block_failures_total",
+              "Blocks whose checksum or decoding failed.",
+              stats.decode_failures),
+      counter("quire_repeated_blocks_total",
+              "Blocks read a second time, after an error or as damaged.",
+              stats.repeated_blocks),
+      counter("quire_recovered_blocks_total",
+              "Blocks whose second read was good.", stats.recovered_blocks),
+      gauge("quire_queued_fetches", "Block fetches waiting for a device.",
+            stats.queued_fetches),
+      gauge("quire_device_reads_in_flight", "Reads at a device now.",
+            stats.device_reads_in_flight),
+      gauge("quire_read_buffers_bytes",
+            "Buffers of reads and decodings under way.",
+            stats.buffers_size_bytes),
+      gauge("quire_read_buffers_limit_bytes",
+            "What buffers of reads and decodings may take.",
+            plan.buffers_bytes),
+      gauge("quire_memory_limit_bytes",
+            "What the process was given: --memory, or what it chose.",
+            plan.total_bytes),
+      gauge("quire_in_flight_limit_bytes",
+            "What answers in memory may take, in decoded bytes.",
+            plan.in_flight_bytes),
+      gauge("quire_in_flight_bytes", "Answers in memory, in decoded bytes.",
+            sources_.admission.in_flight_bytes()),
+      counter("quire_admission_rejected_total",
+              "Claims on answer memory that were refused.",
+              sources_.admission.rejected_count()),
+      DriveFamily(MetricType::Counter, "quire_drive_reads_total",
+                  "Reads sent to a drive.", stats, &DriveStats::reads),
+      DriveFamily(MetricType::Gauge, "quire_drive_reads_in_flight",
+                  "Reads at a drive now.", stats, &DriveStats::reads_in_flight),
+      DriveFamily(MetricType::Gauge, "quire_drive_queued_requests",
+                  "Blocks that wait for a drive.", stats,
+                  &DriveStats::queued_requests),
+      DriveFamily("quire_drive_read_duration_seconds",
+                  "From the start of an operation of a drive to its result.",
+                  stats, &DriveStats::read_durations),
+      DriveFamily("quire_drive_queue_wait_seconds",
+                  "From a block fetch until its read was started.", stats,
+                  &DriveStats::queue_waits),
+      CertificateFamily(sources_.certificate_expiry()),
+      InfoFamily(sources_.catalog),
+      ArchivesFamily(sources_.catalog),
+      MemoryFamily(sources_.catalog),
+  };
+  for (MetricFamily& family : CollectProcessMetrics()) {
+    families.push_back(std::move(family));
+  }
+  return families;
+}
+
+}  // namespace quire
