@@ -23,7 +23,7 @@ absl::StatusOr<BenchCounts> DecodeOnOneThread(const Archive& archive,
   BenchCounts counts;
   const auto scratch = archive.codec().NewScratch();
   std::vector<uint8_t> raw(archive.info().block_size_bytes);
-  while (BenchClock::now() < end) {
+  do {
     const std::vector<BlockSlice> slices = requests.Next();
     for (const BlockSlice& slice : slices) {
       QUIRE_RETURN_IF_ERROR(archive.DecodeBlock(
@@ -35,7 +35,7 @@ absl::StatusOr<BenchCounts> DecodeOnOneThread(const Archive& archive,
     ++counts.requests;
     counts.blocks += slices.size();
     counts.text_size_bytes += TextSizeBytes(slices);
-  }
+  } while (BenchClock::now() < end);
   return counts;
 }
 

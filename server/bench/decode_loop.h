@@ -34,7 +34,7 @@ class StoredBlocks {
   std::vector<Segment> segments_;
 };
 
-// Decodes on all cores until `end`.
+// Decodes on all cores until `end`, on each one request at least.
 // Errors: DataLoss  a block is damaged.
 absl::StatusOr<BenchCounts> DecodeFromMemory(const Archive& archive,
                                              const StoredBlocks& stored,
