@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "deploy/manual/manual.h"
 #include "deploy/manual/option_tree.h"
 
@@ -27,6 +29,7 @@ std::string FunctionName(const std::string& program) {
 
 std::vector<std::string> Names(const std::vector<CommandView>& commands) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const CommandView& command : commands) {
     names.push_back(command.name);
   }
@@ -61,7 +64,7 @@ void AppendBashValues(const CommandView& command, const std::string& subcommand,
     }
     std::vector<std::string> patterns;
     for (const std::string& name : option.names) {
-      patterns.push_back("'" + subcommand + ":" + name + "'");
+      patterns.push_back(absl::StrCat("'", subcommand, ":", name, "'"));
     }
     script +=
         "    " + Join(patterns, "|") + ") COMPREPLY=($(compgen " +
@@ -188,8 +191,8 @@ void AppendZshSpecs(const CommandView& command, const std::string& indent,
                                         ZshAction(option, "_files");
     for (const std::string& name : option.names) {
       script += " \\\n" + indent +
-                Quote("(" + Join(option.names, " ") + ")" + name + "[" +
-                      ZshText(option.text) + "]" + value);
+                Quote(absl::StrCat("(", Join(option.names, " "), ")", name, "[",
+                                   ZshText(option.text), "]", value));
     }
   }
   for (const OptionView& positional : command.positionals) {

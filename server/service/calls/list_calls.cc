@@ -179,9 +179,7 @@ constexpr uint64_t kCopiesOfAMessage = 2;
 class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   GetDictionaryCall(ServiceCore& core, grpc::CallbackServerContext& context)
-      : core_(core),
-        context_(context),
-        booking_(core, Method::kGetDictionary, context) {}
+      : core_(core), booking_(core, Method::kGetDictionary, context) {}
 
   void Start(const grpc::ByteBuffer& buffer) {
     const absl::Status status =
@@ -286,7 +284,6 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
 
   ServiceCore& core_;
-  grpc::CallbackServerContext& context_;
   CallBooking booking_;
   std::shared_ptr<const Archive> archive_;
   ByteView dictionary_;

@@ -31,7 +31,6 @@ class ReadCall : public grpc::ServerUnaryReactor {
   ReadCall(ServiceCore& core, grpc::CallbackServerContext& context,
            grpc::ByteBuffer& response)
       : core_(core),
-        context_(context),
         response_(response),
         booking_(core, Method::kRead, context) {}
 
@@ -149,7 +148,6 @@ class ReadCall : public grpc::ServerUnaryReactor {
   }
 
   ServiceCore& core_;
-  grpc::CallbackServerContext& context_;
   grpc::ByteBuffer& response_;
   CallBooking booking_;
   std::shared_ptr<const ServedArchive> archive_;
