@@ -180,12 +180,12 @@ absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
 
 Sha256 Sha256Of(absl::string_view text) {
   // SHA256() would look the algorithm up by its name, for longer than it runs.
-  static const EVP_MD* const kAlgorithm =
+  static const EVP_MD* const algorithm =
       EVP_MD_fetch(nullptr, "SHA256", nullptr);
   Sha256 digest;
-  QUIRE_CHECK(kAlgorithm != nullptr &&
+  QUIRE_CHECK(algorithm != nullptr &&
                   EVP_Digest(text.data(), text.size(), digest.data(), nullptr,
-                             kAlgorithm, nullptr) == 1,
+                             algorithm, nullptr) == 1,
               "OpenSSL has no SHA-256");
   return digest;
 }
