@@ -6,7 +6,7 @@
 # 30 minutes on two cores with an empty compiler cache; the last machine that
 # began with nothing needed 58 minutes of CPU.
 #
-# usage: deploy/test.sh [STAGE...]      without any: all but tidy, in this order:
+# usage: deploy/test.sh [STAGE...]      without any: all of them, in this order:
 #   bootstrap  install what Debian must provide
 #   tree       formatting, shell syntax, layers, licences, names, stages
 #   release    build with g++, all warnings fatal, optimised
@@ -20,7 +20,7 @@
 #              (checks/changed_sources.py says which, and what it leaves out);
 #              since the commit TIDY_BASE if that is set; on all that match
 #              TIDY_FILES if that is set (TIDY_FILES=. is the whole tree, 80
-#              minutes of CPU); by name only
+#              minutes of CPU)
 #
 # JOBS sets how many things run at once (default: one for each core).
 set -euo pipefail
@@ -28,8 +28,7 @@ cd "$(dirname "$0")/.."
 
 jobs=${JOBS:-$(nproc)}
 fuzz_seconds=${FUZZ_SECONDS:-5}
-default_stages=(bootstrap tree release ctest asan fuzz tsan)
-all_stages=("${default_stages[@]}" tidy)
+all_stages=(bootstrap tree release ctest asan fuzz tsan tidy)
 
 # Nothing here reads standard input, and a test that does gets its end at once.
 exec </dev/null
@@ -201,7 +200,7 @@ print_summary() {
 }
 
 stages=("$@")
-((${#stages[@]})) || stages=("${default_stages[@]}")
+((${#stages[@]})) || stages=("${all_stages[@]}")
 for stage in "${stages[@]}"; do
   if [[ " ${all_stages[*]} " != *" $stage "* ]]; then
     echo "no stage '$stage'; there are: ${all_stages[*]}" >&2

@@ -51,7 +51,7 @@ class DictionaryFiller {
 
   // What the blocks take with that dictionary.
   absl::StatusOr<uint64_t> EncodedSize(const std::string& dictionary,
-                                       const CodecSpec& codec) const;
+                                       const CodecSpec& spec) const;
 
   const std::unique_ptr<DictionaryBuilder> samples_;
   const uint64_t text_size_bytes_;

@@ -39,7 +39,7 @@ std::function<bool(const std::string& path, off_t offset)>& BadSector() {
 
 // In place of the C library's: reads through it fail as those of a failing
 // drive do.
-extern "C" ssize_t pread(int fd, void* out, size_t size, off_t offset) {
+extern "C" ssize_t pread(int fd, void* buf, size_t nbytes, off_t offset) {
   if (BadSector()) {
     std::error_code error;
     const std::string path = std::filesystem::read_symlink(
@@ -49,7 +49,7 @@ extern "C" ssize_t pread(int fd, void* out, size_t size, off_t offset) {
       return -1;
     }
   }
-  return syscall(SYS_pread64, fd, out, size, offset);
+  return syscall(SYS_pread64, fd, buf, nbytes, offset);
 }
 
 namespace quire {

@@ -96,7 +96,7 @@ class AdminServerImpl final : public AdminServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Open(
-    const std::string& address, AdminPages pages) {
+    const std::string& address, const AdminPages& pages) {
   QUIRE_RETURN_IF_ERROR(CheckMetricsAddress(address));
   try {
     return std::make_unique<AdminServerImpl>(address, pages);

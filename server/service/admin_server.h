@@ -34,7 +34,7 @@ class AdminServer {
   // Errors: InvalidArgument     malformed.
   //         FailedPrecondition  it cannot listen there; says why.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Open(
-      const std::string& address, AdminPages pages);
+      const std::string& address, const AdminPages& pages);
 
   // Ends all its connections.
   virtual ~AdminServer() = default;

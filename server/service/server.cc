@@ -428,6 +428,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,
                          ReadOutlines(options.archives));
   std::vector<ArchiveNeed> needs;
+  needs.reserve(planned.size());
   for (const auto& [argument, outline] : planned) {
     needs.push_back({argument.name, outline.memory_bytes});
   }

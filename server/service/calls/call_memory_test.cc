@@ -27,8 +27,11 @@
 // The ends of this program's own code, of the linker. gRPC, protobuf and the
 // C++ library are shared ones and lie elsewhere; own_allocations.map keeps them
 // from calling templates that lie here.
+// NOLINTBEGIN(bugprone-reserved-identifier, readability-identifier-naming)
 extern "C" const char __executable_start;
 extern "C" const char etext;
+
+// NOLINTEND(bugprone-reserved-identifier, readability-identifier-naming)
 
 namespace {
 

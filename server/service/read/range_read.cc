@@ -247,18 +247,13 @@ std::vector<BlockStore::FetchItem> RangeRead::Misses(Requester requester) {
   return items;
 }
 
-void RangeRead::Started(const std::vector<BlockStore::FetchId>& fetches) {
-  bool was_cancelled = false;
+void RangeRead::Started(std::vector<BlockStore::FetchId> fetches) {
+  std::vector<BlockStore::FetchId> unwanted;
   {
     MutexLock lock(&mutex_);
-    was_cancelled = cancelled_;
-    if (!was_cancelled) {
-      fetches_ = std::move(fetches);
-    }
+    (cancelled_ ? unwanted : fetches_) = std::move(fetches);
   }
-  if (was_cancelled) {
-    CancelFetches(fetches);
-  }
+  CancelFetches(unwanted);
   OneEnded(EndedOn::kStarter);
 }
 

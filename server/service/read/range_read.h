@@ -151,7 +151,7 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   std::vector<BlockStore::FetchItem> Misses(Requester requester)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the store made of Misses().
-  void Started(const std::vector<BlockStore::FetchId>& fetches)
+  void Started(std::vector<BlockStore::FetchId> fetches)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void OnBlock(size_t index, absl::StatusOr<BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -84,7 +84,7 @@ absl::StatusOr<OpenSslPtr<X509>> ParseCertificates(const std::string& path,
       PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr)}) {
   }
   // Where there is no further one, that is the reason.
-  const unsigned long error = ERR_peek_last_error();
+  const auto error = ERR_peek_last_error();
   ERR_clear_error();
   if (ERR_GET_REASON(error) != PEM_R_NO_START_LINE) {
     return Fault(path, "is malformed after its first certificate");
