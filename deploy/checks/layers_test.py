@@ -50,7 +50,7 @@ MODULES = {
     f"{SERVICE}/base": ["codecs/base", "proto"],
     f"{SERVICE}/catalog": SERVICE_BELOW,
     f"{SERVICE}/limits": ["codecs/base", "proto", f"{SERVICE}/base"],
-    f"{SERVICE}/security": ["codecs/base", "proto", f"{SERVICE}/base"],
+    f"{SERVICE}/security": ["codecs/base", "proto", f"{SERVICE}/base", f"{SERVICE}/limits"],
     f"{SERVICE}/metrics": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits"],
     f"{SERVICE}/read": [*SERVICE_BELOW, f"{SERVICE}/catalog"],
     f"{SERVICE}/calls": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits",

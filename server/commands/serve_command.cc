@@ -32,6 +32,7 @@ struct ServeArguments {
   std::string listen = ServerOptions().listen_address;
   TlsFiles tls;
   std::string access;
+  std::string quota;
   std::string metrics;
   std::string memory;
   std::string engine = "auto";
@@ -71,6 +72,14 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
   }
   options.tls = arguments.tls;
   options.access_path = arguments.access;
+  if (!arguments.quota.empty()) {
+    absl::StatusOr<Quota> quota = ParseQuota(arguments.quota);
+    if (!quota.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--quota: ", quota.status().message()));
+    }
+    options.default_quota = *quota;
+  }
   if (!arguments.memory.empty()) {
     const absl::StatusOr<uint64_t> memory = ParseByteSize(arguments.memory);
     if (!memory.ok()) {
@@ -182,6 +191,15 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                    "refused, and archives that a client has no right to do not "
                    "exist for it. Read again on SIGHUP")
       ->type_name("FILE");
+  subcommand
+      ->add_option(
+          "--quota", arguments->quota,
+          "What each client may do: calls=N and bytes=SIZE a second "
+          "(decoded), streams=N at a time, separated by commas. A "
+          "client is an identity of --access, whose line there may say "
+          "otherwise; without --access it is an address, or a user of "
+          "a unix socket")
+      ->type_name("QUOTA");
   subcommand
       ->add_option("--admin,--metrics", arguments->metrics,
                    "Address for Prometheus, at /metrics, and for probes: "

@@ -305,6 +305,8 @@ class ServeTest(unittest.TestCase):
                 ([self.directory / "documents"], 1, "is no archive"),
                 ([self.archive, self.archive], 2, "two archives"),
                 ([f"a b={self.archive}"], 2, "cannot be an archive's name"),
+                ([self.archive, *here, "--quota", "calls=0"], 2, "--quota: calls must be a number"),
+                ([self.archive, *here, "--quota", "size=1"], 2, "--quota: a quota must be one or"),
                 ([self.archive, "--listen", "7420"], 2, "no address"),
                 ([self.archive, "--listen", "203.0.113.1:7420"], 1,
                  "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),

@@ -139,6 +139,8 @@ class ServerImpl final : public Server {
         stall_guard_(options_.stall_limit),
         core_{.catalog_of_all = catalog_,
               .access_control = access_control_.get(),
+              .quotas = quotas_,
+              .default_quota = options_.default_quota,
               .store = *store_,
               .admission = admission_,
               .metrics = metrics_,
@@ -391,6 +393,7 @@ class ServerImpl final : public Server {
   const std::shared_ptr<ServerCollector> collector_;
   StallGuard stall_guard_;
   UnixPeers unix_peers_;
+  QuotaBook quotas_;
   ServiceCore core_;
   const std::unique_ptr<grpc::Service> service_;
   std::string address_;

@@ -18,6 +18,7 @@
 
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/memory_plan.h"
+#include "server/service/limits/quota.h"
 #include "server/service/security/tls_files.h"
 #include "server/storage/block_store.h"
 
@@ -36,6 +37,9 @@ struct ServerOptions {
   // everyone may do everything. With it health is of the server alone, and
   // there is no reflection.
   std::string access_path;
+  // Of each identity whose rules have none, or of each address where there are
+  // no rules.
+  Quota default_quota;
   // "HOST:PORT" for Prometheus and probes (admin_server.h); empty: neither.
   std::string metrics_address;
   // Bounds the process; unset: what the archives need and a working cache.

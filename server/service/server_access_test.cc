@@ -22,6 +22,8 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 
+#include "proto/error_details.h"
+
 #include "server/service/security/access_rules.h"
 #include "server/service/testing/server_fixture.h"
 
@@ -325,6 +327,71 @@ TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {
       ::testing::Contains(HasSubstr("access stays as it was: " + directory() +
                                     "/access: line 1: has no archives=")));
   EXPECT_TRUE(Call("ListArchives", HeaderOf("reader"), "").status.ok());
+}
+
+TEST_F(ServerAccessTest, AQuotaIsOfAnIdentity) {
+  // So few that no machine is slow enough for a second one to be due.
+  ASSERT_NO_FATAL_FAILURE(
+      Start(absl::StrCat(Line("a", "archives=* rights=list,read streams=1"),
+                         Line("b", "archives=* rights=list,read streams=1"))));
+  const auto begin = [this](grpc::ClientContext& context,
+                            const std::string& id) {
+    context.AddMetadata("authorization", HeaderOf(id));
+    return stub().BatchRead(&context);
+  };
+  v1::BatchReadRequest request;
+  request.set_archive(kOpen);
+  request.add_items()->mutable_range()->set_size_bytes(10);
+  v1::BatchReadResponse response;
+  grpc::ClientContext first_context;
+  auto first = begin(first_context, "a");
+  ASSERT_TRUE(first->Write(request));
+  ASSERT_TRUE(first->Read(&response));
+  grpc::ClientContext second_context;
+  auto second = begin(second_context, "a");
+  EXPECT_FALSE(second->Read(&response));
+  const grpc::Status refused = second->Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonIn(refused), "QUOTA_EXCEEDED");
+  EXPECT_TRUE(
+      ParseErrorDetails(refused.error_details())->retry_delay.has_value());
+  // From the same address, and another client.
+  grpc::ClientContext other_context;
+  auto other = begin(other_context, "b");
+  ASSERT_TRUE(other->Write(request));
+  EXPECT_TRUE(other->Read(&response));
+  for (auto* stream : {&first, &other}) {
+    (*stream)->WritesDone();
+    EXPECT_TRUE((*stream)->Finish().ok());
+  }
+}
+
+TEST_F(ServerAccessTest, WithoutIdentitiesAQuotaIsOfAnAddress) {
+  WriteArchive(archive_path(), MakeDocuments(10, 1));
+  ServerOptions options;
+  options.default_quota.streams = 1;
+  StartServer(options);
+  const auto channel = grpc::CreateCustomChannel(
+      server().address(), grpc::InsecureChannelCredentials(), [] {
+        grpc::ChannelArguments arguments;
+        arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+        return arguments;
+      }());
+  grpc::ClientContext first_context;
+  auto first = stub().BatchRead(&first_context);
+  v1::BatchReadRequest request;
+  request.set_archive(kOpen);
+  request.add_items()->mutable_range()->set_size_bytes(10);
+  v1::BatchReadResponse response;
+  ASSERT_TRUE(first->Write(request));
+  ASSERT_TRUE(first->Read(&response));
+  // On another connection.
+  grpc::ClientContext second_context;
+  auto second = v1::Archive::NewStub(channel)->BatchRead(&second_context);
+  EXPECT_FALSE(second->Read(&response));
+  EXPECT_EQ(ReasonIn(second->Finish()), "QUOTA_EXCEEDED");
+  first->WritesDone();
+  EXPECT_TRUE(first->Finish().ok());
 }
 
 TEST_F(ServerAccessTest, TwoTokensAreNone) {

@@ -94,7 +94,7 @@ class BatchCall
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       reading_ = false;
       all_received_ |= !ok;
-      End(booking_.access().CheckAgain());
+      End(booking_.CheckAgain());
       End(std::move(status));
       const BatchMemory::Arrival arrival = ArrivalOf(arrived);
       End(memory_.Arrive(arrival, core_.stream_window_size_bytes));
@@ -126,7 +126,7 @@ class BatchCall
         unused_archive = std::move(archive_);
       }
       End(ok ? std::move(status) : absl::CancelledError());
-      End(booking_.access().CheckAgain());
+      End(booking_.CheckAgain());
     });
   }
 

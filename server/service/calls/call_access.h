@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -35,6 +36,16 @@ class CallAccess {
   // OK: the client is known, or need not be.
   // Errors: Unauthenticated (CREDENTIALS_REJECTED).
   const absl::Status& status() const { return status_; }
+
+  // Makes status() an error: the client may do nothing at present.
+  // REQUIRES: nothing else was called yet.
+  void Refuse(absl::Status status) { status_ = std::move(status); }
+
+  // What the client's rules say; `otherwise` where they say nothing.
+  const Quota& quota(const Quota& otherwise) const {
+    return identity_ != nullptr && identity_->quota.is_set() ? identity_->quota
+                                                             : otherwise;
+  }
 
   // "token:ID" or "certificate:NAME"; empty where everyone may do everything,
   // or the client is not known.

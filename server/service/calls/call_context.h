@@ -21,6 +21,7 @@
 #include "server/service/calls/call_access.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/admission.h"
+#include "server/service/limits/quota.h"
 #include "server/service/limits/stall_guard.h"
 #include "server/service/limits/unix_peers.h"
 #include "server/service/metrics/call_metrics.h"
@@ -35,6 +36,10 @@ struct ServiceCore {
   const Catalog& catalog_of_all;
   // Null: everyone may do everything.
   const AccessControl* access_control;
+  QuotaBook& quotas;
+  // Of an identity whose rules have none, and of each address where there are
+  // no identities.
+  const Quota& default_quota;
   BlockStore& store;
   Admission& admission;
   CallMetrics& metrics;
@@ -52,15 +57,7 @@ struct ServiceCore {
 class CallBooking {
  public:
   CallBooking(ServiceCore& core, Method method,
-              grpc::CallbackServerContext& context)
-      : core_(core),
-        context_(context),
-        method_(method),
-        started_(absl::Now()),
-        access_(core.catalog_of_all, core.access_control, context),
-        stall_entry_(core.stall_guard, context) {
-    core_.metrics.CallStarted(method);
-  }
+              grpc::CallbackServerContext& context);
 
   ~CallBooking() {
     core_.metrics.CallEnded(method_, code_, absl::Now() - started_);
@@ -69,8 +66,12 @@ class CallBooking {
   CallBooking(const CallBooking&) = delete;
   CallBooking& operator=(const CallBooking&) = delete;
 
-  // What the client may see.
+  // What the client may see. Where it has used up its quota, that is nothing.
   CallAccess& access() { return access_; }
+
+  // Whether a stream may go on with its next message.
+  // Errors: as CallAccess::CheckAgain(). ResourceExhausted  (QUOTA_EXCEEDED).
+  absl::Status CheckAgain();
 
   // The client, as Admission and ClientIdOf() take it: its identity; or else
   // the address it comes from, or the user at the other end of a unix socket.
@@ -90,6 +91,7 @@ class CallBooking {
   }
 
   void Sending(uint64_t size_bytes) {
+    quota_use_.Sent(size_bytes);
     core_.metrics.BytesSent(method_, size_bytes);
   }
 
@@ -103,6 +105,7 @@ class CallBooking {
 
   // A counter that all threads share costs more than a short answer.
   void SendingAnswers(v1::WireEncoding encoding, const AnswerTally& answers) {
+    quota_use_.Sent(answers.size_bytes);
     core_.metrics.BytesSent(method_, answers.size_bytes);
     core_.metrics.AnswersSent(encoding, answers);
   }
@@ -118,6 +121,7 @@ class CallBooking {
   const Method method_;
   const absl::Time started_;
   CallAccess access_;
+  QuotaBook::Use quota_use_;
   grpc::StatusCode code_ = grpc::StatusCode::CANCELLED;
   StallGuard::Entry stall_entry_;
 };

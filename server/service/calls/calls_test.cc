@@ -180,6 +180,8 @@ class CallsTest : public ServerTest {
     core_ = std::make_unique<ServiceCore>(
         ServiceCore{.catalog_of_all = *catalog_,
                     .access_control = nullptr,
+                    .quotas = quotas_,
+                    .default_quota = no_quota_,
                     .store = *store_,
                     .admission = *admission_,
                     .metrics = metrics_,
@@ -304,6 +306,8 @@ class CallsTest : public ServerTest {
   StallGuard stall_guard_{absl::Minutes(30)};
   UnixPeers unix_peers_;
   std::atomic<bool> draining_{false};
+  QuotaBook quotas_;
+  const Quota no_quota_;
   std::unique_ptr<ServiceCore> core_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> grpc_server_;

@@ -66,7 +66,7 @@ class ChunkStream
       if (!ok) {
         End(absl::CancelledError());
       }
-      End(booking_.access().CheckAgain());
+      End(booking_.CheckAgain());
     });
   }
 

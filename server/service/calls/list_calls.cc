@@ -189,9 +189,8 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
-    const absl::Status allowed = OrNoMemory("go on with a dictionary", [&] {
-      return booking_.access().CheckAgain();
-    });
+    const absl::Status allowed = OrNoMemory(
+        "go on with a dictionary", [&] { return booking_.CheckAgain(); });
     if (!ok) {
       booking_.Finish(*this, absl::CancelledError());
     } else if (!allowed.ok()) {

@@ -120,10 +120,14 @@ absl::Status ParseSetting(absl::string_view key, absl::string_view value,
   } else if (key == "expires") {
     QUIRE_ASSIGN_OR_RETURN(identity.expiry, ParseExpiry(value));
   } else {
-    return Malformed(absl::StrCat(
-        "settings must be sha256 (of a token), archives, rights and expires, "
-        "got ",
-        QuotedText(key)));
+    QUIRE_ASSIGN_OR_RETURN(const bool is_quota,
+                           SetQuota(key, value, identity.quota));
+    if (!is_quota) {
+      return Malformed(absl::StrCat(
+          "settings must be sha256 (of a token), archives, rights, expires, "
+          "calls, bytes and streams, got ",
+          QuotedText(key)));
+    }
   }
   return absl::OkStatus();
 }

@@ -4,14 +4,15 @@
 //
 // One identity a line; empty lines, and those that begin with #, are skipped:
 //
-//   token ID sha256=HEX archives=GLOBS rights=RIGHTS [expires=TIME]
-//   certificate NAME archives=GLOBS rights=RIGHTS [expires=TIME]
+//   token ID sha256=HEX archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
+//   certificate NAME archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
 //
 // A token is "ID.SECRET"; the file has the SHA-256 of the secret, 64 hex
 // digits, and never the secret. The name of a certificate is an alternative
 // name of its subject, a URI or a DNS name. GLOBS are names of archives with *
 // and ?, separated by commas; RIGHTS are "list" and "read"; TIME is 2027-01-31
-// or 2027-01-31T12:00:00Z, in UTC.
+// or 2027-01-31T12:00:00Z, in UTC; QUOTA is calls=N or bytes=SIZE, both a
+// second, or streams=N at a time.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
 
@@ -25,6 +26,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+
+#include "server/service/limits/quota.h"
 
 namespace quire {
 
@@ -53,6 +56,7 @@ struct AccessIdentity {
   bool may_list = false;
   bool may_read = false;
   absl::Time expiry = absl::InfiniteFuture();
+  Quota quota = {};
 
   bool Has(Right right) const {
     return right == Right::kList ? may_list : may_read;

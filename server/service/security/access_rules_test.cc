@@ -55,7 +55,8 @@ TEST(AccessRulesTest, FindsWhoeverHasTheSecret) {
       const auto rules,
       AccessRules::Parse(absl::StrCat(
           "# who may read\n\n", "token reader sha256=", Hex("s3cret"),
-          " archives=web-*,docs rights=list,read expires=2027-01-31\r\n",
+          " archives=web-*,docs rights=list,read expires=2027-01-31 calls=100 "
+          "bytes=1MiB\r\n",
           "token old sha256=", Hex("s"),
           " archives=* rights=read expires=2027-01-15T07:59:59Z\n",
           "certificate spiffe://a/b archives=docs rights=list\n")));
@@ -66,6 +67,8 @@ TEST(AccessRulesTest, FindsWhoeverHasTheSecret) {
   EXPECT_TRUE(reader->Covers("docs"));
   EXPECT_TRUE(reader->Covers("web-2"));
   EXPECT_FALSE(reader->Covers("private"));
+  EXPECT_EQ(reader->quota.calls_per_second, 100U);
+  EXPECT_EQ(reader->quota.bytes_per_second, 1U << 20);
   EXPECT_TRUE(reader->Has(Right::kList));
   EXPECT_TRUE(reader->Has(Right::kRead));
   EXPECT_NE(rules->FindToken("bEARER reader.s3cret", kNow), nullptr);
@@ -125,6 +128,7 @@ TEST(AccessRulesTest, SaysWhichLineIsMalformed) {
       {token + " archives=* rights=read expires=2027-02-30", "expires must be"},
       {token + " archives=* rights=read colour=red", "settings must be"},
       {token + " archives=* rights=read rights=list", "is set twice"},
+      {token + " archives=* rights=read calls=0", "calls must be a number"},
       {"certificate a sha256=0 archives=* rights=read", "settings must be"},
       {token + " archives=* rights=read\n" + token + " archives=b rights=read",
        "line 2: \"token:a\" has a line already"}};

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// How much one client may do in a second.
+#ifndef QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
+#define QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/mutex.h"
+
+namespace quire {
+
+// What is unset has no bound.
+struct Quota {
+  std::optional<uint64_t> calls_per_second;
+  // Decoded bytes of answers.
+  std::optional<uint64_t> bytes_per_second;
+  // Streaming calls at a time.
+  std::optional<uint64_t> streams;
+
+  bool is_set() const {
+    return calls_per_second.has_value() || bytes_per_second.has_value() ||
+           streams.has_value();
+  }
+};
+
+// Sets one of "calls", "bytes" and "streams"; bytes may be a size, as 16MiB.
+// False: `key` is none of them. Errors: InvalidArgument  `value` is not a
+// number from 1 on, or at most 10^15.
+absl::StatusOr<bool> SetQuota(absl::string_view key, absl::string_view value,
+                              Quota& quota);
+
+// "calls=100,bytes=16MiB,streams=8", each at most once.
+// Errors: InvalidArgument.
+absl::StatusOr<Quota> ParseQuota(absl::string_view text);
+
+// What each client has left: token buckets that hold a second's worth. What a
+// call will send is not known when it begins, so it is paid for as it is sent,
+// and a client that owes something waits.
+// Thread-safe; never blocks.
+class QuotaBook {
+ public:
+  explicit QuotaBook(std::function<absl::Time()> clock = absl::Now)
+      : clock_(std::move(clock)) {}
+
+  // What one call uses. Must not outlive the book. Thread-safe but for moving.
+  class Use {
+   public:
+    Use() = default;
+    Use(Use&& other) noexcept = default;
+    Use& operator=(Use&& other) noexcept;
+
+    ~Use() { End(); }
+
+    // Pays for what is sent; the client may owe then.
+    void Sent(uint64_t size_bytes);
+
+    // Whether a stream may go on: not if its client owes a second's worth.
+    // Errors: as QuotaBook::Begin().
+    absl::Status Check() const;
+
+   private:
+    friend class QuotaBook;
+    struct Account;
+
+    void End();
+
+    const QuotaBook* book_ = nullptr;
+    std::shared_ptr<Account> account_;
+    bool is_stream_ = false;
+  };
+
+  // A call begins. Without any quota it costs nothing.
+  // Errors: ResourceExhausted (QUOTA_EXCEEDED), with a RetryInfo of at least
+  //         10 ms.
+  absl::StatusOr<Use> Begin(const std::string& client, const Quota& quota,
+                            bool is_stream) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Clients that are remembered: those with a call, or less than all they may
+  // have; and some more.
+  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void ForgetIdle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::function<absl::Time()> clock_;
+  mutable Mutex mutex_;
+  absl::flat_hash_map<std::string, std::shared_ptr<Use::Account>> accounts_
+      ABSL_GUARDED_BY(mutex_);
+  // Idle ones are looked for when there are more.
+  size_t looked_for_at_ ABSL_GUARDED_BY(mutex_) = 64;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
