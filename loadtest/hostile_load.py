@@ -50,6 +50,10 @@ CANCELLED_CALLS = 10_000
 OPEN_STREAMS = 1_000
 # The server's limit for one connection.
 STREAMS_PER_CONNECTION = 250
+GREEDY_CONNECTIONS = 50
+GREEDY_CALLS_PER_SECOND = 100
+# Of the environment: a client's own token.
+GREEDY_TOKEN = "QUIRE_GREEDY_TOKEN"
 AIM = 2.0
 
 
@@ -167,6 +171,26 @@ def play_burning(_stubs, _address):
         pass
 
 
+def play_greedy(stubs, address):
+    """Reads over 50 connections, four calls at a time on each, and again at once when it
+    is refused; with a token that may make few."""
+    pb = stubs.pb
+    request = pb.ReadRequest(archive=ARCHIVE, range=pb.ByteRange(offset=0, size_bytes=READ_SIZE))
+    metadata = [("authorization", f"Bearer {os.environ[GREEDY_TOKEN]}")]
+    os.set_blocking(sys.stdin.fileno(), False)
+    with contextlib.ExitStack() as stack:
+        archives = [stubs.rpc.ArchiveStub(stack.enter_context(connect(address)))
+                    for _ in range(GREEDY_CONNECTIONS)]
+        tell_ready()
+        count = refused = 0
+        while sys.stdin.buffer.raw.read(1) is None:
+            calls = [archive.Read.future(request, metadata=metadata)
+                     for archive in archives for _ in range(4)]
+            refused += sum(map(was_refused, calls))
+            count += len(calls)
+        print(f"{count:,} calls, {refused:,} refused", flush=True)
+
+
 def play_control(_stubs, _address):
     """Burns a fifth of a core, as a client of many small calls does."""
     os.set_blocking(sys.stdin.fileno(), False)
@@ -180,7 +204,7 @@ def play_control(_stubs, _address):
 
 PLAYS = {"control": play_control, "burning": play_burning, "stalled": play_stalled,
          "asking": play_asking, "cancelling": play_cancelling,
-         "opening": play_opening, "holding": play_holding}
+         "opening": play_opening, "holding": play_holding, "greedy": play_greedy}
 
 
 @dataclasses.dataclass
@@ -188,8 +212,9 @@ class Case:
     """A hostile client next to an honest one."""
     title: str
     play: str
-    # Whom it plays with: the `usual` server, the one with much memory (`roomy`), or the
-    # `empty` service; the honest client reads from the usual one in that last case.
+    # Whom it plays with: the `usual` server, the one with much memory (`roomy`), one that
+    # asks for tokens, with a quota (`limited`) or without (`open`), or the `empty`
+    # service; the honest client reads from the usual one in that last case.
     target: str = "usual"
     is_idle: bool = False
     # Servers and honest client have all cores but one; it has the other, or theirs.
@@ -222,6 +247,10 @@ def make_cases():
             Case(f"{opening}, {roomy}", "opening", "roomy"),
             Case(f"{opening}, {roomy}, at the lowest priority", "opening", "roomy",
                  is_idle=True),
+            Case(f"a client that reads {READ_SIZE // 1000} kB over {GREEDY_CONNECTIONS} connections",
+                 "greedy", "open"),
+            Case(f"the same, which may make {GREEDY_CALLS_PER_SECOND} calls a second", "greedy",
+                 "limited"),
             Case(holding, "holding"),
             Case(f"{holding}, {roomy}", "holding", "roomy"),
             Case("a process that never sleeps, on the core of server and reader", "burning",
@@ -263,11 +292,29 @@ def at(host, server):
     return f"{host}:{server.address.rpartition(':')[2]}"
 
 
+def make_rules(quired, directory):
+    """Files of who may do what, without and with a quota for the greedy client; and the
+    options of the honest one. The greedy client's token goes into the environment."""
+    lines = {}
+    for name in ("honest", "greedy"):
+        lines[name] = subprocess.run(
+            [quired, "token", "new", name, "-o", f"{directory}/{name}"], check=True,
+            stdout=subprocess.PIPE, text=True).stdout
+    with open(f"{directory}/greedy", encoding="utf-8") as token:
+        os.environ[GREEDY_TOKEN] = token.read().strip()
+    quota = f" calls={GREEDY_CALLS_PER_SECOND}"
+    for rules, greedy in (("open", lines["greedy"]),
+                          ("limited", lines["greedy"].rstrip("\n") + quota + "\n")):
+        with open(f"{directory}/{rules}", "w", encoding="utf-8") as out:
+            out.write(lines["honest"] + greedy)
+    return ["--token-file", f"{directory}/honest"]
+
+
 def read_honestly(server, cores, loadtest, stem, arguments):
     """(p50, p99) in milliseconds of 16 KiB ranges, each compared with the source."""
     result = subprocess.run(
         [*keep_to(cores), loadtest, ARCHIVE, "--server", at("127.0.0.1", server), "--source",
-         f"{stem}.raw", "--requests", str(arguments.requests), "--in-flight",
+         f"{stem}.raw", *server.client_options, "--requests", str(arguments.requests), "--in-flight",
          str(arguments.in_flight), "--json", "-"],
         stdout=subprocess.PIPE, text=True, check=True, timeout=120)
     latency = json.loads(result.stdout)["latency_ms"]
@@ -299,10 +346,16 @@ def measure(arguments, directory):
     read = functools.partial(read_honestly, loadtest=loadtest, stem=stem, arguments=arguments)
     with contextlib.ExitStack() as stack:
         servers = {}
-        for name, memory in (("usual", arguments.memory), ("roomy", arguments.much_memory)):
+        honest_options = make_rules(quired, directory)
+        for name, memory in (("usual", arguments.memory), ("roomy", arguments.much_memory),
+                             ("open", arguments.memory), ("limited", arguments.memory)):
+            has_rules = name in ("open", "limited")
             servers[name] = stack.enter_context(
                 LiveServer(str(quired), [f"{ARCHIVE}={archive}"],
-                           "--memory", memory, "--stall-timeout", "600", host="[::]"))
+                           "--memory", memory, "--stall-timeout", "600",
+                           *(["--access", f"{directory}/{name}"] if has_rules else []),
+                           host="[::]"))
+            servers[name].client_options = honest_options if has_rules else []
             read(servers[name], os.sched_getaffinity(0))
         empty_address, empty_id = stack.enter_context(
             empty_service(api_limit, "--range-size", str(READ_SIZE)))

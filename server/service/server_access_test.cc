@@ -330,7 +330,6 @@ TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {
 }
 
 TEST_F(ServerAccessTest, AQuotaIsOfAnIdentity) {
-  // So few that no machine is slow enough for a second one to be due.
   ASSERT_NO_FATAL_FAILURE(
       Start(absl::StrCat(Line("a", "archives=* rights=list,read streams=1"),
                          Line("b", "archives=* rights=list,read streams=1"))));
@@ -366,32 +365,34 @@ TEST_F(ServerAccessTest, AQuotaIsOfAnIdentity) {
   }
 }
 
-TEST_F(ServerAccessTest, WithoutIdentitiesAQuotaIsOfAnAddress) {
-  WriteArchive(archive_path(), MakeDocuments(10, 1));
-  ServerOptions options;
-  options.default_quota.streams = 1;
-  StartServer(options);
-  const auto channel = grpc::CreateCustomChannel(
-      server().address(), grpc::InsecureChannelCredentials(), [] {
-        grpc::ChannelArguments arguments;
-        arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-        return arguments;
-      }());
-  grpc::ClientContext first_context;
-  auto first = stub().BatchRead(&first_context);
-  v1::BatchReadRequest request;
-  request.set_archive(kOpen);
-  request.add_items()->mutable_range()->set_size_bytes(10);
-  v1::BatchReadResponse response;
-  ASSERT_TRUE(first->Write(request));
-  ASSERT_TRUE(first->Read(&response));
-  // On another connection.
-  grpc::ClientContext second_context;
-  auto second = v1::Archive::NewStub(channel)->BatchRead(&second_context);
-  EXPECT_FALSE(second->Read(&response));
-  EXPECT_EQ(ReasonIn(second->Finish()), "QUOTA_EXCEEDED");
-  first->WritesDone();
-  EXPECT_TRUE(first->Finish().ok());
+TEST_F(ServerAccessTest, EveryMethodAsksForTheQuota) {
+  // One byte a second: who has read once owes for hours.
+  ASSERT_NO_FATAL_FAILURE(
+      Start(absl::StrCat(Line("a", "archives=* rights=list,read bytes=1"),
+                         Line("b", "archives=* rights=list,read"))));
+  v1::ListArchivesResponse all;
+  ASSERT_TRUE(
+      all.ParseFromString(Call("ListArchives", HeaderOf("b"), "").answer));
+  for (const v1::ArchiveDescription& archive : all.archives()) {
+    descriptions_[archive.name()] = archive;
+  }
+  const google::protobuf::ServiceDescriptor& service =
+      *v1::ArchiveDescription::descriptor()->file()->FindServiceByName(
+          "Archive");
+  v1::ReadRequest read;
+  read.set_archive(kOpen);
+  read.mutable_range()->set_size_bytes(100'000);
+  EXPECT_TRUE(
+      Call("Read", HeaderOf("a"), read.SerializeAsString()).status.ok());
+  for (int i = 0; i < service.method_count(); ++i) {
+    const google::protobuf::MethodDescriptor& method = *service.method(i);
+    SCOPED_TRACE(method.name());
+    const std::string request = RequestFor(method, kOpen);
+    const Outcome refused = Call(method.name(), HeaderOf("a"), request);
+    EXPECT_EQ(ReasonIn(refused.status), "QUOTA_EXCEEDED");
+    EXPECT_EQ(refused.answer, "");
+    EXPECT_TRUE(Call(method.name(), HeaderOf("b"), request).status.ok());
+  }
 }
 
 TEST_F(ServerAccessTest, TwoTokensAreNone) {

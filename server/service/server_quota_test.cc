@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What one client may do in a second, whatever connections it has, and that
+// others do not suffer from it.
+#include <atomic>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+
+#include "server/service/security/access_rules.h"
+#include "server/service/testing/server_fixture.h"
+
+namespace quire {
+namespace {
+
+constexpr char kArchive[] = "docs";
+
+// One that shares no connection with any other.
+std::unique_ptr<v1::Archive::Stub> NewConnection(const Server& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return v1::Archive::NewStub(grpc::CreateCustomChannel(
+      server.address(), grpc::InsecureChannelCredentials(), arguments));
+}
+
+class ServerQuotaTest : public ServerTest {
+ protected:
+  // A short read by the client with that token.
+  static grpc::Status Read(v1::Archive::Stub& stub, const std::string& id) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization",
+                        absl::StrCat("Bearer ", id, ".secret"));
+    v1::ReadRequest request;
+    request.set_archive(kArchive);
+    request.mutable_range()->set_size_bytes(100);
+    v1::ReadResponse response;
+    return stub.Read(&context, request, &response);
+  }
+};
+
+TEST_F(ServerQuotaTest, OneWithManyConnectionsTakesNothingFromOthers) {
+  constexpr int kConnections = 50;
+  constexpr int kCallsPerSecond = 20;
+  constexpr int kHonestCalls = 500;
+  // Many more than it may make.
+  constexpr int kRefusedMin = 2'000;
+  const Sha256 digest = Sha256Of("secret");
+  const std::string secret = absl::BytesToHexString(
+      {reinterpret_cast<const char*>(digest.data()), digest.size()});
+  std::ofstream(directory() + "/access")
+      << "token greedy sha256=" << secret
+      << " archives=* rights=read calls=" << kCallsPerSecond << "\n"
+      << "token honest sha256=" << secret
+      << " archives=* rights=read calls=" << kHonestCalls << "\n";
+  WriteArchive(archive_path(), MakeDocuments(10, 1));
+  ServerOptions options;
+  options.access_path = directory() + "/access";
+  StartServer(options);
+  std::atomic<bool> honest_ended{false};
+  std::atomic<int> served{0};
+  std::atomic<int> refused{0};
+  std::atomic<int> failed{0};
+  const absl::Time began = absl::Now();
+  {
+    std::vector<std::jthread> greedy;
+    greedy.reserve(kConnections);
+    for (int i = 0; i < kConnections; ++i) {
+      greedy.emplace_back([&] {
+        const auto connection = NewConnection(server());
+        while (!honest_ended || refused < kRefusedMin) {
+          const grpc::Status status = Read(*connection, "greedy");
+          ++(status.ok()                            ? served
+             : ReasonIn(status) == "QUOTA_EXCEEDED" ? refused
+                                                    : failed);
+        }
+      });
+    }
+    const auto connection = NewConnection(server());
+    for (int i = 0; i < kHonestCalls; ++i) {
+      const grpc::Status status = Read(*connection, "honest");
+      EXPECT_TRUE(status.ok()) << status.error_message();
+    }
+    honest_ended = true;
+  }
+  // What a second brings, and what the client had saved up.
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
+  EXPECT_LE(served, kCallsPerSecond * (seconds + 1) + 1);
+  EXPECT_GE(served, 1);
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_F(ServerQuotaTest, WithoutIdentitiesAQuotaIsOfAnAddress) {
+  WriteArchive(archive_path(), MakeDocuments(10, 1));
+  ServerOptions options;
+  options.default_quota.streams = 1;
+  StartServer(options);
+  grpc::ClientContext first_context;
+  auto first = stub().BatchRead(&first_context);
+  v1::BatchReadRequest request;
+  request.set_archive(kArchive);
+  request.add_items()->mutable_range()->set_size_bytes(10);
+  v1::BatchReadResponse response;
+  ASSERT_TRUE(first->Write(request));
+  ASSERT_TRUE(first->Read(&response));
+  const auto other_connection = NewConnection(server());
+  grpc::ClientContext second_context;
+  auto second = other_connection->BatchRead(&second_context);
+  EXPECT_FALSE(second->Read(&response));
+  EXPECT_EQ(ReasonIn(second->Finish()), "QUOTA_EXCEEDED");
+  first->WritesDone();
+  EXPECT_TRUE(first->Finish().ok());
+}
+
+}  // namespace
+}  // namespace quire
