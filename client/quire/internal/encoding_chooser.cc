@@ -26,9 +26,8 @@ constexpr double kUnreasonable = 2;
 // A window with a good prediction behind it need not wait this long.
 constexpr uint64_t kTrialDistance = 4;
 
-// Speeds that this kind of machine reaches at least, until they are measured.
+// A speed that this kind of machine reaches at least, until it is measured.
 constexpr double kFsstDecodeByteNs = 0.5;
-constexpr double kStoredDecodeByteNs = 0.6;
 // Text shrinks to this or less in FSST.
 constexpr double kFsstRate = 0.5;
 
@@ -37,6 +36,46 @@ constexpr AnswerEncoding kAll[] = {
 
 double Count(uint64_t value) {
   return static_cast<double>(value);
+}
+
+// What a decoded byte of a stored block takes, likewise: twice the rounded time
+// of blocks of 64 KiB of a web crawl (loadtest/codec_bench.py).
+double StoredDecodeByteNs(CodecId codec) {
+  switch (codec) {
+    case CodecId::kCopy:
+      return 0.1;
+    case CodecId::kRlzUv:
+    case CodecId::kRlzPv:
+    case CodecId::kFsst:
+      return 0.4;
+    case CodecId::kLz4:
+    case CodecId::kLz4Hc:
+    case CodecId::kLz4Fast:
+    case CodecId::kLz4Pex:
+      return 0.6;
+    case CodecId::kRlz:
+    case CodecId::kZstdDict:
+      return 0.7;
+    case CodecId::kZstd:
+    case CodecId::kZstdPex:
+      return 1.2;
+    case CodecId::kRlzZz:
+    case CodecId::kRlzZzz:
+    case CodecId::kRlzZzp:
+      return 1.6;
+    case CodecId::kNumeric:
+    case CodecId::kZlib:
+    case CodecId::kZlibPex:
+    case CodecId::kZlibPrimed:
+    // Mostly rlz; nobody but the archive's owner knows how much of it is xz.
+    case CodecId::kAuto:
+      return 2;
+    case CodecId::kXz:
+      return 20;
+    case CodecId::kUnspecified:
+      break;
+  }
+  return 1;
 }
 
 }  // namespace
@@ -276,13 +315,14 @@ std::array<EncodingPrior, kAnswerEncodingCount> PriorsOf(
   const uint64_t to_fetch = archive.has_dictionary_hash() && !holds_dictionary
                                 ? archive.dictionary_size_bytes()
                                 : 0;
+  const CodecInfo* const codec =
+      FindCodec({archive.codec().data(), archive.codec().size()});
   EncodingPrior& stored = priors[IndexOf(AnswerEncoding::kStored)];
-  stored.is_possible =
-      FindCodec({archive.codec().data(), archive.codec().size()}) != nullptr &&
-      archive.size_bytes() > 0 && to_fetch <= dictionary_size_bytes_max;
+  stored.is_possible = codec != nullptr && archive.size_bytes() > 0 &&
+                       to_fetch <= dictionary_size_bytes_max;
   stored.rate = {Count(archive.stored_size_bytes()) /
                      std::max(Count(archive.size_bytes()), 1.0),
-                 kStoredDecodeByteNs};
+                 codec != nullptr ? StoredDecodeByteNs(codec->id) : 0};
   stored.surplus_size_bytes = archive.block_size_bytes();
   stored.fetch_size_bytes = to_fetch;
   return priors;

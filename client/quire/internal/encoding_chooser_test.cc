@@ -163,6 +163,34 @@ TEST(EncodingChooserTest, ReadsLargeAnswersStoredOnASlowLink) {
   EXPECT_EQ(simulation.chooser.best(), kStored);
 }
 
+// xz takes some thirty times as long as rlz to decode, which is known before it
+// was tried.
+TEST(EncodingChooserTest, TriesSlowCodecsOnlyOnLinksThatAreSlower) {
+  const auto xz = [](double bytes_per_second) {
+    Simulation simulation;
+    simulation.archive.set_codec("xz");
+    simulation.archive.clear_dictionary_hash();
+    simulation.encodings[IndexOf(kStored)].decode_byte_ns = 10;
+    simulation.bytes_per_second = bytes_per_second;
+    simulation.mean_size_bytes = 262'144;
+    simulation.Start(true);
+    return simulation;
+  };
+  Simulation fast = xz(k1Gbit);
+  fast.Run(40);
+  EXPECT_EQ(fast.window_counts[kStored], 0);
+  Simulation slow = xz(k100Mbit / 10);
+  slow.Run(40);
+  EXPECT_EQ(slow.chooser.best(), kStored);
+  // The same link is worth trying where decoding is fast.
+  Simulation rlz = xz(k1Gbit);
+  rlz.archive.set_codec("rlz");
+  rlz.encodings[IndexOf(kStored)].decode_byte_ns = 0.5;
+  rlz.Start(true);
+  rlz.Run(40);
+  EXPECT_EQ(rlz.chooser.best(), kStored);
+}
+
 TEST(EncodingChooserTest, FetchesADictionaryOnlyForMuchReading) {
   Simulation simulation;
   simulation.bytes_per_second = k100Mbit;
