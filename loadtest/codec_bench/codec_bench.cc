@@ -11,6 +11,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@
 #include "deploy/manual/number_range.h"
 #include "deploy/manual/program_main.h"
 #include "loadtest/codec_bench/chosen_dictionary.h"
+#include "loadtest/codec_bench/codec_figures.h"
 #include "loadtest/codec_bench/reading_times.h"
 #include "loadtest/codec_bench/stored_text.h"
 #include "loadtest/codec_bench/text_sample.h"
@@ -53,6 +55,11 @@ struct Arguments {
   size_t encode_threads = 1;
   double decode_seconds = 0.3;
   int repetitions = 3;
+  // table2
+  std::vector<std::string> codecs = {"lz4fast", "lz4",  "lz4hc",
+                                     "xz",      "zlib", "zstd"};
+  std::string sample_size = "64MiB";
+  size_t jobs = std::max(1U, std::thread::hardware_concurrency());
 };
 
 // VmHWM of this process; 0 if the system does not say.
@@ -237,6 +244,44 @@ absl::Status Measure(const Arguments& arguments) {
   return absl::OkStatus();
 }
 
+// Tables 1 and 2 of the paper that codec_figures.h names.
+absl::Status PrintTables(Arguments arguments) {
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceText> text,
+                         SourceText::Open(arguments.text, ""));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t block_size,
+                         ParseByteSize(arguments.block_sizes.front()));
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t sample_size,
+                         ParseByteSize(arguments.sample_size));
+  if (text->size_bytes() == 0 || sample_size == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        arguments.text, ": text and --sample-size must have a byte or more"));
+  }
+  if (block_size == 0 || block_size > kBlockSizeBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--block-size ", arguments.block_sizes.front(),
+                     ": must be 1 byte to 1MiB"));
+  }
+  const TextSample sample(*text,
+                          (text->size_bytes() + sample_size - 1) / sample_size);
+  std::vector<NamedFigures> rows;
+  for (const std::string& codec : arguments.codecs) {
+    arguments.codec = codec;
+    QUIRE_ASSIGN_OR_RETURN(const Subject subject,
+                           MakeSubject(arguments, *text));
+    QUIRE_ASSIGN_OR_RETURN(
+        const CodecFigures figures,
+        MeasureFigures(*subject.encoder, *subject.decoder, sample,
+                       static_cast<uint32_t>(block_size), arguments.jobs,
+                       arguments.decode_seconds));
+    rows.push_back({FormatCodecSpec(subject.spec), figures});
+  }
+  absl::PrintF("%d bytes of %s in blocks of %s, %d jobs at once\n\n%s",
+               sample.size_bytes(), arguments.text,
+               arguments.block_sizes.front(), arguments.jobs,
+               FormatTables(rows, arguments.jobs));
+  return absl::OkStatus();
+}
+
 absl::Status List() {
   for (const CodecInfo& codec : AllCodecs()) {
     absl::PrintF(
@@ -286,11 +331,39 @@ void Declare(CLI::App& app, Arguments& arguments) {
       ->check(CountInRange(1, 100));
 }
 
+void DeclareTables(CLI::App& app, Arguments& arguments) {
+  CLI::App* const tables = app.add_subcommand(
+      "table2",
+      "Print what codecs make of a text while all cores work, and the links on "
+      "which each pays");
+  tables->add_option("TEXT", arguments.text)->required();
+  tables->add_option("--codecs", arguments.codecs, "NAME[:LEVEL],...")
+      ->delimiter(',')
+      ->capture_default_str();
+  tables->add_option("--block-size", arguments.block_sizes)
+      ->expected(1)
+      ->capture_default_str();
+  tables->add_option("--dictionary", arguments.dictionary,
+                     "file, for codecs that need one");
+  tables
+      ->add_option("--sample-size", arguments.sample_size,
+                   "pieces spread over the text, of about so much together")
+      ->capture_default_str();
+  tables->add_option("--jobs", arguments.jobs, "threads (default: cores)")
+      ->check(CountInRange(1, 1024));
+  tables
+      ->add_option("--seconds", arguments.decode_seconds,
+                   "CPU time at least of each job")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 int Run(const CLI::App& app, const Arguments& arguments) {
-  const absl::Status status = app.got_subcommand("codecs") ? List()
-                              : app.got_subcommand("dictionary")
-                                  ? WriteDictionary(arguments)
-                                  : Measure(arguments);
+  const absl::Status status =
+      app.got_subcommand("codecs")       ? List()
+      : app.got_subcommand("dictionary") ? WriteDictionary(arguments)
+      : app.got_subcommand("table2")     ? PrintTables(arguments)
+                                         : Measure(arguments);
   if (!status.ok()) {
     std::cerr << "codec_bench: " << status << "\n";
     return 1;
@@ -307,6 +380,7 @@ int main(int argc, char** argv) {
                            "sizes and speeds of codecs over a text", 1,
                            [&](CLI::App& app) {
                              quire::Declare(app, arguments);
+                             quire::DeclareTables(app, arguments);
                              app.parse(argc, argv);
                              return quire::Run(app, arguments);
                            });
