@@ -51,6 +51,7 @@ enum class CodecId : uint32_t {
   kZlibPrimed = 21,
   kRlz = 22,
   kZstdDict = 23,
+  kRlzPex = 24,
   kFsst = 32,
 };
 

@@ -76,7 +76,7 @@ const std::map<std::string, KnownRate>& KnownRates() {
       {"rlz-zz", {75.91, 2.25}},    {"rlz-zzz", {38.44, 1.74}},
       {"rlz-zzp", {75.60, 2.25}},   {"zlib-primed", {37.56, 38.65}},
       {"rlz", {35.54, 1.50}},       {"zstd-dict", {35.64, 1.47}},
-      {"fsst", {68.38, 66.98}},
+      {"rlz-pex", {38.91, 1.55}},   {"fsst", {68.38, 66.98}},
   };
   return *rates;
 }

@@ -115,6 +115,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
       return MakeZstdCodec(*info, spec.level, use);
     case CodecId::kLz4Pex:
     case CodecId::kZstdPex:
+    case CodecId::kRlzPex:
       return MakePartitioned(*info, spec, std::move(context), use);
     case CodecId::kZlibPex:
       return MakePartitionedCodec(*info, spec.partition_size_bytes,

@@ -344,7 +344,7 @@ def decode_lz4(payload, size, dictionary):
     return lz4.block.decompress(payload, uncompressed_size=size)
 
 
-def decode_zlib_partition(payload, size, is_last):
+def decode_zlib_partition(payload, size, is_last, dictionary):
     if is_last:
         return inflate(payload, size)
     require(payload.endswith(b"\0\0\xff\xff"), "zlib-pex: no full flush")
@@ -370,7 +370,8 @@ def partitions(decode):
         for i, stored_size in enumerate(sizes):
             require(stored_size > 0, "partition of no bytes")
             part_size = min(partition_size, size - len(text))
-            part = decode(fields.take(stored_size), part_size, i == count - 1)
+            stored = fields.take(stored_size)
+            part = decode(stored, part_size, i == count - 1, dictionary)
             require(len(part) == part_size, f"size of partition {i}")
             text += part
         return text
@@ -429,9 +430,9 @@ CODECS = {
     3: decode_lz4,
     4: lambda payload, size, dictionary: inflate(payload, size),
     5: lambda payload, size, dictionary: decode_zstd(payload, size),
-    6: partitions(lambda payload, size, is_last: decode_lz4(payload, size, b"")),
+    6: partitions(lambda payload, size, is_last, dictionary: decode_lz4(payload, size, b"")),
     7: partitions(decode_zlib_partition),
-    8: partitions(lambda payload, size, is_last: decode_zstd(payload, size)),
+    8: partitions(lambda payload, size, is_last, dictionary: decode_zstd(payload, size)),
     9: decode_lz4,
     10: lambda payload, size, dictionary: decode_xz(payload, size),
     11: lambda payload, size, dictionary: decode_numeric(payload, size),
@@ -444,11 +445,16 @@ CODECS = {
     21: decode_zlib_primed,
     22: decode_zstd_with_dictionary,
     23: decode_zstd_with_dictionary,
+    24: partitions(
+        lambda payload, size, is_last, dictionary: decode_zstd_with_dictionary(
+            payload, size, dictionary
+        )
+    ),
     32: decode_fsst,
 }
-CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23}
+CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23, 24}
 CODEC_WITH_SYMBOL_TABLE = {32}
-CODEC_WITH_PARTITIONS = {6, 7, 8}
+CODEC_WITH_PARTITIONS = {6, 7, 8, 24}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)
 
 

@@ -361,7 +361,7 @@ INSTANTIATE_TEST_SUITE_P(
     // symbol table, and with others in some blocks; then those with partitions.
     ::testing::Combine(
         ::testing::Values("zstd", "rlz", "copy", "fsst:1", "fsst:2", "lz4-pex",
-                          "zlib-pex", "zstd-pex"),
+                          "zlib-pex", "zstd-pex", "rlz-pex"),
         ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
         ::testing::Values(false)),
     NameOf);

@@ -54,6 +54,7 @@ double StoredDecodeByteNs(CodecId codec) {
     case CodecId::kLz4Pex:
       return 0.6;
     case CodecId::kRlz:
+    case CodecId::kRlzPex:
     case CodecId::kZstdDict:
       return 0.7;
     case CodecId::kZstd:

@@ -7,7 +7,7 @@
 //
 // The stored block is a head (partition_table.h) and the partitions. zlib-pex
 // has pieces of one raw DEFLATE stream, zstd-pex a Zstandard frame each,
-// lz4-pex an LZ4 block each.
+// lz4-pex an LZ4 block each, rlz-pex a frame of rlz each.
 #ifndef QUIRE_CODECS_BLOCK_PARTITION_PARTITIONED_CODEC_H_
 #define QUIRE_CODECS_BLOCK_PARTITION_PARTITIONED_CODEC_H_
 

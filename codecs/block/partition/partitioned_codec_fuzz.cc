@@ -12,6 +12,7 @@
 #include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/block_codec.h"
+#include "codecs/codec_test_inputs.h"
 
 namespace quire {
 namespace {
@@ -24,13 +25,14 @@ struct Subject {
 
 std::vector<Subject> MakeSubjects() {
   std::vector<Subject> subjects;
+  const auto context = MakeTestContext(16 << 10);
   for (const CodecInfo& info : AllCodecs()) {
     CodecSpec spec = DefaultCodecSpec(info);
-    if (!info.has_partitions() || info.needs_dictionary) {
+    if (!info.has_partitions()) {
       continue;
     }
     spec.partition_size_bytes = kPartitionSizeBytesMin;
-    auto codec = MakeBlockCodec(spec, nullptr, CodecUse::kDecode);
+    auto codec = MakeBlockCodec(spec, context, CodecUse::kDecode);
     QUIRE_CHECK(codec.ok());
     auto scratch = (*codec)->NewScratch();
     subjects.push_back({info.id, std::move(*codec), std::move(scratch)});

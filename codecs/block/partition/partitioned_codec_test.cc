@@ -33,7 +33,7 @@ class PartitionedCodecTest : public ::testing::Test {
     QUIRE_ASSERT_OK_AND_ASSIGN(CodecSpec spec, ParseCodecSpec(name));
     spec.partition_size_bytes = partition_size;
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        codec_, MakeBlockCodec(spec, nullptr, CodecUse::kEncodeAndDecode));
+        codec_, MakeBlockCodec(spec, context_, CodecUse::kEncodeAndDecode));
     scratch_ = codec_->NewScratch();
   }
 
@@ -105,6 +105,8 @@ class PartitionedCodecTest : public ::testing::Test {
 
   TestRandom random_{7};
   const std::string text_ = RandomText(random_, kTextSize);
+  const std::shared_ptr<const CodecContext> context_ =
+      MakeTestContext(64 << 10);
   std::unique_ptr<BlockCodec> codec_;
   std::unique_ptr<BlockCodec::Scratch> scratch_;
 };
@@ -161,7 +163,8 @@ TEST_F(PartitionedCodecTest, ZstdAndLz4PartitionsAreOnesOfTheLibraries) {
 }
 
 TEST_F(PartitionedCodecTest, RangesReadNoOtherPartition) {
-  for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+  for (const char* const name :
+       {"zlib-pex", "zstd-pex", "lz4-pex", "rlz-pex"}) {
     SCOPED_TRACE(name);
     Use(name);
     std::vector<std::string> parts = Split(Encode(text_), kTextSize);
@@ -207,7 +210,8 @@ TEST_F(PartitionedCodecTest, SaysWhichPartitionsARangeDecodes) {
 }
 
 TEST_F(PartitionedCodecTest, ABadHeadIsSeenByEveryRange) {
-  for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+  for (const char* const name :
+       {"zlib-pex", "zstd-pex", "lz4-pex", "rlz-pex"}) {
     SCOPED_TRACE(name);
     Use(name);
     const std::vector<std::string> parts = Split(Encode(text_), kTextSize);
@@ -233,7 +237,8 @@ TEST_F(PartitionedCodecTest, ABadHeadIsSeenByEveryRange) {
 }
 
 TEST_F(PartitionedCodecTest, PartitionsAreExactlyTheirTextAndNoMore) {
-  for (const char* const name : {"zlib-pex", "zstd-pex", "lz4-pex"}) {
+  for (const char* const name :
+       {"zlib-pex", "zstd-pex", "lz4-pex", "rlz-pex"}) {
     SCOPED_TRACE(name);
     Use(name);
     const std::vector<std::string> parts = Split(Encode(text_), kTextSize);
