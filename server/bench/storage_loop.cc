@@ -24,8 +24,9 @@ class ClosedLoop {
              FetchClass fetch_class, BlockStore& store,
              BenchClock::time_point end)
       : archive_(std::move(archive)),
-        decoder_(MakeTextDecoder(
-            archive_, std::make_shared<DamageLog>("bench", nullptr), nullptr)),
+        decoder_(MakeTextDecoder(archive_,
+                                 std::make_shared<DamageLog>("bench", nullptr),
+                                 nullptr, std::make_shared<MovingAverage>())),
         requests_(requests),
         fetch_class_(fetch_class),
         store_(store),

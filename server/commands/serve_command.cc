@@ -244,9 +244,10 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option(
           "--range-decode", arguments->range_decode,
-          "What is decoded of a block in partitions (codecs -pex): whole, for "
-          "reads that return to the same blocks; partition, what a read "
-          "touches; or auto, at present as partition")
+          "What is decoded of a block in partitions (codecs -pex): whole; "
+          "partition, what a read touches; or auto, what a read touches, but "
+          "whole where reads follow one another through a block and each "
+          "takes the drive long")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "whole", "partition"}))
       ->capture_default_str();

@@ -267,7 +267,7 @@ BlockStore::FetchId BlockStore::Join(SchedulerTime now, InFlightBlock& block,
 
 void BlockStore::Enqueue(SchedulerTime now, BlockRun& run) {
   if (!run.empty()) {
-    drives_.QueueOf(run.front()->fetch).Enqueue(now, run);
+    drives_.QueueOf(run.front()->fetch.placement.get()).Enqueue(now, run);
   }
 }
 
@@ -450,6 +450,12 @@ std::chrono::microseconds BlockStore::DevicePatience() const {
              : std::chrono::duration_cast<std::chrono::microseconds>(
                    std::min<std::chrono::nanoseconds>(half,
                                                       kDevicePatienceMax));
+}
+
+std::chrono::nanoseconds BlockStore::TimePerRead(
+    const FilePlacement* placement) const {
+  MutexLock lock(&mutex_);
+  return drives_.QueueOf(placement).TimePerRead();
 }
 
 std::string BlockStore::engine_name() const {

@@ -154,6 +154,14 @@ class BlockStore {
   BlockPtr Lookup(const BlockKey& key,
                   FetchClass fetch_class = FetchClass::kInteractive);
 
+  // Whether the block is in the cache; a look, not a use. Never blocks on I/O.
+  bool IsCached(const BlockKey& key) const { return cache_.Contains(key); }
+
+  // What a read takes at the drive that files of this placement are read from
+  // (null as in BlockFetch), by the last reads there; 0 before the first.
+  std::chrono::nanoseconds TimePerRead(const FilePlacement* placement) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Gets a block: from the cache, too, but a caller who expects it there calls
   // Lookup() first, which does not take the store's mutex. `done` is called
   // exactly once, on a thread of the decode pool or, where the block is cached

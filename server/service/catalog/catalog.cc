@@ -148,9 +148,12 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
   }
   const auto log =
       std::make_shared<DamageLog>(argument.name, std::move(report_damage));
+  const auto part_time_per_mib = std::make_shared<MovingAverage>();
+  served->part_time_per_mib = part_time_per_mib;
   served->decoder = MakeTextDecoder(
       *archive, log,
-      cache_form == CacheForm::kFsst ? served->wire_table : nullptr);
+      cache_form == CacheForm::kFsst ? served->wire_table : nullptr,
+      part_time_per_mib);
   served->range_decode = range_decode;
   served->stored_reader = MakeStoredReader(*archive, log);
   served->placements = PlaceSegments(**archive);

@@ -31,7 +31,9 @@ namespace quire {
 // What is decoded of a block in partitions (codecs whose names end in -pex)
 // that is not cached. Blocks of other codecs are always decoded whole.
 enum class RangeDecode {
-  // What takes the least work: at present as kPartition.
+  // What takes the least work: the partitions that the read touches, but all
+  // where a client reads on through the block and each read costs the drive
+  // much time (read/decode_chooser.h).
   kAuto,
   // All of it, also into the cache: for reads that come back to the same
   // blocks.
@@ -40,7 +42,7 @@ enum class RangeDecode {
   kPartition,
 };
 
-// One archive as it is served. Immutable.
+// One archive as it is served. Immutable but for the average.
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
@@ -52,6 +54,8 @@ struct ServedArchive {
   std::shared_ptr<const BlockDecoder> decoder;
   std::shared_ptr<const BlockDecoder> stored_reader;
   RangeDecode range_decode = RangeDecode::kAuto;
+  // Of `decoder`, as MakeTextDecoder() says.
+  std::shared_ptr<const MovingAverage> part_time_per_mib;
   // Of the segments' files; null for a segment without blocks.
   std::vector<std::shared_ptr<const FilePlacement>> placements;
   // Null if the archive has no symbol table.

@@ -11,6 +11,7 @@
 
 #include "codecs/base/memory_guard.h"
 #include "server/service/base/service_error.h"
+#include "server/service/read/decode_chooser.h"
 
 namespace quire {
 namespace {
@@ -203,6 +204,26 @@ std::shared_ptr<RangeRead> RangeRead::StartMissing(
   return read;
 }
 
+bool RangeRead::TakesWholeBlock(const BlockFetch& fetch) const {
+  if (archive_->range_decode != RangeDecode::kAuto) {
+    return archive_->range_decode == RangeDecode::kWhole;
+  }
+  BlockKey before = fetch.key;
+  if (before.part == 0) {
+    return false;
+  }
+  const uint32_t parts_before = PartsBeforeWhole(
+      fetch.raw_size_bytes,
+      {.read_time = store_.TimePerRead(fetch.placement.get()),
+       .decode_time_per_mib = archive_->part_time_per_mib->mean()});
+  for (uint32_t i = 0; i < parts_before; ++i) {
+    if (before.part-- == 0 || !store_.IsCached(before)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 BlockFetch RangeRead::FetchOf(const BlockSlice& slice,
                               Requester requester) const {
   const BlockAddress block = slice.block;
@@ -221,8 +242,8 @@ BlockFetch RangeRead::FetchOf(const BlockSlice& slice,
                  .block = block,
                  .part = PlaceInPart(*archive_, slice, form_).part};
     fetch.part_size_bytes = archive.info().codec.partition_size_bytes;
-    fetch.all_parts = archive_->range_decode == RangeDecode::kWhole;
     fetch.raw_size_bytes = archive.BlockSizeBytes(block);
+    fetch.all_parts = TakesWholeBlock(fetch);
     fetch.takes_packed = form_ == BlockForm::kPacked;
     fetch.decoder = archive_->decoder;
   }

@@ -147,6 +147,8 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   RangeRead(BlockStore& store, std::shared_ptr<const ServedArchive> archive,
             std::vector<BlockSlice> slices, BlockForm form, Done done);
 
+  // What is fetched is a part of a block: whether to decode the others as well.
+  bool TakesWholeBlock(const BlockFetch& fetch) const;
   BlockFetch FetchOf(const BlockSlice& slice, Requester requester) const;
   std::vector<BlockStore::FetchItem> Misses(Requester requester)
       ABSL_LOCKS_EXCLUDED(mutex_);

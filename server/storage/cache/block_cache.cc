@@ -55,6 +55,10 @@ void BlockCache::Insert(const BlockKey& key, BlockPtr block,
                        charge_bytes + kEntryOverheadBytes, use);
 }
 
+bool BlockCache::Contains(const BlockKey& key) const {
+  return ShardOf(hash_(key)).Contains(key);
+}
+
 BlockCache::Stats BlockCache::GetStats() const {
   Stats stats;
   for (const auto& shard : shards_) {

@@ -84,6 +84,9 @@ class BlockCache {
   void Insert(const BlockKey& key, BlockPtr block, uint64_t charge_bytes,
               Use use);
 
+  // Whether the block is here. Counts as nothing.
+  bool Contains(const BlockKey& key) const;
+
   uint64_t capacity_size_bytes() const { return capacity_size_bytes_; }
 
   size_t shard_count() const { return shards_.size(); }

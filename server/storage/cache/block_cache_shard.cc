@@ -90,6 +90,11 @@ void BlockCache::Shard::Insert(const BlockKey& key, uint64_t hash,
   size_bytes_ += charge_bytes;
 }
 
+bool BlockCache::Shard::Contains(const BlockKey& key) const {
+  MutexLock lock(&mutex_);
+  return index_.contains(key);
+}
+
 void BlockCache::Shard::EvictOne(Evicted& evicted) {
   const bool probation_is_full =
       probation_size_bytes_ > probation_size_bytes_max_;

@@ -27,10 +27,11 @@ class BlockCache::Shard {
   // Of the options it takes how to hash and what to keep.
   Shard(uint64_t capacity_size_bytes, const Options& options);
 
-  // As BlockCache::Find() and Insert(); `hash` is that of the key.
+  // As those of BlockCache; `hash` is that of the key.
   BlockPtr Find(const BlockKey& key, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
   void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
               uint64_t charge_bytes, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Contains(const BlockKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds its counts and sizes to `stats`.
   void AddTo(Stats& stats) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -87,6 +87,21 @@ TEST(BlockCacheTest, KeepsWhatFitsAndNoMore) {
   EXPECT_EQ(cache.GetStats().hits, 0);
 }
 
+TEST(BlockCacheTest, ALookIsNoUse) {
+  BlockCache cache({.capacity_size_bytes = 2 * kChargeBytes + 100});
+  Put(cache, 1);
+  Put(cache, 2);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(cache.Contains(Key(1)));
+    EXPECT_FALSE(cache.Contains(Key(3)));
+  }
+  EXPECT_EQ(cache.GetStats().hits, 0);
+  // Block 1 is next to go, as if no one had looked.
+  Put(cache, 3);
+  EXPECT_FALSE(cache.Contains(Key(1)));
+  EXPECT_TRUE(cache.Contains(Key(2)));
+}
+
 TEST(BlockCacheTest, FreesItsBlocksWithIt) {
   BlockCache::BlockPtr kept;
   {

@@ -39,9 +39,7 @@ void DecodePool::Add(Task task) {
 
 std::chrono::nanoseconds DecodePool::Backlog() const {
   const size_t waiting_count = threads_->queue_length();
-  return std::chrono::nanoseconds(
-             mean_task_time_ns_.load(std::memory_order_relaxed)) *
-         waiting_count / threads_->thread_count();
+  return task_time_.mean() * waiting_count / threads_->thread_count();
 }
 
 void DecodePool::Run(Task& task) {
@@ -49,11 +47,7 @@ void DecodePool::Run(Task& task) {
   task();
   // Freeing what it captured is a part of its work.
   task = nullptr;
-  const std::chrono::nanoseconds task_time =
-      std::chrono::steady_clock::now() - start;
-  const int64_t mean = mean_task_time_ns_.load(std::memory_order_relaxed);
-  mean_task_time_ns_.store(mean + (task_time.count() - mean) / 16,
-                           std::memory_order_relaxed);
+  task_time_.Add(std::chrono::steady_clock::now() - start);
 }
 
 }  // namespace quire

@@ -2,7 +2,6 @@
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DECODE_POOL_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 
+#include "server/storage/base/moving_average.h"
 #include "server/storage/base/worker_threads.h"
 
 namespace quire {
@@ -48,9 +48,7 @@ class DecodePool {
   DecodePool() = default;
   void Run(Task& task);
 
-  // Moves towards each task's time by a sixteenth of the difference. Of threads
-  // that end a task at the same moment one may be left out of the mean.
-  std::atomic<int64_t> mean_task_time_ns_ = 0;
+  MovingAverage task_time_;
   std::unique_ptr<WorkerThreads<Task>> threads_;
 };
 

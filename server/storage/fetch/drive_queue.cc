@@ -178,6 +178,8 @@ DriveQueue::Ended DriveQueue::TakeResult(SchedulerTime now,
   if (!absl::IsResourceExhausted(result.status)) {
     ++stats_.reads;
     stats_.read_durations.Add(now - it->second.started);
+    time_per_read_.Add(now - std::max(last_result_, it->second.started));
+    last_result_ = now;
     stats_.read_bytes += result.size_bytes;
     // A direct read's last page may lie across the end of the file.
     stats_.errors +=

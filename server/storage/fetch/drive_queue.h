@@ -5,6 +5,7 @@
 #ifndef QUIRE_SERVER_STORAGE_FETCH_DRIVE_QUEUE_H_
 #define QUIRE_SERVER_STORAGE_FETCH_DRIVE_QUEUE_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 
+#include "server/storage/base/moving_average.h"
 #include "server/storage/device/device.h"
 #include "server/storage/device/drive_kind.h"
 #include "server/storage/fetch/block_run.h"
@@ -108,6 +110,10 @@ class DriveQueue {
   // May be called without the lock, before CloseDevice().
   std::string engine_name() const { return device_->name(); }
 
+  // What a read takes of the drive's time: with many in flight, the time from
+  // one result to the next. A moving average; 0 before the first result.
+  std::chrono::nanoseconds TimePerRead() const { return time_per_read_.mean(); }
+
   DriveDescription Describe() const;
   DriveStats Stats() const;
 
@@ -135,6 +141,8 @@ class DriveQueue {
   absl::flat_hash_map<uint64_t, ReadAtDevice> reads_;
   // Without its levels.
   DriveStats stats_;
+  MovingAverage time_per_read_;
+  SchedulerTime last_result_ = {};
   // Last: its threads call back until it is closed.
   std::unique_ptr<Device> device_;
 };

@@ -44,7 +44,8 @@ class DriveQueueTest : public ::testing::Test {
           },
           [this](DriveQueue& of, std::span<DeviceResult> results) {
             for (const DeviceResult& result : results) {
-              DriveQueue::Ended ended = of.TakeResult(kNow, result, repeats_);
+              DriveQueue::Ended ended =
+                  of.TakeResult(result_time_, result, repeats_);
               ended_.push_back(std::move(ended));
             }
           },
@@ -119,9 +120,26 @@ class DriveQueueTest : public ::testing::Test {
   std::vector<ManualDevice*> devices_;
   std::vector<DriveQueue::Ended> ended_;
   std::vector<DeviceRead> repeats_;
+  SchedulerTime result_time_ = kNow;
   bool planned_all_ = false;
   DriveSet drives_;
 };
+
+TEST_F(DriveQueueTest, AReadTakesTheTimeSinceTheLastResult) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(queue().TimePerRead(), milliseconds(0));
+  Enqueue(queue(), {3});
+  Enqueue(queue(), {20});
+  ASSERT_EQ(PlanAndStart(), 2U);
+  // Both were at the drive all the time.
+  result_time_ = milliseconds(16);
+  device().Serve();
+  EXPECT_EQ(queue().TimePerRead(), milliseconds(16));
+  result_time_ = milliseconds(16 + 8);
+  device().Serve();
+  EXPECT_EQ(queue().TimePerRead(), std::chrono::microseconds(15'500));
+  EndAll();
+}
 
 TEST_F(DriveQueueTest, ARunIsOneRequestAndOneRead) {
   const std::vector<InFlightBlock*> blocks = Enqueue(queue(), {3, 4, 5});
@@ -322,12 +340,12 @@ TEST_F(DriveQueueTest, ABlockBelongsToItsFilesDriveOrElseToTheFirst) {
   FilePlacement placement;
   placement.place.drive.name = "second";
   BlockFetch fetch = blocks_.Fetch(0);
-  EXPECT_EQ(&drives_.QueueOf(fetch), &queue());
+  EXPECT_EQ(&drives_.QueueOf(fetch.placement.get()), &queue());
   fetch.placement = std::make_shared<const FilePlacement>(placement);
-  EXPECT_EQ(&drives_.QueueOf(fetch), drives_.queues()[1].get());
+  EXPECT_EQ(&drives_.QueueOf(fetch.placement.get()), drives_.queues()[1].get());
   placement.place.drive.name = "third";
   fetch.placement = std::make_shared<const FilePlacement>(placement);
-  EXPECT_EQ(&drives_.QueueOf(fetch), &queue());
+  EXPECT_EQ(&drives_.QueueOf(fetch.placement.get()), &queue());
   EXPECT_EQ(drives_.Find("third"), nullptr);
 }
 

@@ -20,10 +20,9 @@ DriveQueue* DriveSet::Find(const std::string& name) const {
   return nullptr;
 }
 
-DriveQueue& DriveSet::QueueOf(const BlockFetch& fetch) const {
-  DriveQueue* queue = fetch.placement == nullptr
-                          ? nullptr
-                          : Find(fetch.placement->place.drive.name);
+DriveQueue& DriveSet::QueueOf(const FilePlacement* placement) const {
+  DriveQueue* queue =
+      placement == nullptr ? nullptr : Find(placement->place.drive.name);
   return queue == nullptr ? *queues_.front() : *queue;
 }
 

@@ -26,10 +26,10 @@ class DriveSet {
   // Null if there is none of that name.
   DriveQueue* Find(const std::string& name) const;
 
-  // Where the block that is fetched is to be enqueued: the queue of the drive
-  // that its file lies on, or the first one if that is not known.
+  // The queue of the drive that a file lies on, or the first one if that is not
+  // known (null, or a drive that is not here).
   // REQUIRES: !empty().
-  DriveQueue& QueueOf(const BlockFetch& fetch) const;
+  DriveQueue& QueueOf(const FilePlacement* placement) const;
 
   // The reads to start now, of all drives: neighbours in the list where they
   // are of one drive, as far as turns allow.
