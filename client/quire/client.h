@@ -64,7 +64,9 @@ struct ClientOptions {
   // --- Affects behaviour.
 
   // HOST:PORT, [IPV6]:PORT, unix:PATH, or any other gRPC target with a scheme
-  // ("dns:///name:7420" spreads calls over what the name resolves to).
+  // ("ipv4:192.0.2.1:7420,192.0.2.2:7420"). Calls are spread over all addresses
+  // that it resolves to, which must be of servers of the same archives: each
+  // call, stream or attempt of one goes to the next that can be reached.
   std::string address = "127.0.0.1:7420";
 
   // TLS and tokens; without them neither.

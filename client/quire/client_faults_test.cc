@@ -5,6 +5,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -232,6 +235,54 @@ TEST_F(ClientFaultsTest, ReadsALargeRangeAnewWhenItBreaks) {
   QUIRE_ASSERT_OK(result);
   EXPECT_EQ(result->data, web_text_.substr(100, 12345));
   EXPECT_EQ(server_->CallCount("ReadStream"), 3);
+}
+
+// Reads until `done`; false if it is not for minutes, which no machine is too
+// slow for, or if a call fails.
+bool ReadUntil(Client& client, absl::FunctionRef<bool()> done) {
+  const absl::Time give_up = absl::Now() + absl::Minutes(2);
+  while (!done()) {
+    if (absl::Now() > give_up || !client.Read("web", ByteSpan{0, 10}).ok()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+TEST_F(ClientFaultsTest, SpreadsCallsOverAllServers) {
+  auto other = FakeServer::Start({}, archives_);
+  ASSERT_NE(other, nullptr);
+  options_.address =
+      absl::StrCat("ipv4:", server_->address(), ",", other->address());
+  for (const int attempts_max : {4, 1}) {
+    options_.attempts_max = attempts_max;
+    Connect();
+    for (const FakeServer* server : {server_.get(), other.get()}) {
+      const int calls_before = server->CallCount("Read");
+      EXPECT_TRUE(ReadUntil(*client_, [&] {
+        return server->CallCount("Read") > calls_before + 5;
+      })) << attempts_max;
+    }
+  }
+}
+
+TEST_F(ClientFaultsTest, LosesNoCallToAServerThatGoesAwayAndReturns) {
+  auto other = FakeServer::Start({}, archives_);
+  ASSERT_NE(other, nullptr);
+  const std::string address = other->address();
+  options_.address = absl::StrCat("ipv4:", server_->address(), ",", address);
+  Connect();
+  EXPECT_TRUE(
+      ReadUntil(*client_, [&] { return other->CallCount("Read") > 5; }));
+  other.reset();
+  const int calls_before = server_->CallCount("Read");
+  EXPECT_TRUE(ReadUntil(*client_, [&] {
+    return server_->CallCount("Read") > calls_before + 20;
+  }));
+  other = FakeServer::Start({.listen = address}, archives_);
+  ASSERT_NE(other, nullptr);
+  EXPECT_TRUE(
+      ReadUntil(*client_, [&] { return other->CallCount("Read") > 5; }));
 }
 
 TEST_F(ClientFaultsTest, LeavesABrokenStreamToItsReader) {

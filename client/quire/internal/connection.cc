@@ -60,15 +60,17 @@ absl::Status CheckOptions(const ClientOptions& options) {
   return absl::OkStatus();
 }
 
-// Calls that the library itself takes up where they broke are not listed:
-// their attempts would multiply with gRPC's.
+// Calls are spread over all addresses that the name resolves to. Those that the
+// library itself takes up where they broke are not listed for retries: their
+// attempts would multiply with gRPC's.
 std::string ServiceConfig(const ClientOptions& options) {
+  const std::string spread = R"("loadBalancingConfig":[{"round_robin":{}}])";
   if (options.attempts_max == 1) {
-    return "{}";
+    return absl::StrCat("{", spread, "}");
   }
   const double backoff_seconds = absl::ToDoubleSeconds(options.retry_backoff);
   return absl::StrFormat(
-      R"({"methodConfig":[{"name":[)"
+      R"({%s,"methodConfig":[{"name":[)"
       R"({"service":"quire.v1.Archive","method":"ListArchives"},)"
       R"({"service":"quire.v1.Archive","method":"GetArchive"},)"
       R"({"service":"quire.v1.Archive","method":"Read"},)"
@@ -77,7 +79,7 @@ std::string ServiceConfig(const ClientOptions& options) {
       R"("retryPolicy":{"maxAttempts":%d,"initialBackoff":"%.3fs",)"
       R"("maxBackoff":"%.3fs","backoffMultiplier":2,)"
       R"("retryableStatusCodes":["UNAVAILABLE"]}}]})",
-      options.attempts_max, backoff_seconds,
+      spread, options.attempts_max, backoff_seconds,
       backoff_seconds * kBackoffGrowthMax);
 }
 
@@ -87,6 +89,9 @@ int ToMilliseconds(absl::Duration duration) {
 }
 
 constexpr int kConnectTimeoutMs = 10'000;
+// Spreading calls keeps a connection to each address even without calls.
+// Shorter than what servers allow to connections without any.
+constexpr int kIdleMs = 5 * 60 * 1000;
 // Long enough that its work does not count, short enough that what goes the
 // same way waits for at most 20 ms at 100 Mbit/s.
 constexpr int kFrameSizeBytesMax = 256 << 10;
@@ -114,6 +119,7 @@ grpc::ChannelArguments Arguments(const ClientOptions& options) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    std::max(reconnect_ms, 5000));
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, kIdleMs);
   // HTTP/2 cuts messages into 16 KiB by default, each with its own work.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameSizeBytesMax);
   // A proxy from the environment is meant for the web, not for this.
