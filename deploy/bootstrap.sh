@@ -23,18 +23,21 @@ libraries=(
   zlib1g-dev libbrotli-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
   liburing-dev libarchive-dev libre2-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcivetweb-dev libcurl4-openssl-dev libssl-dev openssl
+  libsystemd-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 
 # The second compiler with its sanitizers and checkers, and the Python modules
 # of the reference reader and of the end-to-end tests; iproute2 makes the slow
-# links of loadtest/wire_bench.py. Prometheus and Alertmanager are run by tests alone.
+# links of loadtest/wire_bench.py. Prometheus and Alertmanager are run by tests alone;
+# systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
   python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
+  systemd python3-seccomp
 )
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev by another curl. fio says

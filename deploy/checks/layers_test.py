@@ -96,6 +96,8 @@ LIBRARIES = [
      "only ingest reads foreign archives"),
     (re.compile(r"liburing|quire::uring"), ("server/storage",),
      "only storage talks to devices"),
+    (re.compile(r"systemd/|quire::systemd"), ("server/commands",),
+     "only the program has a service manager"),
     (re.compile(r"openssl/|OpenSSL::"), (SERVICE, "client", "loadtest"),
      "only the two ends of a connection know TLS"),
     (re.compile(r"CLI/|quire::cli11"), ("server", "client", "loadtest", "deploy/manual"),

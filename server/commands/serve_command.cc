@@ -44,7 +44,9 @@ struct ServeArguments {
   std::string drive = "auto";
   std::string device_model;
   absl::Duration stall_timeout = absl::Seconds(60);
-  absl::Duration drain_timeout = absl::Seconds(30);
+  DrainTimes drain;
+  absl::Duration connection_age = ServerOptions().connection_age;
+  absl::Duration connection_age_grace = ServerOptions().connection_age_grace;
   std::string config;
 };
 
@@ -109,6 +111,8 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
   }
   options.device_model = arguments.device_model;
   options.stall_limit = arguments.stall_timeout;
+  options.connection_age = arguments.connection_age;
+  options.connection_age_grace = arguments.connection_age_grace;
   return options;
 }
 
@@ -144,7 +148,7 @@ int Serve(const ServeArguments& arguments) {
                ? kExitUsage
                : kExitFailed;
   }
-  return RunServer(**server, arguments.drain_timeout, Say);
+  return RunServer(**server, arguments.drain, Say);
 }
 
 void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
@@ -166,6 +170,31 @@ void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
                   "certificates have signed, a PEM file; with --access also "
                   "those without, who need a token")
       ->type_name("FILE");
+}
+
+// How clients are moved to other servers, and how the server stops.
+void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
+  AddTimeOption(subcommand, "--connection-age", arguments.connection_age,
+                {.min = absl::Seconds(1), .max = absl::Hours(24)},
+                "Have clients connect anew after this long, give or take a "
+                "tenth, so that they find new replicas; calls in flight go "
+                "on. Without it connections last")
+      ->default_str("");
+  AddTimeOption(subcommand, "--connection-age-grace",
+                arguments.connection_age_grace,
+                {.min = absl::Seconds(1), .max = absl::Hours(24)},
+                "Cancel calls that still use such a connection after this "
+                "long; without it they go on")
+      ->default_str("");
+  AddTimeOption(subcommand, "--drain-delay", arguments.drain.delay,
+                {.max = absl::Hours(24)},
+                "On SIGTERM, how long to go on answering all calls while "
+                "health is NOT_SERVING and /readyz 503, so that load "
+                "balancers send clients elsewhere");
+  AddTimeOption(subcommand, "--drain-timeout", arguments.drain.timeout,
+                {.max = absl::Hours(24)},
+                "After that, how long calls in flight have to end; new ones "
+                "are refused");
 }
 
 // What is served, where, and with how much memory and time.
@@ -218,9 +247,7 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                 {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
                 "Cancel a call whose client has accepted nothing of its "
                 "answer for this long");
-  AddTimeOption(*subcommand, "--drain-timeout", arguments->drain_timeout,
-                {.max = absl::Hours(24)},
-                "On SIGTERM, how long calls in flight have to end");
+  AddDrainOptions(*subcommand, *arguments);
 }
 
 // How blocks are read, decoded and cached.
@@ -305,7 +332,9 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
                    "command line takes precedence")
       ->type_name("FILE");
   subcommand->footer(
-      "Signals: SIGTERM and SIGINT drain and stop; SIGHUP reopens the archives "
+      "Signals: SIGTERM and SIGINT drain and stop, a second one at once; "
+      "SIGHUP "
+      "reopens the archives "
       "and\nswitches to changed ones, and to a changed certificate and "
       "rules of\naccess, without dropping calls; blocks are checked when they "
       "are read, or by quired "

@@ -8,7 +8,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -26,13 +28,16 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "server/archive/files/file_io.h"
+#include "server/commands/service_manager.h"
 #include "server/commands/subcommand_support.h"
 
 namespace quire {
 namespace {
 
 // Between two lines about the archives that are open.
-constexpr int kProgressMs = 1000;
+constexpr absl::Duration kProgressInterval = absl::Seconds(1);
+// Longer waits are made of several.
+constexpr int64_t kPollMsMax = 60'000;
 
 sigset_t ServeSignals() {
   sigset_t signals;
@@ -43,38 +48,80 @@ sigset_t ServeSignals() {
   return signals;
 }
 
-// Opening and reloading take long, and signals are heeded meanwhile: they run
-// on a thread, one at a time. Thread-compatible.
+// How long the start may go on without a word; a line about progress is one.
+constexpr absl::Duration kStartExtension = absl::Seconds(60);
+// Of the end, for what comes after the calls.
+constexpr absl::Duration kStopExtension = absl::Seconds(60);
+
+// Between two checks that the server answers, whatever the watchdog wants.
+constexpr absl::Duration kAliveIntervalMin = absl::Milliseconds(10);
+
+using Clock = std::chrono::steady_clock;
+
+// A moment that comes once, or again and again. Thread-compatible.
+class Timer {
+ public:
+  void Start(absl::Duration wait) {
+    due_ = Clock::now() + absl::ToChronoNanoseconds(wait);
+  }
+
+  void Stop() { due_.reset(); }
+
+  // Whether the moment has come; then it is over.
+  bool TakeDue() {
+    if (!due_.has_value() || Clock::now() < *due_) {
+      return false;
+    }
+    due_.reset();
+    return true;
+  }
+
+  // Until then; infinite if there is none.
+  absl::Duration wait() const {
+    return due_.has_value() ? absl::FromChrono(*due_ - Clock::now())
+                            : absl::InfiniteDuration();
+  }
+
+ private:
+  std::optional<Clock::time_point> due_;
+};
+
+// Opening, reloading and draining take long, and signals are heeded meanwhile:
+// they run on threads, the first two one at a time. Thread-compatible.
 class ServerRun {
  public:
   using Say = std::function<void(const std::string&)>;
 
-  ServerRun(Server& server, absl::Duration drain_timeout, const Say& say)
-      : server_(server), drain_timeout_(drain_timeout), say_(say) {}
+  ServerRun(Server& server, const DrainTimes& drain, const Say& say)
+      : server_(server), drain_(drain), say_(say) {}
 
   int Run() {
     const sigset_t signals = ServeSignals();
     signals_ = UniqueFd(signalfd(-1, &signals, SFD_CLOEXEC));
     work_ended_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
-    if (!signals_.is_open() || !work_ended_.is_open()) {
+    drain_ended_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
+    if (!signals_.is_open() || !work_ended_.is_open() ||
+        !drain_ended_.is_open()) {
       say_(std::string(ErrnoStatus(errno, "signals", "open").message()));
       return kExitFailed;
     }
     const size_t count = server_.opening_progress().archive_count;
     say_(absl::StrCat("reachable on ", server_.address(), ", opening ",
                       FormatCounted(count, "archive", "archives")));
-    Begin([this] { opened_ = server_.OpenArchives(); });
+    Begin(worker_, work_ended_, [this] { opened_ = server_.OpenArchives(); });
+    progress_.Start(kProgressInterval);
+    CheckAlive();
     while (!exit_code_.has_value()) {
       pollfd events[] = {{signals_.get(), POLLIN, 0},
-                         {work_ended_.get(), POLLIN, 0}};
-      const int ready = poll(events, 2, is_open_ ? -1 : kProgressMs);
-      if (ready == 0) {
-        SayProgress();
-      }
-      if (ready > 0 && events[1].revents != 0) {
+                         {work_ended_.get(), POLLIN, 0},
+                         {drain_ended_.get(), POLLIN, 0}};
+      const int ready = poll(events, 3, WaitMs());
+      TakeTimers();
+      if (ready > 0 && events[2].revents != 0) {
+        EndStop();
+      } else if (ready > 0 && events[1].revents != 0) {
         EndWork();
-      }
-      if (ready > 0 && events[0].revents != 0) {
+      } else if (ready > 0 && events[0].revents != 0) {
         TakeSignal();
       }
     }
@@ -82,41 +129,83 @@ class ServerRun {
   }
 
  private:
-  void Begin(const std::function<void()>& work) {
-    const auto run = [this, work] {
+  static void Begin(std::jthread& thread, const UniqueFd& ended,
+                    const std::function<void()>& work) {
+    const auto run = [&ended, work] {
       work();
       const uint64_t one = 1;
       // The counter cannot be full.
-      (void)!write(work_ended_.get(), &one, sizeof(one));
+      (void)!write(ended.get(), &one, sizeof(one));
     };
     try {
-      worker_ = std::jthread(run);
+      thread = std::jthread(run);
     } catch (const std::system_error&) {
       // The system gives no more threads; signals have to wait.
       run();
     }
   }
 
+  static void Join(std::jthread& thread) {
+    if (thread.joinable()) {
+      thread.join();
+    }
+  }
+
+  // Until the next timer, rounded up.
+  int WaitMs() const {
+    const absl::Duration wait =
+        std::min({progress_.wait(), alive_.wait(), delay_.wait()});
+    return wait == absl::InfiniteDuration()
+               ? -1
+               : static_cast<int>(std::clamp<int64_t>(
+                     absl::ToInt64Milliseconds(wait) + 1, 0, kPollMsMax));
+  }
+
+  void TakeTimers() {
+    if (progress_.TakeDue()) {
+      SayProgress();
+    }
+    if (alive_.TakeDue()) {
+      CheckAlive();
+    }
+    if (delay_.TakeDue()) {
+      BeginStop();
+    }
+  }
+
+  // That this thread runs says little: the server has to answer.
+  void CheckAlive() {
+    if (watchdog_interval_.has_value()) {
+      server_.CheckAlive(NotifyAlive);
+      alive_.Start(std::max(*watchdog_interval_ / 3, kAliveIntervalMin));
+    }
+  }
+
   void EndWork() {
     uint64_t count = 0;
     (void)!read(work_ended_.get(), &count, sizeof(count));
-    if (worker_.joinable()) {
-      worker_.join();
-    }
+    Join(worker_);
     if (!is_open_) {
       EndOpening();
     } else {
       for (const std::string& line : reloaded_) {
         say_(line);
       }
+      if (!is_stopping_) {
+        NotifyReady(ServingStatus());
+      }
     }
-    if (reload_wanted_ && !exit_code_.has_value()) {
+    if (reload_wanted_ && !is_stopping_ && !exit_code_.has_value()) {
       reload_wanted_ = false;
       BeginReload();
     }
   }
 
   void EndOpening() {
+    progress_.Stop();
+    if (is_stopping_) {
+      return;
+    }
     if (!opened_.ok()) {
       say_(std::string(opened_.message()));
       server_.Shutdown(absl::ZeroDuration());
@@ -135,12 +224,24 @@ class ServerRun {
     }
     // The last line of the start: what waits for all archives waits for it.
     say_(absl::StrCat("listening on ", server_.address()));
+    NotifyReady(ServingStatus());
   }
 
-  void SayProgress() const {
+  std::string ServingStatus() const {
+    return absl::StrCat("serving ",
+                        FormatCounted(server_.opening_progress().open_count,
+                                      "archive", "archives"),
+                        " on ", server_.address());
+  }
+
+  void SayProgress() {
     const OpeningProgress progress = server_.opening_progress();
-    say_(absl::StrCat(progress.open_count, " of ", progress.archive_count,
-                      " archives are open"));
+    const std::string line =
+        absl::StrCat(progress.open_count, " of ", progress.archive_count,
+                     " archives are open");
+    say_(line);
+    NotifyStarting(line, kStartExtension);
+    progress_.Start(kProgressInterval);
   }
 
   void TakeSignal() {
@@ -150,7 +251,9 @@ class ServerRun {
       return;
     }
     if (info.ssi_signo != SIGHUP) {
-      Stop();
+      TakeStopSignal();
+    } else if (is_stopping_) {
+      say_("SIGHUP: ignored, as the server stops");
     } else if (worker_.joinable()) {
       reload_wanted_ = true;
     } else {
@@ -160,34 +263,77 @@ class ServerRun {
 
   void BeginReload() {
     say_("SIGHUP: opening the archives anew");
-    Begin([this] { reloaded_ = server_.Reload(); });
+    NotifyReloading();
+    Begin(worker_, work_ended_, [this] { reloaded_ = server_.Reload(); });
   }
 
-  void Stop() {
-    say_(absl::StrCat("stopping; calls under way have ",
-                      absl::FormatDuration(drain_timeout_), " to end"));
-    server_.Shutdown(drain_timeout_);
-    if (worker_.joinable()) {
-      worker_.join();
+  void TakeStopSignal() {
+    if (is_stopping_) {
+      say_("a second signal: ending the calls under way");
+      server_.EndDrain();
+      if (delay_.wait() != absl::InfiniteDuration()) {
+        BeginStop();
+      }
+      return;
     }
+    is_stopping_ = true;
+    const std::string status =
+        absl::StrCat("stopping; calls under way have ",
+                     absl::FormatDuration(drain_.timeout), " to end");
+    // Nobody was sent to a server that was not ready.
+    const absl::Duration delay = is_open_ ? drain_.delay : absl::ZeroDuration();
+    NotifyStopping(status, delay + drain_.timeout + kStopExtension);
+    if (delay == absl::ZeroDuration()) {
+      say_(status);
+      BeginStop();
+      return;
+    }
+    say_(absl::StrCat("stopping; clients are sent elsewhere, and answered for ",
+                      absl::FormatDuration(delay),
+                      "; then calls under way have ",
+                      absl::FormatDuration(drain_.timeout), " to end"));
+    server_.Withdraw();
+    delay_.Start(delay);
+  }
+
+  void BeginStop() {
+    delay_.Stop();
+    progress_.Stop();
+    Begin(stopper_, drain_ended_, [this] { server_.Shutdown(drain_.timeout); });
+  }
+
+  void EndStop() {
+    Join(stopper_);
+    Join(worker_);
     say_("stopped");
     exit_code_ = kExitGood;
   }
 
   Server& server_;
-  const absl::Duration drain_timeout_;
+  const DrainTimes drain_;
   const Say& say_;
+  const std::optional<absl::Duration> watchdog_interval_ = WatchdogInterval();
   UniqueFd signals_;
-  // Readable when the thread has ended its work.
+  // Readable when their thread has ended its work.
   UniqueFd work_ended_;
+  UniqueFd drain_ended_;
   bool is_open_ = false;
   // Came while the thread was at work.
   bool reload_wanted_ = false;
+  bool is_stopping_ = false;
+  // To the next line about archives that are being opened.
+  Timer progress_;
+  // To the next check for the watchdog.
+  Timer alive_;
+  // To the end of drain_.delay.
+  Timer delay_;
   std::optional<int> exit_code_;
   // Of the thread, to be read once it is joined.
   absl::Status opened_;
   std::vector<std::string> reloaded_;
+  // Opens and reloads.
   std::jthread worker_;
+  std::jthread stopper_;
 };
 
 }  // namespace
@@ -211,9 +357,9 @@ void PrepareServerProcess() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-int RunServer(Server& server, absl::Duration drain_timeout,
+int RunServer(Server& server, const DrainTimes& drain,
               const std::function<void(const std::string&)>& say) {
-  return ServerRun(server, drain_timeout, say).Run();
+  return ServerRun(server, drain, say).Run();
 }
 
 }  // namespace quire

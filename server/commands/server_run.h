@@ -19,11 +19,21 @@ namespace quire {
 // REQUIRES: no other thread has been started: all inherit the signal mask.
 void PrepareServerProcess();
 
+// How a server stops.
+struct DrainTimes {
+  // For how long clients are sent elsewhere (health NOT_SERVING, not ready)
+  // while all calls are answered still. Not negative.
+  absl::Duration delay = absl::ZeroDuration();
+  // Then new calls are refused, and those under way have this long to end.
+  absl::Duration timeout = absl::Seconds(30);
+};
+
 // Opens the archives of a server that listens and says how far it is, then what
 // it holds; serves until SIGTERM or SIGINT, reloads on SIGHUP. `say` gets lines
 // for the log. A signal to stop is heeded at any time, one to reload when the
-// archives are open. Returns the exit code.
-int RunServer(Server& server, absl::Duration drain_timeout,
+// archives are open; a second one to stop ends delay and drain. systemd, if it
+// has started the process, is told of each state. Returns the exit code.
+int RunServer(Server& server, const DrainTimes& drain,
               const std::function<void(const std::string&)>& say);
 
 }  // namespace quire

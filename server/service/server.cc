@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/impl/server_builder_plugin.h"
@@ -34,6 +36,8 @@
 #include "server/service/security/tls_certificates.h"
 #include "server/service/unix_listener.h"
 
+#include "grpc/grpc.h"
+
 namespace quire {
 namespace {
 
@@ -53,6 +57,8 @@ constexpr int kStreamsPerConnectionMax = 256;
 // A peer that has gone without a word is found out after so long.
 constexpr int kKeepaliveMs = 60 * 1000;
 constexpr int kKeepaliveTimeoutMs = 20 * 1000;
+// A call of the server to itself that takes longer counts as not answered.
+constexpr absl::Duration kAliveCheckMax = absl::Minutes(1);
 
 v1::Limits MakeLimits(const MemoryPlan& plan) {
   v1::Limits limits;
@@ -97,6 +103,21 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
       return plugin->name() == "proto_server_reflection";
     });
   }
+};
+
+// Asks for the health of the server as a whole, by an empty message.
+struct AliveCall {
+  explicit AliveCall(const std::shared_ptr<grpc::Channel>& channel)
+      : stub(channel) {
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kAliveCheckMax));
+    const grpc::Slice empty;
+    request = grpc::ByteBuffer(&empty, 1);
+  }
+
+  grpc::GenericStub stub;
+  grpc::ClientContext context;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer response;
 };
 
 std::string HealthName(const std::string& archive) {
@@ -244,23 +265,67 @@ class ServerImpl final : public Server {
     return lines;
   }
 
+  void CheckAlive(std::function<void()> answered) override
+      ABSL_LOCKS_EXCLUDED(drain_mutex_) {
+    MutexLock lock(&drain_mutex_);
+    if (drain_ended_ || draining_ || grpc_server_ == nullptr) {
+      return;
+    }
+    // A channel of its own: one that is kept would age as others do.
+    const auto call =
+        std::make_shared<AliveCall>(grpc_server_->InProcessChannel({}));
+    call->stub.UnaryCall(
+        &call->context, "/grpc.health.v1.Health/Check", {}, &call->request,
+        &call->response,
+        [call, answered = std::move(answered)](const grpc::Status& status) {
+          if (status.ok()) {
+            answered();
+          }
+        });
+  }
+
+  void Withdraw() override {
+    withdrawn_ = true;
+    grpc_server_->GetHealthCheckService()->Shutdown();
+  }
+
   void Shutdown(absl::Duration timeout) override
-      ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+      ABSL_LOCKS_EXCLUDED(loader_mutex_, drain_mutex_) {
     loader_.Stop();
+    withdrawn_ = true;
     draining_ = true;
     MutexLock lock(&loader_mutex_);
     if (grpc_server_ == nullptr) {
       return;
     }
-    grpc_server_->GetHealthCheckService()->SetServingStatus(false);
+    grpc_server_->GetHealthCheckService()->Shutdown();
     unix_listener_.reset();
-    grpc_server_->Shutdown(absl::ToChronoTime(absl::Now() + timeout));
+    grpc_server_->Shutdown(absl::ToChronoTime(
+        absl::Now() + (is_drain_ended() ? absl::ZeroDuration() : timeout)));
     grpc_server_->Wait();
+    {
+      MutexLock drain_lock(&drain_mutex_);
+      drain_ended_ = true;
+    }
     grpc_server_.reset();
     admin_server_.reset();
   }
 
+  void EndDrain() override ABSL_LOCKS_EXCLUDED(drain_mutex_) {
+    draining_ = true;
+    MutexLock lock(&drain_mutex_);
+    if (!drain_ended_ && grpc_server_ != nullptr) {
+      grpc_server_cancel_all_calls(grpc_server_->c_server());
+    }
+    drain_ended_ = true;
+  }
+
  private:
+  bool is_drain_ended() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
+    MutexLock lock(&drain_mutex_);
+    return drain_ended_;
+  }
+
   // Where archives may be hidden, health, which knows no identities, has none.
   void SetArchiveHealth(const std::string& name, bool is_serving) {
     if (access_control_ == nullptr) {
@@ -312,6 +377,7 @@ class ServerImpl final : public Server {
                                kKeepaliveTimeoutMs);
     // A compressed request could grow without bound when it is unpacked.
     builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+    AddAgeArguments(builder);
     // Clients may keep connections alive that have no call.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     builder.AddChannelArgument(
@@ -330,6 +396,19 @@ class ServerImpl final : public Server {
     }
     return unix_listener_ == nullptr ? absl::OkStatus()
                                      : unix_listener_->Serve(*grpc_server_);
+  }
+
+  void AddAgeArguments(grpc::ServerBuilder& builder) const {
+    for (const auto& [name, age] :
+         {std::pair(GRPC_ARG_MAX_CONNECTION_AGE_MS, options_.connection_age),
+          std::pair(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                    options_.connection_age_grace)}) {
+      if (age != absl::InfiniteDuration()) {
+        builder.AddChannelArgument(name, static_cast<int>(std::clamp<int64_t>(
+                                             absl::ToInt64Milliseconds(age), 1,
+                                             std::numeric_limits<int>::max())));
+      }
+    }
   }
 
   absl::Status CannotListen() const {
@@ -352,7 +431,7 @@ class ServerImpl final : public Server {
                                     : std::optional(certificates_->expiry());
   }
 
-  bool is_ready() const { return all_open_ && !draining_; }
+  bool is_ready() const { return all_open_ && !withdrawn_; }
 
   absl::Status StartMetrics() {
     if (options_.metrics_address.empty()) {
@@ -379,12 +458,19 @@ class ServerImpl final : public Server {
   const std::unique_ptr<AccessControl> access_control_;
   const MemoryPlan plan_;
   const v1::Limits limits_;
+  // Calls are refused.
   std::atomic<bool> draining_{false};
+  // Clients are to be sent elsewhere.
+  std::atomic<bool> withdrawn_{false};
   std::atomic<bool> all_open_{false};
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
   // Held while archives are opened or the server is shut down.
   Mutex loader_mutex_;
+  // Never held while calls end.
+  Mutex drain_mutex_;
+  // Nothing is waited for, and grpc_server_ may go away.
+  bool drain_ended_ ABSL_GUARDED_BY(drain_mutex_) = false;
   // Stop() needs no lock.
   ArchiveLoader loader_;
   Admission admission_;

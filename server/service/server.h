@@ -46,6 +46,12 @@ struct ServerOptions {
   std::optional<uint64_t> memory_bytes;
   // A client that takes nothing of its answer for so long loses the call.
   absl::Duration stall_limit = absl::Seconds(60);
+  // A connection of this age, varied by a tenth, gets no new calls: its client
+  // connects anew, perhaps to another server. Infinite: never. At least a
+  // millisecond, as the next.
+  absl::Duration connection_age = absl::InfiniteDuration();
+  // Calls of such a connection are cancelled after this.
+  absl::Duration connection_age_grace = absl::InfiniteDuration();
   // Affects performance.
   CacheForm cache_form = CacheForm::kIdentity;
   RangeDecode range_decode = RangeDecode::kAuto;
@@ -117,10 +123,24 @@ class Server {
   // Returns what happened, in lines for the log; blocks on I/O.
   virtual std::vector<std::string> Reload() = 0;
 
+  // Calls `answered`, on another thread, when the server has answered a call to
+  // itself; never if it does not, or was shut down. What `answered` refers to
+  // must last as long as the process.
+  virtual void CheckAlive(std::function<void()> answered) = 0;
+
+  // Tells load balancers and probes to send no clients here (health
+  // NOT_SERVING, not ready), and goes on answering. Cannot be undone. Returns
+  // at once. REQUIRES: OpenArchives() has returned.
+  virtual void Withdraw() = 0;
+
   // Lets OpenArchives() and Reload() end early and waits for that; then refuses
   // new calls (UNAVAILABLE, DRAINING; health NOT_SERVING), waits for
   // those under way until `timeout` has passed, then cancels them.
   virtual void Shutdown(absl::Duration timeout) = 0;
+
+  // Ends the wait of Shutdown(), which another thread is in or will call: the
+  // calls under way are cancelled.
+  virtual void EndDrain() = 0;
 };
 
 }  // namespace quire
