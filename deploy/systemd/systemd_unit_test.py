@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The unit of systemd: systemd's own checks of it, the documented example of its
+configuration, and the server under the filter of system calls that it sets.
+"""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+
+BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+HERE = pathlib.Path(__file__).resolve().parent
+UNIT = HERE / "quired@.service"
+# What systemd-analyze says of 0 (best) to 10, times 10. Left are the network, unix
+# sockets, and what depends on them.
+EXPOSURE_MAX = 13
+# Only a hang takes this long.
+PATIENCE_S = 120
+
+# Starts a program under the system calls of its first argument alone.
+FILTERED = """
+import os, sys, seccomp
+filter = seccomp.SyscallFilter(seccomp.ERRNO(1))
+for name in sys.argv[1].split(","):
+    try:
+        filter.add_rule(seccomp.ALLOW, name)
+    except RuntimeError:
+        pass  # Of another architecture.
+filter.load()
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def settings(name):
+    """The values that the unit gives to a setting, in order."""
+    return re.findall(rf"^{name}=(.*)$", UNIT.read_text(), re.MULTILINE)
+
+
+@functools.cache
+def system_calls(name):
+    """Of a group such as @aio, those of the groups in it included."""
+    if not name.startswith("@"):
+        return {name}
+    listed = run("systemd-analyze", "syscall-filter", name).stdout.splitlines()
+    assert listed and listed[0] == name, listed
+    words = [line.strip() for line in listed[1:] if not line.strip().startswith("#")]
+    return set().union(*(system_calls(word) for word in words if word))
+
+
+def allowed_calls():
+    allowed = set()
+    for value in settings("SystemCallFilter"):
+        calls = set().union(*(system_calls(word) for word in value.lstrip("~").split()))
+        allowed = allowed - calls if value.startswith("~") else allowed | calls
+    return allowed
+
+
+class UnitTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(
+            tempfile.TemporaryDirectory(prefix="quire-unit-")))
+
+    def unit(self, *changes):
+        """A copy that starts the program of this build; `changes` are (from, to)."""
+        text = UNIT.read_text()
+        for before, after in (("/usr/bin/quired", str(BIN / "quired")), *changes):
+            self.assertIn(before, text)
+            text = text.replace(before, after)
+        path = self.directory / UNIT.name
+        path.write_text(text)
+        return path
+
+    def verify(self, path):
+        return run("systemd-analyze", "verify", "--man=no", "--recursive-errors=no",
+                   str(path).replace("@.", "@docs."))
+
+    def test_systemd_takes_it(self):
+        verified = self.verify(self.unit())
+        self.assertEqual((verified.returncode, verified.stderr), (0, ""))
+
+    def test_systemd_would_say_what_is_wrong(self):
+        wrong = self.verify(self.unit(("ProtectSystem=", "ProtectSistem=")))
+        self.assertIn("ProtectSistem", wrong.stderr)
+        self.assertNotEqual(self.verify(self.unit((" serve ", "-no-such-file "))).returncode, 0)
+
+    def exposure(self, path):
+        return run("systemd-analyze", "security", "--offline=true", "--no-pager",
+                   f"--threshold={EXPOSURE_MAX}", path)
+
+    def test_it_is_hardened(self):
+        rated = self.exposure(self.unit())
+        self.assertEqual(rated.returncode, 0, rated.stdout + rated.stderr)
+        weaker = self.exposure(self.unit(("ProtectSystem=strict", "ProtectSystem=no")))
+        self.assertNotEqual(weaker.returncode, 0)
+
+    def start(self, *command):
+        server = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if "listening on" in line:
+                text = "".join(said)
+                return server, line.split()[-1], re.search(r"http://\S+", text)[0]
+        return self.fail("it does not listen: " + "".join(said))
+
+    def engine(self, url):
+        with urllib.request.urlopen(url, timeout=PATIENCE_S) as page:
+            return re.search(r'quire_build_info\{.*engine="(\w+)"', page.read().decode())[1]
+
+    def test_the_server_needs_no_more_system_calls(self):
+        allowed = allowed_calls()
+        for name in "io_uring_setup", "io_uring_enter", "io_uring_register":
+            self.assertIn(name, allowed)
+        for name in "mount", "ptrace", "chown", "setuid", "bpf", "reboot", "init_module":
+            self.assertNotIn(name, allowed)
+        text = b"the only document\n" * 10000
+        (self.directory / "document").write_bytes(text)
+        archive = self.directory / "docs.quire"
+        self.assertEqual(run(BIN / "quired", "build", "-q", "-o", archive,
+                             self.directory / "document").returncode, 0)
+        command = [BIN / "quired", "serve", archive, "--listen", "127.0.0.1:0", "--admin",
+                   "127.0.0.1:0"]
+        server, _, url = self.start(*command)
+        engine = self.engine(url)
+        server.kill()
+        server, address, url = self.start(sys.executable, "-c", FILTERED,
+                                          ",".join(sorted(allowed)), *command)
+        # With fewer calls it would fall back to pread.
+        self.assertEqual(self.engine(url), engine)
+        got = subprocess.run([BIN / "quire", "--server", address, "get", "docs", "document"],
+                             capture_output=True, timeout=PATIENCE_S, check=False)
+        self.assertTrue(got.stdout == text, got.stderr)
+        server.send_signal(signal.SIGHUP)
+        self.assertTrue(any("unchanged" in line for line in server.stderr))
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def test_the_example_is_a_configuration(self):
+        readme = (HERE / "README.md").read_text()
+        example = re.search(r"^```toml\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)[1]
+        (self.directory / "document").write_text("one document\n")
+        archive = self.directory / "docs.quire"
+        self.assertEqual(run(BIN / "quired", "build", "-q", "-o", archive,
+                             self.directory / "document").returncode, 0)
+        for path, here in (("/srv/quire/docs.quire", archive), ("0.0.0.0:7420", "127.0.0.1:0"),
+                           ("127.0.0.1:7421", "127.0.0.1:0")):
+            self.assertIn(path, example)
+            example = example.replace(path, str(here))
+        config = self.directory / "docs.toml"
+        config.write_text(example)
+        self.start(BIN / "quired", "serve", "--config", config)
+
+
+if __name__ == "__main__":
+    assert shutil.which("systemd-analyze"), "deploy/bootstrap.sh installs systemd"
+    unittest.main()
