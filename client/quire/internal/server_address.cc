@@ -62,9 +62,12 @@ std::string PlainConnectionText(absl::string_view text) {
                         rest.substr(0, rest.find(": ")), ": ", LastPart(rest));
   }
   rest = text;
-  // "failed to connect to all addresses; last error: CODE: ADDRESS: Failed to
-  // connect to remote host: REASON"
-  if (absl::ConsumePrefix(&rest,
+  // "connections to all backends failing; last error: CODE: ADDRESS: Failed to
+  // connect to remote host: REASON"; the first words are those of round_robin,
+  // and others with another policy.
+  if (absl::ConsumePrefix(
+          &rest, "connections to all backends failing; last error: ") ||
+      absl::ConsumePrefix(&rest,
                           "failed to connect to all addresses; last error: ")) {
     const size_t code_end = rest.find(": ");
     return absl::StrReplaceAll(

@@ -56,7 +56,7 @@ TEST(ServerAddressTest, LeavesWhatAPersonCanUse) {
           "refused"),
       "ipv6:[::1]:9: Connection refused");
   EXPECT_EQ(
-      PlainConnectionText("failed to connect to all addresses; last error: "
+      PlainConnectionText("connections to all backends failing; last error: "
                           "UNKNOWN: unix:/nowhere: No such file or directory"),
       "unix:/nowhere: No such file or directory");
   EXPECT_EQ(
