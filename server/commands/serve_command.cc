@@ -20,6 +20,7 @@
 #include "server/commands/config_file.h"
 #include "server/commands/server_run.h"
 #include "server/commands/subcommand_support.h"
+#include "server/service/logging/server_log.h"
 #include "server/service/server.h"
 #include "server/storage/model/drive_presets.h"
 
@@ -47,10 +48,16 @@ struct ServeArguments {
   DrainTimes drain;
   absl::Duration connection_age = ServerOptions().connection_age;
   absl::Duration connection_age_grace = ServerOptions().connection_age_grace;
+  std::string log_format = "text";
+  std::string log_level = "info";
+  CallLogOptions call_log;
+  std::string access_log_documents = "hashed";
   std::string config;
 };
 
-void Say(const std::string& message) {
+// Of a malformed command line: the log begins when it is known what form it
+// has.
+void SayUsage(absl::string_view message) {
   std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
 }
 
@@ -113,6 +120,12 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
   options.stall_limit = arguments.stall_timeout;
   options.connection_age = arguments.connection_age;
   options.connection_age_grace = arguments.connection_age_grace;
+  options.call_log = arguments.call_log;
+  using Documents = CallLogOptions::Documents;
+  options.call_log.documents =
+      arguments.access_log_documents == "plain"  ? Documents::kPlain
+      : arguments.access_log_documents == "none" ? Documents::kNone
+                                                 : Documents::kHashed;
   return options;
 }
 
@@ -135,20 +148,29 @@ std::vector<std::string> DriveModelNames() {
 int Serve(const ServeArguments& arguments) {
   absl::StatusOr<ServerOptions> options = MakeOptions(arguments);
   if (!options.ok()) {
-    Say(std::string(options.status().message()));
+    SayUsage(options.status().message());
     return kExitUsage;
   }
-  options->report_damage = Say;
-  options->say = Say;
+  ServerLog log(
+      arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
+      arguments.log_level == "error"     ? LogLevel::kError
+      : arguments.log_level == "warning" ? LogLevel::kWarning
+                                         : LogLevel::kInfo);
+  options->say = [&log](LogLevel level, const std::string& message) {
+    log.Say(level, message);
+  };
+  options->report_damage = [&log](const std::string& message) {
+    log.Say(LogLevel::kError, message);
+  };
   PrepareServerProcess();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
   if (!server.ok()) {
-    Say(std::string(server.status().message()));
+    log.Say(LogLevel::kError, server.status().message());
     return server.status().code() == absl::StatusCode::kInvalidArgument
                ? kExitUsage
                : kExitFailed;
   }
-  return RunServer(**server, arguments.drain, Say);
+  return RunServer(**server, arguments.drain, options->say);
 }
 
 void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
@@ -250,6 +272,44 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   AddDrainOptions(*subcommand, *arguments);
 }
 
+void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
+  subcommand
+      .add_option("--log-format", arguments.log_format,
+                  "Messages on standard error: text, or json, an object a "
+                  "line")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  subcommand
+      .add_option("--log-level", arguments.log_level,
+                  "The least of the messages that are logged: info, warning or "
+                  "error")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
+  subcommand
+      .add_option("--access-log", arguments.call_log.path,
+                  "Append a line of JSON for each call to this file, or to "
+                  "standard output (-): time, client, method, archive, "
+                  "document, bytes, code, durations, trace. Opened anew on "
+                  "SIGHUP; lines that the disk is too slow for are dropped and "
+                  "counted")
+      ->type_name("FILE");
+  subcommand
+      .add_option("--access-log-documents", arguments.access_log_documents,
+                  "Ids of documents in the access log: plain, hashed (with a "
+                  "key that is drawn at the start: equal ids look equal, and "
+                  "cannot be guessed), or none")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"plain", "hashed", "none"}))
+      ->capture_default_str();
+  AddTimeOption(subcommand, "--slow-call-log", arguments.call_log.slow_call_min,
+                {.min = absl::Milliseconds(1), .max = absl::Hours(24)},
+                "Log calls with one answer that take this long, sending "
+                "included, as warnings")
+      ->default_str("");
+}
+
 // How blocks are read, decoded and cached.
 void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
@@ -324,6 +384,7 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
   auto arguments = std::make_shared<ServeArguments>();
   AddServiceOptions(subcommand, arguments.get());
+  AddLogOptions(*subcommand, *arguments);
   AddStorageOptions(subcommand, arguments.get());
   subcommand
       ->add_option("--config", arguments->config,
@@ -348,7 +409,7 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
     if (!arguments->config.empty()) {
       if (absl::Status status = ApplyConfigFile(arguments->config, *subcommand);
           !status.ok()) {
-        Say(std::string(status.message()));
+        SayUsage(status.message());
         exit_code = kExitUsage;
         return;
       }

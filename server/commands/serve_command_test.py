@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`quired serve` as a person starts it: what it says, what it refuses, signals, configuration."""
+import json
 import os
 import pathlib
 import re
@@ -9,12 +10,16 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
 
-QUIRED = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+QUIRED = PROGRAMS / "quired"
+QUIRE = PROGRAMS / "quire"
+STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 METRICS = pathlib.Path(__file__).parent.parent / "service" / "metrics" / "METRICS.md"
 # Generous: only a hang takes this long.
 PATIENCE_S = 60
@@ -75,13 +80,12 @@ class ServeTest(unittest.TestCase):
     def test_opens_many_archives_and_reloads_them(self):
         server, said = self.start(*self.many(200), "--listen", "127.0.0.1:0")
         address = said.split()[-1]
-        self.assertTrue(said.startswith(f"quired: reachable on {address}, opening 200 archives\n"),
-                        said)
+        self.assertRegex(said, rf"^{STAMP} info reachable on {address}, opening 200 archives\n")
         self.assertIn("195 other archives", said)
         server.send_signal(signal.SIGHUP)
         for line in server.stderr:
             if "SIGHUP" not in line:
-                self.assertIn("quired: 200 archives: unchanged;", line)
+                self.assertIn(" info 200 archives: unchanged;", line)
                 break
         server.send_signal(signal.SIGTERM)
         self.assertEqual(server.wait(PATIENCE_S), 0)
@@ -112,6 +116,52 @@ class ServeTest(unittest.TestCase):
             if "unchanged" in line:
                 break
         self.assertRegex(said, r"(?s)listening on .*200 archives: unchanged;.*\n$")
+
+    def test_logs_in_lines_of_json(self):
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--log-format", "json")
+        for line in said.splitlines():
+            message = json.loads(line)
+            self.assertEqual(list(message), ["time", "level", "message"])
+            self.assertRegex(message["time"], rf"^{STAMP}$")
+            self.assertEqual(message["level"], "info")
+        self.assertIn("listening on", message["message"])
+
+    def test_logs_from_a_level_on(self):
+        archive = self.directory / "truncated.quire"
+        shutil.copytree(self.archive, archive)
+        os.truncate(archive / "segment-000000", 100)
+        refused = run("serve", archive, "--listen", "127.0.0.1:0", "--log-level", "error")
+        self.assertRegex(refused.stderr, rf"^{STAMP} error .*truncated.quire.*\n$")
+
+    def test_writes_an_access_log_and_lets_it_be_rotated(self):
+        log = self.directory / "access.log"
+        server, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--access-log", log,
+                                  "--access-log-documents", "plain", "--slow-call-log", "1ms")
+        address = said.split()[-1]
+        list_call = [QUIRE, "--server", address, "archives"]
+        for file in (log, log):
+            subprocess.run(list_call, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+            lines = self.await_lines(file)
+            self.assertEqual(lines[-1]["code"], "OK")
+            self.assertEqual(lines[-1]["address"], "ipv4:127.0.0.1")
+            self.assertEqual(lines[-1]["method"], "ListArchives")
+            log.rename(f"{log}.1")
+            server.send_signal(signal.SIGHUP)
+            while "access log: opened anew" not in server.stderr.readline():
+                pass
+            self.assertTrue(log.exists())
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+
+    def await_lines(self, file):
+        """Of JSON, once there are any: the server writes them some times a second."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            text = file.read_text()
+            if text.endswith("\n"):
+                return [json.loads(line) for line in text.splitlines()]
+            time.sleep(0.02)
+        self.fail(f"nothing was written to {file}")
 
     def test_says_which_archive_cannot_be_opened(self):
         damaged = self.directory / "unreadable.quire"
@@ -307,6 +357,10 @@ class ServeTest(unittest.TestCase):
                 ([f"a b={self.archive}"], 2, "cannot be an archive's name"),
                 ([self.archive, *here, "--quota", "calls=0"], 2, "--quota: calls must be a number"),
                 ([self.archive, *here, "--quota", "size=1"], 2, "--quota: a quota must be one or"),
+                ([self.archive, *here, "--access-log", "/no/such/directory/log"], 1,
+                 "/no/such/directory/log: cannot open as the access log: No such file"),
+                ([self.archive, *here, "--log-format", "xml"], 2, "--log-format: xml not in"),
+                ([self.archive, *here, "--slow-call-log", "0"], 2, "--slow-call-log: must be a time"),
                 ([self.archive, "--listen", "7420"], 2, "no address"),
                 ([self.archive, "--listen", "203.0.113.1:7420"], 1,
                  "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),

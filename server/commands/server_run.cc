@@ -13,8 +13,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -26,7 +26,6 @@
 #include "absl/synchronization/mutex.h"
 
 #include "codecs/base/byte_size.h"
-#include "codecs/base/printable_text.h"
 #include "server/archive/files/file_io.h"
 #include "server/commands/service_manager.h"
 #include "server/commands/subcommand_support.h"
@@ -90,9 +89,7 @@ class Timer {
 // they run on threads, the first two one at a time. Thread-compatible.
 class ServerRun {
  public:
-  using Say = std::function<void(const std::string&)>;
-
-  ServerRun(Server& server, const DrainTimes& drain, const Say& say)
+  ServerRun(Server& server, const DrainTimes& drain, const SayLine& say)
       : server_(server), drain_(drain), say_(say) {}
 
   int Run() {
@@ -102,12 +99,12 @@ class ServerRun {
     drain_ended_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
     if (!signals_.is_open() || !work_ended_.is_open() ||
         !drain_ended_.is_open()) {
-      say_(std::string(ErrnoStatus(errno, "signals", "open").message()));
+      SayError(std::string(ErrnoStatus(errno, "signals", "open").message()));
       return kExitFailed;
     }
     const size_t count = server_.opening_progress().archive_count;
-    say_(absl::StrCat("reachable on ", server_.address(), ", opening ",
-                      FormatCounted(count, "archive", "archives")));
+    Say(absl::StrCat("reachable on ", server_.address(), ", opening ",
+                     FormatCounted(count, "archive", "archives")));
     Begin(worker_, work_ended_, [this] { opened_ = server_.OpenArchives(); });
     progress_.Start(kProgressInterval);
     CheckAlive();
@@ -188,8 +185,8 @@ class ServerRun {
     if (!is_open_) {
       EndOpening();
     } else {
-      for (const std::string& line : reloaded_) {
-        say_(line);
+      for (const LogLine& line : reloaded_) {
+        say_(line.level, line.text);
       }
       if (!is_stopping_) {
         NotifyReady(ServingStatus());
@@ -207,23 +204,22 @@ class ServerRun {
       return;
     }
     if (!opened_.ok()) {
-      say_(std::string(opened_.message()));
+      SayError(std::string(opened_.message()));
       server_.Shutdown(absl::ZeroDuration());
       exit_code_ = kExitFailed;
       return;
     }
     is_open_ = true;
-    // Names of archives are in it.
     for (const absl::string_view line :
          absl::StrSplit(server_.Description(), '\n', absl::SkipEmpty())) {
-      std::fprintf(stderr, "%s\n", PrintableMessage(line).c_str());
+      Say(std::string(line));
     }
     if (!server_.metrics_address().empty()) {
-      say_(absl::StrCat("metrics on http://", server_.metrics_address(),
-                        "/metrics"));
+      Say(absl::StrCat("metrics on http://", server_.metrics_address(),
+                       "/metrics"));
     }
     // The last line of the start: what waits for all archives waits for it.
-    say_(absl::StrCat("listening on ", server_.address()));
+    Say(absl::StrCat("listening on ", server_.address()));
     NotifyReady(ServingStatus());
   }
 
@@ -234,12 +230,16 @@ class ServerRun {
                         " on ", server_.address());
   }
 
+  void Say(const std::string& text) const { say_(LogLevel::kInfo, text); }
+
+  void SayError(const std::string& text) const { say_(LogLevel::kError, text); }
+
   void SayProgress() {
     const OpeningProgress progress = server_.opening_progress();
     const std::string line =
         absl::StrCat(progress.open_count, " of ", progress.archive_count,
                      " archives are open");
-    say_(line);
+    Say(line);
     NotifyStarting(line, kStartExtension);
     progress_.Start(kProgressInterval);
   }
@@ -253,7 +253,7 @@ class ServerRun {
     if (info.ssi_signo != SIGHUP) {
       TakeStopSignal();
     } else if (is_stopping_) {
-      say_("SIGHUP: ignored, as the server stops");
+      Say("SIGHUP: ignored, as the server stops");
     } else if (worker_.joinable()) {
       reload_wanted_ = true;
     } else {
@@ -262,14 +262,14 @@ class ServerRun {
   }
 
   void BeginReload() {
-    say_("SIGHUP: opening the archives anew");
+    Say("SIGHUP: opening the archives anew");
     NotifyReloading();
     Begin(worker_, work_ended_, [this] { reloaded_ = server_.Reload(); });
   }
 
   void TakeStopSignal() {
     if (is_stopping_) {
-      say_("a second signal: ending the calls under way");
+      Say("a second signal: ending the calls under way");
       server_.EndDrain();
       if (delay_.wait() != absl::InfiniteDuration()) {
         BeginStop();
@@ -284,14 +284,14 @@ class ServerRun {
     const absl::Duration delay = is_open_ ? drain_.delay : absl::ZeroDuration();
     NotifyStopping(status, delay + drain_.timeout + kStopExtension);
     if (delay == absl::ZeroDuration()) {
-      say_(status);
+      Say(status);
       BeginStop();
       return;
     }
-    say_(absl::StrCat("stopping; clients are sent elsewhere, and answered for ",
-                      absl::FormatDuration(delay),
-                      "; then calls under way have ",
-                      absl::FormatDuration(drain_.timeout), " to end"));
+    Say(absl::StrCat("stopping; clients are sent elsewhere, and answered for ",
+                     absl::FormatDuration(delay),
+                     "; then calls under way have ",
+                     absl::FormatDuration(drain_.timeout), " to end"));
     server_.Withdraw();
     delay_.Start(delay);
   }
@@ -305,13 +305,13 @@ class ServerRun {
   void EndStop() {
     Join(stopper_);
     Join(worker_);
-    say_("stopped");
+    Say("stopped");
     exit_code_ = kExitGood;
   }
 
   Server& server_;
   const DrainTimes drain_;
-  const Say& say_;
+  const SayLine& say_;
   const std::optional<absl::Duration> watchdog_interval_ = WatchdogInterval();
   UniqueFd signals_;
   // Readable when their thread has ended its work.
@@ -330,7 +330,7 @@ class ServerRun {
   std::optional<int> exit_code_;
   // Of the thread, to be read once it is joined.
   absl::Status opened_;
-  std::vector<std::string> reloaded_;
+  std::vector<LogLine> reloaded_;
   // Opens and reloads.
   std::jthread worker_;
   std::jthread stopper_;
@@ -357,8 +357,7 @@ void PrepareServerProcess() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-int RunServer(Server& server, const DrainTimes& drain,
-              const std::function<void(const std::string&)>& say) {
+int RunServer(Server& server, const DrainTimes& drain, const SayLine& say) {
   return ServerRun(server, drain, say).Run();
 }
 

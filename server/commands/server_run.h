@@ -5,9 +5,6 @@
 #ifndef QUIRE_SERVER_COMMANDS_SERVER_RUN_H_
 #define QUIRE_SERVER_COMMANDS_SERVER_RUN_H_
 
-#include <functional>
-#include <string>
-
 #include "absl/time/time.h"
 
 #include "server/service/server.h"
@@ -33,8 +30,7 @@ struct DrainTimes {
 // for the log. A signal to stop is heeded at any time, one to reload when the
 // archives are open; a second one to stop ends delay and drain. systemd, if it
 // has started the process, is told of each state. Returns the exit code.
-int RunServer(Server& server, const DrainTimes& drain,
-              const std::function<void(const std::string&)>& say);
+int RunServer(Server& server, const DrainTimes& drain, const SayLine& say);
 
 }  // namespace quire
 

@@ -119,9 +119,9 @@ absl::Status ArchiveLoader::OpenAll(
       });
 }
 
-std::vector<std::string> ArchiveLoader::Reload(
+std::vector<LogLine> ArchiveLoader::Reload(
     const std::function<void(bool)>& ended) {
-  std::vector<std::string> lines;
+  std::vector<LogLine> lines;
   std::vector<std::string> unchanged;
   for (const auto& [argument, outline] : planned_) {
     if (stop_) {
@@ -131,20 +131,23 @@ std::vector<std::string> ArchiveLoader::Reload(
     ended(outcome.ok());
     const std::string archive = absl::StrCat("archive ", argument.name);
     if (!outcome.ok()) {
-      lines.push_back(absl::StrCat(
-          archive, " stays as it was: ", outcome.status().message()));
+      lines.push_back(
+          {LogLevel::kWarning, absl::StrCat(archive, " stays as it was: ",
+                                            outcome.status().message())});
     } else if (outcome->empty()) {
       unchanged.push_back(
           absl::StrCat(archive, ": unchanged; its ", kBlocksNotChecked));
     } else {
-      lines.push_back(absl::StrCat(archive, ": ", *outcome));
+      lines.push_back({LogLevel::kInfo, absl::StrCat(archive, ": ", *outcome)});
     }
   }
   if (unchanged.size() > kUnchangedLinesMax) {
     unchanged = {absl::StrCat(unchanged.size(), " archives: unchanged; their ",
                               kBlocksNotChecked)};
   }
-  lines.insert(lines.end(), unchanged.begin(), unchanged.end());
+  for (std::string& line : unchanged) {
+    lines.push_back({LogLevel::kInfo, std::move(line)});
+  }
   return lines;
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/archive/archive.h"
+#include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/server.h"
@@ -58,7 +59,7 @@ class ArchiveLoader {
   // `ended` is told whether that went well, for each archive. Returns what to
   // say about it: a line for each archive, or one for many that are unchanged.
   // Blocks on I/O.
-  std::vector<std::string> Reload(const std::function<void(bool)>& ended);
+  std::vector<LogLine> Reload(const std::function<void(bool)>& ended);
 
   // Lets the above end soon, now and in future. Thread-safe.
   void Stop() { stop_ = true; }

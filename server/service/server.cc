@@ -142,8 +142,10 @@ class ServerImpl final : public Server {
   ServerImpl(const ServerOptions& options, const MemoryPlan& plan,
              std::vector<PlannedArchive> planned,
              std::unique_ptr<BlockStore> store,
-             std::unique_ptr<AccessControl> access_control)
+             std::unique_ptr<AccessControl> access_control,
+             std::unique_ptr<CallLog> call_log)
       : options_(options),
+        call_log_(std::move(call_log)),
         access_control_(std::move(access_control)),
         plan_(plan),
         limits_(MakeLimits(plan)),
@@ -154,9 +156,12 @@ class ServerImpl final : public Server {
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
         metrics_(*registry_),
-        collector_(std::make_shared<ServerCollector>(
-            ServerCollector::Sources{*store_, admission_, catalog_, plan_,
-                                     [this] { return CertificateExpiry(); }})),
+        collector_(std::make_shared<ServerCollector>(ServerCollector::Sources{
+            *store_, admission_, catalog_, plan_,
+            [this] { return CertificateExpiry(); },
+            [this] {
+              return call_log_ == nullptr ? 0 : call_log_->dropped_count();
+            }})),
         stall_guard_(options_.stall_limit),
         core_{.catalog_of_all = catalog_,
               .access_control = access_control_.get(),
@@ -165,6 +170,7 @@ class ServerImpl final : public Server {
               .store = *store_,
               .admission = admission_,
               .metrics = metrics_,
+              .call_log = call_log_.get(),
               .stall_guard = stall_guard_,
               .unix_peers = unix_peers_,
               .draining = draining_,
@@ -186,12 +192,13 @@ class ServerImpl final : public Server {
     }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     if (certificates_ != nullptr) {
-      QUIRE_RETURN_IF_ERROR(certificates_->Watch(
-          options_.tls_check_interval, [this](const std::string& line) {
-            if (options_.say) {
-              options_.say(line);
-            }
-          }));
+      QUIRE_RETURN_IF_ERROR(
+          certificates_->Watch(options_.tls_check_interval,
+                               [this](LogLevel level, const std::string& line) {
+                                 if (options_.say) {
+                                   options_.say(level, line);
+                                 }
+                               }));
     }
     return StartMetrics();
   }
@@ -237,29 +244,37 @@ class ServerImpl final : public Server {
             .archive_count = options_.archives.size()};
   }
 
-  std::vector<std::string> Reload() override
-      ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+  std::vector<LogLine> Reload() override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
     bool succeeded = true;
-    std::vector<std::string> lines = loader_.Reload([&](bool ok) {
+    std::vector<LogLine> lines = loader_.Reload([&](bool ok) {
       metrics_.ReloadEnded(ok);
       succeeded = succeeded && ok;
     });
-    if (certificates_ != nullptr) {
-      const absl::StatusOr<std::string> outcome = certificates_->Check();
+    const auto add = [&](absl::string_view what,
+                         const absl::StatusOr<std::string>& outcome) {
       succeeded = succeeded && outcome.ok();
-      lines.push_back(!outcome.ok()
-                          ? absl::StrCat("the certificate stays as it was: ",
-                                         outcome.status().message())
-                      : outcome->empty() ? "the certificate: unchanged"
-                                         : *outcome);
+      lines.push_back(outcome.ok()
+                          ? LogLine{LogLevel::kInfo, *outcome}
+                          : LogLine{LogLevel::kWarning,
+                                    absl::StrCat(what, " stays as it was: ",
+                                                 outcome.status().message())});
+    };
+    if (certificates_ != nullptr) {
+      absl::StatusOr<std::string> outcome = certificates_->Check();
+      if (outcome.ok() && outcome->empty()) {
+        outcome = "the certificate: unchanged";
+      }
+      add("the certificate", outcome);
     }
     if (access_control_ != nullptr) {
-      const absl::StatusOr<std::string> outcome = access_control_->Reload();
-      succeeded = succeeded && outcome.ok();
-      lines.push_back(outcome.ok() ? *outcome
-                                   : absl::StrCat("access stays as it was: ",
-                                                  outcome.status().message()));
+      add("access", access_control_->Reload());
+    }
+    if (call_log_ != nullptr && !options_.call_log.path.empty()) {
+      const absl::Status reopened = call_log_->Reopen();
+      add("the access log",
+          reopened.ok() ? absl::StatusOr<std::string>("access log: opened anew")
+                        : reopened);
     }
     metrics_.AllReloaded(absl::Now(), succeeded);
     return lines;
@@ -454,6 +469,8 @@ class ServerImpl final : public Server {
   }
 
   const ServerOptions options_;
+  // Null: nothing is written about single calls.
+  const std::unique_ptr<CallLog> call_log_;
   // Null: everyone may do everything.
   const std::unique_ptr<AccessControl> access_control_;
   const MemoryPlan plan_;
@@ -537,9 +554,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockStore> store,
                          BlockStore::Create(store_options));
-  auto server =
-      std::make_unique<ServerImpl>(options, plan, std::move(planned),
-                                   std::move(store), std::move(access_control));
+  std::unique_ptr<CallLog> call_log;
+  if (options.call_log.is_set()) {
+    CallLogOptions log_options = options.call_log;
+    log_options.say = options.say;
+    QUIRE_ASSIGN_OR_RETURN(call_log, CallLog::Open(std::move(log_options)));
+  }
+  auto server = std::make_unique<ServerImpl>(
+      options, plan, std::move(planned), std::move(store),
+      std::move(access_control), std::move(call_log));
   QUIRE_RETURN_IF_ERROR(server->StartListening());
   return server;
 }

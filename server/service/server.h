@@ -16,9 +16,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
+#include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/memory_plan.h"
 #include "server/service/limits/quota.h"
+#include "server/service/logging/call_log.h"
 #include "server/service/security/tls_files.h"
 #include "server/storage/block_store.h"
 
@@ -68,7 +70,9 @@ struct ServerOptions {
   DamageReporter report_damage;
   // Gets lines for the log about what happens outside of calls; may be empty.
   // Called on any thread.
-  std::function<void(const std::string&)> say;
+  SayLine say;
+  // Its `say` is the one above.
+  CallLogOptions call_log;
   // For tests: called with the name of each archive before it is opened, on the
   // thread that opens it; may be empty.
   std::function<void(const std::string&)> before_opening;
@@ -118,10 +122,11 @@ class Server {
   virtual std::string Description() const = 0;
 
   // Opens the archives whose files have changed and puts them in place of the
-  // old ones; takes up a new certificate. Calls under way keep what they
-  // started with. What cannot be opened, or does not fit, stays as it was.
-  // Returns what happened, in lines for the log; blocks on I/O.
-  virtual std::vector<std::string> Reload() = 0;
+  // old ones; takes up a new certificate; opens the access log anew. Calls
+  // under way keep what they started with. What cannot be opened, or does not
+  // fit, stays as it was. Returns what happened, in lines for the log; blocks
+  // on I/O.
+  virtual std::vector<LogLine> Reload() = 0;
 
   // Calls `answered`, on another thread, when the server has answered a call to
   // itself; never if it does not, or was shut down. What `answered` refers to

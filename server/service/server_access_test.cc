@@ -300,7 +300,7 @@ TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
   for (const auto& [rules, code] : changes) {
     SCOPED_TRACE(rules);
     WriteRules(reader);
-    server().Reload();
+    Reload();
     grpc::ClientContext context;
     context.AddMetadata("authorization", HeaderOf("reader"));
     auto stream = stub().BatchRead(&context);
@@ -311,7 +311,7 @@ TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
     v1::BatchReadResponse response;
     ASSERT_TRUE(stream->Read(&response));
     WriteRules(rules);
-    EXPECT_THAT(server().Reload(), ::testing::Contains(HasSubstr("access: ")));
+    EXPECT_THAT(Reload(), ::testing::Contains(HasSubstr("access: ")));
     stream->Write(request);
     EXPECT_EQ(stream->Read(&response), code == grpc::StatusCode::OK);
     stream->WritesDone();
@@ -322,10 +322,9 @@ TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
 TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
   WriteRules("token reader");
-  EXPECT_THAT(
-      server().Reload(),
-      ::testing::Contains(HasSubstr("access stays as it was: " + directory() +
-                                    "/access: line 1: has no archives=")));
+  EXPECT_THAT(Reload(), ::testing::Contains(
+                            HasSubstr("access stays as it was: " + directory() +
+                                      "/access: line 1: has no archives=")));
   EXPECT_TRUE(Call("ListArchives", HeaderOf("reader"), "").status.ok());
 }
 

@@ -319,7 +319,7 @@ class ServerReloadTest : public ServerTest {
     const absl::Time give_up = absl::Now() + absl::Seconds(60);
     do {
       absl::SleepFor(absl::Milliseconds(5));
-      line = server().Reload()[0];
+      line = Reload()[0];
     } while (absl::StrContains(line, "stays as it was") &&
              absl::Now() < give_up);
     return line;
@@ -354,10 +354,10 @@ TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
   grpc::ClientContext context;
   const auto reader = StartDictionary(context);
   WriteDictionaryOf('b');
-  EXPECT_THAT(server().Reload()[0], HasSubstr("replaced"));
+  EXPECT_THAT(Reload()[0], HasSubstr("replaced"));
   // There is memory for two and a quarter.
   WriteDictionaryOf('c');
-  EXPECT_THAT(server().Reload()[0],
+  EXPECT_THAT(Reload()[0],
               AllOf(HasSubstr("stays as it was"),
                     HasSubstr("try again when the calls have ended")));
   for (v1::GetDictionaryResponse response; reader->Read(&response);) {

@@ -172,10 +172,10 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   std::string got = response.data();
   const std::string token = response.resume_token();
 
-  ASSERT_EQ(server().Reload().size(), 1u);
-  EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("unchanged"));
+  ASSERT_EQ(Reload().size(), 1u);
+  EXPECT_THAT(Reload()[0], ::testing::HasSubstr("unchanged"));
   WriteArchive(archive_path(), after);
-  EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("replaced"));
+  EXPECT_THAT(Reload()[0], ::testing::HasSubstr("replaced"));
 
   while (reader->Read(&response)) {
     got += response.data();
@@ -196,7 +196,7 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
 
   // What cannot be opened leaves the archive as it was.
   std::filesystem::remove(archive_path() + "/MANIFEST");
-  EXPECT_THAT(server().Reload()[0], ::testing::HasSubstr("stays as it was"));
+  EXPECT_THAT(Reload()[0], ::testing::HasSubstr("stays as it was"));
   EXPECT_TRUE(ReadRange(5, 1000, &data).ok());
   EXPECT_TRUE(data == all.substr(5, 1000));
 }
@@ -225,7 +225,7 @@ TEST_F(ServerLifeTest, ReloadRefusesWhatTakesMoreThanItsEstimate) {
   is_reload = true;
   // Other files, which the estimate is of.
   WriteArchive(archive_path(), few);
-  EXPECT_THAT(server().Reload()[0],
+  EXPECT_THAT(Reload()[0],
               ::testing::AllOf(::testing::HasSubstr("stays as it was"),
                                ::testing::HasSubstr("it needs")));
   std::string data;
@@ -259,7 +259,7 @@ TEST_F(ServerLifeTest, TellsOfADamagedBlockOnceAndTakesUpItsRepair) {
   }
   WriteArchive(archive_path(), documents);
   EXPECT_THAT(
-      server().Reload()[0],
+      Reload()[0],
       ::testing::AllOf(::testing::HasSubstr("same contents in new files"),
                        ::testing::HasSubstr("were not checked")));
   EXPECT_TRUE(ReadRange(3 * 16384, 10, &data).ok());

@@ -340,15 +340,13 @@ TEST_F(ServerOpeningTest, UnchangedArchivesAreNotOpenedAnew) {
   options.before_opening = [&](const std::string&) { ++opened; };
   StartServer(options);
   EXPECT_EQ(opened, 30);
-  EXPECT_THAT(
-      server().Reload(),
-      ::testing::ElementsAre(::testing::StartsWith("30 archives: unchanged;")));
+  EXPECT_THAT(Reload(), ::testing::ElementsAre(
+                            ::testing::StartsWith("30 archives: unchanged;")));
   EXPECT_EQ(opened, 30);
   WriteArchive(absl::StrCat(directory(), "/n7"), MakeDocuments(9, 33));
-  EXPECT_THAT(
-      server().Reload(),
-      ::testing::ElementsAre("archive n7: replaced, 9 documents",
-                             ::testing::StartsWith("29 archives: unchanged;")));
+  EXPECT_THAT(Reload(), ::testing::ElementsAre(
+                            "archive n7: replaced, 9 documents",
+                            ::testing::StartsWith("29 archives: unchanged;")));
   EXPECT_EQ(opened, 31);
 }
 

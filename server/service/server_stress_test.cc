@@ -134,7 +134,7 @@ TEST_F(ServerStressTest, EveryCallEndsRightly) {
   std::atomic<bool> stop{false};
   std::thread reloader([&] {
     while (!stop) {
-      server().Reload();
+      Reload();
     }
   });
   std::vector<std::thread> clients;

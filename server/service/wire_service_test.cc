@@ -134,7 +134,7 @@ TEST_F(WireServiceTest, ReloadsToAnotherTable) {
   ASSERT_TRUE(Read(Request(5, 9999, v1::WIRE_ENCODING_FSST), &response).ok());
   EXPECT_TRUE(DecodeFsst(response) == all_.substr(5, 9999));
   WriteArchive(archive_path(), documents_, "zstd", second_table);
-  server().Reload();
+  Reload();
   const std::string second_hash = Describe().archive().symbol_table_hash();
   EXPECT_NE(second_hash, first_hash);
   ASSERT_TRUE(Read(Request(5, 9999, v1::WIRE_ENCODING_FSST), &response).ok());

@@ -32,6 +32,18 @@ std::string CallAccess::identity() const {
   return identity_ == nullptr ? "" : identity_->name;
 }
 
+std::string CallAccess::asked() const {
+  MutexLock lock(&mutex_);
+  return asked_;
+}
+
+void CallAccess::NoteAsked(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  if (asked_.empty()) {
+    asked_ = std::string(name.substr(0, kArchiveNameSizeMax));
+  }
+}
+
 bool CallAccess::May(const AccessIdentity* identity, Right right,
                      absl::string_view name) const {
   return control_ == nullptr || (identity != nullptr && identity->Has(right) &&
@@ -66,6 +78,7 @@ absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> CallAccess::FindToRead(
     absl::string_view name) {
+  NoteAsked(name);
   QUIRE_RETURN_IF_ERROR(status_);
   if (control_ == nullptr) {
     return catalog_.Find(name);
@@ -84,6 +97,7 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> CallAccess::FindToRead(
 
 absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
     absl::string_view name) {
+  NoteAsked(name);
   QUIRE_RETURN_IF_ERROR(status_);
   if (May(identity_.get(), Right::kList, name) ||
       May(identity_.get(), Right::kRead, name)) {

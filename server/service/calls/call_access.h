@@ -47,6 +47,9 @@ class CallAccess {
                                                              : otherwise;
   }
 
+  // The archive that was asked for first, shortened to what a name may have.
+  std::string asked() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // "token:ID" or "certificate:NAME"; empty where everyone may do everything,
   // or the client is not known.
   std::string identity() const;
@@ -85,6 +88,7 @@ class CallAccess {
   // Errors: NotFound, PermissionDenied.
   absl::Status CheckRead(const AccessIdentity* identity,
                          absl::string_view name) const;
+  void NoteAsked(absl::string_view name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status NotFoundFor(const AccessIdentity* identity,
                            absl::string_view name) const;
 
@@ -95,7 +99,8 @@ class CallAccess {
   std::shared_ptr<const AccessIdentity> identity_;
   absl::Status status_;
   std::atomic<uint64_t> generation_ = 0;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  std::string asked_ ABSL_GUARDED_BY(mutex_);
   // What the call reads; a call reads one archive.
   std::string reading_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/calls/call_context.h"
 
+#include <new>
 #include <utility>
+
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/limits/client_name.h"
+#include "server/service/logging/trace_parent.h"
 
 namespace quire {
-
 namespace {
 
 bool IsStream(Method method) {
@@ -28,6 +31,18 @@ bool IsStream(Method method) {
   return false;
 }
 
+constexpr size_t kDocumentSizeBytesMax = 1024;
+
+// Empty if there is none, or it is malformed.
+std::string TraceIdIn(const grpc::CallbackServerContext& context) {
+  const auto& headers = context.client_metadata();
+  const auto found = headers.find("traceparent");
+  return found == headers.end()
+             ? ""
+             : std::string(
+                   TraceIdOf({found->second.data(), found->second.size()}));
+}
+
 }  // namespace
 
 CallBooking::CallBooking(ServiceCore& core, Method method,
@@ -37,31 +52,72 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
       method_(method),
       started_(absl::Now()),
       access_(core.catalog_of_all, core.access_control, context),
+      address_(core.unix_peers.NameOf(ClientNameOf(context.peer()))),
+      client_(access_.identity().empty() ? address_ : access_.identity()),
       stall_entry_(core.stall_guard, context) {
-  core_.metrics.CallStarted(method);
-  const Quota quota = access_.quota(core.default_quota);
-  if (!access_.status().ok() || !quota.is_set()) {
-    return;
+  if (core_.call_log != nullptr) {
+    trace_id_ = TraceIdIn(context);
   }
-  absl::StatusOr<QuotaBook::Use> use =
-      core.quotas.Begin(Client(), quota, IsStream(method));
-  if (use.ok()) {
-    quota_use_ = *std::move(use);
-  } else {
-    access_.Refuse(use.status());
+  const Quota quota = access_.quota(core.default_quota);
+  if (access_.status().ok() && quota.is_set()) {
+    absl::StatusOr<QuotaBook::Use> use =
+        core.quotas.Begin(client_, quota, IsStream(method));
+    if (use.ok()) {
+      quota_use_ = *std::move(use);
+    } else {
+      access_.Refuse(use.status());
+    }
+  }
+  // Last: of a call that there is no memory for the end is not counted.
+  core_.metrics.CallStarted(method);
+}
+
+CallBooking::~CallBooking() {
+  const absl::Time ended = absl::Now();
+  core_.metrics.CallEnded(method_, code_, ended - started_);
+  if (core_.call_log != nullptr) {
+    WriteLog(ended);
+  }
+}
+
+void CallBooking::NoteRequest(const v1::ReadRequest& request) {
+  if (core_.call_log != nullptr && core_.call_log->wants_documents() &&
+      request.document().has_id()) {
+    document_ = request.document().id().substr(0, kDocumentSizeBytesMax);
+  }
+}
+
+void CallBooking::WriteLog(absl::Time ended) noexcept {
+  try {
+    const std::string archive = access_.asked();
+    const std::string identity = access_.identity();
+    core_.call_log->Write(
+        {.time = ended,
+         .identity = identity,
+         .address = address_,
+         .method = MethodName(method_),
+         .archive = archive,
+         .document = document_,
+         .size_bytes = sent_bytes_,
+         .code = CodeName(static_cast<int>(code_)),
+         .reason = reason_ == v1::ERROR_REASON_UNSPECIFIED
+                       ? absl::string_view()
+                       : absl::string_view(v1::ErrorReason_Name(reason_)),
+         .duration = ended - started_,
+         .read_duration = read_duration_,
+         .send_duration =
+             send_duration_ +
+             (send_began_ < ended ? ended - send_began_ : absl::ZeroDuration()),
+         .trace_id = trace_id_,
+         .is_unary = !IsStream(method_)});
+  } catch (const std::bad_alloc&) {
+    core_.call_log->Drop();
   }
 }
 
 absl::Status CallBooking::CheckAgain() {
   QUIRE_RETURN_IF_ERROR(access_.CheckAgain());
   return quota_use_.Check();
-}
-
-std::string CallBooking::Client() const {
-  std::string identity = access_.identity();
-  return identity.empty()
-             ? core_.unix_peers.NameOf(ClientNameOf(context_.peer()))
-             : identity;
 }
 
 absl::Status RefuseIfDraining(const ServiceCore& core) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,7 @@
 #include "server/service/limits/quota.h"
 #include "server/service/limits/stall_guard.h"
 #include "server/service/limits/unix_peers.h"
+#include "server/service/logging/call_log.h"
 #include "server/service/metrics/call_metrics.h"
 #include "server/service/read/answer_read.h"
 #include "server/storage/block_store.h"
@@ -43,6 +45,8 @@ struct ServiceCore {
   BlockStore& store;
   Admission& admission;
   CallMetrics& metrics;
+  // Null: nothing is written about single calls.
+  CallLog* call_log;
   StallGuard& stall_guard;
   const UnixPeers& unix_peers;
   // Set once, when the server begins to drain.
@@ -59,9 +63,7 @@ class CallBooking {
   CallBooking(ServiceCore& core, Method method,
               grpc::CallbackServerContext& context);
 
-  ~CallBooking() {
-    core_.metrics.CallEnded(method_, code_, absl::Now() - started_);
-  }
+  ~CallBooking();
 
   CallBooking(const CallBooking&) = delete;
   CallBooking& operator=(const CallBooking&) = delete;
@@ -75,7 +77,22 @@ class CallBooking {
 
   // The client, as Admission and ClientIdOf() take it: its identity; or else
   // the address it comes from, or the user at the other end of a unix socket.
-  std::string Client() const;
+  const std::string& Client() const { return client_; }
+
+  // What was asked for, and from when to when its blocks are read: for the log.
+  void NoteRequest(const v1::ReadRequest& request);
+
+  void ReadBegins() {
+    if (core_.call_log != nullptr) {
+      read_began_ = absl::Now();
+    }
+  }
+
+  void ReadEnds() {
+    if (core_.call_log != nullptr) {
+      read_duration_ = absl::Now() - read_began_;
+    }
+  }
 
   // Ends the call, whose reactor is `call`, with `status`. The call may be gone
   // when this returns.
@@ -84,7 +101,8 @@ class CallBooking {
     const grpc::Status outgoing = ToGrpcStatus(status);
     code_ = outgoing.error_code();
     if (!status.ok()) {
-      core_.metrics.CallFailed(ReasonOf(status));
+      reason_ = ReasonOf(status);
+      core_.metrics.CallFailed(reason_);
     }
     WaitForClient();
     call.Finish(outgoing);
@@ -92,6 +110,7 @@ class CallBooking {
 
   void Sending(uint64_t size_bytes) {
     quota_use_.Sent(size_bytes);
+    sent_bytes_ += size_bytes;
     core_.metrics.BytesSent(method_, size_bytes);
   }
 
@@ -106,23 +125,51 @@ class CallBooking {
   // A counter that all threads share costs more than a short answer.
   void SendingAnswers(v1::WireEncoding encoding, const AnswerTally& answers) {
     quota_use_.Sent(answers.size_bytes);
+    sent_bytes_ += answers.size_bytes;
     core_.metrics.BytesSent(method_, answers.size_bytes);
     core_.metrics.AnswersSent(encoding, answers);
   }
 
   // The client must take what was handed to gRPC before the stall limit.
-  void WaitForClient() { stall_entry_.Arm(); }
+  void WaitForClient() {
+    stall_entry_.Arm();
+    if (core_.call_log != nullptr) {
+      send_began_ = absl::Now();
+    }
+  }
 
-  void ClientTookIt() { stall_entry_.Disarm(); }
+  void ClientTookIt() {
+    stall_entry_.Disarm();
+    if (core_.call_log != nullptr) {
+      send_duration_ += absl::Now() - send_began_;
+      send_began_ = absl::InfiniteFuture();
+    }
+  }
 
  private:
+  void WriteLog(absl::Time ended) noexcept;
+
   ServiceCore& core_;
   const grpc::CallbackServerContext& context_;
   const Method method_;
   const absl::Time started_;
   CallAccess access_;
+  // Where it comes from.
+  const std::string address_;
+  // As Client() says.
+  const std::string client_;
   QuotaBook::Use quota_use_;
   grpc::StatusCode code_ = grpc::StatusCode::CANCELLED;
+  v1::ErrorReason reason_ = v1::ERROR_REASON_UNSPECIFIED;
+  uint64_t sent_bytes_ = 0;
+  // What follows is for the log alone.
+  std::string trace_id_;
+  std::string document_;
+  absl::Time read_began_;
+  std::optional<absl::Duration> read_duration_;
+  // In the infinite future while nothing is being sent.
+  absl::Time send_began_ = absl::InfiniteFuture();
+  absl::Duration send_duration_;
   StallGuard::Entry stall_entry_;
 };
 

@@ -185,6 +185,7 @@ class CallsTest : public ServerTest {
                     .store = *store_,
                     .admission = *admission_,
                     .metrics = metrics_,
+                    .call_log = nullptr,
                     .stall_guard = stall_guard_,
                     .unix_peers = unix_peers_,
                     .draining = draining_,

@@ -296,6 +296,7 @@ class ReadStreamCall : public ChunkStream {
   absl::StatusOr<Task> ResolveRequest(const grpc::ByteBuffer& buffer) override {
     v1::ReadRequest request;
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    booking_.NoteRequest(request);
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.archive,
                            booking_.access().FindToRead(request.archive()));

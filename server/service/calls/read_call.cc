@@ -67,6 +67,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     auto& request =
         *google::protobuf::Arena::CreateMessage<v1::ReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
+    booking_.NoteRequest(request);
     QUIRE_ASSIGN_OR_RETURN(archive_,
                            booking_.access().FindToRead(request.archive()));
     const Archive& archive = *archive_->archive;
@@ -88,7 +89,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     if (target_.document.has_value()) {
       description_ = DescribeDocument(archive, *target_.document);
     }
-    const std::string client = booking_.Client();
+    const std::string& client = booking_.Client();
     QUIRE_ASSIGN_OR_RETURN(
         ticket_,
         core_.admission.Admit(client,
@@ -96,6 +97,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
                                   kAnswerFramingSizeBytesMax +
                                   description_.size() + buffer.Length(),
                               Admission::Use::kSingleAnswer));
+    booking_.ReadBegins();
     std::shared_ptr<RangeRead> read = StartAnswer(
         core_.store, archive_, std::move(slices), encoding,
         {FetchClass::kInteractive, ClientIdOf(client)},
@@ -117,6 +119,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
   }
 
   void OnAnswer(absl::StatusOr<Answer> answer) {
+    booking_.ReadEnds();
     absl::Status status = answer.status();
     if (status.ok()) {
       status = OrNoMemory("answer a read", [&] {

@@ -17,7 +17,6 @@
 namespace quire {
 namespace {
 
-constexpr size_t kNameSizeMax = 128;
 // Of an error message.
 constexpr size_t kListedNamesMax = 5;
 // Most archives are opened in less.
@@ -41,7 +40,7 @@ std::vector<std::shared_ptr<const FilePlacement>> PlaceSegments(
 }
 
 bool IsArchiveName(absl::string_view name) {
-  if (name.empty() || name.size() > kNameSizeMax) {
+  if (name.empty() || name.size() > kArchiveNameSizeMax) {
     return false;
   }
   for (const char c : name) {
@@ -119,7 +118,8 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
   if (!IsArchiveName(argument.name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", argument.name, "\" cannot be an archive's name: use 1 to ",
-        kNameSizeMax, " letters, digits, dots, underscores and dashes, as in ",
+        kArchiveNameSizeMax,
+        " letters, digits, dots, underscores and dashes, as in ",
         "NAME=", argument.path));
   }
   return argument;
@@ -171,7 +171,8 @@ absl::Status StillOpening(const std::string& name) {
 
 absl::Status NoSuchArchive(absl::string_view name, const ArchiveNames& others) {
   // It may be cut within a character, which no message could carry.
-  const std::string quoted = absl::CHexEscape(name.substr(0, kNameSizeMax));
+  const std::string quoted =
+      absl::CHexEscape(name.substr(0, kArchiveNameSizeMax));
   return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
                       name.empty()
                           ? "the request names no archive"

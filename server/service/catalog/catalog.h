@@ -63,6 +63,8 @@ struct ServedArchive {
   v1::ArchiveDescription description;
 };
 
+inline constexpr size_t kArchiveNameSizeMax = 128;
+
 // An archive to serve: "NAME=PATH", or "PATH" alone, whose name is then the
 // last part of the path without ".quire".
 struct ArchiveArgument {

@@ -15,14 +15,13 @@ const prometheus::Histogram::BucketBoundaries kDurationSeconds = {
 const prometheus::Histogram::BucketBoundaries kBatchItems = {1,   4,    16,  64,
                                                              256, 1024, 4096};
 
-// The code as gRPC's tools write it, "DEADLINE_EXCEEDED".
+}  // namespace
+
 std::string CodeName(int code) {
   return code == 0
              ? "OK"
              : absl::StatusCodeToString(static_cast<absl::StatusCode>(code));
 }
-
-}  // namespace
 
 const char* MethodName(Method method) {
   static constexpr std::array<const char*, kMethodCount> kNames = {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/time/time.h"
 #include "grpcpp/support/status.h"
@@ -37,6 +38,9 @@ enum class Method {
 inline constexpr size_t kMethodCount = 9;
 
 const char* MethodName(Method method);
+
+// The code as gRPC's tools write it, "DEADLINE_EXCEEDED".
+std::string CodeName(int code);
 
 // Some answers, or messages of a stream.
 struct AnswerTally {

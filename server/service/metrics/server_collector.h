@@ -31,6 +31,7 @@ class ServerCollector : public prometheus::Collectable {
     const MemoryPlan& plan;
     // When the certificate expires; nothing without TLS.
     std::function<std::optional<absl::Time>()> certificate_expiry;
+    std::function<uint64_t()> dropped_log_lines;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

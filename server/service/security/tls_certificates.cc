@@ -96,7 +96,7 @@ TlsCertificates::~TlsCertificates() {
   }
 }
 
-absl::Status TlsCertificates::Watch(absl::Duration interval, Say say) {
+absl::Status TlsCertificates::Watch(absl::Duration interval, SayLine say) {
   try {
     thread_ = std::thread([this, interval, say = std::move(say)] {
       WatchUntilStopped(interval, say);
@@ -109,7 +109,7 @@ absl::Status TlsCertificates::Watch(absl::Duration interval, Say say) {
 }
 
 void TlsCertificates::WatchUntilStopped(absl::Duration interval,
-                                        const Say& say) {
+                                        const SayLine& say) {
   pthread_setname_np(pthread_self(), "quire-certs");
   // A fault is said once, not at each look.
   std::string last_fault;
@@ -127,9 +127,10 @@ void TlsCertificates::WatchUntilStopped(absl::Duration interval,
     std::string fault =
         outcome.ok() ? "" : std::string(outcome.status().message());
     if (!fault.empty() && fault != last_fault) {
-      say(absl::StrCat("the certificate stays as it was: ", fault));
+      say(LogLevel::kWarning,
+          absl::StrCat("the certificate stays as it was: ", fault));
     } else if (outcome.ok() && !outcome->empty()) {
-      say(*outcome);
+      say(LogLevel::kInfo, *outcome);
     }
     last_fault = std::move(fault);
   }

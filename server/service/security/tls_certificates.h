@@ -4,7 +4,6 @@
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_TLS_CERTIFICATES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_TLS_CERTIFICATES_H_
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "grpcpp/security/server_credentials.h"
 
 #include "codecs/base/mutex.h"
+#include "server/service/base/log_line.h"
 #include "server/service/security/tls_files.h"
 
 namespace quire {
@@ -30,9 +30,6 @@ enum class ClientCertificates { kRequired, kOptional };
 // Thread-safe.
 class TlsCertificates {
  public:
-  // Gets lines for the log, on the thread that watches the files.
-  using Say = std::function<void(const std::string&)>;
-
   // Reads the files. Errors: as ReadTlsIdentity().
   static absl::StatusOr<std::unique_ptr<TlsCertificates>> Open(
       const TlsFiles& files, ClientCertificates client_certificates);
@@ -42,10 +39,11 @@ class TlsCertificates {
   TlsCertificates(const TlsCertificates&) = delete;
   TlsCertificates& operator=(const TlsCertificates&) = delete;
 
-  // Looks at the files every `interval` from now on, and says what it did.
+  // Looks at the files every `interval` from now on, and says what it
+  // did, on a thread of its own.
   // Errors: ResourceExhausted  no thread could be started.
   // To be called once.
-  absl::Status Watch(absl::Duration interval, Say say);
+  absl::Status Watch(absl::Duration interval, SayLine say);
 
   // Reads the files now. If they are good and have changed, new connections get
   // what they hold; if they are not good, what was there stays. Returns what to
@@ -76,7 +74,7 @@ class TlsCertificates {
   TlsCertificates(TlsFiles files, ClientCertificates client_certificates,
                   TlsIdentity identity);
 
-  void WatchUntilStopped(absl::Duration interval, const Say& say);
+  void WatchUntilStopped(absl::Duration interval, const SayLine& say);
 
   const TlsFiles files_;
   const ClientCertificates client_certificates_;

@@ -195,6 +195,14 @@ void ServerTest::ListenServer(ServerOptions options) {
       server_->address(), grpc::InsecureChannelCredentials(), arguments));
 }
 
+std::vector<std::string> ServerTest::Reload() {
+  std::vector<std::string> texts;
+  for (LogLine& line : server_->Reload()) {
+    texts.push_back(std::move(line.text));
+  }
+  return texts;
+}
+
 std::string ServerTest::ReasonIn(const grpc::Status& status) {
   const auto details = ParseErrorDetails(status.error_details());
   return details.has_value() ? details->reason : "";

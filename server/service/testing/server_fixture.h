@@ -69,6 +69,9 @@ class ServerTest : public ::testing::Test {
 
   Server& server() { return *server_; }
 
+  // What the server says of a reload.
+  std::vector<std::string> Reload();
+
   // Stops the server before the test looks at what is left.
   void StopServer() { server_.reset(); }
 

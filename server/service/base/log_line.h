@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// What the server says about itself, for its log.
+#ifndef QUIRE_SERVER_SERVICE_BASE_LOG_LINE_H_
+#define QUIRE_SERVER_SERVICE_BASE_LOG_LINE_H_
+
+#include <functional>
+#include <string>
+
+namespace quire {
+
+enum class LogLevel {
+  // What happens in the course of serving.
+  kInfo,
+  // Something was refused or stayed as it was; serving goes on.
+  kWarning,
+  // Data is damaged, or the server ends.
+  kError,
+};
+
+struct LogLine {
+  LogLevel level = LogLevel::kInfo;
+  std::string text;
+};
+
+// Called on any thread; may block on I/O.
+using SayLine = std::function<void(LogLevel, const std::string&)>;
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_BASE_LOG_LINE_H_
