@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/deflate/deflate_state.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/endian.h"
+
+namespace quire {
+namespace {
+
+// What a search may need behind the place where it begins.
+constexpr size_t kAheadMin = kDeflateMatchMax + kDeflateMatchMin + 1;
+// A match of the shortest length further away than this costs more than its
+// bytes.
+constexpr size_t kShortDistanceMax = 4096;
+// The longest match that the strategy `filtered` does not want.
+constexpr size_t kFilteredLengthMax = 5;
+// gzip asks after so many symbols whether the block should end.
+constexpr size_t kGzipPeriod = 4096;
+constexpr size_t kGzipBlockSymbols = 32767;
+constexpr uint8_t kGzipEarlyLevelMin = 3;
+// A comparison may read so many bytes behind what it compares.
+constexpr size_t kWindowSlack = kDeflateMatchMax + 16;
+// The first symbols of a block are compared with what is expected after so
+// many, again and again.
+constexpr size_t kExpectedPeriod = 256;
+// After so many symbols of a block its limits are asked.
+constexpr size_t kLimitsPeriod = 1024;
+
+// How hard each level searches: a shorter chain is followed where a match of
+// `good` is at hand; none is looked for behind one of `lazy`, which for the
+// levels that take the first match is the longest whose places are all
+// remembered; one of `nice` ends the search.
+struct Effort {
+  uint16_t good;
+  uint16_t lazy;
+  uint16_t nice;
+  uint16_t chain;
+};
+
+constexpr uint8_t kLazyLevelMin = 4;
+constexpr std::array<Effort, 10> kEfforts = {{{0, 0, 0, 0},
+                                              {4, 4, 8, 4},
+                                              {4, 5, 16, 8},
+                                              {4, 6, 32, 32},
+                                              {4, 4, 16, 16},
+                                              {8, 16, 32, 32},
+                                              {8, 16, 128, 128},
+                                              {8, 32, 128, 256},
+                                              {32, 128, 258, 1024},
+                                              {32, 258, 258, 4096}}};
+
+// How many bytes at `a` and `b` are equal, at most kDeflateMatchMax. Reads up
+// to 7 bytes behind those.
+inline size_t EqualSize(const uint8_t* a, const uint8_t* b) {
+  size_t size = 0;
+  while (size < kDeflateMatchMax) {
+    const uint64_t difference = LoadLittleEndian<uint64_t>(a + size) ^
+                                LoadLittleEndian<uint64_t>(b + size);
+    if (difference != 0) {
+      size += static_cast<size_t>(std::countr_zero(difference)) / 8;
+      return std::min(size, kDeflateMatchMax);
+    }
+    size += sizeof(uint64_t);
+  }
+  return kDeflateMatchMax;
+}
+
+}  // namespace
+
+absl::Status DeflateState::Encode(const DeflateParameters& parameters,
+                                  ByteView text, DeflateEncoder::Sink sink,
+                                  const DeflateLimits& limits,
+                                  std::span<const DeflateSymbol> expected) {
+  work_ = text.size();
+  if (!AreValid(parameters)) {
+    return absl::InvalidArgumentError("not parameters of a DEFLATE encoder");
+  }
+  if (text.size() > std::numeric_limits<uint32_t>::max()) {
+    return absl::InvalidArgumentError(
+        "a text of 4 GiB or more cannot be encoded as one member");
+  }
+  limits_ = &limits;
+  expected_ = expected;
+  status_ = absl::OkStatus();
+  Start(parameters, text);
+  bool goes_on = false;
+  switch (parameters.strategy) {
+    case DeflateStrategy::kHuffmanOnly:
+      goes_on = FindNothing(sink);
+      break;
+    case DeflateStrategy::kRle:
+      goes_on = FindRuns(sink);
+      break;
+    default:
+      goes_on = parameters.level < kLazyLevelMin ? FindGreedily(sink)
+                                                 : FindLazily(sink);
+  }
+  if (goes_on && IsExpected()) {
+    goes_on = Flush(/*is_last=*/true, sink);
+  }
+  if (!status_.ok()) {
+    return status_;
+  }
+  return goes_on ? absl::OkStatus()
+                 : absl::CancelledError("the rest is not wanted");
+}
+
+void DeflateState::Start(const DeflateParameters& parameters, ByteView text) {
+  is_gzip_ = parameters.encoder == DeflateEncoderId::kGzip;
+  may_end_early_ = is_gzip_ && parameters.level >= kGzipEarlyLevelMin;
+  only_long_ = parameters.strategy == DeflateStrategy::kFiltered;
+  block_symbols_max_ = is_gzip_
+                           ? kGzipBlockSymbols
+                           : (size_t{1} << (parameters.memory_level + 6)) - 1;
+  const Effort& effort = kEfforts[parameters.level];
+  good_length_ = effort.good;
+  lazy_length_max_ = effort.lazy;
+  nice_length_ = effort.nice;
+  chain_max_ = effort.chain;
+  // Three shifts drop the first of four bytes from the hash.
+  const uint32_t hash_bits = parameters.memory_level + 7U;
+  hash_shift_ = (hash_bits + 2) / 3;
+  hash_mask_ = (uint32_t{1} << hash_bits) - 1;
+  window_size_ = size_t{1} << parameters.window_bits;
+  distance_max_ = window_size_ - kAheadMin;
+  search_end_ = is_gzip_ ? 2 * window_size_ - kAheadMin : 2 * window_size_;
+
+  // What is behind the text matters to gzip, whose window begins as zeros.
+  window_.resize(2 * window_size_ + kWindowSlack);
+  if (is_gzip_ && text.size() < window_.size()) {
+    std::fill(window_.begin() + static_cast<ptrdiff_t>(text.size()),
+              window_.end(), uint8_t{0});
+  }
+  head_.assign(size_t{hash_mask_} + 1, 0);
+  previous_.resize(window_size_);
+  left_ = text;
+  at_ = 0;
+  ahead_ = 0;
+  match_at_ = 0;
+  block_at_ = 0;
+  at_end_ = false;
+  compared_ = 0;
+  block_.Start(parameters.strategy == DeflateStrategy::kFixed);
+  SetStop();
+}
+
+// The window's upper half becomes its lower one.
+void DeflateState::Move() {
+  std::memcpy(window_.data(), window_.data() + window_size_, window_size_);
+  at_ -= window_size_;
+  match_at_ -= window_size_;
+  block_at_ -= static_cast<int64_t>(window_size_);
+  const auto size = static_cast<uint16_t>(window_size_);
+  for (std::vector<uint16_t>* const places : {&head_, &previous_}) {
+    for (uint16_t& place : *places) {
+      place = place >= size ? static_cast<uint16_t>(place - size) : uint16_t{0};
+    }
+  }
+}
+
+void DeflateState::Fill() {
+  do {
+    if (at_ >= window_size_ + distance_max_) {
+      Move();
+    }
+    const size_t size = std::min(2 * window_size_ - ahead_ - at_, left_.size());
+    std::copy_n(left_.begin(), size,
+                window_.begin() + static_cast<ptrdiff_t>(at_ + ahead_));
+    left_ = left_.subspan(size);
+    ahead_ += size;
+  } while (ahead_ < kAheadMin && !left_.empty());
+  // gzip looks for more only once in vain, and then clears so much that a
+  // hash has bytes. zlib may still move its window.
+  if (is_gzip_ && ahead_ < kAheadMin) {
+    at_end_ = true;
+    std::fill_n(window_.begin() + static_cast<ptrdiff_t>(at_ + ahead_),
+                kDeflateMatchMin - 1, uint8_t{0});
+  }
+}
+
+// Remembers a place. Returns the last one whose three bytes have the same hash.
+inline uint32_t DeflateState::Insert(size_t position) {
+  const uint8_t* const bytes = window_.data() + position;
+  const uint32_t hash =
+      (uint32_t{bytes[0]} << (2 * hash_shift_) ^
+       uint32_t{bytes[1]} << hash_shift_ ^ uint32_t{bytes[2]}) &
+      hash_mask_;
+  const uint16_t last = head_[hash];
+  previous_[position & (window_size_ - 1)] = last;
+  head_[hash] = static_cast<uint16_t>(position);
+  return last;
+}
+
+// The longest match for what is next that is longer than `length_min`, along
+// the chain from `candidate` on: of equal ones the nearest. Sets match_at_;
+// without any returns length_min, or what is left of the text.
+size_t DeflateState::LongestMatch(uint32_t candidate, size_t length_min) {
+  const uint8_t* const window = window_.data();
+  const uint8_t* const next = window + at_;
+  const uint16_t* const previous = previous_.data();
+  const size_t mask = window_size_ - 1;
+  const size_t limit = at_ > distance_max_ ? at_ - distance_max_ : 0;
+  const size_t enough =
+      is_gzip_ ? nice_length_ : std::min<size_t>(nice_length_, ahead_);
+  uint32_t chain = length_min >= good_length_ ? chain_max_ / 4 : chain_max_;
+  const uint32_t chain_begin = chain;
+  size_t best = length_min;
+  // A longer match equals the next bytes up to `best`: its last four of these
+  // are compared first; three where there are no more.
+  size_t tail_at = best >= 3 ? best - 3 : 0;
+  uint32_t tail_mask = best >= 3 ? ~uint32_t{0} : 0xFFFFFF;
+  uint32_t tail = LoadLittleEndian<uint32_t>(next + tail_at) & tail_mask;
+  do {
+    const uint8_t* const there = window + candidate;
+    if ((LoadLittleEndian<uint32_t>(there + tail_at) & tail_mask) == tail) {
+      const size_t size = EqualSize(next, there);
+      if (size > best) {
+        match_at_ = candidate;
+        best = size;
+        if (size >= enough) {
+          --chain;
+          break;
+        }
+        tail_at = best - 3;
+        tail_mask = ~uint32_t{0};
+        tail = LoadLittleEndian<uint32_t>(next + tail_at);
+      }
+    }
+    candidate = previous[candidate & mask];
+    --chain;
+  } while (candidate > limit && chain != 0);
+  work_ += chain_begin - chain;
+  return std::min(best, ahead_);
+}
+
+bool DeflateState::FindGreedily(DeflateEncoder::Sink sink) {
+  for (;;) {
+    Refill(kAheadMin);
+    if (ahead_ == 0) {
+      return true;
+    }
+    const uint32_t candidate = ahead_ >= kDeflateMatchMin ? Insert(at_) : 0;
+    size_t length = 0;
+    if (candidate != 0 && at_ - candidate <= distance_max_ &&
+        at_ <= search_end_) {
+      length = LongestMatch(candidate, kDeflateMatchMin - 1);
+    }
+    const size_t symbol_at = at_;
+    if (length >= kDeflateMatchMin) {
+      block_.AddMatch(at_ - match_at_, length);
+      ahead_ -= length;
+      if (length <= lazy_length_max_ && ahead_ >= kDeflateMatchMin) {
+        for (size_t i = 1; i < length; ++i) {
+          Insert(at_ + i);
+        }
+      }
+      at_ += length;
+    } else {
+      block_.AddLiteral(window_[at_]);
+      --ahead_;
+      ++at_;
+    }
+    if (!AfterSymbol(symbol_at, sink)) {
+      return false;
+    }
+  }
+}
+
+// A match is taken only if the one from the next byte on is no longer.
+bool DeflateState::FindLazily(DeflateEncoder::Sink sink) {
+  constexpr size_t kNoMatch = kDeflateMatchMin - 1;
+  size_t length = kNoMatch;
+  bool has_literal = false;
+  for (;;) {
+    Refill(kAheadMin);
+    if (ahead_ == 0) {
+      break;
+    }
+    const uint32_t candidate = ahead_ >= kDeflateMatchMin ? Insert(at_) : 0;
+    const size_t last_length = length;
+    const size_t last_match_at = match_at_;
+    length = kNoMatch;
+    if (candidate != 0 && last_length < lazy_length_max_ &&
+        at_ - candidate <= distance_max_ && at_ <= search_end_) {
+      length = LongestMatch(candidate, last_length);
+      if ((only_long_ && length <= kFilteredLengthMax) ||
+          (length == kDeflateMatchMin && at_ - match_at_ > kShortDistanceMax)) {
+        length = kNoMatch;
+      }
+    }
+    if (last_length >= kDeflateMatchMin && length <= last_length) {
+      // From the byte before on.
+      block_.AddMatch(at_ - 1 - last_match_at, last_length);
+      const size_t insert_end =
+          std::min(at_ + last_length - 1,
+                   at_ + ahead_ - std::min(ahead_, kDeflateMatchMin - 1));
+      for (size_t i = at_ + 1; i < insert_end; ++i) {
+        Insert(i);
+      }
+      const size_t symbol_at = at_;
+      ahead_ -= last_length - 1;
+      at_ += last_length - 1;
+      has_literal = false;
+      length = kNoMatch;
+      if (!AfterSymbol(symbol_at, sink)) {
+        return false;
+      }
+      continue;
+    }
+    if (has_literal) {
+      block_.AddLiteral(window_[at_ - 1]);
+      if (!AfterSymbol(at_, sink)) {
+        return false;
+      }
+    }
+    has_literal = true;
+    ++at_;
+    --ahead_;
+  }
+  if (has_literal) {
+    block_.AddLiteral(window_[at_ - 1]);
+  }
+  return true;
+}
+
+bool DeflateState::FindRuns(DeflateEncoder::Sink sink) {
+  for (;;) {
+    Refill(kDeflateMatchMax + 1);
+    if (ahead_ == 0) {
+      return true;
+    }
+    size_t length = 0;
+    if (ahead_ >= kDeflateMatchMin && at_ > 0) {
+      const uint8_t* const next = window_.data() + at_;
+      length = std::min(EqualSize(next, next - 1), ahead_);
+    }
+    if (length >= kDeflateMatchMin) {
+      block_.AddMatch(1, length);
+    } else {
+      block_.AddLiteral(window_[at_]);
+      length = 1;
+    }
+    ahead_ -= length;
+    at_ += length;
+    if (!AfterSymbol(at_, sink)) {
+      return false;
+    }
+  }
+}
+
+bool DeflateState::FindNothing(DeflateEncoder::Sink sink) {
+  for (;;) {
+    Refill(1);
+    if (ahead_ == 0) {
+      return true;
+    }
+    block_.AddLiteral(window_[at_]);
+    --ahead_;
+    ++at_;
+    if (!AfterSymbol(at_, sink)) {
+      return false;
+    }
+  }
+}
+
+void DeflateState::SetStop() {
+  const size_t size = block_.size();
+  stop_ =
+      std::min(block_symbols_max_, size - size % kLimitsPeriod + kLimitsPeriod);
+  if (compared_ < expected_.size()) {
+    stop_ = std::min(stop_, size - size % kExpectedPeriod + kExpectedPeriod);
+  }
+}
+
+// Whether the first block is as expected so far.
+bool DeflateState::IsExpected() {
+  const std::span<const DeflateSymbol> symbols = block_.symbols();
+  const size_t end = std::min(symbols.size(), expected_.size());
+  if (compared_ >= end) {
+    return true;
+  }
+  const bool is_equal =
+      std::ranges::equal(symbols.subspan(compared_, end - compared_),
+                         expected_.subspan(compared_, end - compared_));
+  compared_ = end;
+  return is_equal;
+}
+
+// Whether gzip would end the block here: if matches are few and what they save
+// is much, by a reckoning of its own.
+bool DeflateState::EndsEarly(size_t symbol_at) {
+  const size_t symbols = block_.size();
+  if (!may_end_early_ || symbols % kGzipPeriod != 0) {
+    return false;
+  }
+  const DeflateBlockWriter::DistanceCost cost = block_.CountDistances();
+  const auto in = static_cast<int64_t>(symbol_at) - block_at_;
+  const size_t out = (symbols * 8 + cost.bits) / 8;
+  return cost.matches < symbols / 2 && out < static_cast<size_t>(in) / 2;
+}
+
+bool DeflateState::AtStop(size_t symbol_at, DeflateEncoder::Sink sink) {
+  if (!IsExpected()) {
+    return false;
+  }
+  if (limits_->cancelled()) {
+    status_ = absl::CancelledError("the caller has ended the work");
+    return false;
+  }
+  if (work_ > limits_->work_max) {
+    status_ = absl::ResourceExhaustedError(absl::StrCat(
+        "the text takes more than ", limits_->work_max, " steps to encode"));
+    return false;
+  }
+  if ((block_.size() == block_symbols_max_ || EndsEarly(symbol_at)) &&
+      !Flush(/*is_last=*/false, sink)) {
+    return false;
+  }
+  SetStop();
+  return true;
+}
+
+bool DeflateState::Flush(bool is_last, DeflateEncoder::Sink sink) {
+  std::optional<ByteView> text;
+  if (block_at_ >= 0) {
+    const auto begin = static_cast<size_t>(block_at_);
+    text = ByteView(window_).subspan(begin, at_ - begin);
+  }
+  block_at_ = static_cast<int64_t>(at_);
+  expected_ = {};
+  return block_.EndBlock(text, is_last, sink);
+}
+
+}  // namespace quire
