@@ -42,6 +42,7 @@ void DeflateDecoder::Start(ByteView stored, MutableByteView output,
   dictionary_ = dictionary;
   matches_ = nullptr;
   text_size_ = 0;
+  first_block_end_ = 0;
   block_ = Block::kNone;
   ending_ = ending;
   is_last_block_ = false;
@@ -109,6 +110,9 @@ absl::Status DeflateDecoder::Run(size_t wanted) {
     }
     if (result == Result::kEndOfBlock) {
       block_ = Block::kNone;
+      if (first_block_end_ == 0) {
+        first_block_end_ = text_size_;
+      }
     }
   }
   return absl::OkStatus();

@@ -54,6 +54,16 @@ class DeflateDecoder {
   // Errors: DataLoss  malformed, or cut.
   absl::StatusOr<size_t> DecodeTo(size_t wanted);
 
+  // How many bytes of what Start() was given have been used, a byte of which
+  // some bits have been as a whole: at the stream's end, its size.
+  size_t stored_size_so_far() const {
+    return static_cast<size_t>(bits_.end - stored_begin_) - UnreadSize();
+  }
+
+  // The text of the stream's first block that is not stored as it is, in bytes
+  // from the text's start; 0 while it is not at its end.
+  size_t first_block_end() const { return first_block_end_; }
+
   // OK if the stream has exactly `text_size` bytes of text and fills all of
   // what Start() was given.
   // REQUIRES: DecodeTo(text_size) has succeeded.
@@ -101,6 +111,7 @@ class DeflateDecoder {
   ByteView dictionary_;
   std::vector<TextMatch>* matches_ = nullptr;
   size_t text_size_ = 0;
+  size_t first_block_end_ = 0;
   Block block_ = Block::kNone;
   DeflateEnding ending_ = DeflateEnding::kFinalBlock;
   bool is_last_block_ = false;

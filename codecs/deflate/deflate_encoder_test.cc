@@ -1,80 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/deflate/deflate_encoder.h"
 
-#include <zlib.h>
-
-#include <algorithm>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
-#include "codecs/codec_test_inputs.h"
+#include "codecs/deflate/deflate_test_streams.h"
 
 namespace quire {
 namespace {
 
 constexpr uint64_t kSeed = 19;
-
-std::string ByZlib(const DeflateParameters& parameters,
-                   const std::string& text) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, parameters.level, Z_DEFLATED,
-                         -parameters.window_bits, parameters.memory_level,
-                         static_cast<int>(parameters.strategy)),
-            Z_OK);
-  std::string stored(deflateBound(&stream, text.size()) + 100, '\0');
-  std::string in = text;
-  stream.next_in = reinterpret_cast<Bytef*>(in.data());
-  stream.avail_in = static_cast<uInt>(in.size());
-  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
-  stream.avail_out = static_cast<uInt>(stored.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  stored.resize(stream.total_out);
-  deflateEnd(&stream);
-  return stored;
-}
-
-std::string Encoded(DeflateEncoder& encoder,
-                    const DeflateParameters& parameters,
-                    const std::string& text) {
-  std::string stored;
-  QUIRE_EXPECT_OK(
-      encoder.Encode(parameters, AsBytes(text), [&](ByteView bytes) {
-        stored.append(bytes.begin(), bytes.end());
-        return true;
-      }));
-  return stored;
-}
-
-// Texts that matchers meet: all kinds of TestInputs(), mixed as well.
-std::vector<TestInput> Texts(TestRandom& random, size_t size) {
-  const std::string dictionary = RandomText(random, 40000);
-  std::vector<TestInput> texts = TestInputs(random, size, dictionary);
-  std::string mixed;
-  while (mixed.size() < size) {
-    const size_t piece = 1 + RandomBelow(random, 3000);
-    switch (RandomBelow(random, 4)) {
-      case 0:
-        mixed += RandomBytes(random, piece);
-        break;
-      case 1:
-        mixed.append(piece, static_cast<char>(RandomBelow(random, 3)));
-        break;
-      case 2:
-        mixed += RandomText(random, piece, 50);
-        break;
-      default:
-        mixed += mixed.substr(RandomBelow(random, mixed.size() + 1), piece);
-    }
-  }
-  mixed.resize(size);
-  texts.push_back({"mixed", mixed});
-  return texts;
-}
+constexpr size_t kGzipHeaderSize = 10;
+constexpr size_t kGzipTrailerSize = 8;
 
 TEST(DeflateEncoderTest, MakesWhatZlibMakes) {
   TestRandom random(kSeed);
@@ -83,25 +24,139 @@ TEST(DeflateEncoderTest, MakesWhatZlibMakes) {
        {size_t{0}, size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{10},
         size_t{261}, size_t{263}, size_t{5000}, size_t{65275}, size_t{65536},
         size_t{300000}}) {
-    for (const TestInput& input : Texts(random, size)) {
+    for (const TestInput& input : DeflateTexts(random, size)) {
       for (uint8_t level = 1; level <= 9; ++level) {
         for (const auto strategy :
              {DeflateStrategy::kDefault, DeflateStrategy::kFiltered,
               DeflateStrategy::kHuffmanOnly, DeflateStrategy::kRle,
               DeflateStrategy::kFixed}) {
-          const DeflateParameters parameters = {
-              .level = level,
-              .memory_level = static_cast<uint8_t>(1 + RandomBelow(random, 9)),
-              .window_bits = static_cast<uint8_t>(9 + RandomBelow(random, 7)),
-              .strategy = strategy};
-          ASSERT_TRUE(Encoded(encoder, parameters, input.text) ==
-                      ByZlib(parameters, input.text))
+          DeflateParameters parameters = RandomZlibParameters(random);
+          parameters.level = level;
+          parameters.strategy = strategy;
+          ASSERT_TRUE(EncodedStream(encoder, parameters, input.text) ==
+                      ZlibStream(parameters, input.text))
               << input.name << ", " << size << " bytes, "
               << DeflateParametersText(parameters);
         }
       }
     }
   }
+}
+
+TEST(DeflateEncoderTest, MakesWhatZlibMakesOfManyTexts) {
+  TestRandom random(kSeed);
+  DeflateEncoder encoder;
+  for (int i = 0; i < 3000; ++i) {
+    const size_t size =
+        RandomBelow(random, size_t{2} << RandomBelow(random, 15));
+    const std::string text = MixedText(random, size);
+    const DeflateParameters parameters = RandomZlibParameters(random);
+    ASSERT_TRUE(EncodedStream(encoder, parameters, text) ==
+                ZlibStream(parameters, text))
+        << "text " << i << ", " << size << " bytes, "
+        << DeflateParametersText(parameters);
+  }
+}
+
+TEST(DeflateEncoderTest, MakesWhatZlibMakesOfLongTexts) {
+  TestRandom random(kSeed);
+  DeflateEncoder encoder;
+  for (const TestInput& input : DeflateTexts(random, 1200000)) {
+    for (const uint8_t level : {uint8_t{1}, uint8_t{6}, uint8_t{9}}) {
+      for (const uint8_t memory_level : {uint8_t{8}, uint8_t{9}}) {
+        const DeflateParameters parameters = {.level = level,
+                                              .memory_level = memory_level};
+        ASSERT_TRUE(EncodedStream(encoder, parameters, input.text) ==
+                    ZlibStream(parameters, input.text))
+            << input.name << ", " << DeflateParametersText(parameters);
+      }
+    }
+  }
+}
+
+TEST(DeflateEncoderTest, MakesWhatGzipMakes) {
+  TestRandom random(kSeed);
+  DeflateEncoder encoder;
+  for (const size_t size :
+       {size_t{0}, size_t{1}, size_t{3}, size_t{300}, size_t{20000},
+        size_t{65274}, size_t{65275}, size_t{65536}, size_t{70000},
+        size_t{98042}, size_t{400000}}) {
+    for (const TestInput& input : DeflateTexts(random, size)) {
+      for (uint8_t level = 1; level <= 9; ++level) {
+        const DeflateParameters parameters = {
+            .encoder = DeflateEncoderId::kGzip, .level = level};
+        const std::string made = GzipProgramStream(level, input.text);
+        ASSERT_GE(made.size(), kGzipHeaderSize + kGzipTrailerSize);
+        ASSERT_TRUE(EncodedStream(encoder, parameters, input.text) ==
+                    made.substr(kGzipHeaderSize, made.size() - kGzipHeaderSize -
+                                                     kGzipTrailerSize))
+            << input.name << ", " << size << " bytes, "
+            << DeflateParametersText(parameters);
+      }
+    }
+  }
+}
+
+TEST(DeflateEncoderTest, EndsWhereItIsTold) {
+  TestRandom random(kSeed);
+  const std::string text = RandomBytes(random, 300000);
+  DeflateEncoder encoder;
+  const std::string whole = EncodedStream(encoder, {}, text);
+  const uint64_t work = encoder.work();
+  EXPECT_GE(work, text.size());
+
+  // A sink that has enough gets the front of the stream.
+  std::string front;
+  EXPECT_THAT(encoder.Encode({}, AsBytes(text),
+                             [&](ByteView bytes) {
+                               front.append(bytes.begin(), bytes.end());
+                               return front.size() < 50000;
+                             }),
+              HasCode(absl::StatusCode::kCancelled));
+  EXPECT_GE(front.size(), 50000);
+  EXPECT_TRUE(whole.starts_with(front));
+  EXPECT_LT(front.size(), whole.size());
+
+  const auto all = [](ByteView) { return true; };
+  int asked = 0;
+  EXPECT_THAT(
+      encoder.Encode({}, AsBytes(text), all,
+                     {.cancelled = [&] { return ++asked == 3; }}),
+      FailsWith(absl::StatusCode::kCancelled, ::testing::HasSubstr("caller")));
+  EXPECT_EQ(asked, 3);
+  EXPECT_THAT(
+      encoder.Encode({}, AsBytes(text), all, {.work_max = text.size() / 2}),
+      FailsWith(absl::StatusCode::kResourceExhausted,
+                ::testing::HasSubstr("steps")));
+  QUIRE_EXPECT_OK(encoder.Encode({}, AsBytes(text), all, {.work_max = work}));
+  EXPECT_THAT(encoder.Encode({.level = 0}, AsBytes(text), all),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        ::testing::HasSubstr("parameters")));
+  // Nothing of that is left.
+  EXPECT_TRUE(EncodedStream(encoder, {}, text) == whole);
+}
+
+TEST(DeflateParametersTest, HaveCodes) {
+  size_t valid = 0;
+  for (uint32_t code = 0; code < kDeflateParametersCodeEnd + 10; ++code) {
+    const std::optional<DeflateParameters> parameters =
+        DeflateParametersFromCode(code);
+    if (parameters.has_value()) {
+      ++valid;
+      EXPECT_EQ(DeflateParametersCode(*parameters), code);
+    }
+  }
+  // Of zlib 9 levels, 9 memory levels, 7 windows, 5 strategies; of gzip 9
+  // levels.
+  EXPECT_EQ(valid, 9 * 9 * 7 * 5 + 9);
+  EXPECT_EQ(DeflateParametersText({}), "zlib level 6");
+  EXPECT_EQ(
+      DeflateParametersText({.encoder = DeflateEncoderId::kGzip, .level = 9}),
+      "gzip level 9");
+  EXPECT_EQ(DeflateParametersText({.memory_level = 9,
+                                   .window_bits = 12,
+                                   .strategy = DeflateStrategy::kRle}),
+            "zlib level 6, memory level 9, window bits 12, strategy RLE");
 }
 
 }  // namespace

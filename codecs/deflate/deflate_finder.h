@@ -8,14 +8,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/deflate/deflate_encoder.h"
+#include "codecs/block/deflate_decoder.h"
+#include "codecs/deflate/deflate_parameter_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
 
 namespace quire {
@@ -30,10 +30,12 @@ enum class DeflateRefusal : uint8_t {
   kSmall,
   // Takes more than DeflateWorkMax() to make again.
   kWork,
+  // The text is longer than DeflateFinderOptions::ratio_max allows.
+  kRatio,
   // The checksum that follows the stream is not that of the text.
   kDamaged,
 };
-inline constexpr size_t kDeflateRefusalCount = 5;
+inline constexpr size_t kDeflateRefusalCount = 6;
 
 // "foreign encoder", "text too large", ...
 absl::string_view DeflateRefusalName(DeflateRefusal refusal);
@@ -44,6 +46,9 @@ struct DeflateFinderOptions {
   // Members of more text stay as they are: a range inside of one is made again
   // from its start. Bytes.
   size_t text_size_max = size_t{1} << 20;
+  // The most bytes of text for each byte of a member; members of more would
+  // make a small document a large one.
+  size_t ratio_max = 128;
   // The zlib streams of PNG images, which compress worse when they are
   // inflated.
   bool png = false;
@@ -74,12 +79,11 @@ struct DeflateMember {
   ByteView text;
 };
 
-// Thread-compatible: one for each thread. Memory: at most 1 MiB and twice
+// Thread-compatible: one for each thread. Memory: at most 4 MiB and four times
 // text_size_max, whatever the document.
 class DeflateFinder {
  public:
   explicit DeflateFinder(const DeflateFinderOptions& options = {});
-  ~DeflateFinder();
   DeflateFinder(const DeflateFinder&) = delete;
   DeflateFinder& operator=(const DeflateFinder&) = delete;
 
@@ -99,7 +103,8 @@ class DeflateFinder {
 
   DeflateFinderOptions options_;
   DeflateFinderCounts counts_;
-  DeflateEncoder encoder_;
+  DeflateParameterFinder parameter_finder_;
+  DeflateDecoder decoder_;
   std::vector<uint8_t> text_;
 };
 

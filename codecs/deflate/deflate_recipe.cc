@@ -92,16 +92,17 @@ absl::StatusOr<DeflateRecipe> TakeDeflateRecipe(ByteView& in) {
   DeflateRecipe recipe;
   QUIRE_ASSIGN_OR_RETURN(const uint64_t kind, TakeVarint(rest));
   if (kind >= kDeflateRecipeKindEnd) {
-    return absl::DataLossError(absl::StrCat(
-        "a kind of compressed member must be below ", kDeflateRecipeKindEnd,
-        ", found ", kind));
+    return absl::DataLossError(
+        absl::StrCat("a kind of compressed member must be below ",
+                     kDeflateRecipeKindEnd, ", found ", kind));
   }
   QUIRE_RETURN_IF_ERROR(
       SetDeflateRecipeKind(static_cast<uint32_t>(kind), recipe));
   QUIRE_ASSIGN_OR_RETURN(recipe.text_size, TakeVarint(rest));
   QUIRE_ASSIGN_OR_RETURN(recipe.member_size, TakeVarint(rest));
   if (rest.size() < sizeof(uint64_t)) {
-    return absl::DataLossError("the recipe of a compressed member is truncated");
+    return absl::DataLossError(
+        "the recipe of a compressed member is truncated");
   }
   recipe.checksum = LoadLittleEndian<uint64_t>(rest.data());
   QUIRE_RETURN_IF_ERROR(CheckDeflateRecipe(recipe));
@@ -133,9 +134,9 @@ absl::Status RecreateDeflateMember(const DeflateRecipe& recipe, ByteView text,
   QUIRE_CHECK(out.size() == recipe.member_size);
   QUIRE_RETURN_IF_ERROR(CheckDeflateRecipe(recipe));
   if (text.size() != recipe.text_size) {
-    return absl::DataLossError(absl::StrCat(
-        "the text of a compressed member must have ", recipe.text_size,
-        " bytes, found ", text.size()));
+    return absl::DataLossError(
+        absl::StrCat("the text of a compressed member must have ",
+                     recipe.text_size, " bytes, found ", text.size()));
   }
   const size_t trailer_size = DeflateTrailerSize(recipe.container);
   MutableByteView left = out.first(out.size() - trailer_size);
@@ -153,10 +154,9 @@ absl::Status RecreateDeflateMember(const DeflateRecipe& recipe, ByteView text,
       },
       {.work_max = DeflateWorkMax(text.size()), .cancelled = cancelled});
   if (is_longer || (status.ok() && !left.empty())) {
-    return absl::DataLossError(
-        absl::StrCat("a compressed member must have ", recipe.member_size,
-                     " bytes, but its text gives ",
-                     is_longer ? "more" : "fewer"));
+    return absl::DataLossError(absl::StrCat(
+        "a compressed member must have ", recipe.member_size,
+        " bytes, but its text gives ", is_longer ? "more" : "fewer"));
   }
   if (absl::IsResourceExhausted(status)) {
     return absl::DataLossError(status.message());

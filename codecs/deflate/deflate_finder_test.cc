@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/deflate/deflate_finder.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/deflate/deflate_test_streams.h"
+
+namespace quire {
+namespace {
+
+constexpr uint64_t kSeed = 29;
+
+struct Found {
+  uint64_t offset;
+  DeflateRecipe recipe;
+  std::string text;
+};
+
+// What is found; each is also made again and compared with the document.
+std::vector<Found> FindAll(DeflateFinder& finder, const std::string& document) {
+  std::vector<Found> all;
+  DeflateEncoder encoder;
+  uint64_t end = 0;
+  finder.Find(AsBytes(document), [&](const DeflateMember& member) {
+    EXPECT_GE(member.offset, end);
+    end = member.offset + member.recipe.member_size;
+    ASSERT_LE(end, document.size());
+    std::string made(member.recipe.member_size, '?');
+    QUIRE_EXPECT_OK(RecreateDeflateMember(member.recipe, member.text, encoder,
+                                          AsMutableBytes(made)));
+    EXPECT_TRUE(made == document.substr(member.offset, made.size()));
+    all.push_back(
+        {member.offset, member.recipe, std::string(AsText(member.text))});
+  });
+  return all;
+}
+
+uint64_t Refused(const DeflateFinder& finder, DeflateContainer container,
+                 DeflateRefusal refusal) {
+  return finder.counts()
+      .containers[static_cast<size_t>(container)]
+      .refused[static_cast<size_t>(refusal)];
+}
+
+void AppendNumber(uint32_t value, size_t size, std::string& out) {
+  for (size_t i = 0; i < size; ++i) {
+    out += static_cast<char>(value >> (8 * i) & 0xFF);
+  }
+}
+
+std::string ZipMember(const std::string& name, const std::string& stream,
+                      bool sizes_follow) {
+  std::string header = "PK\3\4";
+  AppendNumber(20, 2, header);
+  AppendNumber(sizes_follow ? 8 : 0, 2, header);
+  AppendNumber(8, 2, header);
+  AppendNumber(0, 8, header);
+  AppendNumber(sizes_follow ? 0 : static_cast<uint32_t>(stream.size()), 4,
+               header);
+  AppendNumber(0, 4, header);
+  AppendNumber(static_cast<uint32_t>(name.size()), 2, header);
+  AppendNumber(0, 2, header);
+  return absl::StrCat(header, name, stream);
+}
+
+TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
+  TestRandom random(kSeed);
+  const std::string words = RandomText(random, 30000);
+  const std::string other = RandomText(random, 200000);
+  std::string gzip = ZlibStream({.level = 9}, words, DeflateContainer::kGzip);
+  // With a name, and a check of the header that nothing looks at.
+  gzip[3] = 2 | 8;
+  gzip.insert(10, std::string("name.txt\0hc", 11));
+
+  std::string document = "%PDF-1.4\nstream\n";
+  std::vector<uint64_t> offsets = {document.size() + 2};
+  document += ZlibStream({}, words, DeflateContainer::kZlib);
+  document += "endstream " + words.substr(0, 500);
+  offsets.push_back(document.size() + 21);
+  document += gzip;
+  // At once behind it.
+  offsets.push_back(document.size() + 10);
+  document += GzipProgramStream(9, other);
+  offsets.push_back(document.size() + 35);
+  document += ZipMember("a.txt", ZlibStream({}, words), false);
+  offsets.push_back(document.size() + 36);
+  document += ZipMember("bb.txt", ZlibStream({}, other), true);
+  document += "end";
+
+  DeflateFinder finder;
+  const std::vector<Found> all = FindAll(finder, document);
+  ASSERT_EQ(all.size(), offsets.size());
+  const std::vector<std::string> texts = {words, words, other, words, other};
+  for (size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_EQ(all[i].offset, offsets[i]);
+    EXPECT_TRUE(all[i].text == texts[i]);
+    EXPECT_EQ(all[i].recipe.text_size, texts[i].size());
+  }
+  EXPECT_EQ(all[1].recipe.parameters.level, 9);
+  EXPECT_EQ(all[2].recipe.parameters.encoder, DeflateEncoderId::kGzip);
+  EXPECT_EQ(all[3].recipe.container, DeflateContainer::kRaw);
+  EXPECT_EQ(finder.counts().containers[0].members, 2);
+  EXPECT_EQ(finder.counts().containers[1].members, 1);
+  EXPECT_EQ(finder.counts().containers[2].members, 2);
+  EXPECT_EQ(finder.counts().containers[2].text_bytes,
+            words.size() + other.size());
+}
+
+TEST(DeflateFinderTest, FindsAllParameters) {
+  TestRandom random(kSeed);
+  DeflateFinder finder;
+  for (int i = 0; i < 400; ++i) {
+    DeflateParameters parameters = RandomZlibParameters(random);
+    // Random bytes make each member long enough to be looked at.
+    const std::string text = RandomBytes(random, 100) +
+                             MixedText(random, RandomBelow(random, 80000));
+    const auto container =
+        i % 2 == 0 ? DeflateContainer::kZlib : DeflateContainer::kGzip;
+    // What the headers do not say, and a text of one block does not either.
+    if (container == DeflateContainer::kGzip) {
+      parameters.window_bits = 15;
+    }
+    parameters.memory_level = static_cast<uint8_t>(8 + RandomBelow(random, 2));
+    const std::string document =
+        "?" + ZlibStream(parameters, text, container) + "?";
+    const std::vector<Found> all = FindAll(finder, document);
+    ASSERT_EQ(all.size(), 1)
+        << DeflateParametersText(parameters) << ", " << text.size() << " bytes";
+    EXPECT_TRUE(all[0].text == text);
+  }
+}
+
+TEST(DeflateFinderTest, LeavesWhatItCannotMakeAgain) {
+  TestRandom random(kSeed);
+  const std::string text = RandomText(random, 50000);
+  const std::string stream = ZlibStream({}, text, DeflateContainer::kZlib);
+  const auto refused = [](const std::string& document, DeflateRefusal refusal,
+                          const DeflateFinderOptions& options = {}) {
+    DeflateFinder finder(options);
+    EXPECT_TRUE(FindAll(finder, document).empty());
+    return Refused(finder, DeflateContainer::kZlib, refusal);
+  };
+  std::string damaged = stream;
+  damaged.back() ^= 1;
+  EXPECT_EQ(refused(damaged, DeflateRefusal::kDamaged), 1);
+  EXPECT_EQ(refused(stream, DeflateRefusal::kLarge, {.text_size_max = 49999}),
+            1);
+  EXPECT_EQ(refused(stream, DeflateRefusal::kSmall,
+                    {.member_size_min = stream.size() - 1}),
+            1);
+  EXPECT_EQ(
+      refused(ZlibStream({}, std::string(500000, 'x'), DeflateContainer::kZlib),
+              DeflateRefusal::kRatio),
+      1);
+  // Cut by the end of the document.
+  for (const size_t size : {stream.size() - 1, stream.size() - 4,
+                            stream.size() - 5, stream.size() / 2, size_t{64}}) {
+    DeflateFinder finder;
+    EXPECT_TRUE(FindAll(finder, stream.substr(0, size)).empty()) << size;
+  }
+}
+
+TEST(DeflateFinderTest, LeavesForeignStreams) {
+  TestRandom random(kSeed);
+  const std::string text = RandomText(random, 3000);
+  // Level 0: blocks stored as they are, though they can be compressed.
+  std::string stream("\x78\x01\x01", 3);
+  AppendNumber(static_cast<uint32_t>(text.size()), 2, stream);
+  AppendNumber(~static_cast<uint32_t>(text.size()), 2, stream);
+  stream += text;
+  const DeflateTrailer trailer =
+      MakeDeflateTrailer(DeflateContainer::kZlib, AsBytes(text));
+  stream.append(trailer.begin(), trailer.begin() + 4);
+  DeflateFinder finder;
+  EXPECT_TRUE(FindAll(finder, stream).empty());
+  EXPECT_EQ(Refused(finder, DeflateContainer::kZlib, DeflateRefusal::kForeign),
+            1);
+}
+
+TEST(DeflateFinderTest, LeavesImages) {
+  TestRandom random(kSeed);
+  const std::string stream =
+      ZlibStream({}, RandomText(random, 5000), DeflateContainer::kZlib);
+  std::string document = "\x89PNG\r\n\x1a\n";
+  document += std::string("\0\0", 2);
+  document += static_cast<char>(stream.size() >> 8);
+  document += static_cast<char>(stream.size() & 0xFF);
+  document += "IDAT" + stream + "crc.";
+  DeflateFinder without;
+  EXPECT_TRUE(FindAll(without, document).empty());
+  DeflateFinder with({.png = true});
+  EXPECT_EQ(FindAll(with, document).size(), 1);
+}
+
+TEST(DeflateFinderTest, FindsMembersWhereverTheyBegin) {
+  TestRandom random(kSeed);
+  const std::string stream =
+      ZlibStream({}, RandomText(random, 1000), DeflateContainer::kZlib);
+  for (size_t before = 0; before < 200; ++before) {
+    DeflateFinder finder;
+    const std::vector<Found> all =
+        FindAll(finder, RandomText(random, before) + stream);
+    ASSERT_EQ(all.size(), 1) << before;
+    EXPECT_EQ(all[0].offset, before + 2);
+  }
+}
+
+// What looks like the beginning of a stream again and again must not take a
+// time that grows with the square of the size.
+TEST(DeflateFinderTest, EndsInVainWork) {
+  TestRandom random(kSeed);
+  // Blocks stored as they are, one inside the other, as many as there can be.
+  std::string document;
+  while (document.size() < 3000000) {
+    document += std::string("\x78\x9c\x00\xf9\xff\x06\x00", 7);
+  }
+  DeflateFinder finder;
+  EXPECT_TRUE(FindAll(finder, document).empty());
+  EXPECT_TRUE(FindAll(finder, RandomBytes(random, 1000000)).empty());
+}
+
+TEST(DeflateFinderTest, TakesTinyDocuments) {
+  DeflateFinder finder({.member_size_min = 0});
+  for (const std::string document :
+       {"", "x", "\x78", "\x78\x9c", "\x1f\x8b", "\x1f\x8b\x08", "PK\3\4",
+        "\x78\x9c\x03"}) {
+    EXPECT_TRUE(FindAll(finder, document).empty());
+  }
+}
+
+}  // namespace
+}  // namespace quire
