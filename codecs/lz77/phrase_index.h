@@ -2,12 +2,12 @@
 //
 // Where phrases begin, held so that any byte of the text leads to its phrase
 // ("Random Read Speedup in Compression Enabled Storage Systems", section 2.1:
-// phraseOf and startOf). Three exact or sampled forms:
+// phraseOf and startOf). Four exact or sampled forms:
 //
 //   PlainPhraseIndex    a bit for each byte of the text, with rank and select
 //   SparsePhraseIndex   Elias-Fano coded positions
-//   SampledPhraseIndex  every k-th phrase; those between are read from the
-//   block GridPhraseIndex     the phrase of every 2^k-th byte of the text
+//   SampledPhraseIndex  every k-th phrase; the block has those between
+//   GridPhraseIndex     the phrase of every 2^k-th byte of the text
 //
 // Each has the constructor (places, text_size, stored_size), where places are
 // those of all phrases, in order, the first of them {0, 0}; and
