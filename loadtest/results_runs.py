@@ -139,6 +139,12 @@ def range_bench(setting, out):
                            setting.work / "ranges.svg", "--json", out)]
 
 
+def uncached_bench(setting, out):
+    options = setting.choose([], ["--requests", 200, "--rounds", 1, "--dictionary-size",
+                                  QUICK_DICTIONARY, "--memory", "128MiB"])
+    return [setting.script("uncached_bench.py", setting.sample, *options, "--json", out)]
+
+
 def security_bench(setting, out):
     options = setting.choose([], ["--requests", 200, "--rounds", 1, "--documents", 20, "--sizes",
                                   "256B"])
@@ -175,6 +181,7 @@ COMMANDS = {
     "wire_bench": wire_bench, "disk_figures": report_program("disk_figures"),
     "live_disk": live_disk, "cache_figures": report_program("cache_figures"),
     "hostile_load": hostile_load, "range_bench": range_bench,
+    "uncached_bench": uncached_bench,
     "security_bench": security_bench,
 }
 PRINTED = {"disk_figures", "cache_figures"}

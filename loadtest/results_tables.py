@@ -11,7 +11,9 @@ import api_limit as api_limit_bench
 import device_bench
 import fsst_bench
 import range_bench
+import uncached_bench
 from codec_table import format_number, format_size, format_speed
+from live_server import parse_size
 
 MIB = 1 << 20
 
@@ -410,10 +412,22 @@ def ranges(figures):
          (range_bench.LOSS_HEADER, range_bench.loss_rows(figures))], aims)
 
 
+def uncached(figures):
+    return Section(
+        "Short ranges that are not cached",
+        f"Random ranges of {format_size(figures['range_size'])} of blocks of "
+        f"{format_size(figures['block_size'])} from a server that can cache a fraction of the text. "
+        "In brackets: the codec without partitions, in the same rounds.",
+        [(uncached_bench.HEADER, uncached_bench.rows(figures))],
+        [at_least(f"uncached ranges, `{codec}` in {format_size(parse_size(size))} / {without}, "
+                  "answers for a second of CPU", 2, uncached_bench.gain(figures, (codec, size)))
+         for (codec, size), without in uncached_bench.PAIRS.items()])
+
+
 # In the order of the page.
 SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
             "codec_bench": codec_bench, "fsst_bench": fsst, "device_bench": device,
             "sweep": sweep, "api_limit": api_limit, "wire_bench": wire,
             "disk_figures": disk, "live_disk": live, "cache_figures": cache,
-            "hostile_load": hostile, "range_bench": ranges,
+            "hostile_load": hostile, "range_bench": ranges, "uncached_bench": uncached,
             "security_bench": security}
