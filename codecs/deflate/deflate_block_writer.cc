@@ -333,10 +333,22 @@ bool DeflateBlockWriter::WriteSymbols(Sink sink) {
                       uint32_t{kLengths.extra[i]} << length,
                   length + kLengths.extra_bits[symbol]};
   }
-  for (size_t i = 0; i < size_; ++i) {
-    const DeflateSymbol symbol = symbols_[i];
+  // Copies of what Put() changes: bytes that are written might be any of it.
+  uint64_t bits = bits_;
+  unsigned bit_count = bit_count_;
+  uint8_t* to = buffer_.data() + buffered_;
+  uint8_t* const full = buffer_.data() + kBufferSize;
+  const auto put = [&](uint64_t value, unsigned count) {
+    bits |= value << bit_count;
+    bit_count += count;
+    StoreLittleEndian(bits, to);
+    to += bit_count / 8;
+    bits >>= bit_count & ~7U;
+    bit_count &= 7;
+  };
+  for (const DeflateSymbol symbol : symbols()) {
     if (symbol < 256) {
-      Put(literal_codes_[symbol], literal_lengths_[symbol]);
+      put(literal_codes_[symbol], literal_lengths_[symbol]);
     } else {
       const uint32_t distance = (symbol >> 8) - 1;
       const size_t distance_symbol = DistanceSymbol(distance);
@@ -346,13 +358,20 @@ bool DeflateBlockWriter::WriteSymbols(Sink sink) {
       const uint64_t extra = distance & ((uint32_t{1} << extra_bits) - 1);
       const uint64_t coded =
           distance_codes_[distance_symbol] | extra << distance_length;
-      Put(length.bits | coded << length.count,
+      put(length.bits | coded << length.count,
           length.count + distance_length + extra_bits);
     }
-    if (buffered_ >= kBufferSize && !Drain(sink)) [[unlikely]] {
-      return false;
+    if (to >= full) [[unlikely]] {
+      buffered_ = static_cast<size_t>(to - buffer_.data());
+      if (!Drain(sink)) {
+        return false;
+      }
+      to = buffer_.data();
     }
   }
+  bits_ = bits;
+  bit_count_ = bit_count;
+  buffered_ = static_cast<size_t>(to - buffer_.data());
   Put(literal_codes_[kEndOfBlock], literal_lengths_[kEndOfBlock]);
   return true;
 }

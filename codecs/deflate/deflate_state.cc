@@ -199,10 +199,10 @@ inline uint32_t DeflateState::Insert(size_t position) {
   return last;
 }
 
-// The longest match for what is next that is longer than `length_min`, along
-// the chain from `candidate` on: of equal ones the nearest. Sets match_at_;
-// without any returns length_min, or what is left of the text.
-size_t DeflateState::LongestMatch(uint32_t candidate, size_t length_min) {
+// The longest match for what is next that is longer than `best`, along the
+// chain from `candidate` on: of equal ones the nearest. Sets match_at_; without
+// any returns `best`, or what is left of the text.
+size_t DeflateState::LongestMatch(uint32_t candidate, size_t best) {
   const uint8_t* const window = window_.data();
   const uint8_t* const next = window + at_;
   const uint16_t* const previous = previous_.data();
@@ -210,33 +210,43 @@ size_t DeflateState::LongestMatch(uint32_t candidate, size_t length_min) {
   const size_t limit = at_ > distance_max_ ? at_ - distance_max_ : 0;
   const size_t enough =
       is_gzip_ ? nice_length_ : std::min<size_t>(nice_length_, ahead_);
-  uint32_t chain = length_min >= good_length_ ? chain_max_ / 4 : chain_max_;
-  const uint32_t chain_begin = chain;
-  size_t best = length_min;
-  // A longer match equals the next bytes up to `best`: its last four of these
-  // are compared first; three where there are no more.
-  size_t tail_at = best >= 3 ? best - 3 : 0;
-  uint32_t tail_mask = best >= 3 ? ~uint32_t{0} : 0xFFFFFF;
-  uint32_t tail = LoadLittleEndian<uint32_t>(next + tail_at) & tail_mask;
-  do {
-    const uint8_t* const there = window + candidate;
-    if ((LoadLittleEndian<uint32_t>(there + tail_at) & tail_mask) == tail) {
-      const size_t size = EqualSize(next, there);
-      if (size > best) {
-        match_at_ = candidate;
-        best = size;
-        if (size >= enough) {
-          --chain;
-          break;
-        }
-        tail_at = best - 3;
-        tail_mask = ~uint32_t{0};
-        tail = LoadLittleEndian<uint32_t>(next + tail_at);
-      }
-    }
+  const uint32_t chain_begin =
+      best >= good_length_ ? chain_max_ / 4 : chain_max_;
+  uint32_t chain = chain_begin;
+  const auto advance = [&] {
     candidate = previous[candidate & mask];
     --chain;
-  } while (candidate > limit && chain != 0);
+    return candidate > limit && chain != 0;
+  };
+  // Goes along the chain to a place that may be longer: one that equals the
+  // bytes up to `best`, of which the last are compared. Those of the hash are
+  // equal but for collisions, so that up to 6, and 10, these are all.
+  const auto seek = [&]<typename Word>(Word all) {
+    const size_t at = best < sizeof(Word) - 1 ? 0 : best + 1 - sizeof(Word);
+    const Word wanted = LoadLittleEndian<Word>(next + at) & all;
+    while ((LoadLittleEndian<Word>(window + candidate + at) & all) != wanted) {
+      if (!advance()) {
+        return false;
+      }
+    }
+    return true;
+  };
+  do {
+    if (!(best < 3   ? seek(uint32_t{0xFFFFFF})
+          : best < 7 ? seek(~uint32_t{0})
+                     : seek(~uint64_t{0}))) {
+      break;
+    }
+    const size_t size = EqualSize(next, window + candidate);
+    if (size > best) {
+      match_at_ = candidate;
+      best = size;
+      if (size >= enough) {
+        --chain;
+        break;
+      }
+    }
+  } while (advance());
   work_ += chain_begin - chain;
   return std::min(best, ahead_);
 }

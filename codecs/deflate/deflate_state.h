@@ -54,7 +54,7 @@ class DeflateState {
   }
 
   uint32_t Insert(size_t position);
-  size_t LongestMatch(uint32_t candidate, size_t length_min);
+  size_t LongestMatch(uint32_t candidate, size_t best);
 
   // After each symbol: false if the work is to end. The symbol is what the
   // search at `symbol_at` led to.
