@@ -25,7 +25,7 @@ libraries=(
   liburing-dev libarchive-dev libre2-dev
   libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcivetweb-dev libcurl4-openssl-dev libssl-dev openssl
   libsystemd-dev
-  libspdlog-dev
+  libspdlog-dev libtomlplusplus-dev
   libgtest-dev libgmock-dev libbenchmark-dev
 )
 

@@ -65,6 +65,7 @@ int main(int argc, char** argv) {
         quire::AddVerifyCommand(app, exit_code);
         quire::AddInspectCommand(app, exit_code);
         quire::AddServeCommand(app, exit_code);
+        quire::AddCheckConfigCommand(app, exit_code);
         quire::AddTokenCommand(app, exit_code);
         quire::AttachManual(app, quire::QuiredManual());
         app.parse(quire::ArgumentsForParse(argc, argv));

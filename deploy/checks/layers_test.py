@@ -94,6 +94,7 @@ LIBRARIES = [
     (re.compile(r"grpc(pp)?/|gRPC::|quire_proto$|google/(protobuf|rpc)/"),
      ("server", "client", "proto", "loadtest"), "codecs know no network"),
     (re.compile(r"prometheus"), ("server",), "only the server has metrics"),
+    (re.compile(r"toml\+\+|quire::toml"), ("server/commands",), "one configuration file"),
     (re.compile(r"spdlog"), (f"{SERVICE}/logging",), "all messages of the server go one way"),
     (re.compile(r"^archive(_entry)?\.h$|LibArchive"), (INGEST,),
      "only ingest reads foreign archives"),

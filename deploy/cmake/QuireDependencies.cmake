@@ -39,6 +39,10 @@ find_path(QUIRE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 add_library(quire::cli11 INTERFACE IMPORTED)
 target_include_directories(quire::cli11 INTERFACE "${QUIRE_CLI11_INCLUDE}")
 
+find_path(QUIRE_TOML_INCLUDE toml++/toml.h REQUIRED)
+add_library(quire::toml INTERFACE IMPORTED)
+target_include_directories(quire::toml INTERFACE "${QUIRE_TOML_INCLUDE}")
+
 find_path(QUIRE_JSON_INCLUDE nlohmann/json.hpp REQUIRED)
 add_library(quire::json INTERFACE IMPORTED)
 target_include_directories(quire::json INTERFACE "${QUIRE_JSON_INCLUDE}")

@@ -1,21 +1,47 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Options of a subcommand from elsewhere than the command line.
 #ifndef QUIRE_SERVER_COMMANDS_CONFIG_FILE_H_
 #define QUIRE_SERVER_COMMANDS_CONFIG_FILE_H_
 
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 
 namespace quire {
 
-// Reads a TOML file of options into `subcommand`: each key is the long name of
-// one of its options. Options that the command line gave stay as they are.
-// (CLI11 reads configuration files for the top command only.)
-// Errors: InvalidArgument  the file cannot be read, a key is no option of the
-//                          subcommand, or a value is refused by the option's
-//                          checks; the message names file and key.
-absl::Status ApplyConfigFile(const std::string& path, CLI::App& subcommand);
+// Gives options that the command line has not set the values of environment
+// variables: QUIRED_STALL_TIMEOUT is --stall-timeout. Empty ones count as
+// unset; ones that name no option are left alone, since Kubernetes sets such
+// ones for a service named quired. Thread-compatible, as the environment is.
+// Returns what is wrong, a message each; empty: nothing.
+std::vector<std::string> ApplyEnvironment(CLI::App& subcommand);
+
+enum class PathChecks {
+  // Whoever opens a path says so if it is not there.
+  kNone,
+  // Files that must exist do, and those that will be written can be made.
+  kAll,
+};
+
+// Gives options that have no value yet those of a TOML file. A key is the long
+// name of an option, or stands in a table that is the beginning of one:
+//
+//   memory = "4GiB"
+//   [tls]
+//   cert = "server.pem"      # --tls-cert
+//   [archives]
+//   docs = "docs.quire"      # --archive docs=docs.quire
+//
+// Relative paths are relative to the file. Options that are set already keep
+// their values, but what the file has for them must be well-formed, too.
+// Blocks on I/O. Returns all that is wrong, as "FILE:LINE: MESSAGE": not TOML,
+// unknown tables and keys, options that are set twice, empty values, values
+// that are not of an option's type, or that its checks refuse.
+std::vector<std::string> ApplyConfigFile(const std::string& path,
+                                         CLI::App& subcommand,
+                                         PathChecks checks);
 
 }  // namespace quire
 

@@ -20,6 +20,7 @@
 #include "server/commands/config_file.h"
 #include "server/commands/server_run.h"
 #include "server/commands/subcommand_support.h"
+#include "server/service/limits/available_memory.h"
 #include "server/service/logging/server_log.h"
 #include "server/service/server.h"
 #include "server/storage/model/drive_presets.h"
@@ -61,7 +62,28 @@ void SayUsage(absl::string_view message) {
   std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
 }
 
-absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
+void SayUsage(const std::vector<std::string>& messages) {
+  for (const std::string& message : messages) {
+    SayUsage(message);
+  }
+}
+
+// `note` gets what "auto" was found to be, for the log.
+absl::Status SetMemory(const std::string& text, ServerOptions& options,
+                       std::string& note) {
+  if (text == "auto") {
+    QUIRE_ASSIGN_OR_RETURN(const AvailableMemory found, FindAvailableMemory());
+    options.memory_bytes = found.size_bytes;
+    note = absl::StrCat("--memory auto: ", FormatByteSize(found.size_bytes),
+                        ", ", found.source);
+  } else if (!text.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(text));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments,
+                                          std::string& note) {
   ServerOptions options;
   for (const std::string& text : arguments.archives) {
     QUIRE_ASSIGN_OR_RETURN(ArchiveArgument archive, ParseArchiveArgument(text));
@@ -89,13 +111,10 @@ absl::StatusOr<ServerOptions> MakeOptions(const ServeArguments& arguments) {
     }
     options.default_quota = *quota;
   }
-  if (!arguments.memory.empty()) {
-    const absl::StatusOr<uint64_t> memory = ParseByteSize(arguments.memory);
-    if (!memory.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--memory: ", memory.status().message()));
-    }
-    options.memory_bytes = *memory;
+  if (const absl::Status status = SetMemory(arguments.memory, options, note);
+      !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory: ", status.message()));
   }
   options.engine =
       arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
@@ -146,7 +165,8 @@ std::vector<std::string> DriveModelNames() {
 }
 
 int Serve(const ServeArguments& arguments) {
-  absl::StatusOr<ServerOptions> options = MakeOptions(arguments);
+  std::string note;
+  absl::StatusOr<ServerOptions> options = MakeOptions(arguments, note);
   if (!options.ok()) {
     SayUsage(options.status().message());
     return kExitUsage;
@@ -162,6 +182,9 @@ int Serve(const ServeArguments& arguments) {
   options->report_damage = [&log](const std::string& message) {
     log.Say(LogLevel::kError, message);
   };
+  if (!note.empty()) {
+    log.Say(LogLevel::kInfo, note);
+  }
   PrepareServerProcess();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
   if (!server.ok()) {
@@ -262,9 +285,10 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("--memory", arguments->memory,
                    "Limit of the server's memory: dictionaries, indexes, cache "
-                   "and answers in flight. Without it: what the archives need "
-                   "and 512MiB")
-      ->type_name("SIZE");
+                   "and answers in flight; auto takes 7/8 of the limit of the "
+                   "cgroup, or else half of what is available. Without it: "
+                   "what the archives need and 512MiB")
+      ->type_name("SIZE|auto");
   AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
                 {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
                 "Cancel a call whose client has accepted nothing of its "
@@ -377,21 +401,61 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->check(CLI::IsMember(DriveModelNames()));
 }
 
+void AddAllOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  AddServiceOptions(subcommand, arguments);
+  AddLogOptions(*subcommand, *arguments);
+  AddStorageOptions(subcommand, arguments);
+  subcommand
+      ->add_option("--config", arguments->config,
+                   "TOML file with any of these options by their long names, "
+                   "such as memory = \"4GiB\", or in tables: [tls] has cert "
+                   "and key, [archives] has NAME = \"PATH\". Environment "
+                   "variables such as QUIRED_MEMORY take precedence over it, "
+                   "the command line over both; quired check-config checks it")
+      ->type_name("FILE");
+}
+
+// Exit code.
+int CheckConfig(const std::string& path) {
+  CLI::App subcommand("", "serve");
+  ServeArguments arguments;
+  AddAllOptions(&subcommand, &arguments);
+  std::vector<std::string> faults =
+      ApplyConfigFile(path, subcommand, PathChecks::kAll);
+  if (faults.empty()) {
+    std::string note;
+    if (const auto options = MakeOptions(arguments, note); !options.ok()) {
+      faults.push_back(absl::StrCat(path, ": ", options.status().message()));
+    }
+  }
+  SayUsage(faults);
+  if (!faults.empty()) {
+    return kExitUsage;
+  }
+  std::printf("%s: good\n", PrintableText(path).c_str());
+  return kExitGood;
+}
+
 }  // namespace
+
+void AddCheckConfigCommand(CLI::App& app, int& exit_code) {
+  CLI::App* subcommand = app.add_subcommand(
+      "check-config",
+      "Check a configuration file of quired serve: unknown tables and keys, "
+      "empty and malformed values and paths that are not there are named with "
+      "their line; nothing is served");
+  auto path = std::make_shared<std::string>();
+  subcommand->add_option("FILE", *path, "The file for quired serve --config")
+      ->type_name("")
+      ->required();
+  subcommand->callback([path, &exit_code] { exit_code = CheckConfig(*path); });
+}
 
 void AddServeCommand(CLI::App& app, int& exit_code) {
   CLI::App* subcommand =
       app.add_subcommand("serve", "Serve archives over gRPC until SIGTERM");
   auto arguments = std::make_shared<ServeArguments>();
-  AddServiceOptions(subcommand, arguments.get());
-  AddLogOptions(*subcommand, *arguments);
-  AddStorageOptions(subcommand, arguments.get());
-  subcommand
-      ->add_option("--config", arguments->config,
-                   "TOML file with any of these options by their long names, "
-                   "such as memory = \"4GiB\" and archive = [\"a.quire\"]; the "
-                   "command line takes precedence")
-      ->type_name("FILE");
+  AddAllOptions(subcommand, arguments.get());
   subcommand->footer(
       "Signals: SIGTERM and SIGINT drain and stop, a second one at once; "
       "SIGHUP "
@@ -406,13 +470,15 @@ void AddServeCommand(CLI::App& app, int& exit_code) {
       "  quired serve docs.quire --listen 127.0.0.1:7420 "
       "--metrics 127.0.0.1:7421 --memory 1GiB\n");
   subcommand->callback([subcommand, arguments, &exit_code] {
-    if (!arguments->config.empty()) {
-      if (absl::Status status = ApplyConfigFile(arguments->config, *subcommand);
-          !status.ok()) {
-        SayUsage(status.message());
-        exit_code = kExitUsage;
-        return;
-      }
+    std::vector<std::string> faults = ApplyEnvironment(*subcommand);
+    if (faults.empty() && !arguments->config.empty()) {
+      faults =
+          ApplyConfigFile(arguments->config, *subcommand, PathChecks::kNone);
+    }
+    if (!faults.empty()) {
+      SayUsage(faults);
+      exit_code = kExitUsage;
+      return;
     }
     exit_code = Serve(*arguments);
   });

@@ -11,6 +11,10 @@ namespace quire {
 // command line or the configuration file.
 void AddServeCommand(CLI::App& app, int& exit_code);
 
+// Adds `quired check-config`, which says what is wrong with a configuration
+// file and exits with 0, or 2 if anything is.
+void AddCheckConfigCommand(CLI::App& app, int& exit_code);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_COMMANDS_SERVE_COMMAND_H_

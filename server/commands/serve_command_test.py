@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -318,6 +319,72 @@ class ServeTest(unittest.TestCase):
         _, said = self.start("--config", config, "--memory", "320MiB")
         self.assertIn("memory: 320 MiB", said)
 
+    def test_takes_its_options_from_tables_environment_and_flags(self):
+        config = self.directory / "tables.toml"
+        config.write_text('memory = "310MiB"\n'
+                          '[archives]\nfirst = "docs.quire"\n'
+                          '[drain]\ntimeout = 7\n')
+        self.assertEqual(self.archive, self.directory / "docs.quire")
+        with unittest.mock.patch.dict(os.environ, {
+                "QUIRED_CONFIG": str(config), "QUIRED_MEMORY": "320MiB",
+                "QUIRED_LISTEN": "127.0.0.1:0", "QUIRED_DRAIN_TIMEOUT": "",
+                # As Kubernetes sets for a service of that name.
+                "QUIRED_PORT": "tcp://10.0.0.1:7420"}):
+            server, said = self.start()
+            self.assertIn("memory: 320 MiB", said)
+            self.assertIn("archive first", said)
+            server.send_signal(signal.SIGTERM)
+            self.assertIn("have 7s to end", server.stderr.read())
+            _, said = self.start("--memory", "330MiB")
+            self.assertIn("memory: 330 MiB", said)
+        with unittest.mock.patch.dict(os.environ, {"QUIRED_DEVICE_DEPTH": "many"}):
+            refused = run("serve", self.archive)
+            self.assertIn("QUIRED_DEVICE_DEPTH: ", refused.stderr)
+            self.assertEqual(refused.returncode, 2)
+
+    def test_chooses_its_memory(self):
+        _, said = self.start(self.archive, "--listen", "127.0.0.1:0", "--memory", "auto")
+        self.assertRegex(said, r"info --memory auto: [\d.]+ [MGT]iB, (7/8|half) of ")
+
+    def test_checks_a_configuration(self):
+        config = self.directory / "checked.toml"
+        good = ('memory = "auto"\naccess-log = "access.log"\narchive = ["docs.quire"]\n'
+                '[log]\nformat = "json"\n[archives]\nmore = "docs.quire"\n')
+        config.write_text(good)
+        checked = run("check-config", config)
+        self.assertEqual((checked.stdout, checked.stderr, checked.returncode),
+                         (f"{config}: good\n", "", 0))
+        # Each line of the bad part, and what is said of it.
+        lines = [("lisen = 1", 'unknown key "lisen"'),
+                 ('listen = ""', '"listen" is empty'),
+                 ("drain-delay = true", '"drain-delay" must be text or a number'),
+                 ("device-depth = 0", "--device-depth: "),
+                 ('engine = ["pread", "auto"]', '"engine" takes one value, not 2'),
+                 ('access = "absent"', 'absent" cannot be read'),
+                 ('access-log = "no/such/log"', "is no directory that can be written"),
+                 ("archive = []", '"archive" is empty'),
+                 ('[tsl]\ncert = "a"', 'unknown table "tsl"'),
+                 ("[tls.more]\na = 1", "a table within a table is unknown"),
+                 ('[tls]\ncertificate = "a"', 'unknown key "tls-certificate"'),
+                 ('memory = "1GiB"\nmemory = "2GiB"', "memory"),
+                 ("= 1", "")]
+        for text, reason in lines:
+            with self.subTest(text):
+                config.write_text("# first\n" + text + "\n")
+                checked = run("check-config", config)
+                self.assertEqual(checked.returncode, 2)
+                self.assertRegex(checked.stderr, rf"^quired: {re.escape(str(config))}:[23]: ")
+                self.assertIn(reason, checked.stderr)
+        config.write_text("\n".join(text for text, _ in lines[:4]))
+        checked = run("check-config", config)
+        # All of them, not the first alone.
+        self.assertEqual(len(checked.stderr.splitlines()), 4, checked.stderr)
+        config.write_text('archive = "docs.quire"\n[tls]\ncert = "docs.quire"\n')
+        self.assertIn("must be given together", run("check-config", config).stderr)
+        config.write_text('metrics = "127.0.0.1:1"\nadmin = "127.0.0.1:2"\n')
+        self.assertIn("is set twice", run("check-config", config).stderr)
+        self.assertIn("absent.toml", run("check-config", self.directory / "absent.toml").stderr)
+
     def test_serves_from_a_modelled_drive(self):
         server, said = self.start(self.archive, "--listen", "127.0.0.1:0",
                                   "--device-model", "table1-ssd")
@@ -372,7 +439,7 @@ class ServeTest(unittest.TestCase):
                  '--memory: a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),
                 ([self.archive, *here, "--engine", "magic"], 2, "magic"),
                 ([self.archive, "--config", self.directory / "none.toml"], 2, "none.toml"),
-                ([self.archive, "--config", bad], 2, "must be long options of serve, got \"lisen\""),
+                ([self.archive, "--config", bad], 2, "bad.toml:1: unknown key \"lisen\"; quired serve --help"),
                 ([self.archive, "--config", worse], 2, "device-depth"),
                 ([self.archive, "--device-model", "floppy"], 2, "wd-red")]:
             with self.subTest(arguments=arguments):

@@ -48,7 +48,6 @@ std::string TraceIdIn(const grpc::CallbackServerContext& context) {
 CallBooking::CallBooking(ServiceCore& core, Method method,
                          grpc::CallbackServerContext& context)
     : core_(core),
-      context_(context),
       method_(method),
       started_(absl::Now()),
       access_(core.catalog_of_all, core.access_control, context),

@@ -150,7 +150,6 @@ class CallBooking {
   void WriteLog(absl::Time ended) noexcept;
 
   ServiceCore& core_;
-  const grpc::CallbackServerContext& context_;
   const Method method_;
   const absl::Time started_;
   CallAccess access_;

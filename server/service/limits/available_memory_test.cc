@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/limits/available_memory.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_matchers.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+class AvailableMemoryTest : public ::testing::Test {
+ protected:
+  AvailableMemoryTest() {
+    std::string directory = ::testing::TempDir() + "/memory_XXXXXX";
+    root_ = mkdtemp(directory.data());
+    Write("/proc/meminfo",
+          "MemTotal:       16777216 kB\nMemFree: 1 kB\n"
+          "MemAvailable:    8388608 kB\n");
+  }
+
+  ~AvailableMemoryTest() override { std::filesystem::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(
+        std::filesystem::path(root_ + path).parent_path());
+    std::ofstream(root_ + path) << text;
+  }
+
+  // What is found, as the limit that it comes from.
+  uint64_t LimitFound() {
+    const auto found = FindAvailableMemory(root_);
+    EXPECT_TRUE(found.ok()) << found.status();
+    source_ = found.ok() ? found->source : "";
+    return found.ok() ? found->size_bytes / 7 * 8 : 0;
+  }
+
+  std::string root_;
+  std::string source_;
+};
+
+TEST_F(AvailableMemoryTest, TakesTheLowestOfTheGroupsAbove) {
+  Write("/proc/self/cgroup", "0::/a/b\n");
+  Write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  Write("/sys/fs/cgroup/a/memory.max", "2147483648\n");
+  EXPECT_EQ(LimitFound(), 2 * kGiB);
+  EXPECT_THAT(source_, HasSubstr("7/8 of 2 GiB, the limit in "
+                                 "/sys/fs/cgroup/a/memory.max"));
+  Write("/sys/fs/cgroup/a/b/memory.high", "1073741824\n");
+  EXPECT_EQ(LimitFound(), 1 * kGiB);
+}
+
+TEST_F(AvailableMemoryTest, KnowsVersion1AndContainers) {
+  Write("/proc/self/cgroup",
+        "5:cpu,cpuacct:/x\n4:memory:/docker/0123\n1:name=systemd:/x\n");
+  // The path is the machine's; here only the root is there.
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "536870912\n");
+  EXPECT_EQ(LimitFound(), 512 * kMiB);
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "1073741824\n");
+  EXPECT_EQ(LimitFound(), 1 * kGiB);
+}
+
+TEST_F(AvailableMemoryTest, WithoutALimitTakesHalfOfWhatIsAvailable) {
+  const auto expect_half = [this] {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const AvailableMemory found,
+                               FindAvailableMemory(root_));
+    EXPECT_EQ(found.size_bytes, 4 * kGiB);
+    EXPECT_THAT(found.source, HasSubstr("half of 8 GiB"));
+  };
+  expect_half();
+  // As version 1 says that there is none.
+  Write("/proc/self/cgroup", "4:memory:/\n");
+  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  expect_half();
+  for (const char* text : {"max\n", "", "-1\n", "lots"}) {
+    Write("/proc/self/cgroup", "0::/a/\n");
+    Write("/sys/fs/cgroup/a/memory.max", text);
+    expect_half();
+  }
+}
+
+TEST_F(AvailableMemoryTest, SaysWhenNothingIsKnown) {
+  Write("/proc/meminfo", "MemTotal: what\n");
+  EXPECT_THAT(FindAvailableMemory(root_).status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("give a size")));
+}
+
+}  // namespace
+}  // namespace quire
