@@ -9,8 +9,8 @@
 #   build   what compiling needs (g++, CMake, libraries)
 #   all     also what deploy/test.sh needs (clang, Python modules; kubernetes-validate
 #           from PyPI into build/python); the default
-#   bench   only what loadtest/codec_bench.py and device_bench.py measure against;
-#           neither building nor testing needs it
+#   bench   only what loadtest/codec_bench.py, device_bench.py and migration_bench.py
+#           measure against; neither building nor testing needs it
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential.
@@ -44,7 +44,10 @@ checkers=(
 
 # Not libhts-dev: it would replace libcurl4-openssl-dev by another curl. fio says
 # what a disk can do.
-peers=(tabix libdeflate-dev librocksdb-dev fio)
+peers=(
+  tabix libdeflate-dev librocksdb-dev fio
+  p7zip-full rzip lrzip zpaq borgbackup restic squashfs-tools xdelta3 zstd
+)
 
 say() { printf 'bootstrap: %s\n' "$*"; }
 die() {

@@ -10,7 +10,7 @@ first.
     loadtest/results.py --run --quick --from /tmp/quick --out /tmp/quick.md
         the same on a small generated text: shows that all of it works
 
---corpora has what make_corpus.py makes of webdocs, and columns/, a directory of text
+--corpora has what make_corpus.py makes of webdocs and versions, and columns/, a directory of text
 columns. A full run takes hours and wants an idle machine; wire_bench
 needs root, and codec_bench and device_bench what `deploy/bootstrap.sh bench` installs.
 Figures of a commit that is not the others' are marked in the page.
@@ -33,7 +33,7 @@ from results_runs import COMMANDS, Setting, make_quick_corpus, run_benchmark
 from results_tables import SECTIONS
 
 FORMAT = 1
-LINES_MAX = 260
+LINES_MAX = 290
 HERE = pathlib.Path(__file__).parent
 STORED = HERE / "results"
 ABOUT = "about.json"
@@ -41,7 +41,8 @@ ABOUT = "about.json"
 # are kept.
 PICTURES = {"codec_bench": {"codec_bench/pareto.svg": "codec_pareto.svg"},
             "sweep": {"sweep/modes.svg": "sweep_modes.svg"},
-            "range_bench": {"ranges.svg": "range_bench.svg"}}
+            "range_bench": {"ranges.svg": "range_bench.svg"},
+            "migration_bench": {"migration.svg": "migration_bench.svg"}}
 
 
 class ResultsError(Exception):
@@ -51,7 +52,7 @@ class ResultsError(Exception):
 def parse_arguments(words=None):
     parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_bench",
                          "archive_bench", "api_limit", "disk_figures", "cache_figures",
-                         "range_figures")
+                         "range_figures", "migration_figures")
     parser.add_argument("--out", type=pathlib.Path, help="the page (default: standard output)")
     parser.add_argument("--from", dest="stored", metavar="DIR", type=pathlib.Path, default=STORED,
                         help="where figures are stored (default: %(default)s)")

@@ -145,6 +145,15 @@ def uncached_bench(setting, out):
     return [setting.script("uncached_bench.py", setting.sample, *options, "--json", out)]
 
 
+def migration_bench(setting, out):
+    corpora = [f"webdocs={setting.stem}.raw"]
+    options = setting.choose([], ["--sample-size", "512KiB", "--no-peers"])
+    if not setting.is_quick:
+        corpora.append(f"versions={pathlib.Path(setting.stem).with_name('versions.raw')}")
+    return [setting.script("migration_bench.py", *corpora, *options, "--out",
+                           setting.work / "migration.svg", "--json", out)]
+
+
 def security_bench(setting, out):
     options = setting.choose([], ["--requests", 200, "--rounds", 1, "--documents", 20, "--sizes",
                                   "256B"])
@@ -182,7 +191,7 @@ COMMANDS = {
     "live_disk": live_disk, "cache_figures": report_program("cache_figures"),
     "hostile_load": hostile_load, "range_bench": range_bench,
     "uncached_bench": uncached_bench,
-    "security_bench": security_bench,
+    "security_bench": security_bench, "migration_bench": migration_bench,
 }
 PRINTED = {"disk_figures", "cache_figures"}
 # At most, for all commands of one benchmark.

@@ -10,6 +10,7 @@ import statistics
 import api_limit as api_limit_bench
 import device_bench
 import fsst_bench
+import migration_bench
 import range_bench
 import uncached_bench
 from codec_table import format_number, format_size, format_speed
@@ -424,10 +425,44 @@ def uncached(figures):
          for (codec, size), without in uncached_bench.PAIRS.items()])
 
 
+def migration(figures):
+    def speed(row):
+        return row["stored_bytes"] / row["sketch_cpu_seconds"]
+
+    header, by_codec = ["compressor", *figures], {}
+    aims = []
+    for name, corpus in figures.items():
+        methods, size = corpus["methods"], corpus["text_bytes"]
+        odess, moved = methods["odess"], corpus["parts"]["all"]
+        aims += [
+            at_least(f"{name}: chunks and duplicates, MB/s a thread", 400,
+                     size / 1e6 / odess["divide_cpu_seconds"], 0),
+            at_least(f"{name}: features, Odess / N-transform", 8,
+                     speed(odess) / speed(methods["ntransform"]), 1, " times as fast"),
+            at_most(f"{name}: recipe", 0.2, 100 * moved["recipe_bytes"] / size, 2, " %")]
+        found = {**corpus["gains"], **corpus.get("long", {})}
+        for codec, (plain, migrated, *_) in found.items():
+            by_codec.setdefault(codec, {})[name] = (
+                f"{100 * plain / size:.2f}, {100 * migrated / size:.2f} "
+                f"({migration_bench.gain(plain, migrated):+.0f} %)")
+        for store, (stored, _) in corpus.get("stores", {}).items():
+            by_codec.setdefault(store, {})[name] = f"{100 * stored / size:.2f}"
+    rows = [[codec, *(cells.get(name, "-") for name in figures)]
+            for codec, cells in by_codec.items()]
+    return Section(
+        "Migratory compression",
+        "Compressed size as a share of the text: as it is, with chunks of 2 KiB migrated and "
+        "duplicates stored once, and how much the compression factor grows by it; stores have "
+        "only the first. Samples of "
+        + ", ".join(f"{name} ({corpus['text_bytes']:,} bytes)" for name, corpus in figures.items())
+        + ". `migration_bench.svg` draws chunk sizes, super-features and reading, too.",
+        [(header, rows)], aims)
+
+
 # In the order of the page.
 SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
             "codec_bench": codec_bench, "fsst_bench": fsst, "device_bench": device,
             "sweep": sweep, "api_limit": api_limit, "wire_bench": wire,
             "disk_figures": disk, "live_disk": live, "cache_figures": cache,
             "hostile_load": hostile, "range_bench": ranges, "uncached_bench": uncached,
-            "security_bench": security}
+            "security_bench": security, "migration_bench": migration}

@@ -6,7 +6,23 @@
 
 namespace quire {
 
-void ChunkClusters::Add(const SuperFeatures& features) {
+std::vector<uint32_t> OrderByLeader(const std::vector<uint32_t>& leaders) {
+  // Counts first: where each cluster begins.
+  std::vector<uint32_t> next(leaders.size() + 1, 0);
+  for (const uint32_t leader : leaders) {
+    ++next[leader + 1];
+  }
+  for (size_t i = 1; i < next.size(); ++i) {
+    next[i] += next[i - 1];
+  }
+  std::vector<uint32_t> order(leaders.size());
+  for (size_t i = 0; i < leaders.size(); ++i) {
+    order[next[leaders[i]]++] = static_cast<uint32_t>(i);
+  }
+  return order;
+}
+
+void ChunkClusters::Add(absl::Span<const uint64_t> features) {
   const auto number = static_cast<uint32_t>(leaders_.size());
   // What follows what the last chunk resembled, if this one resembles that.
   const uint32_t expected = resembled_ + 1;
@@ -39,19 +55,7 @@ std::vector<uint32_t> ChunkClusters::Order(
                  : leaders_[i] == i ? leaders_[i]
                                     : leaders[leaders_[i]];
   }
-  // Counts first: where each cluster begins.
-  std::vector<uint32_t> next(leaders.size() + 1, 0);
-  for (const uint32_t leader : leaders) {
-    ++next[leader + 1];
-  }
-  for (size_t i = 1; i < next.size(); ++i) {
-    next[i] += next[i - 1];
-  }
-  std::vector<uint32_t> order(leaders.size());
-  for (size_t i = 0; i < leaders.size(); ++i) {
-    order[next[leaders[i]]++] = static_cast<uint32_t>(i);
-  }
-  return order;
+  return OrderByLeader(leaders);
 }
 
 }  // namespace quire

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "codecs/base/bytes.h"
 
@@ -23,6 +24,37 @@ using SuperFeatures = std::array<uint64_t, kSuperFeatureCount>;
 // Pure; the same for equal text, for ever: archives depend on it. A text in
 // which no place is selected, as short ones may be, has none.
 SuperFeatures SuperFeaturesOf(ByteView chunk);
+
+// --- What the above is measured against ---
+
+enum class SketchMethod {
+  // As SuperFeaturesOf().
+  kOdess,
+  // The same at every place: Broder's features, by Shilane et al. ("WAN
+  // Optimized Replication of Backup Datasets Using Stream-Informed Delta
+  // Compression", FAST 2012), with a gear hash for Rabin's.
+  kNTransform,
+  // Zhang et al., "Finesse: Fine-Grained Feature Locality based Fast
+  // Resemblance Detection" (FAST 2019): the greatest hash of each of as many
+  // equal parts of the chunk; a super-feature is of those of one rank.
+  kFinesse,
+};
+
+inline constexpr int kSketchCountMax = 16;
+inline constexpr int kSketchFeaturesEachMax = 4;
+
+struct SketchOptions {
+  SketchMethod method = SketchMethod::kOdess;
+  // Super-features, 1 to kSketchCountMax.
+  int count = kSuperFeatureCount;
+  // Features that a super-feature is made of, 1 to kSketchFeaturesEachMax: with
+  // more of them, chunks that share one are more alike, and fewer do.
+  int features_each = 2;
+};
+
+// Pure. options.count super-features, as of SuperFeaturesOf(), which is this
+// with the default options. REQUIRES: the options are within their bounds.
+std::vector<uint64_t> SketchOf(ByteView chunk, const SketchOptions& options);
 
 }  // namespace quire
 

@@ -72,6 +72,7 @@ MODULES = {
     "loadtest/generator": ["codecs", "proto", "client/quire", "client", "deploy/manual",
                            "loadtest/requests", "loadtest/report"],
     "loadtest/codec_bench": ["codecs", "deploy/manual", "loadtest/requests"],
+    "loadtest/migration_bench": ["codecs", "deploy/manual", "loadtest/requests"],
     "loadtest/api_limit": ["codecs/base", "proto", "deploy/manual"],
     "deploy/manual": ["codecs/base"],
     "deploy": [],
