@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 namespace quire {
 
@@ -28,19 +29,19 @@ void ChunkClusters::Add(absl::Span<const uint64_t> features) {
   const uint32_t expected = resembled_ + 1;
   uint32_t found = number;
   for (const uint64_t feature : features) {
-    const auto known = first_with_.find(feature);
-    if (feature == 0 || known == first_with_.end()) {
+    if (feature == 0) {
       continue;
     }
-    if (found == number || known->second == expected) {
-      found = known->second;
+    const std::optional<uint32_t> known = first_with_.Find(feature);
+    if (known.has_value() && (found == number || *known == expected)) {
+      found = *known;
     }
   }
   resembled_ = found;
   leaders_.push_back(found == number ? number : leaders_[found]);
   for (const uint64_t feature : features) {
     if (feature != 0) {
-      first_with_.try_emplace(feature, number);
+      first_with_.Add(feature, number);
     }
   }
 }

@@ -4,11 +4,14 @@
 #ifndef QUIRE_CODECS_REORDER_CHUNK_CLUSTERS_H_
 #define QUIRE_CODECS_REORDER_CHUNK_CLUSTERS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+
+#include "codecs/reorder/first_number_table.h"
 
 namespace quire {
 
@@ -22,13 +25,16 @@ std::vector<uint32_t> OrderByLeader(const std::vector<uint32_t>& leaders);
 // FAST 2014, section 3.1): a chunk joins the first cluster that has one of its
 // super-features, or begins one. Where the chunk before joined the cluster of
 // some chunk, the cluster of the chunk after that one is tried first, so that
-// stretches of several chunks stay together. Memory: some 110 bytes a chunk.
+// stretches of several chunks stay together. Memory: 4 bytes a chunk, and about
+// 10 for each of its super-features that no chunk had before.
 // Thread-compatible.
 class ChunkClusters {
  public:
-  // The next chunk; fewer than 2^32. Of each chunk as many super-features, of
-  // which 0 stands for none.
+  // The next chunk; at most 2^32 - 1. Of its super-features 0 stands for none.
   void Add(absl::Span<const uint64_t> features);
+
+  // No chunk comes any more: forgets what only Add() needs, most of its memory.
+  void EndAdding() { first_with_ = {}; }
 
   // OrderByLeader() of the chunks as they were added. A chunk that `is_joined`
   // stays behind the one before it, wherever that goes.
@@ -36,12 +42,20 @@ class ChunkClusters {
   std::vector<uint32_t> Order(const std::vector<bool>& is_joined = {}) const;
 
   // Of each chunk, the first of its cluster.
-  const std::vector<uint32_t>& leaders() const { return leaders_; }
+  std::vector<uint32_t> Leaders() const {
+    return {leaders_.begin(), leaders_.end()};
+  }
+
+  // What it keeps.
+  size_t MemoryBytes() const {
+    return first_with_.MemoryBytes() + leaders_.size() * sizeof(uint32_t);
+  }
 
  private:
   // From a super-feature to the first chunk that had it.
-  absl::flat_hash_map<uint64_t, uint32_t> first_with_;
-  std::vector<uint32_t> leaders_;
+  FirstNumberTable first_with_;
+  // Not in one piece, which would grow by doubling.
+  std::deque<uint32_t> leaders_;
   // The chunk that the last one resembled; its own number if none.
   uint32_t resembled_ = 0;
 };

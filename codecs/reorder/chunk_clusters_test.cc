@@ -123,7 +123,7 @@ TEST(ChunkClustersTest, SimilarChunksStandSideBySide) {
   clusters.Add({9, 15, 16, 17});
   clusters.Add({0, 0, 0, 0});
   EXPECT_THAT(clusters.Order(), ElementsAre(0, 2, 5, 1, 4, 3, 6));
-  EXPECT_THAT(clusters.leaders(), ElementsAre(0, 1, 0, 3, 1, 0, 6));
+  EXPECT_THAT(clusters.Leaders(), ElementsAre(0, 1, 0, 3, 1, 0, 6));
 }
 
 TEST(ChunkClustersTest, StretchesStayTogether) {
@@ -149,6 +149,21 @@ TEST(ChunkClustersTest, JoinedChunksStayTogether) {
   EXPECT_THAT(clusters.Order(), ElementsAre(0, 3, 1, 5, 2, 4));
   EXPECT_THAT(clusters.Order({false, false, true, false, true, false}),
               ElementsAre(0, 3, 4, 1, 2, 5));
+}
+
+TEST(ChunkClustersTest, TakesAtMost48BytesAChunk) {
+  std::mt19937_64 random(1);
+  ChunkClusters clusters;
+  for (size_t count = 1; count <= 400'000; ++count) {
+    clusters.Add({random(), random(), random(), random()});
+    if (count >= 100'000 && count % 10'000 == 0) {
+      ASSERT_LE(clusters.MemoryBytes(), 48 * count);
+    }
+  }
+  const std::vector<uint32_t> order = clusters.Order();
+  clusters.EndAdding();
+  EXPECT_LE(clusters.MemoryBytes(), 4u * 400'000);
+  EXPECT_EQ(clusters.Order(), order);
 }
 
 TEST(ChunkClustersTest, TheOrderHasEveryChunkOnce) {

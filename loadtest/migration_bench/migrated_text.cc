@@ -125,7 +125,7 @@ std::vector<uint32_t> OrderChunks(ByteView text,
   for (size_t i = 0; i < chunks.size(); ++i) {
     clusters.Add(absl::MakeConstSpan(sketches).subspan(i * count, count));
   }
-  std::vector<uint32_t> leaders = clusters.leaders();
+  std::vector<uint32_t> leaders = clusters.Leaders();
   if (options.moved_share < 1) {
     KeepLargestClusters(options.moved_share, leaders);
   }

@@ -53,7 +53,8 @@ std::vector<bool> TextMigration::JoinedChunks(
 
 absl::Status TextMigration::Move(
     const Spool& text, std::vector<StoredRun>& runs,
-    const std::function<absl::Status(ByteView)>& write) const {
+    const std::function<absl::Status(ByteView)>& write) {
+  clusters_.EndAdding();
   std::vector<uint64_t> new_offsets(chunks_.size());
   std::vector<uint8_t> chunk;
   uint64_t written_bytes = 0;

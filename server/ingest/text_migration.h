@@ -5,6 +5,7 @@
 #define QUIRE_SERVER_INGEST_TEXT_MIGRATION_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <vector>
 
@@ -17,19 +18,20 @@
 
 namespace quire {
 
-// Of one segment. Memory: some 140 bytes a chunk. Thread-compatible.
+// Of one segment. Memory: some 60 bytes a chunk. Thread-compatible.
 class TextMigration {
  public:
   // The next chunk of the stored text.
   void Add(ByteView chunk);
 
-  // Hands the stored text, which is all of `text`, to `write` in its new order,
-  // and makes of `runs`, which are of the old one, those of the new one. Chunks
-  // of which runs have only a few bytes stay with their neighbours, so that
-  // runs remain within kRunPairSizeBytesMin if they were. Errors: those of
-  // `write` and of Spool::ReadAt(); DataLoss  a chunk is not what was added.
+  // Ends adding. Hands the stored text, which is all of `text`, to `write` in
+  // its new order, and makes of `runs`, which are of the old one, those of the
+  // new one. Chunks of which runs have only a few bytes stay with their
+  // neighbours, so that runs remain within kRunPairSizeBytesMin if they were.
+  // Errors: those of `write` and of Spool::ReadAt(); DataLoss  a chunk is not
+  // what was added.
   absl::Status Move(const Spool& text, std::vector<StoredRun>& runs,
-                    const std::function<absl::Status(ByteView)>& write) const;
+                    const std::function<absl::Status(ByteView)>& write);
 
  private:
   struct Chunk {
@@ -46,7 +48,8 @@ class TextMigration {
   size_t ChunkFrom(uint64_t offset) const;
   std::vector<bool> JoinedChunks(const std::vector<StoredRun>& runs) const;
 
-  std::vector<Chunk> chunks_;
+  // Not in one piece, which would grow by doubling.
+  std::deque<Chunk> chunks_;
   uint64_t size_bytes_ = 0;
   ChunkClusters clusters_;
 };
