@@ -116,12 +116,12 @@ class LiveServer:
     SIGTERM and ends with code 0.
     """
 
-    def __init__(self, quired, archives, *flags, host="127.0.0.1", command=()):
+    def __init__(self, quired, archives, *flags, host="127.0.0.1", port=0, command=()):
         """`command` goes before quired's own, such as one that changes to a network
         namespace, where `host` is an address."""
         self.process = subprocess.Popen(
-            [*command, quired, "serve", *map(str, archives), "--listen", f"{host}:0",
-             "--metrics", "127.0.0.1:0", *flags],
+            [*command, quired, "serve", *map(str, archives), "--listen", f"{host}:{port}",
+             "--metrics", "127.0.0.1:0", *map(str, flags)],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
         self.messages = []
         self.address = None
