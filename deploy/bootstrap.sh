@@ -5,12 +5,13 @@
 # again: asks dpkg first, installs only what is missing, downloads nothing if
 # nothing is missing.
 #
-# usage: deploy/bootstrap.sh [build|all|bench]
+# usage: deploy/bootstrap.sh [build|all|bench|package]
 #   build   what compiling needs (g++, CMake, libraries)
 #   all     also what deploy/test.sh needs (clang, Python modules; kubernetes-validate
 #           from PyPI into build/python); the default
 #   bench   only what loadtest/codec_bench.py, device_bench.py and migration_bench.py
 #           measure against; neither building nor testing needs it
+#   package what compiling needs, and deploy/package_test.sh
 set -euo pipefail
 
 # Compiler and build tools. binutils, g++ and make come with build-essential.
@@ -49,6 +50,9 @@ peers=(
   p7zip-full rzip lrzip zpaq borgbackup restic squashfs-tools xdelta3 zstd
 )
 
+# What makes Debian packages, checks them, and uses them in roots of their own.
+packagers=(debhelper lintian mmdebstrap bubblewrap)
+
 say() { printf 'bootstrap: %s\n' "$*"; }
 die() {
   printf 'bootstrap: %s\n' "$@" >&2
@@ -59,7 +63,8 @@ case "${1:-all}" in
   build) wanted=("${tools[@]}" "${libraries[@]}") ;;
   all) wanted=("${tools[@]}" "${libraries[@]}" "${checkers[@]}") ;;
   bench) wanted=("${peers[@]}") ;;
-  *) die "usage: deploy/bootstrap.sh [build|all|bench]" ;;
+  package) wanted=("${tools[@]}" "${libraries[@]}" "${packagers[@]}") ;;
+  *) die "usage: deploy/bootstrap.sh [build|all|bench|package]" ;;
 esac
 
 # Not sourced: the file sets names that are none of ours.
