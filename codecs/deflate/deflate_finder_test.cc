@@ -50,7 +50,7 @@ uint64_t Refused(const DeflateFinder& finder, DeflateContainer container,
       .refused[static_cast<size_t>(refusal)];
 }
 
-void AppendNumber(uint32_t value, size_t size, std::string& out) {
+void AppendNumber(uint64_t value, size_t size, std::string& out) {
   for (size_t i = 0; i < size; ++i) {
     out += static_cast<char>(value >> (8 * i) & 0xFF);
   }
