@@ -89,5 +89,8 @@ for ((i = 0; i < 600; ++i)); do
   sleep 0.1
 done
 "$root/usr/bin/quire" --server "$address" get docs numbers | cmp - "$work/documents/numbers"
+kill -TERM "$server_pid"
+wait "$server_pid" || die "the server in the root did not drain: $(cat "$work/log")"
+server_pid=
 
 say "all passed"

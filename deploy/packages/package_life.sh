@@ -96,12 +96,12 @@ packages=(quired quire quire-loadtest quire-doc libquire-dev libquire-client0.1)
 apt-get -q -y remove "${packages[@]}" </dev/null
 [[ -e /etc/quire/docs.toml ]] || die "removing took the configuration away"
 [[ ! -e /usr/bin/quired ]] || die "quired is still there"
-apt-get -q -y purge "${packages[@]}" </dev/null
+# What is removed without a trace is unknown by now, which dpkg only warns of.
+dpkg --purge "${packages[@]}"
 [[ ! -e /etc/quire ]] || die "purging left /etc/quire"
 [[ -d /srv/docs.quire ]] || die "purging took an archive away"
-left=$(find / -xdev \( -path /proc -o -path /sys -o -path /debs -o -path /tmp -o -path /srv \) -prune -o \
-  -name '*quire*' -not -path '/var/lib/dpkg/*' -not -path '/var/lib/apt/*' \
-  -not -path '/var/cache/*' -not -path '/usr/lib/python3/*' -print)
-# Required by other packages of Debian, such as requirements of pip, is nothing here.
+left=$(find / -xdev \( -path /proc -o -path /sys -o -path /debs -o -path /tmp -o -path /srv \
+  -o -path /var/lib/dpkg -o -path /var/lib/apt -o -path /var/cache \) -prune -o \
+  \( -name 'quire*' -o -name '_quire*' -o -name 'libquire*' \) -print)
 [[ -z "$left" ]] || die "purging left: $left"
 printf '\npackage_life: all passed\n'

@@ -39,12 +39,27 @@ make_root() {
 
 run_root() {
   (($# >= 2)) || usage
-  local root=$1 archives=$2
+  local root=$1 archives=$2 info status unprivileged=()
   shift 2
-  exec bwrap --ro-bind "$root" / --ro-bind "$archives" /srv/quire --proc /proc --dev /dev \
-    --tmpfs /tmp --tmpfs /run --unshare-all --share-net --uid 7420 --gid 7420 --cap-drop ALL \
-    --new-session --die-with-parent --clearenv --setenv PATH /usr/bin --chdir / \
-    /usr/bin/quired "$@"
+  # bubblewrap needs no rights, so it gets none.
+  if ((EUID == 0)); then
+    unprivileged=(setpriv --reuid 7420 --regid 7420 --clear-groups --no-new-privs)
+  fi
+  info=$(mktemp)
+  "${unprivileged[@]}" bwrap --ro-bind "$root" / --ro-bind "$archives" /srv/quire --proc /proc \
+    --dev /dev --tmpfs /tmp --tmpfs /run --unshare-all --share-net --uid 7420 --gid 7420 \
+    --cap-drop ALL --new-session --die-with-parent --clearenv --setenv PATH /usr/bin --chdir / \
+    --as-pid-1 --info-fd 3 /usr/bin/quired "$@" 3>"$info" &
+  local bwrap=$!
+  # bubblewrap itself would end at once, and quired could not drain.
+  trap 'kill -TERM "$(sed -n "s/.*\"child-pid\": *\([0-9]*\).*/\1/p" "$info")"' TERM INT
+  while :; do
+    status=0
+    wait "$bwrap" || status=$?
+    kill -0 "$bwrap" 2>/dev/null || break
+  done
+  rm -f "$info"
+  return "$status"
 }
 
 case "${1:-}" in
