@@ -73,10 +73,10 @@ for shared in OFF ON; do
   cmake -S /usr/share/doc/libquire-dev/examples -B "/tmp/example-$shared" \
     -DEXAMPLE=/usr/share/doc/libquire-dev/examples/example.cc -DBUILD_SHARED_LIBS=$shared >/dev/null
   cmake --build "/tmp/example-$shared" >/dev/null
-  "/tmp/example-$shared/example" 127.0.0.1:7420 | grep -q 'docs: 2 documents' ||
+  [[ "$("/tmp/example-$shared/example" 127.0.0.1:7420)" == *'docs: 2 documents'* ]] ||
     die "the example (shared: $shared) does not work"
 done
-ldd /tmp/example-ON/example | grep -q libquire_client || die "the example does not link the library"
+[[ "$(ldd /tmp/example-ON/example)" == *libquire_client* ]] || die "the example does not link the library"
 
 step "upgrade while it serves"
 old_version=$(version_of quired)
@@ -87,7 +87,7 @@ stop_server
 [[ -e /etc/quire/docs.toml ]] || die "the upgrade took the configuration away"
 start_server
 expect_served
-/tmp/example-ON/example 127.0.0.1:7420 | grep -q 'docs: 2 documents' ||
+[[ "$(/tmp/example-ON/example 127.0.0.1:7420)" == *'docs: 2 documents'* ]] ||
   die "the example does not work after the upgrade"
 stop_server
 
