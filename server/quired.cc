@@ -10,6 +10,7 @@
 #include "deploy/manual/program_main.h"
 #include "server/commands/build_command.h"
 #include "server/commands/inspect_command.h"
+#include "server/commands/plan_command.h"
 #include "server/commands/serve_command.h"
 #include "server/commands/subcommand_support.h"
 #include "server/commands/token_command.h"
@@ -25,7 +26,7 @@ Manual QuiredManual() {
       "quired keeps large, repetitive collections of documents in compressed "
       "archives and serves byte ranges and documents out of them over gRPC.",
       "build makes an archive from directories, tars, zips, WARCs and plain "
-      "files; "
+      "files; plan says beforehand how large and fast archives would be; "
       "verify reads all of it and names what is damaged; inspect says what it "
       "holds and what serving it takes; serve answers clients such as "
       "quire(1)."};
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
         // not unknown.
         app.require_subcommand(0, 1);
         quire::AddBuildCommand(app, exit_code);
+        quire::AddPlanCommand(app, exit_code);
         quire::AddVerifyCommand(app, exit_code);
         quire::AddInspectCommand(app, exit_code);
         quire::AddServeCommand(app, exit_code);

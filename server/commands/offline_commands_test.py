@@ -211,6 +211,30 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(sizes["full"], sizes["dedup"])
         self.assertEqual(self.names(), ["auto", "dedup", "full", "in", "off"])
 
+    def test_plan(self):
+        page = self.directory / "plan.html"
+        result = self.run_quired("plan", "in", "--json", "-", "--html", page,
+                                 "--price-per-tb", "18", "--disk", "hdd")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        plan = json.loads(result.stdout)
+        self.assertEqual(plan["version"], 1)
+        self.assertIn("<svg", page.read_text())
+        # What it recommends can be built as it says.
+        command = plan["commands"][0].split()
+        self.assertEqual(command[:2], ["quired", "build"])
+        self.build(*command[2:])
+        for arguments, message in (
+                (("in", "--network", "0Gbit"), b"--network must be more than 0"),
+                (("in", "--disk", "tape"), b"--disk must be hdd, ssd, an existing path"),
+                (("in", "--text-size", "1B"), b"must be at least what the inputs hold"),
+                (("in", "--budget", "5"), b"--budget needs --price-per-tb"),
+                (("in", "--price-per-tb", "0"), b"--price-per-tb"),
+                (("empty",), b"hold no text to plan with")):
+            (self.directory / "empty").mkdir(exist_ok=True)
+            result = self.run_quired("plan", *arguments)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(message, result.stderr)
+
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
         self.assertEqual(self.inspect("x.quire")["document_count"], 50)

@@ -71,7 +71,7 @@ class Simulation {
     uint32_t commands_left = 0;
   };
 
-  // Of one request, rounded up.
+  // Of one request of the paper's, rounded up.
   static constexpr uint64_t kSizeBytesMax = 1 << 16;
 
   SchedulerTime Draw(double per_second) {
@@ -98,13 +98,17 @@ class Simulation {
       }
       const uint64_t blocks = random_() % 4 == 0 ? 2 : 1;
       const uint64_t offset =
-          random_() % (client.extent_size_bytes - kSizeBytesMax);
-      ScheduledRequest request{.id = next_id_,
-                               .address = {.fd = FileOf(arrival.client),
-                                           .offset = FileOffset{offset}},
-                               .size_bytes = static_cast<uint32_t>(
-                                   blocks * (8192 + random_() % 8192)),
-                               .fetch_class = client.fetch_class};
+          random_() % (client.extent_size_bytes -
+                       std::max<uint64_t>(kSizeBytesMax, client.size_bytes));
+      const uint64_t drawn_size_bytes = blocks * (8192 + random_() % 8192);
+      ScheduledRequest request{
+          .id = next_id_,
+          .address = {.fd = FileOf(arrival.client),
+                      .offset = FileOffset{offset}},
+          .size_bytes = client.size_bytes != 0
+                            ? client.size_bytes
+                            : static_cast<uint32_t>(drawn_size_bytes),
+          .fetch_class = client.fetch_class};
       if (client.piece_size_bytes > 0 && client.places_known) {
         request.address.physical = PlaceOf(client, offset);
         request.contiguous_end = FileOffset{PieceEnd(client, offset)};

@@ -15,8 +15,9 @@
 
 namespace quire {
 
-// Requests of one kind, at random places. Sizes are the paper's: 8 to 16 KiB,
-// one in four twice that (disk-model: a 16 KiB range in compressed blocks).
+// Requests of one kind, at random places. Sizes are the paper's, 8 to 16 KiB,
+// one in four twice that (a 16 KiB range in compressed blocks), or all the
+// same.
 struct SimulatedClients {
   FetchClass fetch_class = FetchClass::kInteractive;
   // Requests in all; the simulation ends when all clients' are served, or when
@@ -35,6 +36,8 @@ struct SimulatedClients {
   // no order in the extent; and whether the scheduler knows where.
   uint64_t piece_size_bytes = 0;
   bool places_known = false;
+  // Of each request; 0: the paper's.
+  uint32_t size_bytes = 0;
 };
 
 struct SimulatedTimes {

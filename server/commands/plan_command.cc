@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/plan_command.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "deploy/manual/number_range.h"
+#include "server/commands/build_inputs.h"
+#include "server/commands/subcommand_support.h"
+#include "server/planner/plan.h"
+#include "server/planner/plan_report.h"
+#include "server/planner/text_sample.h"
+
+namespace quire {
+namespace {
+
+constexpr char kFooter[] =
+    R"(Reads the inputs three times, tries codecs on a sample of them with all cores
+busy, and models the server's processors, drive and network. Rows that no other
+beats in size and in speed of random reads come first; * marks the recommended
+one:
+
+  archive   the smallest
+  balanced  the smallest that reads at least two thirds as fast as the fastest
+  speed     the smallest that reads nearly as fast as the fastest
+
+Sizes are of all files of the archive. RANDOM are single calls, BATCH one large
+batch, FULL reading everything. Drives are models of a hard disk of 5400 rpm and
+of a SATA SSD; s3:LATENCY,RATE is an object store.
+
+Examples:
+  quired plan /usr/share/doc
+  quired plan crawl-1.warc.gz --text-size 50TB --disk hdd --price-per-tb 18
+  quired plan docs/ --disk s3:30ms,200MB --network 1Gbit --objective archive)";
+
+struct PlanArguments {
+  BuildInputOptions input;
+  uint64_t text_size_bytes = 0;
+  std::string disk = "ssd";
+  std::string network = "10Gbit";
+  uint32_t cores = CoreCount();
+  uint64_t memory_bytes = 0;
+  double price_per_tb = 0;
+  double budget = 0;
+  uint64_t read_size_bytes = 16 * kKiB;
+  uint32_t in_flight = 64;
+  std::string objective = "balanced";
+  uint64_t sample_size_bytes = 256 * kMiB;
+  std::string json;
+  std::string html;
+};
+
+// "10Gbit", "100Mbit", "2.5Gbit": bytes per second.
+absl::StatusOr<double> ParseNetwork(const std::string& text) {
+  constexpr std::array kUnits = {std::pair{"gbit", 1e9}, std::pair{"mbit", 1e6},
+                                 std::pair{"kbit", 1e3}};
+  const std::string lower = absl::AsciiStrToLower(text);
+  for (const auto& [unit, bits] : kUnits) {
+    double number = 0;
+    if (lower.ends_with(unit) &&
+        absl::SimpleAtod(absl::string_view(lower).substr(0, lower.size() - 4),
+                         &number) &&
+        std::isfinite(number) && number > 0 && number * bits <= 1e15) {
+      return number * bits / 8;
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--network must be more than 0, such as 100Mbit or 10Gbit, got ",
+      QuotedText(text)));
+}
+
+absl::StatusOr<PlanObjective> ParseObjective(const std::string& text) {
+  constexpr std::array kObjectives = {
+      std::pair{"archive", PlanObjective::kArchive},
+      std::pair{"balanced", PlanObjective::kBalanced},
+      std::pair{"speed", PlanObjective::kSpeed}};
+  for (const auto& [name, objective] : kObjectives) {
+    if (text == name) {
+      return objective;
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--objective must be archive, balanced or speed, got ",
+                   QuotedText(text)));
+}
+
+absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
+  PlanOptions options;
+  QUIRE_ASSIGN_OR_RETURN(options.drive, ParseDrive(arguments.disk));
+  QUIRE_ASSIGN_OR_RETURN(options.network_bytes_per_second,
+                         ParseNetwork(arguments.network));
+  QUIRE_ASSIGN_OR_RETURN(options.objective,
+                         ParseObjective(arguments.objective));
+  if (arguments.budget > 0 && arguments.price_per_tb <= 0) {
+    return absl::InvalidArgumentError(
+        "--budget needs --price-per-tb, which is more than 0");
+  }
+  if (arguments.read_size_bytes == 0 || arguments.sample_size_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "--read-size and --sample-size must be at least 1 byte");
+  }
+  options.text_size_bytes = arguments.text_size_bytes;
+  options.core_count = arguments.cores;
+  options.memory_bytes = arguments.memory_bytes;
+  options.price_per_tb = arguments.price_per_tb;
+  options.budget = arguments.budget;
+  options.read_size_bytes = arguments.read_size_bytes;
+  options.in_flight = arguments.in_flight;
+  return options;
+}
+
+absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
+                                 PlanOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(const SourceOptions source_options,
+                         MakeSourceOptions(arguments.input, "/tmp"));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::vector<std::unique_ptr<Source>> sources,
+      OpenInputs(arguments.input.inputs, source_options, nullptr));
+  const bool shows_progress = isatty(STDERR_FILENO) != 0;
+  if (shows_progress) {
+    std::cerr << "reading the inputs\n";
+    options.on_progress = [](const std::string& what) {
+      std::cerr << "trying " << what << "\n";
+    };
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const CollectionSample sample,
+      SampleCollection(sources, arguments.sample_size_bytes));
+  if (options.text_size_bytes != 0 &&
+      options.text_size_bytes < sample.text_size_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--text-size must be at least what the inputs hold, ",
+                     FormatByteSize(sample.text_size_bytes), ", got ",
+                     FormatByteSize(options.text_size_bytes)));
+  }
+  return MakePlan(
+      sample, [&](const TextSink& sink) { return ReadText(sources, sink); },
+      options);
+}
+
+absl::Status WriteReport(const std::string& path, const std::string& text) {
+  const std::string aside = path + ".partial";
+  std::FILE* const file = std::fopen(aside.c_str(), "wbe");
+  if (file == nullptr) {
+    return absl::UnavailableError(absl::StrCat(
+        path,
+        ": cannot be written; give a path in a directory that this user "
+        "may write to"));
+  }
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
+      std::fflush(file) == 0 && fsync(fileno(file)) == 0;
+  if (std::fclose(file) != 0 || !is_written ||
+      std::rename(aside.c_str(), path.c_str()) != 0) {
+    unlink(aside.c_str());
+    return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+  }
+  return absl::OkStatus();
+}
+
+int RunPlan(const PlanArguments& arguments) {
+  absl::StatusOr<PlanOptions> options = CheckPlanOptions(arguments);
+  if (!options.ok()) {
+    return ReportUsage("plan", options.status().message());
+  }
+  const absl::StatusOr<Plan> plan = ReadAndPlan(arguments, *options);
+  if (!plan.ok()) {
+    return absl::IsInvalidArgument(plan.status())
+               ? ReportUsage("plan", plan.status().message())
+               : ReportFailure(plan.status());
+  }
+  const PlanRequest request = {arguments.input.inputs, *options};
+  for (const auto& [path, text] :
+       {std::pair{&arguments.json, &FormatPlanJson},
+        std::pair{&arguments.html, &FormatPlanHtml}}) {
+    if (path->empty() || *path == "-") {
+      continue;
+    }
+    const absl::Status written = WriteReport(*path, text(request, *plan));
+    if (!written.ok()) {
+      return ReportFailure(written);
+    }
+  }
+  std::cout << (arguments.json == "-" ? FormatPlanJson(request, *plan)
+                                      : FormatPlan(request, *plan));
+  return plan->recommended.has_value() ? kExitGood : kExitFailed;
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, int& exit_code) {
+  CLI::App* const plan = app.add_subcommand(
+      "plan",
+      "Say how large and how fast archives of some inputs would be, and which "
+      "to build");
+  auto arguments = std::make_shared<PlanArguments>();
+  plan->add_option("INPUT", arguments->input.inputs,
+                   "Directories, tars, zips, WARCs or files, as for build")
+      ->type_name("")
+      ->required();
+  plan->add_flag("--expand", arguments->input.expand,
+                 "Tars, zips and WARCs in directories are read as such");
+  AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
+                    "Of the collection that the inputs stand for; 0: they are "
+                    "it");
+  plan->add_option("--disk", arguments->disk,
+                   "hdd, ssd, a path on the disk meant, or s3:LATENCY,RATE")
+      ->type_name("DISK")
+      ->capture_default_str();
+  plan->add_option("--network", arguments->network, "Of the server")
+      ->type_name("RATE")
+      ->capture_default_str();
+  plan->add_option("--cores", arguments->cores, "Of the server")
+      ->type_name("N")
+      ->check(CountInRange(1, 1024))
+      ->capture_default_str();
+  AddByteSizeOption(*plan, "--memory", arguments->memory_bytes,
+                    "Of quired serve; 0: no bound");
+  plan->add_option("--price-per-tb", arguments->price_per_tb,
+                   "Euro for a terabyte of disk")
+      ->type_name("EUR")
+      ->check(NumberInRange(1e-6, 1e9));
+  plan->add_option("--budget", arguments->budget, "Euro for disks at most")
+      ->type_name("EUR")
+      ->check(NumberInRange(1e-6, 1e12));
+  AddByteSizeOption(*plan, "--read-size", arguments->read_size_bytes,
+                    "Of a range");
+  plan->add_option("--in-flight", arguments->in_flight, "Reads at any time")
+      ->type_name("N")
+      ->check(CountInRange(1, 100'000))
+      ->capture_default_str();
+  plan->add_option("--objective", arguments->objective,
+                   "archive, balanced or speed")
+      ->type_name("OBJECTIVE")
+      ->capture_default_str();
+  AddByteSizeOption(*plan, "--sample-size", arguments->sample_size_bytes,
+                    "Of the inputs, kept in memory");
+  plan->add_option("--json", arguments->json,
+                   "Write the plan as JSON; -: to standard output")
+      ->type_name("FILE");
+  plan->add_option("--html", arguments->html, "Write it as a page with plots")
+      ->type_name("FILE");
+  plan->footer(kFooter);
+  plan->callback([arguments, &exit_code] { exit_code = RunPlan(*arguments); });
+}
+
+}  // namespace quire

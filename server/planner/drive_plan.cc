@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/planner/drive_plan.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/duration_text.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "server/storage/device/drive_kind.h"
+#include "server/storage/model/hard_disk_model.h"
+#include "server/storage/model/solid_state_model.h"
+#include "server/storage/scheduler/elevator_scheduler.h"
+#include "server/storage/simulation/scheduler_simulation.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kDriveDepth = 32;
+constexpr uint64_t kExtentMin = uint64_t{64} << 20;
+constexpr uint64_t kBatchCount = 4'000;
+constexpr uint64_t kStreamBytes = uint64_t{1} << 30;
+
+std::unique_ptr<DriveModel> MakeModel(PlannedDrive::Kind kind) {
+  if (kind == PlannedDrive::Kind::kHardDisk) {
+    return std::make_unique<HardDiskModel>(HardDiskOptions{});
+  }
+  return std::make_unique<SolidStateModel>(SolidStateOptions{});
+}
+
+double PerSecond(PlannedDrive::Kind kind, uint64_t read_bytes,
+                 uint64_t extent_bytes, uint64_t outstanding, uint64_t count,
+                 FetchClass fetch_class) {
+  ElevatorScheduler::Options options;
+  options.pending_requests_max = 1 << 20;
+  ElevatorScheduler scheduler(options);
+  const std::unique_ptr<DriveModel> drive = MakeModel(kind);
+  const SimulatedClients clients = {
+      .fetch_class = fetch_class,
+      .request_count = count,
+      .outstanding = outstanding,
+      .extent_size_bytes =
+          std::clamp(extent_bytes, kExtentMin, drive->capacity_size_bytes()),
+      .size_bytes = static_cast<uint32_t>(
+          std::clamp<uint64_t>(read_bytes, 1, uint64_t{1} << 22))};
+  return Simulate(scheduler, *drive, kDriveDepth, {clients}, /*seed=*/1)
+      .clients[0]
+      .per_second;
+}
+
+absl::Status WrongDrive(const std::string& text) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--disk must be hdd, ssd, an existing path, or s3:LATENCY,RATE such as "
+      "s3:30ms,200MB, got ",
+      QuotedText(text)));
+}
+
+absl::StatusOr<PlannedDrive> ParseObjectStore(const std::string& text,
+                                              absl::string_view rest) {
+  const std::vector<std::string> parts = absl::StrSplit(rest, ',');
+  if (parts.size() != 2) {
+    return WrongDrive(text);
+  }
+  const absl::StatusOr<absl::Duration> latency =
+      ParseDurationText(parts[0], {absl::Microseconds(1), absl::Minutes(1)});
+  if (!latency.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--disk ", text, ": the latency ", latency.status().message()));
+  }
+  const absl::StatusOr<uint64_t> rate = ParseByteSize(parts[1]);
+  if (!rate.ok() || *rate == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--disk ", text,
+        ": the rate must be bytes a second such as 200MB, more than 0, got ",
+        QuotedText(parts[1])));
+  }
+  return PlannedDrive{.kind = PlannedDrive::Kind::kObjectStore,
+                      .name = text,
+                      .latency_seconds = absl::ToDoubleSeconds(*latency),
+                      .bytes_per_second = static_cast<double>(*rate)};
+}
+
+PlannedDrive ModelledDrive(PlannedDrive::Kind kind, std::string name) {
+  return {.kind = kind,
+          .name = std::move(name),
+          .capacity_bytes = MakeModel(kind)->capacity_size_bytes()};
+}
+
+}  // namespace
+
+absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text) {
+  using Kind = PlannedDrive::Kind;
+  if (text == "hdd") {
+    return ModelledDrive(Kind::kHardDisk, text);
+  }
+  if (text == "ssd") {
+    return ModelledDrive(Kind::kSolidState, text);
+  }
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "s3:")) {
+    return ParseObjectStore(text, rest);
+  }
+  const int fd = open(text.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return WrongDrive(text);
+  }
+  const DriveKind kind = DetectDrive(fd).drive.kind;
+  close(fd);
+  return ModelledDrive(
+      kind == DriveKind::kRotational ? Kind::kHardDisk : Kind::kSolidState,
+      absl::StrCat(text, " (", DriveKindName(kind), ")"));
+}
+
+DriveRates RatesOf(const PlannedDrive& drive, uint64_t read_bytes,
+                   uint64_t extent_bytes, uint32_t in_flight) {
+  if (drive.kind == PlannedDrive::Kind::kObjectStore) {
+    const double transfer =
+        static_cast<double>(read_bytes) / drive.bytes_per_second;
+    return {.lone_seconds = drive.latency_seconds + transfer,
+            .per_second = 1 / transfer,
+            .batch_per_second = 1 / transfer,
+            .sequential_bytes_per_second = drive.bytes_per_second};
+  }
+  const uint64_t count = 1'500 + 4 * uint64_t{in_flight};
+  const double lone = PerSecond(drive.kind, read_bytes, extent_bytes, 1, 500,
+                                FetchClass::kInteractive);
+  DriveRates rates;
+  rates.lone_seconds = 1 / lone;
+  rates.per_second =
+      std::max(lone, PerSecond(drive.kind, read_bytes, extent_bytes,
+                               std::max<uint32_t>(in_flight, 1), count,
+                               FetchClass::kInteractive));
+  rates.batch_per_second =
+      std::max(rates.per_second,
+               PerSecond(drive.kind, read_bytes, extent_bytes, kBatchCount,
+                         kBatchCount, FetchClass::kBatch));
+  rates.sequential_bytes_per_second =
+      drive.kind == PlannedDrive::Kind::kHardDisk
+          ? static_cast<double>(kStreamBytes) * 1000 /
+                HardDiskModel(HardDiskOptions{}).SequentialMs(kStreamBytes)
+          : SolidStateOptions{}.megabytes_per_second * 1e6;
+  return rates;
+}
+
+}  // namespace quire
