@@ -168,6 +168,15 @@ constexpr std::array kCodecs = {
               .level_max = 3,
               .needs_dictionary = true,
               .partition_codec = CodecId::kRlz},
+    CodecInfo{.id = CodecId::kRlzInflate,
+              .name = "rlz-inflate",
+              .summary = "rlz, but what is compressed inside documents by zlib "
+                         "or gzip is stored as its text",
+              .level_min = 1,
+              .level_default = 2,
+              .level_max = 3,
+              .needs_dictionary = true,
+              .text_codec = CodecId::kRlz},
     CodecInfo{.id = CodecId::kFsst,
               .name = "fsst",
               .summary = "FSST strings: reads short documents without the rest "
@@ -258,6 +267,12 @@ const CodecInfo* FindCodec(absl::string_view name) {
 const CodecInfo* FindCodec(CodecId id) {
   const auto* const found = std::ranges::find(kCodecs, id, &CodecInfo::id);
   return found == kCodecs.end() ? nullptr : &*found;
+}
+
+const CodecInfo* FindInflatingCodec(CodecId text_codec) {
+  const auto* const found =
+      std::ranges::find(kCodecs, text_codec, &CodecInfo::text_codec);
+  return found == kCodecs.end() || !found->inflates() ? nullptr : &*found;
 }
 
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {

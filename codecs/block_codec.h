@@ -52,6 +52,7 @@ enum class CodecId : uint32_t {
   kRlz = 22,
   kZstdDict = 23,
   kRlzPex = 24,
+  kRlzInflate = 25,
   kFsst = 32,
 };
 
@@ -95,6 +96,11 @@ struct CodecInfo {
   // Of a codec whose blocks are in partitions: the codec that decodes one of
   // them by itself (partitioned_codec.h); otherwise kUnspecified.
   CodecId partition_codec = CodecId::kUnspecified;
+  // Of a codec that stores compressed members as their text: the codec that
+  // this text is in (inflating_codec.h); otherwise kUnspecified.
+  CodecId text_codec = CodecId::kUnspecified;
+
+  bool inflates() const { return text_codec != CodecId::kUnspecified; }
 
   bool has_partitions() const {
     return partition_codec != CodecId::kUnspecified;
@@ -205,6 +211,9 @@ std::string FormatCodecSpec(const CodecSpec& spec);
 
 // All codecs, in order of id; valid for ever.
 std::span<const CodecInfo> AllCodecs();
+
+// The codec whose text codec has this number; null if there is none.
+const CodecInfo* FindInflatingCodec(CodecId text_codec);
 
 // Null if there is none.
 const CodecInfo* FindCodec(absl::string_view name);

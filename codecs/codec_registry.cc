@@ -18,6 +18,7 @@
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/block/fsst_codec.h"
+#include "codecs/inflate/inflating_codec.h"
 #include "codecs/numeric/numeric_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/paper_codec.h"
@@ -54,6 +55,16 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeAuto(
         members[i], MakeOrThrow(AutoMembers(objective)[i].spec, context, use));
   }
   return MakeAutoCodec(info, objective, std::move(members), context, use);
+}
+
+// A codec that inflates, over its text codec at the same level.
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeInflating(
+    const CodecInfo& info, int level,
+    std::shared_ptr<const CodecContext> context, CodecUse use) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockCodec> text_codec,
+                         MakeOrThrow({.id = info.text_codec, .level = level},
+                                     std::move(context), use));
+  return MakeInflatingCodec(info, std::move(text_codec), use);
 }
 
 // As MakeBlockCodec(), but may throw std::bad_alloc.
@@ -131,6 +142,8 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     case CodecId::kRlz:
       return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
                           std::move(context), use);
+    case CodecId::kRlzInflate:
+      return MakeInflating(*info, spec.level, std::move(context), use);
     case CodecId::kZstdDict:
       return MakeZstdDictCodec(*info, spec.level, std::move(context), use);
     case CodecId::kFsst:

@@ -26,7 +26,7 @@ TEST(CodecRegistryTest, KeepsNumbersAndNames) {
       {9, "lz4fast"},  {10, "xz"},          {11, "numeric"}, {12, "auto"},
       {16, "rlz-uv"},  {17, "rlz-pv"},      {18, "rlz-zz"},  {19, "rlz-zzz"},
       {20, "rlz-zzp"}, {21, "zlib-primed"}, {22, "rlz"},     {23, "zstd-dict"},
-      {24, "rlz-pex"}, {32, "fsst"},
+      {24, "rlz-pex"}, {25, "rlz-inflate"}, {32, "fsst"},
   };
   std::vector<std::pair<uint32_t, std::string>> found;
   for (const CodecInfo& info : AllCodecs()) {

@@ -7,6 +7,7 @@ import itertools
 import lzma
 import os.path
 import struct
+import subprocess
 import zlib
 
 import lz4.block
@@ -424,6 +425,57 @@ def decode_auto(payload, size, dictionary):
     return CODECS[payload[0]](payload[1:], size, dictionary)
 
 
+def deflate_again(kind, text):
+    """A member of rlz-inflate: the stream and what follows it."""
+    container, encoder = kind & 3, kind >> 2 & 15
+    level, memory_level = kind >> 6 & 15, kind >> 10 & 15
+    window_bits, strategy = (kind >> 14 & 7) + 9, kind >> 17
+    require(container <= 2 and 1 <= level <= 9, "kind of a member")
+    require(1 <= memory_level <= 9 and window_bits <= 15 and strategy <= 4, "kind of a member")
+    if encoder == 1:
+        deflater = zlib.compressobj(level, zlib.DEFLATED, -window_bits, memory_level, strategy)
+        stream = deflater.compress(text) + deflater.flush()
+    else:
+        require(encoder == 2 and (memory_level, window_bits, strategy) == (8, 15, 0),
+                "kind of a member")
+        made = subprocess.run(["gzip", "-n", f"-{level}"], input=text, check=True,
+                              stdout=subprocess.PIPE)
+        stream = made.stdout[10:-8]
+    follows = (b"", struct.pack(">I", zlib.adler32(text)),
+               struct.pack("<II", zlib.crc32(text), len(text)))
+    return stream + follows[container]
+
+
+def decode_rlz_inflate(payload, size, dictionary):
+    fields = Bytes(payload, "rlz-inflate")
+    count = fields.varint()
+    if count == 0:
+        return decode_zstd_with_dictionary(payload[fields.position :], size, dictionary)
+    text_size = fields.varint()
+    require(text_size <= 1 << 20 and count <= size // 64, "rlz-inflate: bounds")
+    members = [[fields.varint() for _ in range(4)] for _ in range(count)]
+    for _, _, member_size, member_text in members:
+        require(member_size >= 64 and member_text // 1032 <= member_size, "size of a member")
+        require(member_size <= member_text + member_text // 8 + 64, "size of a member")
+    require(sum((1 << 18) + 64 * member[3] for member in members) <= 1 << 27,
+            "work of a block")
+    expected, = struct.unpack("<Q", fields.take(8))
+    require(sum(gap + text for gap, _, _, text in members) <= text_size, "texts of members")
+    text = decode_zstd_with_dictionary(payload[fields.position :], text_size, dictionary)
+    require(len(text) == text_size, "size of the inflated text")
+    block = b""
+    end = 0
+    for gap, kind, member_size, member_text in members:
+        block += text[end : end + gap]
+        end += gap + member_text
+        member = deflate_again(kind, text[end - member_text : end])
+        require(len(member) == member_size, "size of a member")
+        block += member
+    block += text[end:]
+    require(checksum(block) == expected, "checksum of an inflated block")
+    return block
+
+
 CODECS = {
     1: lambda payload, size, dictionary: payload,
     2: decode_lz4,
@@ -450,9 +502,10 @@ CODECS = {
             payload, size, dictionary
         )
     ),
+    25: decode_rlz_inflate,
     32: decode_fsst,
 }
-CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23, 24}
+CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25}
 CODEC_WITH_SYMBOL_TABLE = {32}
 CODEC_WITH_PARTITIONS = {6, 7, 8, 24}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)

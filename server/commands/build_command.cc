@@ -82,6 +82,7 @@ struct BuildCommandOptions {
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
   std::string reorder = "off";
+  std::string inflate = "off";
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
@@ -103,6 +104,14 @@ absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
   return absl::InvalidArgumentError(
       absl::StrCat("--dictionary-method must be coverage or uniform, got ",
                    QuotedText(name)));
+}
+
+absl::StatusOr<bool> ParseInflate(const std::string& name) {
+  if (name == "off" || name == "auto") {
+    return name == "auto";
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--inflate must be off or auto, got ", QuotedText(name)));
 }
 
 absl::StatusOr<ReorderMode> ParseReorderMode(const std::string& name) {
@@ -208,6 +217,7 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
   QUIRE_RETURN_IF_ERROR(
       ParseDictionaryMethod(options.dictionary_method).status());
   QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());
+  QUIRE_RETURN_IF_ERROR(ParseInflate(options.inflate).status());
   if (options.dictionary_size_bytes == 0 ||
       options.dictionary_size_bytes > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -278,6 +288,9 @@ ProgressState ToProgressState(const BuildProgress& progress) {
     case BuildPhase::kReorder:
       state.phase = "reordering";
       break;
+    case BuildPhase::kInflate:
+      state.phase = "inflating members";
+      break;
     case BuildPhase::kDictionary:
       state.phase = "choosing the dictionary";
       break;
@@ -314,6 +327,7 @@ absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
   QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
                          ParseDictionaryMethod(options.dictionary_method));
   QUIRE_ASSIGN_OR_RETURN(build.reorder, ParseReorderMode(options.reorder));
+  QUIRE_ASSIGN_OR_RETURN(build.inflate, ParseInflate(options.inflate));
   build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
   build.input_size_bytes_max = options.input.input_size_bytes_max;
@@ -464,6 +478,18 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
           ->type_name("MODE")
           ->capture_default_str();
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
+  CLI::Option* const inflate =
+      subcommand
+          ->add_option(
+              "--inflate", options->inflate,
+              "Bytes inside documents that zlib or gzip compressed, such as "
+              "gzip files and the streams of PDF: auto, with codec rlz, stores "
+              "their text, from which reading makes the same bytes again; off "
+              "stores them as they are. Members that reach over the end of a "
+              "block stay as they are. Needs space next to OUT for the text")
+          ->type_name("MODE")
+          ->capture_default_str();
+  OfferValues(*inflate, {"auto", "off"});
   subcommand->add_flag("--no-symbol-table", options->no_symbol_table,
                        "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*subcommand, "--segment-size", options->segment_size_bytes,

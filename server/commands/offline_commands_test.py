@@ -5,6 +5,7 @@ the mistakes that are made.
 
 QUIRE_BINARY_DIR names the build directory.
 """
+import gzip
 import io
 import json
 import os
@@ -235,6 +236,25 @@ class OfflineCommandsTest(unittest.TestCase):
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertIn(message, result.stderr)
 
+    def test_inflate(self):
+        # Two releases of a text, each compressed: no bytes in common.
+        for i, name in enumerate(("p.gz", "q.gz")):
+            text = text_of_size(40000, 7) + b"release %d" % i
+            (self.directory / "in" / name).write_bytes(gzip.compress(text, mtime=0))
+        sizes = {}
+        for mode in ("off", "auto"):
+            self.build("-o", mode, "--inflate", mode, "in")
+            info = self.inspect(mode)
+            sizes[mode] = info["stored_size_bytes"]
+            self.assertEqual(info["document_count"], 54)
+            self.assertEqual(info["codec"], "rlz:2" if mode == "off" else "rlz-inflate:2")
+            self.assertEqual(self.run_quired("verify", mode).returncode, 0)
+        self.assertLess(sizes["auto"], sizes["off"] - 5000)
+        self.assertEqual(self.names(), ["auto", "in", "off"])
+        # Codecs that no other inflates for stay as they are.
+        self.build("-o", "zstd", "--codec", "zstd", "--inflate", "auto", "in")
+        self.assertEqual(self.inspect("zstd")["codec"], "zstd:3")
+
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
         self.assertEqual(self.inspect("x.quire")["document_count"], 50)
@@ -437,6 +457,8 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--dictionary-method", "random", "in"]),
             (2, '--reorder must be off, auto, dedup or full, got "on"',
              [*good, "--reorder", "on", "in"]),
+            (2, '--inflate must be off or auto, got "on"',
+             [*good, "--inflate", "on", "in"]),
             (2, '--objective needs --codec auto, without a level, got "rlz"',
              [*good, "--objective", "archive", "in"]),
             (2, '--objective needs --codec auto, without a level, got "auto:1"',

@@ -13,6 +13,7 @@
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/uniform_dictionary.h"
 #include "server/ingest/dictionary_filler.h"
+#include "server/ingest/inflated_text.h"
 #include "server/ingest/parallel_encoder.h"
 #include "server/ingest/reordered_text.h"
 #include "server/ingest/symbol_sampler.h"
@@ -67,6 +68,8 @@ class ArchiveBuild {
     if (options_.reorder != ReorderMode::kOff) {
       QUIRE_RETURN_IF_ERROR(Reorder(path));
     }
+    const uint64_t stored_text_bytes = *progress_.total_bytes;
+    QUIRE_RETURN_IF_ERROR(InflateIfAsked(path));
     auto context = std::make_shared<CodecContext>();
     const CodecInfo* const codec_info = FindCodec(options_.archive.codec.id);
     if (codec_info != nullptr && codec_info->needs_dictionary) {
@@ -75,6 +78,8 @@ class ArchiveBuild {
     if (codec_info != nullptr && codec_info->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
+    inflated_.reset();
+    progress_.total_bytes = stored_text_bytes;
     QUIRE_ASSIGN_OR_RETURN(
         writer_, ArchiveWriter::Create(path, options_.archive, context));
     if (!context->symbol_table.empty()) {
@@ -315,6 +320,38 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
+  // Writes what the dictionary and the symbol table are chosen from to a file
+  // next to the archive, and decides on the codec.
+  absl::Status InflateIfAsked(const std::string& path) {
+    CodecId& codec = options_.archive.codec.id;
+    const CodecInfo* const given = FindCodec(codec);
+    const CodecInfo* const other =
+        options_.inflate ? FindInflatingCodec(codec) : nullptr;
+    if (other == nullptr && (given == nullptr || !given->inflates())) {
+      return absl::OkStatus();
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<TextInflater> inflater,
+        TextInflater::Create(
+            {.spool_directory = DirectoryOf(path),
+             .block_size_bytes = options_.archive.block_size_bytes,
+             .threads = options_.threads}));
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kInflate));
+    QUIRE_RETURN_IF_ERROR(Feed(*progress_.total_bytes, [&](ByteView piece) {
+      return inflater->Add(piece);
+    }));
+    QUIRE_ASSIGN_OR_RETURN(InflatedText text, inflater->Finish());
+    if (text.member_count == 0) {
+      return absl::OkStatus();
+    }
+    if (other != nullptr) {
+      codec = other->id;
+    }
+    progress_.total_bytes = text.size_bytes;
+    inflated_ = std::move(text);
+    return absl::OkStatus();
+  }
+
   static NewDocument ToNewDocument(const SourceDocument& document) {
     return {.id = document.id,
             .capture_time_ms = document.capture_time_ms,
@@ -361,7 +398,13 @@ class ArchiveBuild {
     QUIRE_RETURN_IF_ERROR(
         Feed(total_bytes, [&](ByteView piece) { return filler->Add(piece); }));
     QUIRE_RETURN_IF_ERROR(filler->Finish());
-    return filler->Fill(std::move(dictionary), options_.archive.codec);
+    // The samples are inflated already.
+    CodecSpec codec = options_.archive.codec;
+    const CodecInfo* const info = FindCodec(codec.id);
+    if (info->inflates()) {
+      codec.id = info->text_codec;
+    }
+    return filler->Fill(std::move(dictionary), codec);
   }
 
   absl::StatusOr<std::string> ChooseSymbolTable() {
@@ -379,8 +422,11 @@ class ArchiveBuild {
   absl::Status Feed(uint64_t total_bytes,
                     const std::function<absl::Status(ByteView)>& add) {
     std::vector<uint8_t> buffer(kReadSizeBytes);
+    if (inflated_.has_value()) {
+      return FeedFile(*inflated_->file, inflated_->size_bytes, buffer, add);
+    }
     if (stored_.has_value()) {
-      return FeedStoredText(buffer, add);
+      return FeedFile(*stored_->file, stored_->size_bytes, buffer, add);
     }
     return ForEachDocument([&](SourceReader& reader, const SourceDocument&) {
       return ReadDocument(reader, buffer, [&](ByteView piece) {
@@ -412,15 +458,15 @@ class ArchiveBuild {
     }
   }
 
-  // Fills `out` with stored text. Errors: DataLoss  there is less than was
-  // written.
-  absl::Status ReadStoredText(uint64_t offset, MutableByteView out) {
+  // Fills `out` with text of one of the files. Errors: DataLoss  there is less
+  // than was written.
+  absl::Status ReadText(const InputFile& file, uint64_t offset,
+                        MutableByteView out) {
     QUIRE_RETURN_IF_ERROR(CheckCancelled());
     while (!out.empty()) {
-      QUIRE_ASSIGN_OR_RETURN(const size_t got,
-                             stored_->file->ReadAt(offset, out));
+      QUIRE_ASSIGN_OR_RETURN(const size_t got, file.ReadAt(offset, out));
       if (got == 0) {
-        return StoredTextChanged();
+        return TextChanged(file);
       }
       out = out.subspan(got);
       offset += got;
@@ -428,21 +474,20 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  absl::Status StoredTextChanged() const {
+  static absl::Status TextChanged(const InputFile& file) {
     return absl::DataLossError(
-        absl::StrCat(stored_->file->name(),
+        absl::StrCat(file.name(),
                      " is not what was written to its file; check the device, "
                      "and build the archive again"));
   }
 
-  absl::Status FeedStoredText(
-      std::vector<uint8_t>& buffer,
-      const std::function<absl::Status(ByteView)>& add) {
-    while (progress_.done_bytes < stored_->size_bytes) {
-      const MutableByteView piece =
-          MutableByteView(buffer).first(std::min<uint64_t>(
-              buffer.size(), stored_->size_bytes - progress_.done_bytes));
-      QUIRE_RETURN_IF_ERROR(ReadStoredText(progress_.done_bytes, piece));
+  absl::Status FeedFile(const InputFile& file, uint64_t size_bytes,
+                        std::vector<uint8_t>& buffer,
+                        const std::function<absl::Status(ByteView)>& add) {
+    while (progress_.done_bytes < size_bytes) {
+      const MutableByteView piece = MutableByteView(buffer).first(
+          std::min<uint64_t>(buffer.size(), size_bytes - progress_.done_bytes));
+      QUIRE_RETURN_IF_ERROR(ReadText(file, progress_.done_bytes, piece));
       QUIRE_RETURN_IF_ERROR(add(piece));
       Advance(piece.size());
     }
@@ -473,7 +518,7 @@ class ArchiveBuild {
         QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
         block_filled_ = std::min<uint64_t>(block_.size(), end - offset);
         const MutableByteView text = block_.first(block_filled_);
-        QUIRE_RETURN_IF_ERROR(ReadStoredText(offset, text));
+        QUIRE_RETURN_IF_ERROR(ReadText(*stored_->file, offset, text));
         checksum.Add(text);
         if (sampler_.has_value()) {
           sampler_->Add(text);
@@ -487,7 +532,7 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(writer_->FinishSegment());
     }
     return checksum.Get() == stored_->checksum ? absl::OkStatus()
-                                               : StoredTextChanged();
+                                               : TextChanged(*stored_->file);
   }
 
   absl::Status Encode() {
@@ -552,7 +597,7 @@ class ArchiveBuild {
   }
 
   const std::span<const std::unique_ptr<Source>> sources_;
-  const BuildOptions& options_;
+  BuildOptions options_;
   InputLimits limits_;
   // Of the pass that runs.
   size_t source_index_ = 0;
@@ -567,6 +612,9 @@ class ArchiveBuild {
   BuildSummary summary_;
   // What is read instead of the sources, once it is there.
   std::optional<ReorderedText> stored_;
+  // What the dictionary and the symbol table are chosen from, if not from what
+  // is stored.
+  std::optional<InflatedText> inflated_;
   // While the table is trained on what is being encoded.
   std::optional<SymbolSampler> sampler_;
   std::unique_ptr<ArchiveWriter> writer_;

@@ -29,6 +29,9 @@ enum class BuildPhase {
   // Reading all inputs to find duplicates, unless the text stays as it is. What
   // follows reads what is to be stored, not the inputs.
   kReorder,
+  // Reading all of it to inflate compressed members, for codecs that do: the
+  // dictionary and the symbol table are chosen from what that leaves.
+  kInflate,
   // Reading all inputs, perhaps twice, to choose the dictionary.
   kDictionary,
   // Reading all inputs to train the symbol table: where the codec uses it.
@@ -88,6 +91,12 @@ struct BuildOptions {
   // Needs a file of about the size of the text, two with kFull, next to the
   // archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;
+  // Stores what is compressed inside documents by zlib or gzip as its text,
+  // with the codec that does so for `archive.codec`; an archive without such
+  // members is the same without. Makes no difference for codecs that no other
+  // inflates for. Needs a file of about the size of the text next to the
+  // archive, while the dictionary is chosen.
+  bool inflate = false;
   // Trains a symbol table for answers in FSST, on a sample that is taken while
   // the inputs are read anyway. Must be true for codecs that use the table.
   bool symbol_table = true;

@@ -321,6 +321,24 @@ void WriteBadMembers(const std::string& directory) {
         CodecId::kRlz);
 }
 
+// Blocks of codec rlz-inflate.
+void WriteBadInflatedBlocks(const std::string& directory) {
+  const auto block = [&](const char* name, const std::string& payload) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.UseDictionary("dictionary text");
+      made.UseCodec(CodecId::kRlzInflate, payload, std::string(200, 'a'));
+    });
+  };
+  // The numbers of members and of bytes of inflated text; of the member gap,
+  // kind, size and size of its text.
+  block("block-inflate-count", "\x04\x01");
+  block("block-inflate-size", "\x01\x81\x80\x40");
+  block("block-inflate-kind", std::string("\x01\xC8\x01\0\0\x40\x40", 7));
+  block("block-inflate-gap", "\x01\xC8\x01\xC9\x01");
+  block("block-inflate-text",
+        std::string("\x01\x80\x40\0\x85\xC3\x06\x40\x81\x40", 10));
+}
+
 // Blocks of codecs with a dictionary or a symbol table.
 void WriteBadSharedBlocks(const std::string& directory) {
   for (const CodecId id : {CodecId::kRlz, CodecId::kZstdDict}) {
@@ -554,6 +572,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadLayouts(directory);
   WriteBadBlocks(directory);
   WriteBadPartitions(directory);
+  WriteBadInflatedBlocks(directory);
   WriteBadMembers(directory);
   WriteBadSharedBlocks(directory);
   WriteBadPaperBlocks(directory);

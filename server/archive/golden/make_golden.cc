@@ -22,6 +22,8 @@
 
 #include "codecs/base/check.h"
 #include "codecs/block_codec.h"
+#include "codecs/deflate/deflate_encoder.h"
+#include "codecs/deflate/deflate_recipe.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/golden/bad_archives.h"
@@ -126,6 +128,50 @@ std::vector<TestSegment> NumberSegments() {
   return {segment};
 }
 
+// What zlib or gzip makes of `text`, with the container's header.
+std::string Compressed(const DeflateParameters& parameters,
+                       DeflateContainer container, const std::string& text) {
+  std::string member = container == DeflateContainer::kZlib
+                           ? std::string("\x78\x9C", 2)
+                           : std::string("\x1F\x8B\x08\0\0\0\0\0\2\3", 10);
+  DeflateEncoder encoder;
+  const absl::Status status =
+      encoder.Encode(parameters, AsBytes(text), [&member](ByteView piece) {
+        member.append(piece.begin(), piece.end());
+        return true;
+      });
+  QUIRE_CHECK(status.ok(), status.ToString());
+  const DeflateTrailer trailer = MakeDeflateTrailer(container, AsBytes(text));
+  member.append(
+      trailer.begin(),
+      trailer.begin() + static_cast<ptrdiff_t>(DeflateTrailerSize(container)));
+  return member;
+}
+
+// Compressed members of several kinds: alone, in a row, in the middle of
+// a document, over the end of a block, and one that is damaged.
+std::vector<TestSegment> MemberSegments() {
+  const std::string text = Verse(9000);
+  const std::string zlib =
+      Compressed({.level = 6}, DeflateContainer::kZlib, text.substr(700, 6000));
+  const std::string small =
+      Compressed({.level = 9, .memory_level = 9}, DeflateContainer::kZlib,
+                 text.substr(3000, 1500));
+  const std::string gzip =
+      Compressed({.encoder = DeflateEncoderId::kGzip, .level = 9},
+                 DeflateContainer::kGzip, text);
+  std::string damaged = gzip;
+  damaged[damaged.size() / 2] ^= 1;
+  return {{{.id = "gzip", .text = gzip},
+           {.id = "row", .text = absl::StrCat(zlib, small, gzip)},
+           {.id = "middle",
+            .text = absl::StrCat(text.substr(0, 400), zlib, "\nendstream\n",
+                                 small, text.substr(0, 300))},
+           {.id = "damaged", .text = damaged},
+           {.id = "over",
+            .text = absl::StrCat(gzip, zlib, gzip, zlib, small, gzip)}}};
+}
+
 void WriteGood(const std::string& directory, const std::string& name,
                const std::string& codec,
                const std::vector<TestSegment>& segments,
@@ -187,6 +233,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
   WriteGood(directory, "numbers", "numeric", NumberSegments());
   WriteLayout(directory);
+  WriteGood(directory, "inflated", "rlz-inflate", MemberSegments());
   WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);

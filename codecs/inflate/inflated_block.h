@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A block in which compressed members, for example gzip files or the streams of
+// PDF, are replaced by their text, and how the block is made again of it.
+#ifndef QUIRE_CODECS_INFLATE_INFLATED_BLOCK_H_
+#define QUIRE_CODECS_INFLATE_INFLATED_BLOCK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/block_codec.h"
+#include "codecs/deflate/deflate_encoder.h"
+#include "codecs/deflate/deflate_finder.h"
+#include "codecs/deflate/deflate_recipe.h"
+
+namespace quire {
+
+// Shorter members stay as they are. Bytes, of the member and of its text.
+inline constexpr size_t kInflatedMemberSizeMin = 64;
+// Of a block with its members inflated, in bytes.
+inline constexpr size_t kInflatedBlockSizeMax = kBlockSizeBytesMax;
+// What the members of one block may take to make again: the sum of their
+// DeflateWorkMax(). Bounds the time that a block, whoever made it, takes.
+inline constexpr uint64_t kInflatedBlockWorkMax = uint64_t{1} << 27;
+
+struct InflatedMember {
+  // In the block, where the member's stream begins.
+  size_t offset = 0;
+  // Its checksum is not used: the block has one.
+  DeflateRecipe recipe;
+};
+
+// What precedes the encoding of an inflated block.
+struct InflatedHead {
+  // In order of offset. They lie in the block and do not overlap.
+  std::vector<InflatedMember> members;
+  // Of the block with its members inflated.
+  size_t text_size_bytes = 0;
+  // Checksum64() of the block itself.
+  uint64_t checksum = 0;
+};
+
+// Appends to `out`. REQUIRES: one member at least, and all as above.
+void AppendInflatedHead(const InflatedHead& head, std::string& out);
+
+// Takes the head of a block of `raw_size_bytes` off the front of `stored`, all
+// but the number of members, which is `member_count`, to `head`, over what was
+// there.
+// Errors: DataLoss  malformed or truncated; members that do not lie in the
+//                   block, or exceed one of the bounds above.
+absl::Status TakeInflatedHead(ByteView& stored, uint64_t member_count,
+                              size_t raw_size_bytes, InflatedHead& head);
+
+// Makes the block of its inflated text again.
+// REQUIRES: text.size() == head.text_size_bytes; `head` is of a block of
+//           raw.size() bytes.
+// Errors: DataLoss  not the block that the checksum is of; the contents of
+//                   `raw` are then unspecified.
+absl::Status RecreateBlock(const InflatedHead& head, ByteView text,
+                           DeflateEncoder& encoder, MutableByteView raw);
+
+// Replaces the members of blocks by their text.
+// Thread-compatible. Memory: at most some 8 MiB and the inflated block.
+class BlockInflater {
+ public:
+  BlockInflater();
+
+  // False if `block` has no members that may be inflated: then text() and
+  // head() are those of the block before, or none. Members that reach over the
+  // block's ends stay as they are.
+  // REQUIRES: 0 < block.size() <= kBlockSizeBytesMax.
+  bool Inflate(ByteView block);
+
+  ByteView text() const { return text_; }
+
+  const InflatedHead& head() const { return head_; }
+
+ private:
+  DeflateFinder finder_;
+  InflatedHead head_;
+  std::vector<uint8_t> text_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_INFLATE_INFLATED_BLOCK_H_

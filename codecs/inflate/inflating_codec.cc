@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/inflate/inflating_codec.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/check.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/base/varint.h"
+#include "codecs/codec_base.h"
+#include "codecs/inflate/inflated_block.h"
+
+namespace quire {
+namespace {
+
+// The number of members of a block without any.
+constexpr size_t kPlainHeadSize = 1;
+
+class InflatingCodec final : public CodecBase {
+ public:
+  InflatingCodec(const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec,
+                 CodecUse use)
+      : CodecBase(info, use), text_codec_(std::move(text_codec)) {}
+
+  size_t StoredSizeMax(size_t raw_size) const override {
+    return kPlainHeadSize + text_codec_->StoredSizeMax(raw_size);
+  }
+
+  std::unique_ptr<Scratch> NewScratch() const override {
+    auto scratch = std::make_unique<InflatingScratch>();
+    scratch->of_text_codec = text_codec_->NewScratch();
+    return scratch;
+  }
+
+  size_t MemoryBytes() const override {
+    return sizeof(*this) + text_codec_->MemoryBytes();
+  }
+
+  absl::Status Decode(ByteView stored, MutableByteView raw,
+                      Scratch& scratch) const override {
+    auto& mine = static_cast<InflatingScratch&>(scratch);
+    try {
+      return Explain(stored, DecodeBlock(stored, raw, mine));
+    } catch (const std::bad_alloc&) {
+      return NoMemory();
+    }
+  }
+
+  absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
+                           MutableByteView out,
+                           Scratch& scratch) const override {
+    QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
+    if (stored.empty() || stored[0] != 0) {
+      return CodecBase::DecodeRange(stored, raw_size, offset, out, scratch);
+    }
+    auto& mine = static_cast<InflatingScratch&>(scratch);
+    return Explain(stored, text_codec_->DecodeRange(
+                               stored.subspan(kPlainHeadSize), raw_size, offset,
+                               out, *mine.of_text_codec));
+  }
+
+ protected:
+  absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
+                                     Scratch& scratch) const override {
+    auto& mine = static_cast<InflatingScratch&>(scratch);
+    try {
+      return EncodeEitherWay(raw, stored, mine);
+    } catch (const std::bad_alloc&) {
+      return NoMemory();
+    }
+  }
+
+ private:
+  struct InflatingScratch final : public Scratch {
+    std::unique_ptr<Scratch> of_text_codec;
+    // For decoding.
+    InflatedHead head;
+    std::vector<uint8_t> text;
+    DeflateEncoder encoder;
+    // For encoding.
+    std::optional<BlockInflater> inflater;
+    std::string encoded_head;
+    std::vector<uint8_t> encoded_text;
+  };
+
+  absl::Status DecodeBlock(ByteView stored, MutableByteView raw,
+                           InflatingScratch& mine) const {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t member_count, TakeVarint(stored));
+    if (member_count == 0) {
+      return text_codec_->Decode(stored, raw, *mine.of_text_codec);
+    }
+    QUIRE_RETURN_IF_ERROR(
+        TakeInflatedHead(stored, member_count, raw.size(), mine.head));
+    mine.text.resize(mine.head.text_size_bytes);
+    QUIRE_RETURN_IF_ERROR(
+        text_codec_->Decode(stored, mine.text, *mine.of_text_codec));
+    return RecreateBlock(mine.head, mine.text, mine.encoder, raw);
+  }
+
+  absl::StatusOr<size_t> EncodeEitherWay(ByteView raw, MutableByteView stored,
+                                         InflatingScratch& mine) const {
+    stored[0] = 0;
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t as_is_size,
+        text_codec_->Encode(raw, stored.subspan(kPlainHeadSize),
+                            *mine.of_text_codec));
+    const size_t plain_size = kPlainHeadSize + as_is_size;
+    if (!mine.inflater.has_value()) {
+      mine.inflater.emplace();
+    }
+    if (!mine.inflater->Inflate(raw)) {
+      return plain_size;
+    }
+    mine.encoded_head.clear();
+    AppendInflatedHead(mine.inflater->head(), mine.encoded_head);
+    const ByteView text = mine.inflater->text();
+    mine.encoded_text.resize(text_codec_->StoredSizeMax(text.size()));
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t text_size,
+        text_codec_->Encode(text, mine.encoded_text, *mine.of_text_codec));
+    const ByteView head = AsBytes(mine.encoded_head);
+    if (head.size() + text_size >= plain_size) {
+      return plain_size;
+    }
+    std::ranges::copy(head, stored.begin());
+    std::copy_n(mine.encoded_text.begin(), text_size,
+                stored.subspan(head.size()).begin());
+    return head.size() + text_size;
+  }
+
+  absl::Status NoMemory() const {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("not enough memory for a block of codec ", info().name));
+  }
+
+  absl::Status Explain(ByteView stored, const absl::Status& status) const {
+    return absl::IsDataLoss(status) ? Damaged(stored, status.message())
+                                    : status;
+  }
+
+  const std::unique_ptr<BlockCodec> text_codec_;
+};
+
+}  // namespace
+
+std::unique_ptr<BlockCodec> MakeInflatingCodec(
+    const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec,
+    CodecUse use) {
+  return std::make_unique<InflatingCodec>(info, std::move(text_codec), use);
+}
+
+}  // namespace quire

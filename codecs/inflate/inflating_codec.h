@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A codec that stores compressed members inside blocks as their text, which
+// another codec then compresses against the dictionary, and makes the same
+// compressed bytes again when the block is decoded.
+//
+// A stored block begins with the number of its members as a varint. With 0, the
+// rest is the block in the other codec; otherwise the rest of an InflatedHead
+// (inflated_block.h) follows, and then the inflated text in the other codec.
+#ifndef QUIRE_CODECS_INFLATE_INFLATING_CODEC_H_
+#define QUIRE_CODECS_INFLATE_INFLATING_CODEC_H_
+
+#include <memory>
+
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// `info` is the codec's entry in the registry, `text_codec` the other codec,
+// made for the same use. No block becomes larger than with `text_codec` by more
+// than one byte. Scratch takes, in addition to that of `text_codec`, up to
+// 2 MiB for decoding, and for encoding as much again as BlockInflater.
+std::unique_ptr<BlockCodec> MakeInflatingCodec(
+    const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec,
+    CodecUse use);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_INFLATE_INFLATING_CODEC_H_

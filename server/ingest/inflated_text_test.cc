@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/inflated_text.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "codecs/base/status_matchers.h"
+#include "codecs/deflate/deflate_test_streams.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_verifier.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kBlockSize = 32 << 10;
+
+std::string Member(uint64_t seed) {
+  return GzipProgramStream(9, MakeTestText(9000, seed));
+}
+
+absl::StatusOr<std::string> ReadAll(const InflatedText& text) {
+  std::string all(text.size_bytes, '?');
+  MutableByteView rest = AsMutableBytes(all);
+  while (!rest.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const size_t got,
+                           text.file->ReadAt(all.size() - rest.size(), rest));
+    if (got == 0) {
+      return absl::DataLossError("short");
+    }
+    rest = rest.subspan(got);
+  }
+  return all;
+}
+
+TEST(InflatedTextTest, DoesNotDependOnThreadsOrPieces) {
+  const TestDirectory directory;
+  std::string text;
+  for (uint64_t i = 0; i < 90; ++i) {
+    text += MakeTestText(11000 + i, i);
+    text += Member(i);
+  }
+  std::string expected;
+  for (const uint32_t threads : {1u, 2u, 3u}) {
+    for (const size_t piece_size : {777u, 100'000u}) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const auto inflater,
+          TextInflater::Create({.spool_directory = directory / "",
+                                .block_size_bytes = kBlockSize,
+                                .threads = threads}));
+      for (size_t begin = 0; begin < text.size(); begin += piece_size) {
+        QUIRE_ASSERT_OK(inflater->Add(AsBytes(text.substr(begin, piece_size))));
+      }
+      QUIRE_ASSERT_OK_AND_ASSIGN(const InflatedText made, inflater->Finish());
+      EXPECT_GT(made.member_count, 30u);
+      EXPECT_LE(made.member_count, 90u);
+      QUIRE_ASSERT_OK_AND_ASSIGN(std::string all, ReadAll(made));
+      if (expected.empty()) {
+        expected = std::move(all);
+        EXPECT_GT(expected.size(), text.size());
+      } else {
+        EXPECT_TRUE(all == expected);
+      }
+    }
+  }
+}
+
+BuildOptions Options() {
+  BuildOptions options;
+  options.archive.codec = *ParseCodecSpec("rlz");
+  options.archive.block_size_bytes = kBlockSize;
+  options.archive.replace = true;
+  options.dictionary_size_bytes = 64 << 10;
+  options.threads = 2;
+  options.inflate = true;
+  return options;
+}
+
+// Builds, verifies all blocks, and returns what the archive says of itself.
+ArchiveInfo BuildAndVerify(const std::string& path,
+                           const IdsAndContents& documents,
+                           const BuildOptions& options) {
+  const auto summary =
+      BuildArchive(path, Sources(FixedSource(documents)), options);
+  EXPECT_THAT(summary, IsOk());
+  const auto report = VerifyArchive(path, {}, [](const ArchiveDamage&) {});
+  EXPECT_THAT(report, IsOk());
+  const auto archive = Archive::Open(path);
+  EXPECT_THAT(archive, IsOk());
+  // The blocks, by way of the documents' places.
+  const auto scratch = (*archive)->codec().NewScratch();
+  for (uint64_t i = 0; i < documents.size(); ++i) {
+    const auto document = (*archive)->GetDocument(DocumentOrdinal{i});
+    EXPECT_THAT(document, IsOk());
+    const auto slices = (*archive)->Plan(document->range);
+    EXPECT_THAT(slices, IsOk());
+    std::string text;
+    for (const BlockSlice& slice : *slices) {
+      std::string block((*archive)->BlockSizeBytes(slice.block), '\0');
+      QUIRE_EXPECT_OK(
+          (*archive)->ReadBlock(slice.block, AsMutableBytes(block), *scratch));
+      text.append(block, slice.offset_in_block, slice.size_bytes);
+    }
+    EXPECT_TRUE(text == documents[i].second) << documents[i].first;
+  }
+  return summary->info;
+}
+
+TEST(InflatedTextTest, MakesArchivesSmallerThatComeBackEqual) {
+  const TestDirectory directory;
+  IdsAndContents documents;
+  for (uint64_t i = 0; i < 60; ++i) {
+    // Two versions of each text, which as gzip members have nothing in common.
+    std::string text = MakeTestText(20000, i / 2);
+    text[i % 2 * 40] = 'X';
+    documents.emplace_back(absl::StrCat("document-", i),
+                           GzipProgramStream(9, text));
+  }
+  for (const ReorderMode reorder :
+       {ReorderMode::kOff, ReorderMode::kAuto, ReorderMode::kFull}) {
+    BuildOptions options = Options();
+    options.reorder = reorder;
+    const ArchiveInfo with =
+        BuildAndVerify(directory / "with", documents, options);
+    EXPECT_EQ(with.codec.id, CodecId::kRlzInflate);
+    options.inflate = false;
+    const ArchiveInfo without =
+        BuildAndVerify(directory / "without", documents, options);
+    EXPECT_EQ(without.codec.id, CodecId::kRlz);
+    EXPECT_LT(with.stored_size_bytes, without.stored_size_bytes * 9 / 10);
+  }
+}
+
+TEST(InflatedTextTest, ChangesNothingWithoutMembers) {
+  const TestDirectory directory;
+  const IdsAndContents documents = {{"a", MakeTestText(90000, 1)},
+                                    {"b", MakeTestText(5000, 2)}};
+  BuildOptions options = Options();
+  const ArchiveInfo with =
+      BuildAndVerify(directory / "with", documents, options);
+  options.inflate = false;
+  const ArchiveInfo without =
+      BuildAndVerify(directory / "without", documents, options);
+  EXPECT_EQ(with.codec.id, CodecId::kRlz);
+  EXPECT_EQ(with.uuid, without.uuid);
+  EXPECT_EQ(with.stored_size_bytes, without.stored_size_bytes);
+}
+
+}  // namespace
+}  // namespace quire
