@@ -25,9 +25,9 @@
 #include "deploy/manual/number_range.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/subcommand_support.h"
+#include "server/planner/collection_sample.h"
 #include "server/planner/plan.h"
 #include "server/planner/plan_report.h"
-#include "server/planner/text_sample.h"
 
 namespace quire {
 namespace {

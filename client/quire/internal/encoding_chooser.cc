@@ -68,8 +68,10 @@ double StoredDecodeByteNs(CodecId codec) {
     case CodecId::kZlib:
     case CodecId::kZlibPex:
     case CodecId::kZlibPrimed:
-    // Mostly rlz; nobody but the archive's owner knows how much of it is xz.
+    // Mostly rlz; nobody but the archive's owner knows how much of it is xz, or
+    // members to be compressed again.
     case CodecId::kAuto:
+    case CodecId::kRlzInflate:
       return 2;
     case CodecId::kXz:
       return 20;
