@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The list of codecs: numbers, names, levels, and what is said of wrong ones.
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,14 +109,16 @@ TEST(MakeBlockCodecTest, TakesPowersOfTwoFrom4To256KiBForPartitions) {
     if (!info.has_partitions()) {
       continue;
     }
+    auto context = std::make_shared<CodecContext>();
+    context->dictionary = info.needs_dictionary ? "dictionary" : "";
     CodecSpec spec = DefaultCodecSpec(info);
     for (const uint32_t good : {4096u, 8192u, 65536u, 262144u}) {
       spec.partition_size_bytes = good;
-      EXPECT_THAT(MakeBlockCodec(spec, nullptr, CodecUse::kDecode), IsOk());
+      EXPECT_THAT(MakeBlockCodec(spec, context, CodecUse::kDecode), IsOk());
     }
     for (const uint32_t bad : {0u, 1u, 2048u, 4095u, 5000u, 524288u, ~0u}) {
       spec.partition_size_bytes = bad;
-      EXPECT_THAT(MakeBlockCodec(spec, nullptr, CodecUse::kDecode),
+      EXPECT_THAT(MakeBlockCodec(spec, context, CodecUse::kDecode),
                   FailsWith(absl::StatusCode::kInvalidArgument,
                             HasSubstr("a power of two from 4 KiB")));
     }

@@ -240,16 +240,16 @@ class OfflineCommandsTest(unittest.TestCase):
         # Two releases of a text, each compressed: no bytes in common.
         for i, name in enumerate(("p.gz", "q.gz")):
             text = text_of_size(40000, 7) + b"release %d" % i
-            (self.directory / "in" / name).write_bytes(gzip.compress(text, mtime=0))
+            (self.directory / "in" / name).write_bytes(gzip.compress(text, 6, mtime=0))
         sizes = {}
         for mode in ("off", "auto"):
             self.build("-o", mode, "--inflate", mode, "in")
             info = self.inspect(mode)
             sizes[mode] = info["stored_size_bytes"]
-            self.assertEqual(info["document_count"], 54)
+            self.assertEqual(info["document_count"], 52)
             self.assertEqual(info["codec"], "rlz:2" if mode == "off" else "rlz-inflate:2")
             self.assertEqual(self.run_quired("verify", mode).returncode, 0)
-        self.assertLess(sizes["auto"], sizes["off"] - 5000)
+        self.assertLess(sizes["auto"], sizes["off"] - 1000)
         self.assertEqual(self.names(), ["auto", "in", "off"])
         # Codecs that no other inflates for stay as they are.
         self.build("-o", "zstd", "--codec", "zstd", "--inflate", "auto", "in")
@@ -429,7 +429,7 @@ class OfflineCommandsTest(unittest.TestCase):
         cases = [
             # Exit code, part of the message, arguments.
             (2, "Usage: quired", []),
-            (2, 'must be one of build, verify, inspect, serve, token, got "biuld"', ["biuld", "in"]),
+            (2, 'must be one of build, plan, verify, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
             (2, "--output", ["build", "in"]),
             (2, "INPUT", good),
             (2, 'unknown option "--blok-size"', ["build", "--blok-size", "4KiB", "in"]),

@@ -57,8 +57,8 @@ double CostOf(double wanted, double parts, double read, double decode,
 TEST(DecodeChooserTest, CostsAtMostThreeTimesWhatKnowingTheFutureWould) {
   bool parts_alone_cost_more = false;
   for (const uint32_t parts : {2u, 8u, 64u, 256u}) {
-    for (const int read_us : {1, 40, 100, 640, 5000}) {
-      for (const int decode_us : {5, 80, 500}) {
+    for (const uint32_t read_us : {1u, 40u, 100u, 640u, 5000u}) {
+      for (const uint32_t decode_us : {5u, 80u, 500u}) {
         const uint32_t before = PartsBeforeWhole(
             parts * kPart,
             {.read_time = microseconds(read_us),

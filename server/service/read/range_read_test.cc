@@ -160,7 +160,7 @@ TEST_F(RangeReadTest, OfItselfDecodesNoMoreThanItTouches) {
   Open();
   // None follows a partition that is cached.
   uint64_t count = 0;
-  for (const uint64_t part : {7, 5, 2, 0, 11, 9}) {
+  for (const uint64_t part : {7U, 5U, 2U, 0U, 11U, 9U}) {
     ReadAndCompare(part * kPart + 10, 100);
     EXPECT_EQ(store_->Stats().partial_decodes, ++count);
     EXPECT_EQ(store_->Stats().decoded_bytes, count * kPart);
