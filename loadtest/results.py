@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes RESULTS.md from the figures of the benchmarks, and with --run measures them
-first.
+"""Writes RESULTS.md from the figures of the benchmarks, and MODELLED.md, next to it, from those
+of modelled disks and caches; with --run measures them first.
 
     loadtest/results.py --out loadtest/RESULTS.md
         writes the page from the figures that are stored in loadtest/results
@@ -30,11 +30,12 @@ from bench_setup import machine_load, make_parser
 from codec_bench import commit, processor
 from codec_table import markdown
 from results_runs import COMMANDS, Setting, make_quick_corpus, run_benchmark
-from results_tables import SECTIONS
+from results_tables import MODELLED, SECTIONS
 
 FORMAT = 1
-LINES_MAX = 290
+LINES_MAX = 200
 HERE = pathlib.Path(__file__).parent
+MODELLED_PAGE = "MODELLED.md"
 STORED = HERE / "results"
 ABOUT = "about.json"
 # Drawings of a benchmark: where it leaves them in the work directory, and where they
@@ -53,7 +54,7 @@ def parse_arguments(words=None):
     parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_bench",
                          "archive_bench", "api_limit", "disk_figures", "cache_figures",
                          "range_figures", "migration_figures")
-    parser.add_argument("--out", type=pathlib.Path, help="the page (default: standard output)")
+    parser.add_argument("--out", type=pathlib.Path, help=f"the page, and {MODELLED_PAGE} in its directory (default: standard output)")
     parser.add_argument("--from", dest="stored", metavar="DIR", type=pathlib.Path, default=STORED,
                         help="where figures are stored (default: %(default)s)")
     parser.add_argument("--run", action="store_true", help="run the benchmarks first")
@@ -153,27 +154,17 @@ def summary(sections):
     return markdown(["what", "aim", "measured", "met"], rows)
 
 
-def render(directory):
-    """The page's lines."""
-    about = read_stored(directory / ABOUT)
+def read_all(directory):
+    """What is stored of each benchmark."""
     stored = {name: read_stored(directory / f"{name}.json") for name in SECTIONS
               if (directory / f"{name}.json").exists()}
     if not stored:
         raise ResultsError(f"{directory}: no figures; loadtest/results.py --run measures them")
-    sections = {name: section_of(name, each) for name, each in stored.items()}
-    commits = {each["commit"] for each in stored.values()}
-    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Results",
-             "Written by `loadtest/results.py` from the JSON of the benchmarks; do not edit. What "
-             "was tried and dropped is in the `NOTES.md` of each directory.", ""]
-    if any(each["mode"] == "quick" for each in stored.values()):
-        lines += ["**Quick figures of a generated text: they show that the benchmarks work, and "
-                  "mean nothing else.**", ""]
-    lines += [f"- Machine: {about['machine']}. "
-              + ("Commits differ; each table names its own." if len(commits) > 1 else
-                 f"Commit {min(commits)}.")]
-    lines += [f"- {corpus}" for corpus in about["corpora"]]
-    lines += [f"- {about['note']}"] if about["note"] else []
-    lines += ["", "## Aims and results", *summary(sections.values()), ""]
+    return stored
+
+
+def section_lines(stored, sections, commits):
+    lines = []
     for name, section in sections.items():
         each = stored[name]
         origin = f"`{each['command']}`" + (f" at {each['commit']}" if len(commits) > 1 else "")
@@ -183,13 +174,41 @@ def render(directory):
         for header, rows in section.tables:
             lines += ["", *markdown(header, rows)]
         lines += [""]
+    return lines
+
+
+def render(directory):
+    """The lines of the page, and those of the page of modelled disks and caches."""
+    about = read_stored(directory / ABOUT)
+    stored = read_all(directory)
+    sections = {name: section_of(name, each) for name, each in stored.items()}
+    commits = {each["commit"] for each in stored.values()}
+    lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Results",
+             "Written by `loadtest/results.py` from the JSON of the benchmarks; do not edit. What "
+             "was tried and dropped is in the `NOTES.md` of each directory. "
+             f"[{MODELLED_PAGE}]({MODELLED_PAGE}) has the modelled disks and caches.", ""]
+    if any(each["mode"] == "quick" for each in stored.values()):
+        lines += ["**Quick figures of a generated text: they show that the benchmarks work, and "
+                  "mean nothing else.**", ""]
+    lines += [f"- Machine: {about['machine']}. "
+              + ("Commits differ; each table names its own." if len(commits) > 1 else
+                 f"Commit {min(commits)}.")]
+    lines += [f"- {corpus}" for corpus in about["corpora"]]
+    lines += [f"- {about['note']}"] if about["note"] else []
+    lines += ["", "## Aims and results", *summary(sections.values()), ""]
+    lines += section_lines(stored, {name: section for name, section in sections.items()
+                                    if name not in MODELLED}, commits)
     missing = [name for name in SECTIONS if name not in stored]
     if missing:
         lines += [f"Not measured: {', '.join(missing)}.", ""]
     if len(lines) > LINES_MAX:
         raise ResultsError(f"the page has {len(lines)} lines and must have at most {LINES_MAX}; "
                            "shorten a table in results_tables.py")
-    return lines[:-1]
+    modelled = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Modelled disks and caches",
+                "Written by `loadtest/results.py`, as RESULTS.md, whose aims count these, too.", ""]
+    modelled += section_lines(stored, {name: section for name, section in sections.items()
+                                       if name in MODELLED}, commits)
+    return lines[:-1], modelled[:-1]
 
 
 def main():
@@ -200,11 +219,12 @@ def main():
             work = arguments.work or pathlib.Path(scratch)
             work.mkdir(parents=True, exist_ok=True)
             failed = measure(arguments, work)
-    page = "\n".join(render(arguments.stored)) + "\n"
+    page, modelled = ("\n".join(lines) + "\n" for lines in render(arguments.stored))
     if arguments.out:
         arguments.out.write_text(page, encoding="utf-8")
+        arguments.out.with_name(MODELLED_PAGE).write_text(modelled, encoding="utf-8")
     else:
-        print(page, end="")
+        print(page, modelled, sep="\n", end="")
     if failed:
         sys.exit(f"results.py: failed: {', '.join(failed)}; the page has what was stored before")
 

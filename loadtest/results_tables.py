@@ -46,6 +46,12 @@ def at_most(what, aim, value, digits=2, unit=""):
     return Aim(what, f"at most {aim}{unit}", f"{value:,.{digits}f}{unit}", value <= aim)
 
 
+def all_at_least(what, aim, values, digits=2, unit=""):
+    """One line for several figures with one aim."""
+    return Aim(what, f"at least {aim}{unit}",
+               " / ".join(f"{value:,.{digits}f}" for value in values) + unit, min(values) >= aim)
+
+
 def percent(share):
     return "-" if share is None else f"{100 * share:.0f} %"
 
@@ -114,12 +120,16 @@ def codec_bench(rows):
                       format_speed(middle.get("decode_mb_per_second")),
                       " / ".join(format_number(sizes.get(size, {}).get("ranges_per_second"))
                                  for size in (16, 64, 256))])
-    stores = [[row["codec"], format_size(row["block_size_bytes"]),
-               format_size(row["dictionary_size_bytes"]), f"{row['rate_percent']:.2f}",
-               format_speed(row["encode_mb_per_second"]),
-               format_number(row["documents_per_second"])]
-              for row in rows
-              if row["kind"] == "store" and row.get("dictionary_method") != "uniform"]
+    by_codec = collections.defaultdict(list)
+    for row in rows:
+        if row["kind"] == "store" and row.get("dictionary_method") != "uniform":
+            by_codec[row["codec"]].append(row)
+    stores = [[codec, " / ".join(format_size(row["block_size_bytes"]) for row in found),
+               format_size(found[0]["dictionary_size_bytes"]),
+               " / ".join(f"{row['rate_percent']:.2f}" for row in found),
+               " / ".join(format_speed(row["encode_mb_per_second"]) for row in found),
+               " / ".join(format_number(row["documents_per_second"]) for row in found)]
+              for codec, found in by_codec.items()]
     tables = [(["codec", "dictionary", "rate %, 16 / 64 / 256 KiB", "build MB/s", "decode MB/s",
                 "16 KiB ranges/s, 16 / 64 / 256 KiB"], cells)]
     if stores:
@@ -145,17 +155,19 @@ def fsst(columns):
     def cell(heading, digits):
         return "-" if heading is None else f"{mean[heading]:,.{digits}f}"
 
-    rows = [[name, cell(factor, 3), cell(encode, 0), cell(decode, 0)]
-            for name, factor, encode, decode in FSST_ROWS]
+    names, factors, encodes, decodes = zip(*FSST_ROWS)
+    rows = [["factor", *(cell(heading, 3) for heading in factors)],
+            ["encode", *(cell(heading, 0) for heading in encodes)],
+            ["decode", *(cell(heading, 0) for heading in decodes)]]
     plain = mean["Algorithm 1"]
     return Section(
         "FSST on columns of strings", f"Means over {len(columns)} text columns of 8 MiB, one "
         f"thread, MB/s of text; training takes {mean['train ms']:.1f} ms.",
-        [(["what", "factor", "encode", "decode"], rows)],
+        [(["", *names], rows)],
         [at_least("FSST: factor", 2.48, mean["factor"], 3),
          at_least("FSST, level high: factor", 2.60, mean["factor high"], 3),
-         at_least("FSST: decoding / Algorithm 1", 1.4, mean["decode"] / plain),
-         at_least("the same without AVX-512", 1.4, mean["decode, any machine"] / plain),
+         all_at_least("FSST: decoding / Algorithm 1, with AVX-512 and without", 1.4,
+                      [mean["decode"] / plain, mean["decode, any machine"] / plain]),
          at_least("FSST: encoding / LZ4's", 0.85, mean["encode"] / mean["LZ4 encode"]),
          at_least("FSST: lines in a batch / Algorithm 1", 1.1, mean["decode lines"] / plain),
          at_most("FSST: training", 3, mean["train ms"], 1, " ms")])
@@ -165,9 +177,8 @@ DEVICE_ROWS = (("disk alone (fio)", "random_disk", "scan_disk"),
                ("decoding alone", "random_decode", "scan_decode"),
                ("decoding while fio makes the same reads", "random_with_fio", "scan_with_fio"),
                ("storage, without gRPC", "random_storage", "scan_storage"),
-               ("server, one call a range", "random", None), ("server, BatchRead", "batch", None),
-               ("server, Scan in identity", None, "full_identity"),
-               ("server, Scan in stored blocks", None, "full_stored"))
+               ("server, one call a range; Scan in identity", "random", "full_identity"),
+               ("server, BatchRead; Scan in stored blocks", "batch", "full_stored"))
 
 
 def device(figures):
@@ -177,12 +188,13 @@ def device(figures):
     rows = [[label, format_number(figures.get(random)), percent(share(random, "random")),
              format_number(figures.get(scan)), percent(share(scan, "scan"))]
             for label, random, scan in DEVICE_ROWS]
-    aims = [at_least(what, 85, 100 * found, 0, " %") for what, found in (
-        ("random ranges through storage, of the slower of disk and decoding",
-         share("random_storage", "random")),
-        ("full reads through storage, likewise", share("scan_storage", "scan")),
-        ("BatchRead, likewise", share("batch", "random")),
-        ("Scan in stored blocks, likewise", share("full_stored", "scan"))) if found is not None]
+    found = {what: each for what, each in (
+        ("ranges through storage", share("random_storage", "random")),
+        ("full reads through storage", share("scan_storage", "scan")),
+        ("BatchRead", share("batch", "random")),
+        ("Scan in stored blocks", share("full_stored", "scan"))) if each is not None}
+    aims = [all_at_least(f"share of the slower of disk and decoding: {', '.join(found)}", 85,
+                         [100 * each for each in found.values()], 0, " %")] if found else []
     return Section(
         "Storage and server next to the disk", "Cold, past the page cache; server and client share "
         "the cores. Shares are of the slower of disk and decoding.",
@@ -211,17 +223,21 @@ def sweep(rows):
 
 def wire(rows):
     links = list(dict.fromkeys(row["link"] for row in rows))
+    encodings = list(dict.fromkeys(row["encoding"] for row in rows))
     found = collections.defaultdict(dict)
     for row in rows:
-        found[row["corpus"], row["encoding"]][row["link"]] = row
-    table = [[corpus, encoding, *(format_number(by_link.get(link, {}).get("answers/s"))
-                                  for link in links),
-              format_number(next(iter(by_link.values()))["data bytes an answer"])]
-             for (corpus, encoding), by_link in found.items()
-             if encoding != "auto" or corpus == "webdocs"]
+        found[row["corpus"]][row["link"], row["encoding"]] = row
+
+    def values(cells, name, link):
+        return " / ".join(format_number(cells.get((link, encoding), {}).get(name))
+                          for encoding in encodings)
+
+    table = [[corpus, *(values(cells, "answers/s", link) for link in links),
+              values(cells, "data bytes an answer", links[0])] for corpus, cells in found.items()]
     return Section("Wire encodings", "Single documents at random, 64 in flight, answers a second "
-                   "over each link; documents of webdocs have 18 KB, those of l_comment 26 bytes.",
-                   [(["corpus", "encoding", *links, "bytes an answer"], table)])
+                   f"over each link in {' / '.join(encodings)}; documents of webdocs have 18 KB, "
+                   "those of l_comment 26 bytes.",
+                   [(["corpus", *links, "bytes an answer"], table)])
 
 
 # What is shown of a disk, and a pattern for the label that disk_figures gives it.
@@ -296,7 +312,8 @@ def cache(tables):
 
 
 # Cases that only tell where the others' cost comes from.
-HIDDEN_CASES = re.compile(r".*(at the lowest priority|with much memory|process that|that reads)")
+HIDDEN_CASES = re.compile(
+    r".*(at the lowest priority|with much memory|process that|that reads|on a core of its own)")
 
 
 def hostile(rows):
@@ -321,19 +338,19 @@ def hostile(rows):
 
 
 def security(rows):
-    cells, tokens = {}, []
+    cells, tokens = collections.defaultdict(dict), []
     for row in rows:
         name = "unary" if row["mode"] == "random" else "batch"
-        cells.setdefault((name, row["size"]), {})[row["kind"]] = (
+        cells[name][row["kind"], row["size"]] = (
             f"{row['cpu_ratio']:.2f} ({row['cpu_ratio_min']:.2f} to {row['cpu_ratio_max']:.2f})")
         if name == "unary" and row["kind"] == "tokens":
             tokens.append(row["cpu_ratio"])
-    kinds = ["tokens", "TLS", "TLS and tokens"]
+    columns = list(dict.fromkeys((row["kind"], row["size"]) for row in rows))
     return Section(
         "TLS and tokens", "CPU time of the server for a cached range, as a ratio to calls with "
         "neither, in the same round; in brackets from the lowest to the highest round.",
-        [(["calls", "ranges of", *kinds],
-          [[*key, *(each[kind] for kind in kinds)] for key, each in cells.items()])],
+        [(["calls", *(f"{kind}, {size}" for kind, size in columns)],
+          [[name, *(each[column] for column in columns)] for name, each in cells.items()])],
         [at_most("unary calls with tokens / without", 1.05, max(tokens))])
 
 
@@ -366,11 +383,6 @@ def api_limit(rounds):
                     for kind, (ratio, other, aim) in ratios.items()])
 
 
-# The paper's sums of one length after the other, in microseconds: recursion, and zlib
-# from the start, at each offset.
-RANGE_PAPER = [(155, 453), (163, 678), (197, 1014), (249, 1290), (294, 1615), (399, 1898)]
-
-
 def ranges(figures):
     long_sizes = range_bench.LONG_SIZES
     aims = [
@@ -393,24 +405,13 @@ def ranges(figures):
                 range_bench.rule_excess(figures, ["phrases_recursive"]), 2, " times as long"),
         *(at_least(f"recursion of {size} B / the better of LZ4 and zlib from the start", aim,
                    range_bench.recursion_ratio(figures, size)) for size, aim in ((64, 3), (256, 1.5)))]
-    paper = [["paper", *(f"{recursive} / {start}" for recursive, start in RANGE_PAPER)]]
-    by_offset = [[name, *(
-        " / ".join(f"{range_bench.total(figures, way, long_sizes, [offset]):,.0f}"
-                   for way in (fast, slow)) for offset in range_bench.OFFSETS)]
-        for name, fast, slow in (("without Huffman codes: recursion / start", "phrases_recursive",
-                                  "phrases_start"),
-                                 ("`zlib-pex`, 32 KiB / zlib from the start", "partition32",
-                                  "start"))]
     return Section(
         "Short ranges of large blocks",
         f"{len(figures['pieces'])} pieces of {range_bench.PIECE_SIZE:,} bytes, from the most to the "
         "least compressible; means of CPU time, in brackets times as fast as from the start. "
-        "`range_bench.svg` draws it. By offset: four ranges of 4 to 32 KiB, µs; the paper's were "
-        "sums over other texts and another machine, so that only ratios compare.",
-        [(range_bench.WAY_HEADER, range_bench.way_rows(figures)),
-         (["by offset", *(f"{offset // 1024} KiB" for offset in range_bench.OFFSETS)],
-          paper + by_offset),
-         (range_bench.LOSS_HEADER, range_bench.loss_rows(figures))], aims)
+        "`range_bench.svg` draws it by offset, and what partitions lose; `codecs/lz77/NOTES.md` has "
+        "the paper's sums next to these.",
+        [(range_bench.WAY_HEADER, range_bench.way_rows(figures))], aims)
 
 
 def uncached(figures):
@@ -420,43 +421,44 @@ def uncached(figures):
         f"{format_size(figures['block_size'])} from a server that can cache a fraction of the text. "
         "In brackets: the codec without partitions, in the same rounds.",
         [(uncached_bench.HEADER, uncached_bench.rows(figures))],
-        [at_least(f"uncached ranges, `{codec}` in {format_size(parse_size(size))} / {without}, "
-                  "answers for a second of CPU", 2, uncached_bench.gain(figures, (codec, size)))
-         for (codec, size), without in uncached_bench.PAIRS.items()])
+        [all_at_least("uncached ranges, answers for a second of CPU, with partitions / without: "
+                      + ", ".join(f"`{codec}` in {format_size(parse_size(size))}"
+                                  for codec, size in uncached_bench.PAIRS), 2,
+                      [uncached_bench.gain(figures, pair) for pair in uncached_bench.PAIRS])])
 
 
 def migration(figures):
     def speed(row):
         return row["stored_bytes"] / row["sketch_cpu_seconds"]
 
-    header, by_codec = ["compressor", *figures], {}
-    aims = []
+    divide, sketch, recipe, tables = [], [], [], []
     for name, corpus in figures.items():
         methods, size = corpus["methods"], corpus["text_bytes"]
         odess, moved = methods["odess"], corpus["parts"]["all"]
-        aims += [
-            at_least(f"{name}: chunks and duplicates, MB/s a thread", 400,
-                     size / 1e6 / odess["divide_cpu_seconds"], 0),
-            at_least(f"{name}: features, Odess / N-transform", 8,
-                     speed(odess) / speed(methods["ntransform"]), 1, " times as fast"),
-            at_most(f"{name}: recipe", 0.2, 100 * moved["recipe_bytes"] / size, 2, " %")]
+        divide.append(size / 1e6 / odess["divide_cpu_seconds"])
+        sketch.append(speed(odess) / speed(methods["ntransform"]))
+        recipe.append(100 * moved["recipe_bytes"] / size)
         found = {**corpus["gains"], **corpus.get("long", {})}
-        for codec, (plain, migrated, *_) in found.items():
-            by_codec.setdefault(codec, {})[name] = (
-                f"{100 * plain / size:.2f}, {100 * migrated / size:.2f} "
-                f"({migration_bench.gain(plain, migrated):+.0f} %)")
-        for store, (stored, _) in corpus.get("stores", {}).items():
-            by_codec.setdefault(store, {})[name] = f"{100 * stored / size:.2f}"
-    rows = [[codec, *(cells.get(name, "-") for name in figures)]
-            for codec, cells in by_codec.items()]
+        cells = {codec: (f"{100 * plain / size:.2f}", f"{100 * migrated / size:.2f} "
+                         f"({migration_bench.gain(plain, migrated):+.0f} %)")
+                 for codec, (plain, migrated, *_) in found.items()}
+        cells |= {store: (f"{100 * stored / size:.2f}", "-")
+                  for store, (stored, _) in corpus.get("stores", {}).items()}
+        tables.append((name, cells))
+    codecs = list(dict.fromkeys(codec for _, cells in tables for codec in cells))
+    rows = [[f"{name}, {what}", *(cells.get(codec, ("-", "-"))[index] for codec in codecs)]
+            for name, cells in tables for index, what in enumerate(("as it is", "migrated"))]
     return Section(
         "Migratory compression",
-        "Compressed size as a share of the text: as it is, with chunks of 2 KiB migrated and "
-        "duplicates stored once, and how much the compression factor grows by it; stores have "
-        "only the first. Samples of "
+        "Compressed size in percent of the text: as it is, with chunks of 2 KiB migrated and "
+        "duplicates stored once, in brackets how much the compression factor grows by it; stores "
+        "have only the first. Samples of "
         + ", ".join(f"{name} ({corpus['text_bytes']:,} bytes)" for name, corpus in figures.items())
         + ". `migration_bench.svg` draws chunk sizes, super-features and reading, too.",
-        [(header, rows)], aims)
+        [(["", *codecs], rows)],
+        [all_at_least(f"chunks and duplicates of {', '.join(figures)}, MB/s a thread", 400, divide, 0),
+         all_at_least("the same, features: Odess / N-transform", 8, sketch, 1, " times as fast"),
+         at_most("the same, recipe", 0.2, max(recipe), 2, " %")])
 
 
 # In the order of the page.
@@ -466,3 +468,5 @@ SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
             "disk_figures": disk, "live_disk": live, "cache_figures": cache,
             "hostile_load": hostile, "range_bench": ranges, "uncached_bench": uncached,
             "security_bench": security, "migration_bench": migration}
+# These go to a page of their own: most are exact on every machine.
+MODELLED = ("disk_figures", "live_disk", "cache_figures")

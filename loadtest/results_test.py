@@ -54,16 +54,21 @@ class Sample(unittest.TestCase):
 
 class PageTest(Sample):
     def test_page_in_the_tree_is_of_the_stored_figures(self):
-        page = (results.HERE / "RESULTS.md").read_text(encoding="utf-8")
-        self.assertEqual(page, "\n".join(results.render(results.STORED)) + "\n",
-                         "run loadtest/results.py --out loadtest/RESULTS.md")
+        for name, lines in zip(("RESULTS.md", results.MODELLED_PAGE),
+                               results.render(results.STORED), strict=True):
+            page = (results.HERE / name).read_text(encoding="utf-8")
+            self.assertEqual(page, "\n".join(lines) + "\n",
+                             "run loadtest/results.py --out loadtest/RESULTS.md")
 
     def test_shape(self):
-        lines = results.render(self.directory)
-        self.assertLessEqual(len(lines), results.LINES_MAX)
+        page, modelled = results.render(self.directory)
+        self.assertLessEqual(len(page), results.LINES_MAX)
+        lines = page + modelled
         titles = [line for line in lines if line.startswith("## ")]
         self.assertEqual(titles[0], "## Aims and results")
         self.assertEqual(len(titles), 1 + len(results_tables.SECTIONS))
+        self.assertEqual(sum(line.startswith("## ") for line in modelled),
+                         len(results_tables.MODELLED))
         tables = row_sizes(lines)
         self.assertGreaterEqual(len(tables), len(titles))
         for sizes in tables:
@@ -77,27 +82,27 @@ class PageTest(Sample):
                                         dictionary_size_bytes=16 << 20)
 
         self.change("archive_sizes", worsen)
-        page = "\n".join(results.render(self.directory))
+        page = "\n".join(results.render(self.directory)[0])
         self.assertIn("| at most 8.4 % | **8.401 %** | **no** |", page)
 
     def test_one_commit_is_said_once(self):
         for name in results_tables.SECTIONS:
             self.change(name, lambda stored: stored.update(commit="0123abc"))
-        page = "\n".join(results.render(self.directory))
+        page = "\n".join(results.render(self.directory)[0])
         self.assertEqual(page.count("0123abc"), 1)
         self.change("sweep", lambda stored: stored.update(commit="4567def"))
-        page = "\n".join(results.render(self.directory))
+        page = "\n".join(results.render(self.directory)[0])
         self.assertEqual(page.count("4567def"), 1)
         self.assertIn("Commits differ", page)
 
     def test_quick_figures_are_marked(self):
-        self.assertNotIn("Quick figures", "\n".join(results.render(self.directory)))
+        self.assertNotIn("Quick figures", "\n".join(results.render(self.directory)[0]))
         self.change("sweep", lambda stored: stored.update(mode="quick"))
-        self.assertIn("Quick figures", "\n".join(results.render(self.directory)))
+        self.assertIn("Quick figures", "\n".join(results.render(self.directory)[0]))
 
     def test_what_was_not_measured_is_named(self):
         self.keep_only("sweep", "fsst_bench")
-        last = results.render(self.directory)[-1]
+        last = results.render(self.directory)[0][-1]
         self.assertTrue(last.startswith("Not measured: archive_check, "), last)
         self.assertNotIn("sweep", last)
 

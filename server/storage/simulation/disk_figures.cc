@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Prints what the scheduler makes of modelled hard disks, as a table for
-// loadtest/RESULTS.md; in virtual time, so the same on every machine. With an
+// loadtest/MODELLED.md; in virtual time, so the same on every machine. With an
 // extent in bytes, live traffic on that much of one disk alone: what
 // loadtest/live_disk.py holds a server against.
 #include <algorithm>
