@@ -176,21 +176,22 @@ absl::StatusOr<QuotaBook::Use> QuotaBook::Begin(const std::string& client,
   if (!quota.is_set()) {
     return use;
   }
-  const absl::Time now = clock_();
   {
     MutexLock lock(&mutex_);
     if (accounts_.size() >= looked_for_at_) {
-      ForgetIdle(now);
+      ForgetIdle();
     }
     std::shared_ptr<Use::Account>& account = accounts_[client];
     if (account == nullptr) {
-      account = std::make_shared<Use::Account>(quota, now);
+      account = std::make_shared<Use::Account>(quota, clock_());
     }
     use.account_ = account;
   }
   use.book_ = this;
   Use::Account& account = *use.account_;
   MutexLock lock(&account.mutex);
+  // Under the lock, or calls that came together would each bring the same time.
+  const absl::Time now = clock_();
   if (account.quota.calls_per_second != quota.calls_per_second) {
     account.calls = Bucket(quota.calls_per_second, now);
   }
@@ -229,14 +230,15 @@ absl::StatusOr<QuotaBook::Use> QuotaBook::Begin(const std::string& client,
   return use;
 }
 
-void QuotaBook::ForgetIdle(absl::Time now) {
-  absl::erase_if(accounts_, [now](const auto& entry) {
+void QuotaBook::ForgetIdle() {
+  absl::erase_if(accounts_, [this](const auto& entry) {
     Use::Account& account = *entry.second;
     // No call has it, nor can one get it meanwhile.
     if (entry.second.use_count() > 1) {
       return false;
     }
     MutexLock lock(&account.mutex);
+    const absl::Time now = clock_();
     return account.calls.is_full(now) && account.bytes.is_full(now);
   });
   looked_for_at_ = std::max<size_t>(64, 2 * accounts_.size());

@@ -93,7 +93,7 @@ class QuotaBook {
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void ForgetIdle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<absl::Time()> clock_;
   mutable Mutex mutex_;

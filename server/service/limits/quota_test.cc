@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/limits/quota.h"
 
+#include <atomic>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,28 @@ class QuotaTest : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   QuotaBook book_{[this] { return now_; }};
 };
+
+// Time that several calls see pass is given to the client once.
+TEST(QuotaBookTest, CallsThatComeTogetherBringNothingTwice) {
+  constexpr int kThreads = 8;
+  constexpr uint64_t kCallsPerSecond = 2'000;
+  QuotaBook book;
+  std::atomic<uint64_t> served{0};
+  const absl::Time began = absl::Now();
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(kThreads);
+    for (int i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&] {
+        while (absl::Now() < began + absl::Milliseconds(500)) {
+          served += book.Begin("client", Calls(kCallsPerSecond), false).ok();
+        }
+      });
+    }
+  }
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
+  EXPECT_LE(served, kCallsPerSecond * (seconds + 1) + 1);
+}
 
 TEST_F(QuotaTest, ReadsWhatAQuotaIs) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const Quota quota,
