@@ -46,7 +46,7 @@ checkers=(
 # Not libhts-dev: it would replace libcurl4-openssl-dev by another curl. fio says
 # what a disk can do.
 peers=(
-  tabix libdeflate-dev librocksdb-dev fio
+  tabix libdeflate-dev librocksdb-dev liblzo2-dev libblosc-dev fio
   p7zip-full rzip lrzip zpaq borgbackup restic squashfs-tools xdelta3 zstd
 )
 

@@ -69,8 +69,11 @@ def parse_arguments():
     parser.add_argument("--archives", choices=["yes", "no"], default="yes",
                         help="whether `quired build` is run for sizes on disk")
     parser.add_argument("--peers", choices=["auto", "yes", "no"], default="auto",
-                        help="bgzip and RocksDB (deploy/bootstrap.sh bench installs them); "
-                        "auto: if they are there")
+                        help="bgzip, LZO, Blosc and RocksDB (deploy/bootstrap.sh bench installs "
+                        "them); auto: if they are there")
+    parser.add_argument("--blosc-widths", type=parse_list, default="1", metavar="N,...",
+                        help="bytes of the numbers that Blosc takes the text for: 1, 2, 4, 8 "
+                        "(default: 1, no shuffle)")
     parser.add_argument("--jobs", type=int, default=1,
                         help="runs at a time; with more than one, times mean little")
     parser.add_argument("--json", metavar="FILE",
@@ -209,6 +212,13 @@ class Bench:
                                 block_size_bytes=codec_peers.BGZF_BLOCK_SIZE):
                 self.keep([codec_peers.measure_bgzip(program, self.text, self.out,
                                                      self.arguments.decode_seconds)])
+            for codec in ["lzo", *(f"blosc:{width}" for width in self.arguments.blosc_widths)]:
+                for block_size in self.arguments.block_sizes:
+                    if not self.is_done(kind="block", codec=codec, text_bytes=self.text_bytes,
+                                        block_size_bytes=block_size):
+                        self.keep([codec_peers.measure_block_codec(
+                            program, codec, self.text, block_size,
+                            self.arguments.decode_seconds)])
         if pathlib.Path(f"{self.stem}.tsv").exists():
             self.measure_stores(program)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the codec benchmark holds Quire against: bgzip, and RocksDB with zstd
-dictionary compression. Rows as codec_table.py describes them.
+"""What the codec benchmark holds Quire against: bgzip, LZO and Blosc, and RocksDB with
+zstd dictionary compression. Rows as codec_table.py describes them.
 
 Needs what `deploy/bootstrap.sh bench` installs; codec_bench/codec_peers.cc is compiled here.
 """
@@ -12,7 +12,7 @@ import subprocess
 from live_server import run_measured
 
 SOURCE = pathlib.Path(__file__).parent / "codec_bench" / "codec_peers.cc"
-HEADERS = ("libdeflate.h", "rocksdb/db.h")
+HEADERS = ("libdeflate.h", "rocksdb/db.h", "lzo/lzo1x.h", "blosc.h")
 # BGZF has no other; a block of it has a little less text.
 BGZF_BLOCK_SIZE = 64 << 10
 ROCKSDB_BLOCK_SIZES = (16 << 10, 64 << 10)
@@ -32,8 +32,18 @@ def build(directory):
     program = directory / "codec_peers"
     if not program.exists() or program.stat().st_mtime < SOURCE.stat().st_mtime:
         subprocess.run(["g++", "-std=c++20", "-O3", "-Wall", "-Wextra", SOURCE, "-o", program,
-                        "-lrocksdb", "-ldeflate"], check=True)
+                        "-lrocksdb", "-ldeflate", "-llzo2", "-lblosc"], check=True)
     return program
+
+
+def measure_block_codec(program, codec, text, block_size, seconds):
+    """A row of kind `block`: each block of the text under `lzo` or `blosc:WIDTH`."""
+    report = json.loads(run_measured([program, "blocks", codec, text, str(block_size),
+                                      str(seconds)])[3])
+    size, blocks = text.stat().st_size, -(-text.stat().st_size // block_size)
+    # Where each block begins, as our index has it: 4 bytes before it is compressed.
+    return {"kind": "block", "codec": codec, "block_size_bytes": block_size, "text_bytes": size,
+            "encoded_bytes": size, "index_bytes": 4 * blocks, **report}
 
 
 def measure_bgzip(program, text, directory, seconds):

@@ -188,8 +188,8 @@ def render(directory):
              "was tried and dropped is in the `NOTES.md` of each directory. "
              f"[{MODELLED_PAGE}]({MODELLED_PAGE}) has the modelled disks and caches.", ""]
     if any(each["mode"] == "quick" for each in stored.values()):
-        lines += ["**Quick figures of a generated text: they show that the benchmarks work, and "
-                  "mean nothing else.**", ""]
+        lines += ["- **Quick figures of a generated text: they show that the benchmarks work, and "
+                  "mean nothing else.**"]
     lines += [f"- Machine: {about['machine']}. "
               + ("Commits differ; each table names its own." if len(commits) > 1 else
                  f"Commit {min(commits)}.")]

@@ -102,7 +102,7 @@ def archive_sizes(rows):
 
 
 SHOWN_CODECS = ("lz4:1", "zlib:9", "zstd:9", "rlz-uv", "rlz-pv", "rlz-zz:9", "rlz-zzz:9", "rlz:1",
-                "rlz:2", "rlz:3", "bgzip")
+                "rlz:2", "rlz:3", "bgzip", "lzo", "blosc:1")
 
 
 def codec_bench(rows):

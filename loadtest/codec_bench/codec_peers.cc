@@ -2,14 +2,18 @@
 //
 // What others do with the same text, measured as codec_bench measures codecs:
 // one thread, CPU time, from memory or the page cache, all bytes compared with
-// the text. Compiled by codec_peers.py against Debian's RocksDB and libdeflate,
-// which nothing else here needs.
+// the text. Compiled by codec_peers.py against Debian's RocksDB, libdeflate,
+// LZO and Blosc, which nothing else here needs; LZO is GPL, so that this
+// program is not installed.
 //
+//   codec_peers blocks lzo|blosc:WIDTH TEXT BLOCK_SIZE SECONDS
 //   codec_peers bgzf TEXT FILE.gz FILE.gz.gzi SECONDS
 //   codec_peers rocksdb TEXT DOCUMENTS.tsv DIRECTORY BLOCK_SIZE SECONDS
 //
 // Prints one JSON object.
+#include <blosc.h>
 #include <libdeflate.h>
+#include <lzo/lzo1x.h>
 #include <rocksdb/db.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
@@ -23,6 +27,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -200,6 +205,139 @@ void MeasureBgzf(const std::string& text_path, const std::string& path,
               members * member_size / 1e6, ranges);
 }
 
+// A codec of blocks in memory.
+struct BlockPeer {
+  // What a block may take.
+  size_t stored_size_max = 0;
+  // The stored size of the block that is written to the second.
+  std::function<size_t(std::string_view, char*)> encode;
+  // The size of the text that is written to the second.
+  std::function<size_t(std::string_view, std::string&)> decode;
+};
+
+BlockPeer MakeLzo(size_t block_size) {
+  if (lzo_init() != LZO_E_OK) {
+    Die("lzo does not start");
+  }
+  const auto work = std::make_shared<std::vector<char>>(LZO1X_1_MEM_COMPRESS);
+  // The bound is that of LZO's own documents.
+  return {
+      .stored_size_max = block_size + block_size / 16 + 64 + 3,
+      .encode =
+          [work](std::string_view text, char* out) {
+            lzo_uint size = 0;
+            lzo1x_1_compress(
+                reinterpret_cast<const unsigned char*>(text.data()),
+                text.size(), reinterpret_cast<unsigned char*>(out), &size,
+                work->data());
+            return static_cast<size_t>(size);
+          },
+      .decode =
+          [](std::string_view stored, std::string& out) {
+            lzo_uint size = out.size();
+            if (lzo1x_decompress_safe(
+                    reinterpret_cast<const unsigned char*>(stored.data()),
+                    stored.size(), reinterpret_cast<unsigned char*>(out.data()),
+                    &size, nullptr) != LZO_E_OK) {
+              Die("lzo cannot decode a block");
+            }
+            return static_cast<size_t>(size);
+          }};
+}
+
+// Blosc's shuffle of numbers of `width` bytes, then zstd at its level 9 of 9;
+// as it divides blocks itself.
+BlockPeer MakeBlosc(size_t block_size, size_t width) {
+  const size_t stored_size_max = block_size + BLOSC_MAX_OVERHEAD;
+  return {
+      .stored_size_max = stored_size_max,
+      .encode =
+          [=](std::string_view text, char* out) {
+            const int size = blosc_compress_ctx(
+                5, width > 1 ? BLOSC_SHUFFLE : BLOSC_NOSHUFFLE, width,
+                text.size(), text.data(), out, stored_size_max, "zstd", 0, 1);
+            if (size <= 0) {
+              Die("blosc cannot encode a block");
+            }
+            return static_cast<size_t>(size);
+          },
+      .decode =
+          [](std::string_view stored, std::string& out) {
+            const int size =
+                blosc_decompress_ctx(stored.data(), out.data(), out.size(), 1);
+            if (size < 0) {
+              Die("blosc cannot decode a block");
+            }
+            return static_cast<size_t>(size);
+          }};
+}
+
+void MeasureBlocks(const std::string& codec, const std::string& text_path,
+                   size_t block_size, double seconds) {
+  const std::string text = ReadFile(text_path);
+  if (block_size == 0 || text.size() < kRangeSize) {
+    Die(text_path + ": is too small, or its blocks are");
+  }
+  const std::string blosc = "blosc:";
+  const BlockPeer peer =
+      codec == "lzo" ? MakeLzo(block_size)
+      : codec.starts_with(blosc)
+          ? MakeBlosc(block_size, std::stoul(codec.substr(blosc.size())))
+          : BlockPeer();
+  if (!peer.encode) {
+    Die("no codec " + codec);
+  }
+  const size_t count = (text.size() + block_size - 1) / block_size;
+  const auto text_of = [&](size_t index) {
+    return std::string_view(text).substr(index * block_size, block_size);
+  };
+  std::vector<std::string> stored;
+  std::string buffer(peer.stored_size_max, '\0');
+  const double started = CpuSeconds(CLOCK_THREAD_CPUTIME_ID);
+  uint64_t payload = 0;
+  for (size_t i = 0; i < count; ++i) {
+    stored.emplace_back(buffer, 0, peer.encode(text_of(i), buffer.data()));
+    payload += stored.back().size();
+  }
+  const double encode = CpuSeconds(CLOCK_THREAD_CPUTIME_ID) - started;
+  std::string block(block_size, '\0');
+  const auto decode = [&](size_t index) {
+    if (peer.decode(stored[index], block) != text_of(index).size()) {
+      Die("a block is decoded to another size");
+    }
+  };
+  for (size_t i = 0; i < count; ++i) {
+    decode(i);
+    if (text_of(i) != std::string_view(block).substr(0, text_of(i).size())) {
+      Die("a block is decoded to another text");
+    }
+  }
+  const double blocks =
+      BestRate(seconds, [&](uint64_t i) { decode(i % count); });
+  std::mt19937_64 random(1);
+  std::string range(kRangeSize, '\0');
+  const double ranges = BestRate(seconds, [&](uint64_t) {
+    const uint64_t offset = random() % (text.size() - kRangeSize + 1);
+    for (uint64_t at = offset; at < offset + kRangeSize;) {
+      decode(at / block_size);
+      const size_t part =
+          std::min(block_size - at % block_size, offset + kRangeSize - at);
+      std::memcpy(range.data() + (at - offset), block.data() + at % block_size,
+                  part);
+      at += part;
+    }
+  });
+  std::printf(
+      "{\"payload_bytes\": %llu, \"encode_mb_per_second\": %.3f, "
+      "\"decode_mb_per_second\": %.1f, \"ranges_per_second\": %.1f, "
+      "\"peak_memory_bytes\": %ld}\n",
+      static_cast<unsigned long long>(payload),
+      static_cast<double>(text.size()) / 1e6 / encode,
+      blocks * static_cast<double>(text.size()) / static_cast<double>(count) /
+          1e6,
+      ranges, PeakMemoryBytes() - static_cast<long>(text.size()));
+}
+
 struct Row {
   uint64_t offset = 0;
   uint64_t size = 0;
@@ -311,13 +449,17 @@ void MeasureRocksDb(const std::string& text_path, const std::string& index_path,
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() == 5 && words[0] == "bgzf") {
+  if (words.size() == 5 && words[0] == "blocks") {
+    MeasureBlocks(words[1], words[2], std::stoul(words[3]),
+                  std::stod(words[4]));
+  } else if (words.size() == 5 && words[0] == "bgzf") {
     MeasureBgzf(words[1], words[2], words[3], std::stod(words[4]));
   } else if (words.size() == 6 && words[0] == "rocksdb") {
     MeasureRocksDb(words[1], words[2], words[3], std::stoul(words[4]),
                    std::stod(words[5]));
   } else {
-    Die("usage: codec_peers bgzf TEXT GZ GZI SECONDS | "
+    Die("usage: codec_peers blocks lzo|blosc:WIDTH TEXT BLOCK_SIZE SECONDS | "
+        "codec_peers bgzf TEXT GZ GZI SECONDS | "
         "codec_peers rocksdb TEXT TSV DIRECTORY BLOCK_SIZE SECONDS");
   }
 }
