@@ -201,8 +201,8 @@ def render(directory):
     missing = [name for name in SECTIONS if name not in stored]
     if missing:
         lines += [f"Not measured: {', '.join(missing)}.", ""]
-    if len(lines) > LINES_MAX:
-        raise ResultsError(f"the page has {len(lines)} lines and must have at most {LINES_MAX}; "
+    if len(lines) - 1 > LINES_MAX:
+        raise ResultsError(f"the page has {len(lines) - 1} lines and must have at most {LINES_MAX}; "
                            "shorten a table in results_tables.py")
     modelled = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Modelled disks and caches",
                 "Written by `loadtest/results.py`, as RESULTS.md, whose aims count these, too.", ""]
