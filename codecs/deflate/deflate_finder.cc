@@ -53,11 +53,11 @@ inline bool MayBegin(uint8_t first, uint8_t second) {
          (first == 0x1F && second == 0x8B) || (first == 'P' && second == 'K');
 }
 
-// The next place from `at` on where MayBegin() holds, else the last byte. The
-// inner loop has no branch, so that the compiler makes vector code of it.
-size_t NextBeginning(ByteView document, size_t at) {
+// The next place from `at` on where MayBegin() holds, else `last`, which is not
+// behind the last byte. The inner loop has no branch, so that the compiler
+// makes vector code of it.
+size_t NextBeginning(ByteView document, size_t at, size_t last) {
   const uint8_t* const bytes = document.data();
-  const size_t last = document.size() - 1;
   while (at < last) {
     if (last - at >= kGroup) {
       uint8_t any = 0;
@@ -177,14 +177,15 @@ class DeflateFinder::Scan {
         found_(found),
         work_left_(kVainWorkFree + kVainWorkOfByte * document.size()) {}
 
-  void Run() {
+  void Run(size_t begin_max) {
     if (document_.size() <
         std::max<size_t>(finder_.options_.member_size_min, 2)) {
       return;
     }
-    const size_t last = document_.size() - 1;
-    for (size_t at = NextBeginning(document_, 0); at < last && work_left_ != 0;
-         at = NextBeginning(document_, at)) {
+    const size_t last = std::min(document_.size() - 1, begin_max);
+    for (size_t at = NextBeginning(document_, 0, last);
+         at < last && work_left_ != 0;
+         at = NextBeginning(document_, at, last)) {
       at = std::max(at + 1, Follow(at));
     }
   }
@@ -386,8 +387,9 @@ DeflateFinder::DeflateFinder(const DeflateFinderOptions& options)
     : options_(options) {}
 
 void DeflateFinder::Find(ByteView document,
-                         absl::FunctionRef<void(const DeflateMember&)> found) {
-  Scan(*this, document, found).Run();
+                         absl::FunctionRef<void(const DeflateMember&)> found,
+                         size_t begin_max) {
+  Scan(*this, document, found).Run(begin_max);
 }
 
 }  // namespace quire

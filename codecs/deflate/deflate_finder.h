@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -92,8 +93,11 @@ class DeflateFinder {
   // in a row, too; zlib streams anywhere; and the members of ZIP files.
   // The time is at most proportional to the size of the document: where too
   // many false beginnings have been followed, the rest is left as it is.
+  // Members whose header begins at `begin_max` or later are not looked for:
+  // what a text is divided into may overlap by the longest member.
   void Find(ByteView document,
-            absl::FunctionRef<void(const DeflateMember&)> found);
+            absl::FunctionRef<void(const DeflateMember&)> found,
+            size_t begin_max = std::numeric_limits<size_t>::max());
 
   // Of all documents so far.
   const DeflateFinderCounts& counts() const { return counts_; }
