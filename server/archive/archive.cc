@@ -239,22 +239,25 @@ absl::StatusOr<std::vector<BlockSlice>> Archive::Plan(
 void Archive::PlanInSegment(size_t segment_index, uint64_t offset,
                             uint64_t size_bytes,
                             std::vector<BlockSlice>& slices) const {
-  const SegmentLayout& layout = segments_[segment_index].reader.layout();
+  const SegmentReader& reader = segments_[segment_index].reader;
+  const SegmentLayout& layout = reader.layout();
   const uint64_t end = offset + size_bytes;
   for (uint64_t run = layout.RunAt(offset); offset < end; ++run) {
     SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
     piece.size_bytes = std::min(piece.size_bytes, end - offset);
     offset += piece.size_bytes;
-    while (piece.size_bytes > 0) {
+    uint64_t block_index = reader.BlockAt(piece.stored_offset);
+    uint64_t offset_in_block =
+        piece.stored_offset - reader.BlockStart(block_index);
+    for (; piece.size_bytes > 0; ++block_index, offset_in_block = 0) {
       BlockSlice slice;
       slice.block.segment_index = static_cast<uint32_t>(segment_index);
-      slice.block.block_index = piece.stored_offset / info_.block_size_bytes;
-      slice.offset_in_block =
-          static_cast<uint32_t>(piece.stored_offset % info_.block_size_bytes);
+      slice.block.block_index = block_index;
+      slice.offset_in_block = static_cast<uint32_t>(offset_in_block);
       slice.size_bytes = static_cast<uint32_t>(std::min<uint64_t>(
-          piece.size_bytes, info_.block_size_bytes - slice.offset_in_block));
+          piece.size_bytes,
+          reader.BlockSizeBytes(block_index) - offset_in_block));
       slices.push_back(slice);
-      piece.stored_offset += slice.size_bytes;
       piece.size_bytes -= slice.size_bytes;
     }
   }

@@ -61,6 +61,40 @@ void AddLayout(FuzzedDataProvider& input, Crafted& made) {
   };
 }
 
+// How much text each block has, or nearly so. Of the blocks only the first is
+// there.
+void AddBlockTextSizes(FuzzedDataProvider& input, Crafted& made) {
+  const auto count = input.ConsumeIntegralInRange<uint64_t>(1, 8);
+  std::vector<uint64_t> sizes;
+  std::vector<uint64_t> stored_sizes;
+  for (uint64_t i = 0; i < count; ++i) {
+    sizes.push_back(input.ConsumeBool()
+                        ? input.ConsumeIntegralInRange<uint64_t>(500, 2000)
+                        : input.ConsumeIntegral<uint64_t>());
+    stored_sizes.push_back(input.ConsumeIntegralInRange<uint64_t>(0, 600));
+  }
+  std::erase_if(made.sections,
+                [](const auto& section) { return section.first >= 9; });
+  made.sections.emplace_back(9, input.ConsumeBool()
+                                    ? CraftedColumn(sizes)
+                                    : input.ConsumeRandomLengthString(40));
+  for (auto& [type, section] : made.sections) {
+    if (type == 1 && input.ConsumeBool()) {
+      section = CraftedColumn(stored_sizes);
+    }
+  }
+  made.edit_footer = [count, before = made.edit_footer](SegmentFooter& f) {
+    before(f);
+    f.block_count = count;
+  };
+  made.edit_manifest = [count, size_max = input.ConsumeIntegral<uint32_t>(),
+                        before = made.edit_manifest](Manifest& m) {
+    before(m);
+    m.segments[0].block_count = count;
+    m.varying_block_size_bytes_max = size_max % (uint32_t{1} << 21);
+  };
+}
+
 Crafted MakeArchive(FuzzedDataProvider& input) {
   Crafted made;
   const CodecInfo& info = AllCodecs()[input.ConsumeIntegralInRange<size_t>(
@@ -83,7 +117,7 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
     made.id_size_bytes = input.ConsumeIntegral<uint16_t>();
   }
   std::vector<std::pair<uint32_t, std::string>> sections;
-  for (uint32_t type = 1; type <= 9; ++type) {
+  for (uint32_t type = 1; type <= 10; ++type) {
     if (input.ConsumeBool()) {
       if (input.ConsumeBool()) {
         sections.emplace_back(type, input.ConsumeRandomLengthString(600));
@@ -95,6 +129,9 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
   made.sections = std::move(sections);
   if (input.ConsumeBool()) {
     AddLayout(input, made);
+  }
+  if (input.ConsumeBool()) {
+    AddBlockTextSizes(input, made);
   }
   return made;
 }

@@ -82,15 +82,13 @@ class TextReader {
       SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
       piece.size_bytes = std::min(piece.size_bytes, end - offset);
       offset += piece.size_bytes;
-      while (piece.size_bytes > 0) {
-        const uint64_t block_size = segment_.block_size_bytes();
-        QUIRE_ASSIGN_OR_RETURN(const ByteView block,
-                               Block(piece.stored_offset / block_size));
-        const uint64_t begin = piece.stored_offset % block_size;
+      uint64_t index = segment_.BlockAt(piece.stored_offset);
+      uint64_t begin = piece.stored_offset - segment_.BlockStart(index);
+      for (; piece.size_bytes > 0; ++index, begin = 0) {
+        QUIRE_ASSIGN_OR_RETURN(const ByteView block, Block(index));
         const ByteView part = block.subspan(
-            begin, std::min<uint64_t>(piece.size_bytes, block_size - begin));
+            begin, std::min<uint64_t>(piece.size_bytes, block.size() - begin));
         checksum.Add(part);
-        piece.stored_offset += part.size();
         piece.size_bytes -= part.size();
       }
     }
@@ -103,7 +101,7 @@ class TextReader {
     if (known != blocks_.end()) {
       return ByteView(known->text);
     }
-    if (blocks_.size() * segment_.block_size_bytes() < kKeptSizeBytes) {
+    if (blocks_.size() * segment_.block_size_bytes_max() < kKeptSizeBytes) {
       blocks_.emplace_back();
       oldest_ = blocks_.size() - 1;
     }
@@ -458,8 +456,10 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     AddProgress(expected.block_count);
     return;
   }
-  if (expected.has_layout()) {
-    // Nothing else says which text the blocks are of.
+  // Without the indexes nothing says which text the blocks are of.
+  const bool has_place =
+      !expected.has_layout() && !expected.has_varying_blocks();
+  if (!has_place) {
     damage.lost = {{segment_start_}, expected.size_bytes};
     damage.document_count = expected.document_count;
   }
@@ -472,11 +472,13 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     damage.status = SalvageBlock(*file, block, position);
     AddProgress(1);
     if (damage.status.ok()) {
-      AddGood(BlockTextSizeBytes(block));
+      if (!expected.has_varying_blocks()) {
+        AddGood(BlockTextSizeBytes(block));
+      }
       continue;
     }
     damage.block = block;
-    if (!expected.has_layout()) {
+    if (has_place) {
       damage.lost = {
           {segment_start_ + i * directory_.manifest.block_size_bytes},
           BlockTextSizeBytes(block)};
@@ -485,7 +487,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     if (position == before) {
       // Without the index nothing says where the next frame begins.
       lost_block_count = expected.block_count - i;
-      if (!expected.has_layout()) {
+      if (has_place) {
         damage.lost.size_bytes =
             segment_start_ + expected.size_bytes - damage.lost.offset.value;
       }
@@ -527,7 +529,7 @@ absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
   position += frame_size_bytes;
   QUIRE_RETURN_IF_ERROR(InFile(
       file, CheckFrame({expected.number, block.block_index}, frame).status()));
-  if (codec_ == nullptr) {
+  if (codec_ == nullptr || expected.has_varying_blocks()) {
     return absl::OkStatus();
   }
   const auto scratch = codec_->NewScratch();
@@ -544,13 +546,12 @@ void Verifier::AddProgress(uint64_t block_count) {
 void Verifier::AddLost(const SegmentReader& segment, uint64_t block_index,
                        ArchiveDamage& damage) const {
   uint64_t next_document = 0;
-  segment.layout().VisitUses(block_index * segment.block_size_bytes(),
-                             segment.BlockSizeBytes(block_index),
-                             [&](uint64_t offset, uint64_t size_bytes) {
-                               next_document =
-                                   AddLostPart(segment, offset, size_bytes,
-                                               next_document, damage);
-                             });
+  segment.layout().VisitUses(
+      segment.BlockStart(block_index), segment.BlockSizeBytes(block_index),
+      [&](uint64_t offset, uint64_t size_bytes) {
+        next_document =
+            AddLostPart(segment, offset, size_bytes, next_document, damage);
+      });
 }
 
 uint64_t Verifier::AddLostPart(const SegmentReader& segment, uint64_t offset,
@@ -584,6 +585,9 @@ uint64_t Verifier::AddLostPart(const SegmentReader& segment, uint64_t offset,
 
 uint32_t Verifier::BlockTextSizeBytes(BlockAddress block) const {
   const Manifest& manifest = directory_.manifest;
+  if (manifest.segments[block.segment_index].has_varying_blocks()) {
+    return manifest.varying_block_size_bytes_max;
+  }
   const uint64_t start = block.block_index * manifest.block_size_bytes;
   const uint64_t left =
       manifest.segments[block.segment_index].block_text_size_bytes() - start;

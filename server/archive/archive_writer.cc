@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Create(
 ArchiveWriter::ArchiveWriter(PartialDirectory directory,
                              const ArchiveWriterOptions& options,
                              std::shared_ptr<const CodecContext> dictionary)
-    : directory_(std::move(directory)) {
+    : directory_(std::move(directory)), blocks_vary_(options.blocks_vary) {
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
   if (dictionary != nullptr) {
@@ -100,6 +100,9 @@ absl::Status ArchiveWriter::FinishSegment() {
     return absl::OkStatus();
   }
   absl::StatusOr<ManifestSegment> segment = segment_->Finish();
+  manifest_.varying_block_size_bytes_max =
+      std::max(manifest_.varying_block_size_bytes_max,
+               segment_->varying_block_size_bytes_max());
   segment_.reset();
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   manifest_.segments.push_back(*std::move(segment));
@@ -150,8 +153,8 @@ absl::Status ArchiveWriter::StartSegment() {
       .number = static_cast<uint32_t>(manifest_.segments.size()),
       .block_size_bytes = manifest_.block_size_bytes,
       .codec_id = static_cast<uint32_t>(manifest_.codec.id)};
-  absl::StatusOr<SegmentWriter> segment =
-      SegmentWriter::Create(directory_.fd(), directory_.name(), header);
+  absl::StatusOr<SegmentWriter> segment = SegmentWriter::Create(
+      directory_.fd(), directory_.name(), header, blocks_vary_);
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   segment_.emplace(*std::move(segment));
   return absl::OkStatus();

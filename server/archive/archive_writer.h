@@ -31,6 +31,9 @@ struct ArchiveWriterOptions {
   CodecSpec codec;
   // A power of two, 4 KiB to 1 MiB.
   uint32_t block_size_bytes = 64 << 10;
+  // Blocks may have any size from 512 bytes to 1 MiB, the last of a segment
+  // from 1 byte; an archive in which all have block_size_bytes is the same.
+  bool blocks_vary = false;
   // Replaces an archive that is already at the path; the old one stays whole
   // until the new one is.
   bool replace = false;
@@ -64,7 +67,7 @@ class ArchiveWriter {
   ~ArchiveWriter() = default;
 
   // Appends the next block of the current segment. All blocks of a segment but
-  // its last have exactly block_size_bytes of text.
+  // its last have exactly block_size_bytes of text, unless they vary.
   // `stored` is the codec's encoding of `raw`, or empty to store `raw` as is
   // (what a block should do where the codec cannot make it smaller).
   // Errors: Unavailable  the file system refuses (full disk, ...).
@@ -116,6 +119,7 @@ class ArchiveWriter {
 
   // First, so that it outlives those who write into it.
   PartialDirectory directory_;
+  const bool blocks_vary_;
   Manifest manifest_;
   // With codec auto.
   MemberCount members_;

@@ -47,6 +47,7 @@ MANIFEST = {
     7: "symbol_table",
     8: "partition_size",
     10: "members",
+    11: "varying_block_size_max",
 }
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
 SYMBOL_TABLE = {1: "hash", 2: "size"}
@@ -96,13 +97,15 @@ def integers(message):
 
 def parse_manifest(data):
     fields = Bytes(data, "MANIFEST")
-    version = check_start(fields, b"M", 2)
+    version = check_start(fields, b"M", 3)
     size = fields.u32()
     require(len(data) == size + 24, "MANIFEST: size")
     payload = fields.take(size)
     require(fields.u64() == checksum(data[:-8]), "MANIFEST: checksum")
     manifest = parse_message(payload, MANIFEST, ("segments", "members"))
-    for name in ("codec", "level", "block_size", "partition_size"):
+    for name in (
+        "codec", "level", "block_size", "partition_size", "varying_block_size_max"
+    ):
         manifest[name] = manifest[name] or 0
     manifest["level"] = unzigzag(manifest["level"])
     require(len(manifest["uuid"] or b"") == 16, "MANIFEST: uuid")
@@ -155,11 +158,22 @@ def parse_manifest(data):
     require(sum(s["size"] for s in segments) < 1 << 62, "MANIFEST: size")
     manifest["segments"] = segments
     require(manifest_version(manifest) == version, "MANIFEST: version")
+    require(
+        manifest["varying_block_size_max"] <= 1 << 20
+        and (manifest["varying_block_size_max"] > 0) == any(map(blocks_vary, segments)),
+        "MANIFEST: varying_block_size_bytes_max",
+    )
     parse_members(manifest)
     return manifest
 
 
+def blocks_vary(segment):
+    return any(section["type"] == 9 for section in segment["sections"])
+
+
 def manifest_version(manifest):
+    if any(map(blocks_vary, manifest["segments"])):
+        return 3
     return 2 if any(segment["run_count"] for segment in manifest["segments"]) else 1
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """FORMAT.md, sections 5 and 6: segments."""
 
+import bisect
+import itertools
 import os
 import struct
 
@@ -71,9 +73,14 @@ class Segment:
             f"{self.name}: trailer differs from the manifest",
         )
         block_size = self.manifest["block_size"]
+        stored_size = expected["stored_text_size"] or self.size
+        varies = any(section["type"] == 9 for section in expected["sections"])
         require(
-            self.block_count
-            == ((expected["stored_text_size"] or self.size) + block_size - 1) // block_size
+            (
+                1 <= self.block_count <= 1 + (stored_size - 1) // 512
+                if varies
+                else self.block_count == (stored_size + block_size - 1) // block_size
+            )
             and self.document_count < 1 << 32
             and self.id_size <= 65535 * self.document_count,
             f"{self.name}: counts",
@@ -105,7 +112,7 @@ class Segment:
             require(position <= table_start, f"{name}: stored size")
             if kind >> 31:
                 continue
-            require(1 <= kind <= 8, f"{name}: unknown type")
+            require(1 <= kind <= 9, f"{name}: unknown type")
             require(size <= 1 << 40, f"{name}: size")
             stored = self.data[offset:position]
             require(checksum(stored) == stored_checksum, f"{name}: checksum")
@@ -118,6 +125,7 @@ class Segment:
 
     def parse_block_sizes(self):
         require((1 in self.sections) or self.block_count == 0, f"{self.name}: no block sizes")
+        self.parse_block_text_sizes()
         sizes = self.section(1).column(self.block_count) if self.block_count else []
         self.frames = [32]
         for index, size in enumerate(sizes):
@@ -125,9 +133,24 @@ class Segment:
             self.frames.append(self.frames[-1] + 12 + size)
         require(self.frames[-1] == self.blocks_end, f"{self.name}: end of blocks")
 
+    def parse_block_text_sizes(self):
+        """Section 6.8: where the text of each block begins, and where the last one ends."""
+        if 9 in self.sections:
+            sizes = self.section(9).column(self.block_count)
+            require(
+                all(512 <= size for size in sizes[:-1])
+                and all(1 <= size <= self.manifest["varying_block_size_max"] for size in sizes)
+                and sum(sizes) == self.stored_size,
+                f"{self.name}: block text sizes",
+            )
+            self.starts = [0, *itertools.accumulate(sizes)]
+        else:
+            self.starts = [*range(0, self.stored_size, self.manifest["block_size"])]
+            self.starts.append(self.stored_size)
+        require(len(self.starts) == self.block_count + 1, f"{self.name}: number of blocks")
+
     def block_text_size(self, index):
-        block_size = self.manifest["block_size"]
-        return min(block_size, self.stored_size - index * block_size)
+        return self.starts[index + 1] - self.starts[index]
 
     def parse_documents(self):
         count = self.document_count
@@ -302,12 +325,12 @@ class Segment:
         return text
 
     def stored_range(self, start, size):
-        block_size = self.manifest["block_size"]
-        first = start // block_size
-        text = b""
-        while len(text) < start + size - first * block_size:
-            text += self.block(first + len(text) // block_size)[0]
-        return text[start - first * block_size :][:size]
+        first = bisect.bisect_right(self.starts, start) - 1
+        text, index = b"", first
+        while len(text) < start + size - self.starts[first]:
+            text += self.block(index)[0]
+            index += 1
+        return text[start - self.starts[first] :][:size]
 
     def check_chain(self):
         chain = 0

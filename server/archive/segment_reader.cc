@@ -40,6 +40,8 @@ absl::string_view SectionName(uint32_t type) {
       return "record types";
     case SectionType::kLayout:
       return "layout";
+    case SectionType::kBlockTextSizes:
+      return "block text sizes";
   }
   return "unknown section";
 }
@@ -113,6 +115,9 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   segment.direct_fd_ = file.direct.fd.get();
   segment.direct_alignment_bytes_ = file.direct.alignment_bytes;
   segment.block_text_size_bytes_ = expected.block_text_size_bytes();
+  segment.block_size_bytes_max_ = expected.has_varying_blocks()
+                                      ? manifest.varying_block_size_bytes_max
+                                      : manifest.block_size_bytes;
   constexpr uint64_t kSizeMin = kSegmentHeaderSizeBytes + kTrailerSizeBytes;
   if (expected.file_size_bytes < kSizeMin) {
     return absl::DataLossError(
@@ -173,6 +178,13 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
 }
 
 absl::Status SegmentReader::ReadIndexes(const std::atomic<bool>* cancel) {
+  const SectionEntry* text_sizes = footer_.Find(SectionType::kBlockTextSizes);
+  if (text_sizes != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                           ReadSection(*text_sizes, cancel));
+    QUIRE_RETURN_IF_ERROR(
+        InFile("block text sizes", ParseBlockTextSizes(AsBytes(section))));
+  }
   const SectionEntry* block_sizes = footer_.Find(SectionType::kBlockSizes);
   if (block_sizes != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(const std::string section,
@@ -236,7 +248,67 @@ absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
   return absl::OkStatus();
 }
 
+absl::Status SegmentReader::ParseBlockTextSizes(ByteView section) {
+  const uint64_t count = footer_.block_count;
+  QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
+                         ColumnView::Parse(section, count));
+  if (count == 0 || block_text_size_bytes_ < count) {
+    return absl::DataLossError(
+        absl::StrCat(count, " blocks for ", block_text_size_bytes_,
+                     " bytes of text, expected 1 to that many"));
+  }
+  EliasFano::Builder starts(count + 1, block_text_size_bytes_);
+  uint64_t start = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    starts.Add(start);
+    const uint64_t size_min = i + 1 < count ? kVaryingBlockSizeBytesMin : 1;
+    const uint64_t size_max = std::min<uint64_t>(
+        block_size_bytes_max_, block_text_size_bytes_ - start);
+    if (sizes[i] < size_min || sizes[i] > size_max) {
+      return absl::DataLossError(absl::StrCat("block ", i, " has ", sizes[i],
+                                              " bytes of text, expected ",
+                                              size_min, " to ", size_max));
+    }
+    start += sizes[i];
+  }
+  if (start != block_text_size_bytes_) {
+    return absl::DataLossError(absl::StrCat("the blocks have ", start,
+                                            " bytes of text, expected ",
+                                            block_text_size_bytes_));
+  }
+  starts.Add(start);
+  starts_ = std::move(starts).Build();
+  return absl::OkStatus();
+}
+
+uint64_t SegmentReader::BlockStart(uint64_t block_index) const {
+  return starts_.size() > 0 ? starts_[block_index]
+                            : block_index * header_.block_size_bytes;
+}
+
+uint64_t SegmentReader::BlockAt(uint64_t offset) const {
+  if (starts_.size() == 0) {
+    return offset / header_.block_size_bytes;
+  }
+  // The last block that starts at or before the byte.
+  uint64_t low = 0;
+  uint64_t high = footer_.block_count - 1;
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+    if (starts_[middle] <= offset) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
 uint32_t SegmentReader::BlockSizeBytes(uint64_t block_index) const {
+  if (starts_.size() > 0) {
+    return static_cast<uint32_t>(starts_[block_index + 1] -
+                                 starts_[block_index]);
+  }
   const uint64_t start = block_index * header_.block_size_bytes;
   return static_cast<uint32_t>(std::min<uint64_t>(
       header_.block_size_bytes, block_text_size_bytes_ - start));
@@ -324,8 +396,9 @@ absl::Status SegmentReader::DecodeCheckedFrame(
 void SegmentReader::AddMemory(ArchiveMemory& memory) const {
   // With what describes the segment and its file.
   memory.block_index_bytes +=
-      frames_.MemoryBytes() + sizeof(SegmentFile) + sizeof(*this) +
-      2 * file_.capacity() + footer_.sections.capacity() * sizeof(SectionEntry);
+      frames_.MemoryBytes() + starts_.MemoryBytes() + sizeof(SegmentFile) +
+      sizeof(*this) + 2 * file_.capacity() +
+      footer_.sections.capacity() * sizeof(SectionEntry);
   memory.layout_bytes += layout_.MemoryBytes();
   documents_.AddMemory(memory);
 }
@@ -353,6 +426,10 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
       case SectionType::kCaptureTimes:
         size_bytes +=
             DocumentIndex::EstimateTimesBytes(section.size_bytes, count);
+        break;
+      case SectionType::kBlockTextSizes:
+        size_bytes += EliasFano::EstimateBytes(segment.block_count + 1,
+                                               segment.block_text_size_bytes());
         break;
       case SectionType::kMediaTypes:
       case SectionType::kRecordTypes:

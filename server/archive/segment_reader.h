@@ -43,7 +43,8 @@ class SegmentReader {
 
   uint64_t block_count() const { return footer_.block_count; }
 
-  uint32_t block_size_bytes() const { return header_.block_size_bytes; }
+  // No block has more text.
+  uint32_t block_size_bytes_max() const { return block_size_bytes_max_; }
 
   uint64_t size_bytes() const { return footer_.size_bytes; }
 
@@ -55,7 +56,13 @@ class SegmentReader {
 
   // REQUIRES for these: block_index < block_count().
   uint32_t BlockSizeBytes(uint64_t block_index) const;
+  // Where the block's text begins among that of all blocks of the segment.
+  uint64_t BlockStart(uint64_t block_index) const;
   Extent BlockExtent(uint64_t block_index) const;
+
+  // The block that holds a byte of the text of the segment's blocks.
+  // REQUIRES: offset < their size.
+  uint64_t BlockAt(uint64_t offset) const;
 
   // As Archive::DecodeBlock().
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
@@ -90,6 +97,7 @@ class SegmentReader {
   absl::Status ReadIndexes(const std::atomic<bool>* cancel);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
+  absl::Status ParseBlockTextSizes(ByteView section);
   // Or without it, if the segment has none.
   absl::Status ReadLayout(const ManifestSegment& expected,
                           const std::atomic<bool>* cancel);
@@ -103,10 +111,14 @@ class SegmentReader {
   std::string file_;
   SegmentHeader header_;
   SegmentFooter footer_;
+  uint32_t block_size_bytes_max_ = 0;
   // Of the text in the blocks.
   uint64_t block_text_size_bytes_ = 0;
   // Where each frame starts, and where the last one ends.
   EliasFano frames_;
+  // Where each block's text starts, and where the last one ends; empty unless
+  // they vary in size.
+  EliasFano starts_;
   DocumentIndex documents_;
   SegmentLayout layout_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/segment_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,30 +15,42 @@
 namespace quire {
 
 absl::StatusOr<SegmentWriter> SegmentWriter::Create(
-    int directory_fd, const std::string& directory,
-    const SegmentHeader& header) {
+    int directory_fd, const std::string& directory, const SegmentHeader& header,
+    bool blocks_vary) {
   const std::string name = SegmentFileName(header.number);
   std::string file = absl::StrCat(directory, "/", name);
   QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
                          FileWriter::Create(directory_fd, name, file));
   QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(EncodeSegmentHeader(header))));
-  return SegmentWriter(header, std::move(file), std::move(writer));
+  return SegmentWriter(header, std::move(file), std::move(writer), blocks_vary);
 }
 
 SegmentWriter::SegmentWriter(const SegmentHeader& header, std::string file,
-                             FileWriter writer)
-    : header_(header), file_(std::move(file)), writer_(std::move(writer)) {}
+                             FileWriter writer, bool blocks_vary)
+    : header_(header),
+      file_(std::move(file)),
+      writer_(std::move(writer)),
+      blocks_vary_(blocks_vary) {}
+
+absl::Status SegmentWriter::CheckBlockSize(size_t size_bytes) const {
+  const size_t size_max =
+      blocks_vary_ ? kBlockSizeBytesMax : header_.block_size_bytes;
+  if (size_bytes == 0 || size_bytes > size_max) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a block of ", size_bytes, " bytes, expected 1 to ", size_max));
+  }
+  const bool is_last_short =
+      blocks_vary_ ? !block_text_sizes_.empty() &&
+                         block_text_sizes_.back() < kVaryingBlockSizeBytesMin
+                   : text_size_bytes_ % header_.block_size_bytes != 0;
+  return !is_last_short ? absl::OkStatus()
+                        : absl::InvalidArgumentError(
+                              "a block after one that is short: only the last "
+                              "of a segment may be");
+}
 
 absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
-  if (raw.empty() || raw.size() > header_.block_size_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("a block of ", raw.size(),
-                                                   " bytes, expected 1 to ",
-                                                   header_.block_size_bytes));
-  }
-  if (text_size_bytes_ % header_.block_size_bytes != 0) {
-    return absl::InvalidArgumentError(
-        "a block after one that is short: only the last of a segment may be");
-  }
+  QUIRE_RETURN_IF_ERROR(CheckBlockSize(raw.size()));
   if (block_sizes_.size() >= kSegmentBlockCountMax ||
       raw.size() > kLogicalSizeBytesMax - text_size_bytes_) {
     return absl::InvalidArgumentError("the segment is full: finish it");
@@ -48,6 +61,9 @@ absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
   footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
   text_size_bytes_ += raw.size();
   block_sizes_.push_back(frame_.size() - kFrameOverheadSizeBytes);
+  if (blocks_vary_) {
+    block_text_sizes_.push_back(raw.size());
+  }
   return absl::OkStatus();
 }
 
@@ -101,6 +117,23 @@ absl::Status SegmentWriter::CheckSizes() const {
   return absl::OkStatus();
 }
 
+uint32_t SegmentWriter::varying_block_size_bytes_max() const {
+  return DoBlocksVary()
+             ? static_cast<uint32_t>(std::ranges::max(block_text_sizes_))
+             : 0;
+}
+
+bool SegmentWriter::DoBlocksVary() const {
+  for (size_t i = 0; i < block_text_sizes_.size(); ++i) {
+    const bool is_last = i + 1 == block_text_sizes_.size();
+    if (is_last ? block_text_sizes_[i] > header_.block_size_bytes
+                : block_text_sizes_[i] != header_.block_size_bytes) {
+      return true;
+    }
+  }
+  return false;
+}
+
 absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
   QUIRE_RETURN_IF_ERROR(CheckSizes());
   footer_.size_bytes = documents_.size_bytes();
@@ -123,6 +156,12 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
   if (has_layout) {
     QUIRE_RETURN_IF_ERROR(
         AppendSection(SectionType::kLayout, AsBytes(EncodeLayout(*layout_))));
+  }
+  if (DoBlocksVary()) {
+    std::string sizes;
+    AppendColumn(block_text_sizes_, sizes);
+    QUIRE_RETURN_IF_ERROR(
+        AppendSection(SectionType::kBlockTextSizes, AsBytes(sizes)));
   }
   QUIRE_RETURN_IF_ERROR(
       writer_.Append(AsBytes(EncodeSegmentFooter(footer_, header_.number))));

@@ -30,25 +30,34 @@ class SegmentWriter {
   // FileWriter.
   static absl::StatusOr<SegmentWriter> Create(int directory_fd,
                                               const std::string& directory,
-                                              const SegmentHeader& header);
+                                              const SegmentHeader& header,
+                                              bool blocks_vary);
 
   absl::Status AppendBlock(ByteView raw, ByteView stored);
   absl::Status AddDocument(const NewDocument& document);
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
+
+  // The largest block of those that vary; 0 if they turned out not to.
+  // REQUIRES: Finish() was called.
+  uint32_t varying_block_size_bytes_max() const;
 
   // Writes the sections and the footer and syncs the file.
   absl::StatusOr<ManifestSegment> Finish();
 
  private:
   SegmentWriter(const SegmentHeader& header, std::string file,
-                FileWriter writer);
+                FileWriter writer, bool blocks_vary);
+  absl::Status CheckBlockSize(size_t size_bytes) const;
   absl::Status AppendSection(SectionType type, ByteView raw);
+  // Whether some block has another size than all would have otherwise.
+  bool DoBlocksVary() const;
   // What the blocks and the documents say against each other and the layout.
   absl::Status CheckSizes() const;
 
   SegmentHeader header_;
   std::string file_;
   FileWriter writer_;
+  bool blocks_vary_;
   SegmentFooter footer_;
   // Of the blocks.
   uint64_t text_size_bytes_ = 0;
@@ -56,6 +65,8 @@ class SegmentWriter {
   std::vector<uint8_t> frame_;
   // Payload sizes: 8 bytes a block until the segment ends.
   std::vector<uint64_t> block_sizes_;
+  // Of the blocks' text, where they vary.
+  std::vector<uint64_t> block_text_sizes_;
   DocumentIndexBuilder documents_;
   std::optional<LayoutSection> layout_;
 };

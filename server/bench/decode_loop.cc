@@ -22,7 +22,7 @@ absl::StatusOr<BenchCounts> DecodeOnOneThread(const Archive& archive,
                                               BenchClock::time_point end) {
   BenchCounts counts;
   const auto scratch = archive.codec().NewScratch();
-  std::vector<uint8_t> raw(archive.info().block_size_bytes);
+  std::vector<uint8_t> raw(archive.info().block_size_bytes_max);
   do {
     const std::vector<BlockSlice> slices = requests.Next();
     for (const BlockSlice& slice : slices) {

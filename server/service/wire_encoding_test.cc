@@ -17,6 +17,7 @@
 
 #include "codecs/base/checksum.h"
 #include "codecs/block_codec.h"
+#include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "server/service/testing/server_fixture.h"
@@ -28,8 +29,8 @@ constexpr v1::WireEncoding kEncodings[] = {v1::WIRE_ENCODING_IDENTITY,
                                            v1::WIRE_ENCODING_FSST,
                                            v1::WIRE_ENCODING_STORED};
 
-// Texts of words, with some that no codec makes smaller, and some that the
-// archive's symbol table suits badly.
+// Texts of words, with some that no codec makes smaller, some that are
+// compressed, and some that the archive's symbol table suits badly.
 std::vector<TestDocument> MixedDocuments(uint64_t seed) {
   std::vector<TestDocument> documents = MakeDocuments(60, seed);
   std::mt19937_64 random(seed);
@@ -37,6 +38,15 @@ std::vector<TestDocument> MixedDocuments(uint64_t seed) {
     documents[i].text.resize(50000);
     for (char& c : documents[i].text) {
       c = static_cast<char>(random());
+    }
+  }
+  const std::string words = Concatenate(documents);
+  for (size_t i = 15; i < documents.size(); i += 20) {
+    documents[i].text.clear();
+    for (size_t k = 0; k < 6; ++k) {
+      documents[i].text +=
+          ZlibStream({.level = 6}, words.substr(random() % 100'000, 7000),
+                     DeflateContainer::kZlib);
     }
   }
   for (size_t i = 6; i < documents.size(); i += 20) {
@@ -163,10 +173,8 @@ class WireEncodingTest : public ServerTest,
         break;
       }
       case v1::WIRE_ENCODING_STORED:
-        EXPECT_LT(details.front_cut_size_bytes(),
-                  description_.block_size_bytes());
-        EXPECT_LT(details.back_cut_size_bytes(),
-                  description_.block_size_bytes());
+        EXPECT_LT(details.front_cut_size_bytes(), kBlockSizeBytesMax);
+        EXPECT_LT(details.back_cut_size_bytes(), kBlockSizeBytesMax);
         text = DecodeStored(message.data(), details);
         break;
       default:
@@ -358,20 +366,22 @@ std::string NameOf(
 INSTANTIATE_TEST_SUITE_P(
     Codecs, WireEncodingTest,
     // One without tables, with a dictionary, with none of its own, with the
-    // symbol table, and with others in some blocks; then those with partitions.
-    ::testing::Combine(
-        ::testing::Values("zstd", "rlz", "copy", "fsst:1", "fsst:2", "lz4-pex",
-                          "zlib-pex", "zstd-pex", "rlz-pex"),
-        ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
-        ::testing::Values(false)),
+    // symbol table, and with others in some blocks; then one whose blocks vary,
+    // and those with partitions.
+    ::testing::Combine(::testing::Values("zstd", "rlz", "copy", "fsst:1",
+                                         "fsst:2", "rlz-inflate", "lz4-pex",
+                                         "zlib-pex", "zstd-pex", "rlz-pex"),
+                       ::testing::Values(CacheForm::kIdentity,
+                                         CacheForm::kFsst),
+                       ::testing::Values(false)),
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
     Reordered, WireEncodingTest,
-    ::testing::Combine(::testing::Values("rlz", "fsst:2", "zlib-pex"),
-                       ::testing::Values(CacheForm::kIdentity,
-                                         CacheForm::kFsst),
-                       ::testing::Values(true)),
+    ::testing::Combine(
+        ::testing::Values("rlz", "rlz-inflate", "fsst:2", "zlib-pex"),
+        ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
+        ::testing::Values(true)),
     NameOf);
 
 }  // namespace

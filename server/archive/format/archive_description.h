@@ -69,7 +69,12 @@ struct ArchiveInfo {
   std::string uuid;
   uint32_t format_version = 0;
   CodecSpec codec;
+  // Of all blocks but the last of a segment, unless they vary in size.
   uint32_t block_size_bytes = 0;
+  // No block is larger; at least block_size_bytes.
+  uint32_t block_size_bytes_max = 0;
+  // Whether blocks of some segment are cut around compressed members.
+  bool has_varying_blocks = false;
   // Of the logical space.
   uint64_t size_bytes = 0;
   // Of all files of the archive on disk.

@@ -32,6 +32,9 @@ namespace quire {
 inline constexpr uint32_t kFormatVersion = 1;
 // Of the manifest of an archive with a segment that has a layout.
 inline constexpr uint32_t kLayoutFormatVersion = 2;
+// Of the manifest of an archive with a segment whose blocks vary in size.
+inline constexpr uint32_t kVaryingBlocksFormatVersion = 3;
+inline constexpr uint32_t kFormatVersionMax = kVaryingBlocksFormatVersion;
 
 using Magic = std::array<uint8_t, 8>;
 // The first byte is not ASCII and the last is a newline, so that a transfer in
@@ -51,6 +54,8 @@ inline constexpr Magic kSegmentEndMagic = {0x8A, 'Q', 'u', 'i',
 inline constexpr uint32_t kBlockSizeBytesMin = 4096;
 // A power of two from kBlockSizeBytesMin to kBlockSizeBytesMax.
 bool IsBlockSize(uint32_t block_size_bytes);
+// Of blocks that vary in size: of all but the last of a segment.
+inline constexpr uint32_t kVaryingBlockSizeBytesMin = 512;
 inline constexpr uint32_t kSegmentNumberMax = 999999;
 inline constexpr size_t kSegmentCountMax = 65536;
 inline constexpr uint64_t kSegmentBlockCountMax = (uint64_t{1} << 40) - 1;

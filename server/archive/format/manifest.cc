@@ -111,6 +111,19 @@ absl::Status CheckPartitionSize(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+// How many blocks a segment has is known, unless they vary in size.
+bool IsBlockCountPossible(const ManifestSegment& segment,
+                          uint32_t block_size_bytes) {
+  const uint64_t size_bytes = segment.block_text_size_bytes();
+  if (segment.has_varying_blocks()) {
+    return segment.block_count > 0 && size_bytes > 0 &&
+           segment.block_count - 1 <=
+               (size_bytes - 1) / kVaryingBlockSizeBytesMin;
+  }
+  return segment.block_count ==
+         size_bytes / block_size_bytes + (size_bytes % block_size_bytes != 0);
+}
+
 // A segment's layout against its section, so that its size says what it takes.
 absl::Status CheckLayout(const ManifestSegment& segment) {
   const auto section = std::ranges::find(
@@ -154,12 +167,8 @@ absl::Status CheckSegments(const Manifest& manifest) {
     }
     previous_number = segment.number;
     // With these, no sum over 65536 segments overflows.
-    const uint64_t text_size_bytes = segment.block_text_size_bytes();
-    const uint64_t block_count =
-        text_size_bytes / manifest.block_size_bytes +
-        (text_size_bytes % manifest.block_size_bytes != 0 ? 1 : 0);
     if (segment.size_bytes > kLogicalSizeBytesMax - size_bytes ||
-        segment.block_count != block_count ||
+        !IsBlockCountPossible(segment, manifest.block_size_bytes) ||
         segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
         segment.block_count > kSegmentBlockCountMax ||
         segment.document_count > kSegmentDocumentCountMax ||
@@ -236,6 +245,16 @@ absl::Status CheckManifest(const Manifest& manifest) {
     return Damaged(absl::StrCat("block size is ", manifest.block_size_bytes));
   }
   QUIRE_RETURN_IF_ERROR(CheckPartitionSize(manifest));
+  const uint32_t varying_max = manifest.varying_block_size_bytes_max;
+  if (varying_max > kBlockSizeBytesMax ||
+      (varying_max != 0) !=
+          std::ranges::any_of(manifest.segments,
+                              &ManifestSegment::has_varying_blocks)) {
+    return Damaged(
+        absl::StrCat("the largest of blocks that vary in size has ",
+                     varying_max, " bytes, expected 1 to ", kBlockSizeBytesMax,
+                     " where the blocks of a segment vary, and 0 otherwise"));
+  }
   if (manifest.dictionary.has_value() &&
       (manifest.dictionary->size_bytes > kDictionaryTextSizeBytesMax ||
        manifest.dictionary->file_size_bytes > kLogicalSizeBytesMax)) {
@@ -255,7 +274,7 @@ absl::Status CheckManifest(const Manifest& manifest) {
 // The protobuf message out of the file.
 absl::StatusOr<ByteView> TakePayload(ByteView file) {
   QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest",
-                                             kLayoutFormatVersion));
+                                             kFormatVersionMax));
   if (file.size() < kHeaderSizeBytes + kChecksumSizeBytes) {
     return Damaged(absl::StrCat("only ", file.size(), " bytes long"));
   }
@@ -278,7 +297,16 @@ absl::StatusOr<ByteView> TakePayload(ByteView file) {
 
 }  // namespace
 
+bool ManifestSegment::has_varying_blocks() const {
+  return std::ranges::find(sections,
+                           static_cast<uint32_t>(SectionType::kBlockTextSizes),
+                           &ManifestSection::type) != sections.end();
+}
+
 uint32_t Manifest::format_version() const {
+  if (std::ranges::any_of(segments, &ManifestSegment::has_varying_blocks)) {
+    return kVaryingBlocksFormatVersion;
+  }
   return std::ranges::any_of(segments, &ManifestSegment::has_layout)
              ? kLayoutFormatVersion
              : kFormatVersion;
@@ -319,6 +347,9 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.format_version = format_version();
   info.codec = codec;
   info.block_size_bytes = block_size_bytes;
+  info.block_size_bytes_max =
+      std::max(block_size_bytes, varying_block_size_bytes_max);
+  info.has_varying_blocks = varying_block_size_bytes_max != 0;
   info.stored_size_bytes = manifest_file_size_bytes;
   info.segment_count = static_cast<uint32_t>(segments.size());
   info.unread_input_count = unread_input_count;
@@ -353,6 +384,8 @@ std::string EncodeManifest(const Manifest& manifest) {
   message.set_codec_level(manifest.codec.level);
   message.set_block_size_bytes(manifest.block_size_bytes);
   message.set_partition_size_bytes(manifest.codec.partition_size_bytes);
+  message.set_varying_block_size_bytes_max(
+      manifest.varying_block_size_bytes_max);
   if (manifest.dictionary.has_value()) {
     pb::Dictionary& dictionary = *message.mutable_dictionary();
     dictionary.set_hash(manifest.dictionary->hash);
@@ -401,6 +434,8 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
                     .level = message.codec_level(),
                     .partition_size_bytes = message.partition_size_bytes()};
   manifest.block_size_bytes = message.block_size_bytes();
+  manifest.varying_block_size_bytes_max =
+      message.varying_block_size_bytes_max();
   if (message.has_dictionary()) {
     manifest.dictionary = {message.dictionary().hash(),
                            message.dictionary().size_bytes(),

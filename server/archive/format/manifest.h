@@ -54,6 +54,9 @@ struct ManifestSegment {
 
   bool has_layout() const { return run_count != 0; }
 
+  // Whether the segment says how much text each block has.
+  bool has_varying_blocks() const;
+
   // Of the text in its blocks.
   uint64_t block_text_size_bytes() const {
     return has_layout() ? stored_text_size_bytes : size_bytes;
@@ -64,6 +67,9 @@ struct ManifestSegment {
 struct Manifest {
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
+  // Of blocks in segments where they vary in size, the largest; 0 where none
+  // do.
+  uint32_t varying_block_size_bytes_max = 0;
   std::optional<ManifestDictionary> dictionary;
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;

@@ -29,7 +29,7 @@ absl::StatusOr<SectionEntry> ParseSectionEntry(ByteView bytes) {
   }
   const std::string name = absl::StrCat("section of type ", entry.type);
   if (entry.type < static_cast<uint32_t>(SectionType::kBlockSizes) ||
-      entry.type > static_cast<uint32_t>(SectionType::kLayout)) {
+      entry.type > static_cast<uint32_t>(SectionType::kBlockTextSizes)) {
     return absl::FailedPreconditionError(absl::StrCat(
         name, " is not known to this program and cannot be ignored: use a ",
         "newer one"));
@@ -77,7 +77,8 @@ absl::Status CheckSectionPlaces(const SegmentFooter& footer,
 absl::Status CheckCounts(const SegmentFooter& footer,
                          uint32_t block_size_bytes) {
   const uint64_t block_count =
-      footer.Find(SectionType::kLayout) != nullptr
+      footer.Find(SectionType::kLayout) != nullptr ||
+              footer.Find(SectionType::kBlockTextSizes) != nullptr
           ? footer.block_count
           : footer.size_bytes / block_size_bytes +
                 (footer.size_bytes % block_size_bytes != 0);

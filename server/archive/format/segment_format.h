@@ -46,6 +46,7 @@ enum class SectionType : uint32_t {
   kMediaTypes = 6,
   kRecordTypes = 7,
   kLayout = 8,
+  kBlockTextSizes = 9,
 };
 // A reader skips sections of unknown type that carry this bit, and refuses a
 // segment with others.
@@ -98,7 +99,8 @@ absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer);
 // `bytes` is table and trailer, the last bytes of a file of `file_size_bytes`.
 // In what it returns, sections tile the file from blocks_end to the table, the
 // counts fit each other, the header and the limits, and may be allocated from;
-// with a layout, how much text the blocks have is known from that alone.
+// with a layout, or with blocks that vary in size, how much text the blocks
+// have is known from that alone.
 absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
                                                  uint64_t file_size_bytes,
                                                  const SegmentHeader& header);

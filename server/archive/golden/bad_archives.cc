@@ -28,7 +28,7 @@ void WriteBadManifests(const std::string& directory) {
   };
   bytes("manifest-magic", [](std::string& file) { file[0] = 'x'; });
   bytes("manifest-version", [](std::string& file) {
-    file[8] = 3;
+    file[8] = 4;
     Reseal(file);
   });
   bytes("manifest-cut", [](std::string& file) { file.pop_back(); });
@@ -561,6 +561,38 @@ void WriteBadSums(const std::string& directory) {
   });
 }
 
+// A segment that says how much text its one block has.
+void WriteBadBlockTextSizes(const std::string& directory) {
+  const auto write = [&](const char* name, std::vector<uint64_t> sizes,
+                         uint32_t size_max) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.sections.emplace_back(9, CraftedColumn(sizes));
+      made.edit_manifest = [size_max](Manifest& m) {
+        m.varying_block_size_bytes_max = size_max;
+      };
+    });
+  };
+  write("varying-sum", {4}, 5);
+  write("varying-empty", {0}, 5);
+  write("varying-large", {5}, 4);
+  write("varying-huge", {uint64_t{1} << 63}, 5);
+  write("varying-column", {3, 2}, 5);
+  write("manifest-varying-none", {5}, 0);
+  write("manifest-varying-max", {5}, (1 << 20) + 1);
+  WriteBad(directory, "manifest-varying-missing", [](Crafted& made) {
+    made.edit_manifest = [](Manifest& m) {
+      m.varying_block_size_bytes_max = 5;
+    };
+  });
+  WriteBad(directory, "manifest-varying-count", [](Crafted& made) {
+    made.sections.emplace_back(9, CraftedColumn({5}));
+    made.edit_manifest = [](Manifest& m) {
+      m.varying_block_size_bytes_max = 5;
+      m.segments[0].block_count = 2;
+    };
+  });
+}
+
 }  // namespace
 
 void WriteBadArchives(const std::string& directory) {
@@ -570,6 +602,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadStructures(directory);
   WriteBadIndexes(directory);
   WriteBadLayouts(directory);
+  WriteBadBlockTextSizes(directory);
   WriteBadBlocks(directory);
   WriteBadPartitions(directory);
   WriteBadInflatedBlocks(directory);

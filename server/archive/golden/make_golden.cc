@@ -225,6 +225,49 @@ void WriteLayout(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
+// Members in blocks that are cut around them, by hand; a segment with a layout
+// besides, and one whose blocks do not vary.
+void WriteVarying(const std::string& directory) {
+  const ArchiveWriterOptions options = {
+      .codec = ParseCodecSpec("rlz-inflate").value(),
+      .block_size_bytes = 4096,
+      .blocks_vary = true};
+  auto context = std::make_shared<CodecContext>();
+  context->dictionary = Verse(2000);
+  const auto codec =
+      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode);
+  const auto writer =
+      ArchiveWriter::Create(directory + "/good/varying", options, context);
+  QUIRE_CHECK(codec.ok() && writer.ok(), "no writer");
+  std::string text;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 900; ++i) {
+    absl::StrAppend(&text, "Bottle ", absl::Hex(random()), " fell, ",
+                    random() % 100, " are left.\n");
+  }
+  const std::string gzip =
+      Compressed({.encoder = DeflateEncoderId::kGzip, .level = 9},
+                 DeflateContainer::kGzip, text);
+  const std::string zlib =
+      Compressed({.level = 6}, DeflateContainer::kZlib, text.substr(5000));
+  QUIRE_CHECK(gzip.size() > 4096 && zlib.size() > 4096, "small members");
+  const TestSegment segment = {
+      {.id = "large", .text = gzip},
+      {.id = "middle", .text = text.substr(0, 700) + zlib + "endstream"},
+      {.id = "last", .text = "!"}};
+  absl::Status status = WriteTestSegment(
+      segment, {gzip.size(), 700, zlib.size(), 10}, codec->get(), **writer);
+  status.Update(WriteTestSegment(
+      {{.id = "first", .text = gzip}, {.id = "again", .text = gzip + "!"}},
+      gzip + "!", {{gzip.size(), 0}, {gzip.size() + 1, 0}}, {gzip.size(), 1},
+      codec->get(), **writer));
+  status.Update(
+      WriteTestSegment({{.id = "plain", .text = text.substr(0, 5000)}},
+                       {4096, 904}, codec->get(), **writer));
+  status.Update((*writer)->Commit().status());
+  QUIRE_CHECK(status.ok(), status.ToString());
+}
+
 int Main(const std::string& directory) {
   std::filesystem::create_directories(directory + "/good");
   WriteGood(directory, "empty", "copy", {});
@@ -234,6 +277,7 @@ int Main(const std::string& directory) {
   WriteGood(directory, "numbers", "numeric", NumberSegments());
   WriteLayout(directory);
   WriteGood(directory, "inflated", "rlz-inflate", MemberSegments());
+  WriteVarying(directory);
   WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);

@@ -45,12 +45,13 @@ NewDocument Describe(const TestDocument& document) {
 }
 
 // Ends the segment.
-absl::Status WriteTestBlocks(ByteView left, uint32_t block_size_bytes,
+absl::Status WriteTestBlocks(ByteView left, const TestBlockSizes& block_sizes,
                              const BlockCodec* codec, ArchiveWriter& writer) {
   const auto scratch = codec == nullptr ? nullptr : codec->NewScratch();
-  while (!left.empty()) {
+  const std::vector<size_t>& sizes = block_sizes.sizes_bytes;
+  for (size_t i = 0; !left.empty(); ++i) {
     const ByteView raw =
-        left.first(std::min<size_t>(left.size(), block_size_bytes));
+        left.first(std::min(left.size(), sizes[std::min(i, sizes.size() - 1)]));
     left = left.subspan(raw.size());
     std::vector<uint8_t> stored;
     if (codec != nullptr) {
@@ -67,20 +68,20 @@ absl::Status WriteTestBlocks(ByteView left, uint32_t block_size_bytes,
 }  // namespace
 
 absl::Status WriteTestSegment(const TestSegment& segment,
-                              uint32_t block_size_bytes,
+                              const TestBlockSizes& block_sizes,
                               const BlockCodec* codec, ArchiveWriter& writer) {
   std::string text;
   for (const TestDocument& document : segment) {
     QUIRE_RETURN_IF_ERROR(writer.AddDocument(Describe(document)));
     text += document.text;
   }
-  return WriteTestBlocks(AsBytes(text), block_size_bytes, codec, writer);
+  return WriteTestBlocks(AsBytes(text), block_sizes, codec, writer);
 }
 
 absl::Status WriteTestSegment(const TestSegment& segment,
                               const std::string& stored_text,
                               std::vector<StoredRun> runs,
-                              uint32_t block_size_bytes,
+                              const TestBlockSizes& block_sizes,
                               const BlockCodec* codec, ArchiveWriter& writer) {
   LayoutSection layout = {.stored_text_size_bytes = stored_text.size(),
                           .runs = std::move(runs),
@@ -97,7 +98,7 @@ absl::Status WriteTestSegment(const TestSegment& segment,
   }
   QUIRE_RETURN_IF_ERROR(
       writer.SetLayout(std::move(layout), std::move(documents)));
-  return WriteTestBlocks(AsBytes(stored_text), block_size_bytes, codec, writer);
+  return WriteTestBlocks(AsBytes(stored_text), block_sizes, codec, writer);
 }
 
 absl::StatusOr<ArchiveInfo> WriteTestArchive(

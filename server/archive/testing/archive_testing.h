@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <random>
@@ -50,10 +51,20 @@ struct TestDocument {
 
 using TestSegment = std::vector<TestDocument>;
 
+// Sizes of blocks; those after the last one given have as much as it.
+struct TestBlockSizes {
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  TestBlockSizes(uint32_t size_bytes) : sizes_bytes({size_bytes}) {}
+
+  TestBlockSizes(std::initializer_list<size_t> sizes) : sizes_bytes(sizes) {}
+
+  std::vector<size_t> sizes_bytes;
+};
+
 // Adds the documents of one segment and their blocks, and ends the segment.
 // `codec` may be null: then blocks are stored raw.
 absl::Status WriteTestSegment(const TestSegment& segment,
-                              uint32_t block_size_bytes,
+                              const TestBlockSizes& block_sizes,
                               const BlockCodec* codec, ArchiveWriter& writer);
 
 // The same for a segment whose blocks hold `stored_text`, of which `runs` make
@@ -61,7 +72,7 @@ absl::Status WriteTestSegment(const TestSegment& segment,
 absl::Status WriteTestSegment(const TestSegment& segment,
                               const std::string& stored_text,
                               std::vector<StoredRun> runs,
-                              uint32_t block_size_bytes,
+                              const TestBlockSizes& block_sizes,
                               const BlockCodec* codec, ArchiveWriter& writer);
 
 // Writes a whole archive, with the context's symbol table if there is one.

@@ -8,6 +8,7 @@
 
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/format/block_frame.h"
 #include "server/service/read/answer_bytes.h"
 #include "server/service/read/wire_encoder.h"
@@ -200,12 +201,17 @@ uint64_t CopiedBytesMax(const ServedArchive& archive,
 }
 
 uint64_t CopiedBytesMax(const ServedArchive& archive, uint64_t size_bytes) {
-  const uint64_t block_bytes = archive.archive->info().block_size_bytes;
+  const ArchiveInfo& info = archive.archive->info();
+  const uint64_t copied_bytes =
+      std::min<uint64_t>(info.block_size_bytes_max, kCopiedPieceSizeBytesMax);
   // One block more at either end, as in AnswerMemoryBytesMax().
-  const uint64_t block_count = size_bytes / block_bytes + 2;
-  return block_count *
-         (std::min<uint64_t>(block_bytes, kCopiedPieceSizeBytesMax) +
-          kFrameOverheadSizeBytes);
+  if (info.has_varying_blocks) {
+    return size_bytes + 2 * copied_bytes +
+           (size_bytes / kVaryingBlockSizeBytesMin + 2) *
+               kFrameOverheadSizeBytes;
+  }
+  const uint64_t block_count = size_bytes / info.block_size_bytes + 2;
+  return block_count * (copied_bytes + kFrameOverheadSizeBytes);
 }
 
 uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
@@ -244,13 +250,14 @@ uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
                               v1::WireEncoding encoding) {
   // A range pins its blocks: its own length and at most one block more at
   // either end.
-  return size_bytes + 2 * uint64_t{archive.archive->info().block_size_bytes} +
+  return size_bytes +
+         2 * uint64_t{archive.archive->info().block_size_bytes_max} +
          OutputBytesMax(archive, size_bytes, encoding);
 }
 
 uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
                                 v1::WireEncoding encoding) {
-  const uint64_t block_bytes = archive.archive->info().block_size_bytes;
+  const uint64_t block_bytes = archive.archive->info().block_size_bytes_max;
   return block_bytes + kFrameOverheadSizeBytes + SliceBytes(archive, 1) +
          OutputBytesMax(archive, block_bytes, encoding);
 }

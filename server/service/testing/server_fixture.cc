@@ -21,6 +21,7 @@
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/format/archive_format.h"
 
 namespace quire {
 
@@ -131,6 +132,8 @@ void ServerTest::WriteArchive(const std::string& path,
     options.codec.partition_size_bytes = 4 << 10;
   }
   options.replace = true;
+  // As a build makes them.
+  options.blocks_vary = FindCodec(options.codec.id)->inflates();
   auto context = std::make_shared<CodecContext>();
   if (FindCodec(options.codec.id)->needs_dictionary) {
     context->dictionary = Concatenate(documents).substr(0, 100000);
@@ -162,10 +165,16 @@ void ServerTest::WriteArchive(const std::string& path,
     QUIRE_ASSERT_OK(writer->SetLayout(std::move(layout), std::move(index)));
   }
   const auto scratch = codec->NewScratch();
-  std::string stored(codec->StoredSizeMax(options.block_size_bytes), '\0');
-  for (size_t at = 0; at < all.size(); at += options.block_size_bytes) {
-    const ByteView raw = AsBytes(all).subspan(
-        at, std::min<size_t>(options.block_size_bytes, all.size() - at));
+  std::string stored(codec->StoredSizeMax(4 * options.block_size_bytes), '\0');
+  std::mt19937_64 random(17);
+  for (size_t at = 0, next = 0; at < all.size(); at = next) {
+    const size_t size_max = options.blocks_vary
+                                ? kVaryingBlockSizeBytesMin +
+                                      random() % (3 * options.block_size_bytes)
+                                : options.block_size_bytes;
+    const ByteView raw =
+        AsBytes(all).subspan(at, std::min(size_max, all.size() - at));
+    next = at + raw.size();
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const size_t size,
         codec->Encode(raw, AsMutableBytes(stored), *scratch));

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Archives whose blocks vary in size.
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive.h"
+#include "server/archive/archive_verifier.h"
+#include "server/archive/testing/archive_testing.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+std::string Noise(size_t size, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::string text(size, '\0');
+  for (char& c : text) {
+    c = static_cast<char>(random() % 16);
+  }
+  return text;
+}
+
+ArchiveWriterOptions Options() {
+  return {.codec = ParseCodecSpec("zstd").value(),
+          .block_size_bytes = 4096,
+          .blocks_vary = true};
+}
+
+// Blocks of 512 bytes to 100,000; "c" repeats parts of the others.
+class ArchiveVaryingBlocksTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string a = Noise(120'000, 1);
+    const std::string b = Noise(12'000, 2);
+    segments_ = {{{.id = "a", .text = a},
+                  {.id = "b", .text = b},
+                  {.id = "c", .text = b.substr(0, 6000) + a.substr(4096, 500)}},
+                 {{.id = "plain", .text = a}, {.id = "end", .text = b}},
+                 {{.id = "even", .text = b}}};
+    const auto codec =
+        MakeBlockCodec(Options().codec, nullptr, CodecUse::kEncodeAndDecode);
+    ASSERT_THAT(codec, IsOk());
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto writer, ArchiveWriter::Create(path_, Options(), nullptr));
+    QUIRE_ASSERT_OK(WriteTestSegment(
+        segments_[0], a + b, {{132'000, 0}, {6000, 120'000}, {500, 4096}},
+        {512, 100'000, 4096, 20'000, 600}, codec->get(), *writer));
+    QUIRE_ASSERT_OK(WriteTestSegment(segments_[1],
+                                     {70'000, 512, 4096, 50'000, 7000},
+                                     codec->get(), *writer));
+    QUIRE_ASSERT_OK(
+        WriteTestSegment(segments_[2], 4096, codec->get(), *writer));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());
+    EXPECT_EQ(info.format_version, 3u);
+    EXPECT_TRUE(info.has_varying_blocks);
+    EXPECT_EQ(info.block_size_bytes, 4096u);
+    EXPECT_EQ(info.block_size_bytes_max, 100'000u);
+    for (const TestSegment& segment : segments_) {
+      for (const TestDocument& document : segment) {
+        text_ += document.text;
+      }
+    }
+  }
+
+  std::vector<ArchiveDamage> Verify() const {
+    std::vector<ArchiveDamage> damages;
+    const auto report = VerifyArchive(
+        path_, {},
+        [&](const ArchiveDamage& damage) { damages.push_back(damage); });
+    QUIRE_EXPECT_OK(report);
+    return damages;
+  }
+
+  // Flips a bit of the segment at `offset`.
+  void Spoil(const std::string& segment, uint64_t offset) const {
+    std::string bytes = ReadTestFile(path_ + segment);
+    bytes[offset] ^= 4;
+    WriteTestFile(path_ + segment, bytes);
+  }
+
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.File("a.quire");
+  std::vector<TestSegment> segments_;
+  std::string text_;
+};
+
+TEST_F(ArchiveVaryingBlocksTest, ReadsEveryRange) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  ASSERT_EQ(archive->info().size_bytes, text_.size());
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t offset = random() % (text_.size() + 1);
+    const uint64_t size =
+        random() % ((text_.size() - offset) >> random() % 12 | 1);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::string found,
+                               ReadTestRange(*archive, {{offset}, size}));
+    ASSERT_TRUE(found == text_.substr(offset, size)) << offset << " " << size;
+  }
+}
+
+TEST_F(ArchiveVaryingBlocksTest, PlansByTheBlocksThatThereAre) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto slices,
+                             archive->Plan({{510}, 100'010}));
+  ASSERT_THAT(slices, SizeIs(3));
+  EXPECT_EQ(slices[0].offset_in_block, 510u);
+  EXPECT_EQ(slices[0].size_bytes, 2u);
+  EXPECT_EQ(slices[1].size_bytes, 100'000u);
+  EXPECT_EQ(slices[2].block, (BlockAddress{0, 2}));
+  EXPECT_EQ(slices[2].size_bytes, 8u);
+  EXPECT_EQ(archive->BlockSizeBytes({0, 2}), 4096u);
+}
+
+TEST_F(ArchiveVaryingBlocksTest, CountsTheSizesInItsMemory) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveOutline outline,
+                             Archive::ReadOutline(path_));
+  EXPECT_GE(outline.memory_bytes, archive->memory().total_bytes());
+}
+
+TEST_F(ArchiveVaryingBlocksTest, VerifyNamesTheDocumentsOfADamagedBlock) {
+  EXPECT_THAT(Verify(), IsEmpty());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  Spoil("/segment-000001", archive->BlockExtent({1, 3}).offset.value + 30);
+  const std::vector<ArchiveDamage> damages = Verify();
+  ASSERT_THAT(damages, SizeIs(1));
+  const uint64_t start = 138'500 + 70'000 + 512 + 4096;
+  EXPECT_EQ(damages[0].lost, (LogicalRange{{start}, 50'000}));
+  ASSERT_THAT(damages[0].documents, SizeIs(2));
+  EXPECT_EQ(damages[0].documents[1].id, "end");
+}
+
+// Without the section nothing says how much text each block has.
+TEST_F(ArchiveVaryingBlocksTest, VerifySaysThatAllIsLostWithTheSizes) {
+  const uint64_t size = ReadTestFile(path_ + "/segment-000001").size();
+  Spoil("/segment-000001", size - 20);
+  const std::vector<ArchiveDamage> damages = Verify();
+  ASSERT_THAT(damages, SizeIs(1));
+  EXPECT_THAT(std::string(damages[0].status.message()),
+              HasSubstr("segment-000001: footer checksum is"));
+  EXPECT_EQ(damages[0].lost, (LogicalRange{{138'500}, 132'000}));
+  EXPECT_EQ(damages[0].document_count, 2u);
+}
+
+// And a damaged frame behind it has no place, either.
+TEST_F(ArchiveVaryingBlocksTest, VerifyFindsDamagedFramesWithoutTheSizes) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  Spoil("/segment-000001", archive->BlockExtent({1, 1}).offset.value + 30);
+  const uint64_t size = ReadTestFile(path_ + "/segment-000001").size();
+  Spoil("/segment-000001", size - 20);
+  const std::vector<ArchiveDamage> damages = Verify();
+  ASSERT_THAT(damages, SizeIs(2));
+  EXPECT_EQ(damages[1].block, (BlockAddress{1, 1}));
+  EXPECT_EQ(damages[1].lost.size_bytes, 0u);
+}
+
+TEST(ArchiveWriterVaryingBlocksTest, EvenBlocksMakeTheSameArchiveAsWithout) {
+  const TemporaryDirectory directory;
+  for (const bool blocks_vary : {false, true}) {
+    ArchiveWriterOptions options = Options();
+    options.blocks_vary = blocks_vary;
+    const std::string path = directory.File(blocks_vary ? "with" : "without");
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
+                               ArchiveWriter::Create(path, options, nullptr));
+    QUIRE_ASSERT_OK(WriteTestSegment({{.id = "x", .text = Noise(10'000, 1)}},
+                                     4096, nullptr, *writer));
+    QUIRE_ASSERT_OK(writer->Commit().status());
+  }
+  for (const char* file : {"/MANIFEST", "/segment-000000"}) {
+    EXPECT_TRUE(ReadTestFile(directory.File("with") + file) ==
+                ReadTestFile(directory.File("without") + file));
+  }
+}
+
+TEST(ArchiveWriterVaryingBlocksTest, RefusesSizesOutOfBounds) {
+  const TemporaryDirectory directory;
+  const std::string text = Noise(kBlockSizeBytesMax + 1, 1);
+  const auto write = [&](const std::vector<size_t>& sizes) -> absl::Status {
+    ArchiveWriterOptions options = Options();
+    options.replace = true;
+    auto writer = ArchiveWriter::Create(directory.File("a"), options, nullptr);
+    absl::Status status = writer.status();
+    for (const size_t size : sizes) {
+      if (status.ok()) {
+        status = (*writer)->AppendBlock(AsBytes(text).first(size), {});
+      }
+    }
+    return status;
+  };
+  QUIRE_EXPECT_OK(write({kBlockSizeBytesMax, 512, 1}));
+  for (const std::vector<size_t>& sizes :
+       {std::vector<size_t>{511, 1}, std::vector<size_t>{0},
+        std::vector<size_t>{kBlockSizeBytesMax + 1}}) {
+    EXPECT_THAT(write(sizes), HasCode(absl::StatusCode::kInvalidArgument));
+  }
+}
+
+}  // namespace
+}  // namespace quire
