@@ -14,13 +14,6 @@
 namespace quire {
 namespace {
 
-DeflateFinderOptions FinderOptions() {
-  DeflateFinderOptions options;
-  options.member_size_min = kInflatedMemberSizeMin;
-  options.text_size_max = kInflatedBlockSizeMax;
-  return options;
-}
-
 // Takes a number of at most `max` off the front of `stored`.
 absl::StatusOr<size_t> TakeNumber(const char* what, uint64_t max,
                                   ByteView& stored) {
@@ -162,7 +155,10 @@ absl::Status RecreateBlock(const InflatedHead& head, ByteView text,
                    "that was stored");
 }
 
-BlockInflater::BlockInflater() : finder_(FinderOptions()) {}
+BlockInflater::BlockInflater(size_t member_text_size_max)
+    : finder_({.member_size_min = kInflatedMemberSizeMin,
+               .text_size_max =
+                   std::min(member_text_size_max, kInflatedBlockSizeMax)}) {}
 
 bool BlockInflater::Inflate(ByteView block) {
   head_.members.clear();

@@ -69,7 +69,8 @@ absl::Status RecreateBlock(const InflatedHead& head, ByteView text,
 // Thread-compatible. Memory: at most some 8 MiB and the inflated block.
 class BlockInflater {
  public:
-  BlockInflater();
+  // Members of more than `member_text_size_max` bytes of text stay as they are.
+  explicit BlockInflater(size_t member_text_size_max);
 
   // False if `block` has no members that may be inflated: then text() and
   // head() are those of the block before, or none. Members that reach over the

@@ -47,7 +47,7 @@ void InflateAndRecreate(ByteView block) {
   if (block.empty() || block.size() > kBlockSizeBytesMax) {
     return;
   }
-  static auto* const inflater = new BlockInflater;
+  static auto* const inflater = new BlockInflater(kInflatedBlockSizeMax);
   static auto* const encoder = new DeflateEncoder;
   if (!inflater->Inflate(block)) {
     return;

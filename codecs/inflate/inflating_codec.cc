@@ -26,8 +26,10 @@ constexpr size_t kPlainHeadSize = 1;
 class InflatingCodec final : public CodecBase {
  public:
   InflatingCodec(const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec,
-                 CodecUse use)
-      : CodecBase(info, use), text_codec_(std::move(text_codec)) {}
+                 CodecUse use, size_t member_text_size_max)
+      : CodecBase(info, use),
+        text_codec_(std::move(text_codec)),
+        member_text_size_max_(member_text_size_max) {}
 
   size_t StoredSizeMax(size_t raw_size) const override {
     return kPlainHeadSize + text_codec_->StoredSizeMax(raw_size);
@@ -113,7 +115,7 @@ class InflatingCodec final : public CodecBase {
                             *mine.of_text_codec));
     const size_t plain_size = kPlainHeadSize + as_is_size;
     if (!mine.inflater.has_value()) {
-      mine.inflater.emplace();
+      mine.inflater.emplace(member_text_size_max_);
     }
     if (!mine.inflater->Inflate(raw)) {
       return plain_size;
@@ -146,14 +148,16 @@ class InflatingCodec final : public CodecBase {
   }
 
   const std::unique_ptr<BlockCodec> text_codec_;
+  const size_t member_text_size_max_;
 };
 
 }  // namespace
 
 std::unique_ptr<BlockCodec> MakeInflatingCodec(
-    const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec,
-    CodecUse use) {
-  return std::make_unique<InflatingCodec>(info, std::move(text_codec), use);
+    const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec, CodecUse use,
+    size_t member_text_size_max) {
+  return std::make_unique<InflatingCodec>(info, std::move(text_codec), use,
+                                          member_text_size_max);
 }
 
 }  // namespace quire

@@ -13,16 +13,19 @@
 #include <memory>
 
 #include "codecs/block_codec.h"
+#include "codecs/inflate/inflated_block.h"
 
 namespace quire {
 
 // `info` is the codec's entry in the registry, `text_codec` the other codec,
 // made for the same use. No block becomes larger than with `text_codec` by more
-// than one byte. Scratch takes, in addition to that of `text_codec`, up to
+// than one byte. Encoding leaves members of more text than
+// `member_text_size_max` as they are; decoding does not depend on it. Scratch
+// takes, in addition to that of `text_codec`, up to
 // 2 MiB for decoding, and for encoding as much again as BlockInflater.
 std::unique_ptr<BlockCodec> MakeInflatingCodec(
-    const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec,
-    CodecUse use);
+    const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec, CodecUse use,
+    size_t member_text_size_max = kInflatedBlockSizeMax);
 
 }  // namespace quire
 

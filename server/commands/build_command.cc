@@ -25,6 +25,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
+#include "codecs/inflate/inflated_block.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
@@ -83,6 +84,7 @@ struct BuildCommandOptions {
   std::string dictionary_method = "coverage";
   std::string reorder = "off";
   std::string inflate = "off";
+  uint64_t inflate_member_size_bytes = kInflatedBlockSizeMax;
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
@@ -218,6 +220,13 @@ absl::StatusOr<CodecSpec> CheckOptions(const BuildCommandOptions& options) {
       ParseDictionaryMethod(options.dictionary_method).status());
   QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());
   QUIRE_RETURN_IF_ERROR(ParseInflate(options.inflate).status());
+  if (options.inflate_member_size_bytes == 0 ||
+      options.inflate_member_size_bytes > kInflatedBlockSizeMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--inflate-member-size must be 1 byte to ",
+                     FormatByteSizeExact(kInflatedBlockSizeMax), ", got ",
+                     FormatByteSizeExact(options.inflate_member_size_bytes)));
+  }
   if (options.dictionary_size_bytes == 0 ||
       options.dictionary_size_bytes > kDictionarySizeBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -328,6 +337,7 @@ absl::StatusOr<BuildSummary> Build(const BuildCommandOptions& options,
                          ParseDictionaryMethod(options.dictionary_method));
   QUIRE_ASSIGN_OR_RETURN(build.reorder, ParseReorderMode(options.reorder));
   QUIRE_ASSIGN_OR_RETURN(build.inflate, ParseInflate(options.inflate));
+  build.inflate_member_size_bytes_max = options.inflate_member_size_bytes;
   build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
   build.input_size_bytes_max = options.input.input_size_bytes_max;
@@ -485,11 +495,15 @@ void AddBuildCommand(CLI::App& app, int& exit_code) {
               "Bytes inside documents that zlib or gzip compressed, such as "
               "gzip files and the streams of PDF: auto, with codec rlz, stores "
               "their text, from which reading makes the same bytes again; off "
-              "stores them as they are. Members that reach over the end of a "
-              "block stay as they are. Needs space next to OUT for the text")
+              "stores them as they are. Needs space next to OUT for the text")
           ->type_name("MODE")
           ->capture_default_str();
   OfferValues(*inflate, {"auto", "off"});
+  AddByteSizeOption(*subcommand, "--inflate-member-size",
+                    options->inflate_member_size_bytes,
+                    "With --inflate auto, members of more text than this stay "
+                    "as they are, as a read of any part of one makes all of it "
+                    "again; at most 1MiB");
   subcommand->add_flag("--no-symbol-table", options->no_symbol_table,
                        "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(*subcommand, "--segment-size", options->segment_size_bytes,

@@ -83,7 +83,15 @@ void PrintText(const Archive& archive) {
   PrintLine("uuid", info.uuid);
   PrintLine("format version", absl::StrCat(info.format_version));
   PrintLine("codec", FormatCodecSpec(info.codec));
-  PrintLine("block size", FormatByteSize(info.block_size_bytes));
+  PrintLine(
+      "block size",
+      absl::StrCat(
+          FormatByteSize(info.block_size_bytes),
+          info.has_varying_blocks
+              ? absl::StrCat(", cut around compressed members: "
+                             "up to ",
+                             FormatByteSizeExact(info.block_size_bytes_max))
+              : ""));
   if (info.codec.partition_size_bytes != 0) {
     PrintLine("partition size",
               FormatByteSize(info.codec.partition_size_bytes));
@@ -151,6 +159,7 @@ void PrintJson(const Archive& archive) {
   json["format_version"] = info.format_version;
   json["codec"] = FormatCodecSpec(info.codec);
   json["block_size_bytes"] = info.block_size_bytes;
+  json["block_size_bytes_max"] = info.block_size_bytes_max;
   if (info.codec.partition_size_bytes != 0) {
     json["partition_size_bytes"] = info.codec.partition_size_bytes;
   }

@@ -255,6 +255,19 @@ class OfflineCommandsTest(unittest.TestCase):
         self.build("-o", "zstd", "--codec", "zstd", "--inflate", "auto", "in")
         self.assertEqual(self.inspect("zstd")["codec"].split(":")[0], "zstd")
 
+    def test_inflate_cuts_blocks_around_members(self):
+        member = gzip.compress(text_of_size(400000, 7), 6, mtime=0)
+        (self.directory / "in" / "large.gz").write_bytes(member)
+        self.build("-o", "x.quire", "--inflate", "auto", "in")
+        self.assertGreaterEqual(self.inspect("x.quire")["block_size_bytes_max"], len(member) - 10)
+        result = self.run_quired("inspect", "x.quire")
+        self.assertIn(b"64 KiB, cut around compressed members: up to", result.stdout)
+        self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
+        # Unless members may not be as long.
+        options = ("--force", "--inflate", "auto", "--inflate-member-size", "300000")
+        self.build("-o", "x.quire", *options, "in")
+        self.assertEqual(self.inspect("x.quire")["block_size_bytes_max"], 65536)
+
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))
         self.assertEqual(self.inspect("x.quire")["document_count"], 50)
@@ -459,6 +472,8 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--reorder", "on", "in"]),
             (2, '--inflate must be off or auto, got "on"',
              [*good, "--inflate", "on", "in"]),
+            (2, "--inflate-member-size must be 1 byte to 1MiB",
+             [*good, "--inflate-member-size", "2MiB", "in"]),
             (2, '--objective needs --codec auto, without a level, got "rlz"',
              [*good, "--objective", "archive", "in"]),
             (2, '--objective needs --codec auto, without a level, got "auto:1"',

@@ -10,8 +10,10 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
+#include "codecs/inflate/inflating_codec.h"
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/uniform_dictionary.h"
+#include "server/ingest/block_cutter.h"
 #include "server/ingest/dictionary_filler.h"
 #include "server/ingest/inflated_text.h"
 #include "server/ingest/parallel_encoder.h"
@@ -78,7 +80,12 @@ class ArchiveBuild {
     if (codec_info != nullptr && codec_info->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
-    inflated_.reset();
+    if (inflated_.has_value()) {
+      cutter_.emplace(std::move(inflated_->members),
+                      options_.archive.block_size_bytes);
+      options_.archive.blocks_vary = true;
+      inflated_.reset();
+    }
     progress_.total_bytes = stored_text_bytes;
     QUIRE_ASSIGN_OR_RETURN(
         writer_, ArchiveWriter::Create(path, options_.archive, context));
@@ -88,9 +95,7 @@ class ArchiveBuild {
       sampler_.emplace(*progress_.total_bytes);
     }
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
-    QUIRE_ASSIGN_OR_RETURN(codec_,
-                           MakeBlockCodec(options_.archive.codec, context,
-                                          CodecUse::kEncodeAndDecode));
+    QUIRE_ASSIGN_OR_RETURN(codec_, MakeCodec(context));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
     QUIRE_RETURN_IF_ERROR(StartEncoder());
     QUIRE_RETURN_IF_ERROR(stored_.has_value() ? EncodeStoredText() : Encode());
@@ -334,14 +339,14 @@ class ArchiveBuild {
         const std::unique_ptr<TextInflater> inflater,
         TextInflater::Create(
             {.spool_directory = DirectoryOf(path),
-             .block_size_bytes = options_.archive.block_size_bytes,
+             .member_text_size_max = options_.inflate_member_size_bytes_max,
              .threads = options_.threads}));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kInflate));
     QUIRE_RETURN_IF_ERROR(Feed(*progress_.total_bytes, [&](ByteView piece) {
       return inflater->Add(piece);
     }));
     QUIRE_ASSIGN_OR_RETURN(InflatedText text, inflater->Finish());
-    if (text.member_count == 0) {
+    if (text.members.empty()) {
       return absl::OkStatus();
     }
     if (other != nullptr) {
@@ -350,6 +355,22 @@ class ArchiveBuild {
     progress_.total_bytes = text.size_bytes;
     inflated_ = std::move(text);
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<BlockCodec>> MakeCodec(
+      const std::shared_ptr<const CodecContext>& context) const {
+    CodecSpec spec = options_.archive.codec;
+    const CodecInfo* const info = FindCodec(spec.id);
+    if (info == nullptr || !info->inflates()) {
+      return MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode);
+    }
+    spec.id = info->text_codec;
+    QUIRE_ASSIGN_OR_RETURN(
+        std::unique_ptr<BlockCodec> text_codec,
+        MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode));
+    return MakeInflatingCodec(*info, std::move(text_codec),
+                              CodecUse::kEncodeAndDecode,
+                              options_.inflate_member_size_bytes_max);
   }
 
   static NewDocument ToNewDocument(const SourceDocument& document) {
@@ -496,16 +517,27 @@ class ArchiveBuild {
 
   absl::Status StartEncoder() {
     QUIRE_ASSIGN_OR_RETURN(
-        encoder_,
-        ParallelEncoder::Create(
-            *codec_, options_.threads, options_.archive.block_size_bytes,
-            [this](ByteView raw, ByteView stored) {
-              summary_.raw_block_count += stored.empty() ? 1 : 0;
-              progress_.stored_bytes +=
-                  stored.empty() ? raw.size() : stored.size();
-              Advance(raw.size());
-              return writer_->AppendBlock(raw, stored);
-            }));
+        encoder_, ParallelEncoder::Create(
+                      *codec_, options_.threads,
+                      cutter_.has_value() ? kBlockSizeBytesMax
+                                          : options_.archive.block_size_bytes,
+                      [this](ByteView raw, ByteView stored) {
+                        summary_.raw_block_count += stored.empty() ? 1 : 0;
+                        progress_.stored_bytes +=
+                            stored.empty() ? raw.size() : stored.size();
+                        Advance(raw.size());
+                        return writer_->AppendBlock(raw, stored);
+                      }));
+    return absl::OkStatus();
+  }
+
+  // For the next block of the text, which begins at `offset` of it.
+  absl::Status StartBlock(uint64_t offset) {
+    QUIRE_RETURN_IF_ERROR(CheckCancelled());
+    QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
+    if (cutter_.has_value()) {
+      block_ = block_.first(cutter_->SizeAt(offset));
+    }
     return absl::OkStatus();
   }
 
@@ -515,7 +547,7 @@ class ArchiveBuild {
     for (ReorderedText::Segment& segment : stored_->segments) {
       const uint64_t end = offset + segment.layout.stored_text_size_bytes;
       while (offset < end) {
-        QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
+        QUIRE_RETURN_IF_ERROR(StartBlock(offset));
         block_filled_ = std::min<uint64_t>(block_.size(), end - offset);
         const MutableByteView text = block_.first(block_filled_);
         QUIRE_RETURN_IF_ERROR(ReadText(*stored_->file, offset, text));
@@ -560,8 +592,7 @@ class ArchiveBuild {
     NewDocument added = ToNewDocument(document);
     while (true) {
       if (block_.empty()) {
-        QUIRE_RETURN_IF_ERROR(CheckCancelled());
-        QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
+        QUIRE_RETURN_IF_ERROR(StartBlock(encoded_bytes_));
       }
       QUIRE_ASSIGN_OR_RETURN(const size_t got,
                              reader.Read(block_.subspan(block_filled_)));
@@ -573,6 +604,7 @@ class ArchiveBuild {
         sampler_->Add(ByteView(block_).subspan(block_filled_, got));
       }
       added.size_bytes += got;
+      encoded_bytes_ += got;
       block_filled_ += got;
       if (block_filled_ == block_.size()) {
         SubmitBlock();
@@ -615,6 +647,10 @@ class ArchiveBuild {
   // What the dictionary and the symbol table are chosen from, if not from what
   // is stored.
   std::optional<InflatedText> inflated_;
+  // Where compressed members are inflated.
+  std::optional<BlockCutter> cutter_;
+  // Of the inputs' text, put into blocks.
+  uint64_t encoded_bytes_ = 0;
   // While the table is trained on what is being encoded.
   std::optional<SymbolSampler> sampler_;
   std::unique_ptr<ArchiveWriter> writer_;

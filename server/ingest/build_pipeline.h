@@ -5,6 +5,7 @@
 #define QUIRE_SERVER_INGEST_BUILD_PIPELINE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/inflate/inflated_block.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/ingest/input_failures.h"
@@ -92,11 +94,15 @@ struct BuildOptions {
   // archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;
   // Stores what is compressed inside documents by zlib or gzip as its text,
-  // with the codec that does so for `archive.codec`; an archive without such
-  // members is the same without. Makes no difference for codecs that no other
-  // inflates for. Needs a file of about the size of the text next to the
-  // archive, while the dictionary is chosen.
+  // with the codec that does so for `archive.codec`, in blocks that are cut
+  // around it (block_cutter.h); an archive without such members is the same
+  // without. Makes no difference for codecs that no other inflates for. Needs a
+  // file of about the size of the inflated text next to the archive, while the
+  // dictionary is chosen.
   bool inflate = false;
+  // Members of more text stay as they are: a read of any part of one makes all
+  // of it again. At most kInflatedBlockSizeMax.
+  size_t inflate_member_size_bytes_max = kInflatedBlockSizeMax;
   // Trains a symbol table for answers in FSST, on a sample that is taken while
   // the inputs are read anyway. Must be true for codecs that use the table.
   bool symbol_table = true;
@@ -116,7 +122,8 @@ struct BuildOptions {
   InputFailures* failures = nullptr;
 
   // Affects performance: threads that encode, at least 1. Memory grows by two
-  // blocks, raw and stored, with each.
+  // blocks, raw and stored, with each; where members are inflated by some 50
+  // MiB while they are looked for, and by blocks of 1 MiB.
   uint32_t threads = 1;
 
   // Called on the calling thread, some hundred times a gigabyte; may be empty.

@@ -2,18 +2,24 @@
 #include "server/ingest/inflated_text.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
+#include <functional>
 #include <thread>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
 
 namespace quire {
 namespace {
 
-constexpr size_t kBlocksOfThread = 16;
+// Members that begin in one window are looked for by one thread. Bytes.
+constexpr size_t kWindowSize = size_t{2} << 20;
+// How far a member may reach behind its window, with its header. Bytes.
+constexpr size_t kOverlapSize = kBlockSizeBytesMax + (size_t{128} << 10);
+constexpr size_t kWindowsOfThread = 2;
+// Of the members of a window; those after are not in the text. Bytes.
+constexpr size_t kWindowTextSizeMax = size_t{16} << 20;
 
 constexpr char kSpoolContents[] = "the text with its members inflated";
 
@@ -28,93 +34,150 @@ absl::StatusOr<std::unique_ptr<TextInflater>> TextInflater::Create(
 }
 
 TextInflater::TextInflater(Spool spool, const InflatedTextOptions& options)
-    : block_size_bytes_(options.block_size_bytes),
-      batch_size_bytes_(options.block_size_bytes * kBlocksOfThread *
-                        options.threads),
-      spool_(std::move(spool)) {
+    : spool_(std::move(spool)) {
   for (uint32_t i = 0; i < options.threads; ++i) {
-    inflaters_.push_back(std::make_unique<BlockInflater>());
+    finders_.push_back(std::make_unique<DeflateFinder>(DeflateFinderOptions{
+        .member_size_min = kInflatedMemberSizeMin,
+        .text_size_max =
+            std::min(options.member_text_size_max, kInflatedBlockSizeMax)}));
   }
 }
 
 absl::Status TextInflater::Add(ByteView piece) {
+  const size_t window_count = kWindowsOfThread * finders_.size();
+  const size_t full_size = window_count * kWindowSize + kOverlapSize;
   while (!piece.empty()) {
-    const size_t size =
-        std::min(piece.size(), batch_size_bytes_ - pending_.size());
+    const size_t size = std::min(piece.size(), full_size - pending_.size());
     pending_.insert(pending_.end(), piece.begin(),
                     piece.begin() + static_cast<ptrdiff_t>(size));
     piece = piece.subspan(size);
-    if (pending_.size() == batch_size_bytes_) {
-      QUIRE_RETURN_IF_ERROR(InflateBatch());
+    if (pending_.size() == full_size) {
+      QUIRE_RETURN_IF_ERROR(InflateWindows(window_count));
     }
   }
   return absl::OkStatus();
 }
 
-void TextInflater::InflateBlocks(size_t first) {
-  BlockInflater& inflater = *inflaters_[first];
-  for (size_t i = first; i < texts_.size(); i += inflaters_.size()) {
-    const size_t begin = i * block_size_bytes_;
-    const ByteView block = ByteView(pending_).subspan(
-        begin, std::min(block_size_bytes_, pending_.size() - begin));
-    const bool is_inflated = inflater.Inflate(block);
-    const ByteView text = is_inflated ? inflater.text() : block;
-    texts_[i].assign(text.begin(), text.end());
-    member_counts_[i] = is_inflated ? inflater.head().members.size() : 0;
-  }
+void TextInflater::FindMembers(DeflateFinder& finder, size_t index) {
+  Window& window = windows_[index];
+  window = {};
+  const size_t begin = index * kWindowSize;
+  const ByteView document = ByteView(pending_).subspan(
+      begin, std::min(kWindowSize + kOverlapSize, pending_.size() - begin));
+  finder.Find(
+      document,
+      [&](const DeflateMember& member) {
+        window.members.push_back(
+            {.offset = begin + member.offset,
+             .size = static_cast<uint32_t>(member.recipe.member_size),
+             .text_size = static_cast<uint32_t>(member.recipe.text_size)});
+        // The first of them, so that which they are is known by their number.
+        if (window.with_text_count + 1 == window.members.size() &&
+            member.text.size() <= kWindowTextSizeMax - window.texts.size()) {
+          window.texts.insert(window.texts.end(), member.text.begin(),
+                              member.text.end());
+          ++window.with_text_count;
+        }
+      },
+      kWindowSize);
 }
 
-absl::Status TextInflater::InflateBatch() {
-  const size_t block_count =
-      (pending_.size() + block_size_bytes_ - 1) / block_size_bytes_;
+absl::Status TextInflater::FindInThreads(size_t count) {
+  std::atomic<size_t> next = 0;
+  std::atomic<bool> has_failed = false;
   // Allocation and thread creation throw.
-  std::vector<std::exception_ptr> errors(inflaters_.size());
-  std::vector<std::thread> threads;
-  const auto inflate = [this, &errors](size_t first) {
+  const auto find = [&](DeflateFinder& finder) {
     try {
-      InflateBlocks(first);
-    } catch (...) {
-      errors[first] = std::current_exception();
+      for (size_t i = next++; i < count; i = next++) {
+        FindMembers(finder, i);
+      }
+    } catch (const std::exception&) {
+      has_failed = true;
     }
   };
+  std::vector<std::thread> threads;
   try {
-    texts_.resize(block_count);
-    member_counts_.resize(block_count);
-    threads.reserve(inflaters_.size());
-    for (size_t i = 1; i < inflaters_.size(); ++i) {
-      threads.emplace_back(inflate, i);
+    windows_.resize(count);
+    threads.reserve(finders_.size());
+    for (size_t i = 1; i < finders_.size(); ++i) {
+      threads.emplace_back(find, std::ref(*finders_[i]));
     }
-  } catch (...) {
-    errors[0] = std::current_exception();
+  } catch (const std::exception&) {
+    has_failed = true;
   }
-  if (errors[0] == nullptr) {
-    inflate(0);
+  if (!has_failed) {
+    find(*finders_[0]);
   }
   for (std::thread& thread : threads) {
     thread.join();
   }
-  for (const std::exception_ptr& error : errors) {
-    if (error != nullptr) {
-      return absl::ResourceExhaustedError(
-          "no memory or no threads to inflate compressed members; try fewer "
-          "threads (--threads), or --inflate off");
+  return !has_failed
+             ? absl::OkStatus()
+             : absl::ResourceExhaustedError(
+                   "no memory or no threads to inflate compressed members; try "
+                   "fewer threads (--threads), or --inflate off");
+}
+
+absl::Status TextInflater::AppendGap(size_t end) {
+  if (end <= appended_size_) {
+    return absl::OkStatus();
+  }
+  const ByteView gap =
+      ByteView(pending_).subspan(appended_size_, end - appended_size_);
+  appended_size_ = end;
+  return spool_.Append(gap);
+}
+
+absl::Status TextInflater::Append(const Window& window) {
+  ByteView texts = window.texts;
+  for (size_t i = 0; i < window.members.size(); ++i) {
+    const MemberPlace& member = window.members[i];
+    const bool has_text = i < window.with_text_count;
+    const ByteView text = texts.first(has_text ? member.text_size : 0);
+    texts = texts.subspan(text.size());
+    // What begins inside of a member of the window before is none.
+    if (member.offset < appended_size_) {
+      continue;
+    }
+    members_.push_back(member);
+    members_.back().offset += pending_offset_;
+    QUIRE_RETURN_IF_ERROR(AppendGap(static_cast<size_t>(member.offset)));
+    if (has_text) {
+      QUIRE_RETURN_IF_ERROR(spool_.Append(text));
+      appended_size_ += member.size;
+    } else {
+      QUIRE_RETURN_IF_ERROR(AppendGap(appended_size_ + member.size));
     }
   }
-  for (size_t i = 0; i < block_count; ++i) {
-    member_count_ += member_counts_[i];
-    QUIRE_RETURN_IF_ERROR(spool_.Append(texts_[i]));
+  return absl::OkStatus();
+}
+
+absl::Status TextInflater::InflateWindows(size_t count) {
+  QUIRE_RETURN_IF_ERROR(FindInThreads(count));
+  for (const Window& window : windows_) {
+    QUIRE_RETURN_IF_ERROR(Append(window));
   }
-  pending_.clear();
+  const size_t size = std::min(count * kWindowSize, pending_.size());
+  QUIRE_RETURN_IF_ERROR(AppendGap(size));
+  pending_.erase(pending_.begin(),
+                 pending_.begin() + static_cast<ptrdiff_t>(size));
+  pending_offset_ += size;
+  appended_size_ -= size;
   return absl::OkStatus();
 }
 
 absl::StatusOr<InflatedText> TextInflater::Finish() {
-  if (!pending_.empty()) {
-    QUIRE_RETURN_IF_ERROR(InflateBatch());
+  // A member may reach to the end of the text from any window.
+  while (!pending_.empty()) {
+    QUIRE_RETURN_IF_ERROR(
+        InflateWindows((pending_.size() + kWindowSize - 1) / kWindowSize));
   }
   InflatedText text;
   text.size_bytes = spool_.size_bytes();
-  text.member_count = member_count_;
+  text.members = std::move(members_);
+  for (const std::unique_ptr<DeflateFinder>& finder : finders_) {
+    text.counts.Add(finder->counts());
+  }
   QUIRE_ASSIGN_OR_RETURN(text.file, std::move(spool_).Finish(kSpoolContents));
   return text;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // A text with its compressed members inflated: what the dictionary of a codec
-// that inflates is chosen from.
+// that inflates is chosen from; and where the members are, around which blocks
+// are cut.
 #ifndef QUIRE_SERVER_INGEST_INFLATED_TEXT_H_
 #define QUIRE_SERVER_INGEST_INFLATED_TEXT_H_
 
@@ -15,7 +16,9 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/deflate/deflate_finder.h"
 #include "codecs/inflate/inflated_block.h"
+#include "server/ingest/block_cutter.h"
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
 
@@ -24,17 +27,19 @@ namespace quire {
 struct InflatedTextOptions {
   // Where a file without a name holds the text.
   std::string spool_directory;
-  // Members are inflated in blocks of this size, as the codec does.
-  size_t block_size_bytes = 0;
-  // At least 1. The text does not depend on it. Each takes memory for some 16
-  // blocks and, in each of them, for what its members become: at most 1 MiB.
+  // Members of more text stay as they are. At most kInflatedBlockSizeMax.
+  size_t member_text_size_max = kInflatedBlockSizeMax;
+  // At least 1. The text does not depend on it. Each takes some 50 MiB at most.
   uint32_t threads = 1;
 };
 
 struct InflatedText {
   std::shared_ptr<const InputFile> file;
   uint64_t size_bytes = 0;
-  uint64_t member_count = 0;
+  // In order of offset; they do not overlap. Takes 16 bytes for each.
+  std::vector<MemberPlace> members;
+  // Of the members found, and of those that stay as they are.
+  DeflateFinderCounts counts;
 };
 
 // Thread-compatible.
@@ -55,21 +60,35 @@ class TextInflater {
  private:
   TextInflater(Spool spool, const InflatedTextOptions& options);
 
-  // Inflates the blocks of `pending_` on several threads.
-  absl::Status InflateBatch();
-  // Every `threads`-th block from the one of this index on.
-  void InflateBlocks(size_t first);
+  // A part of the text in which one thread looks for members.
+  struct Window {
+    // Offsets are from the front of `pending_`.
+    std::vector<MemberPlace> members;
+    // The text of the first of them, one after the other.
+    std::vector<uint8_t> texts;
+    size_t with_text_count = 0;
+  };
 
-  const size_t block_size_bytes_;
-  const size_t batch_size_bytes_;
+  // Looks for members in the first windows of `pending_` on several threads,
+  // and takes them off its front.
+  absl::Status InflateWindows(size_t count);
+  void FindMembers(DeflateFinder& finder, size_t index);
+  absl::Status FindInThreads(size_t count);
+  // Appends what a window became to the spool.
+  absl::Status Append(const Window& window);
+  // Appends the text from where the last call ended to `end`.
+  absl::Status AppendGap(size_t end);
+
   Spool spool_;
-  uint64_t member_count_ = 0;
+  std::vector<MemberPlace> members_;
+  // The text from `pending_offset_` on, of which the first
+  // `appended_size_` bytes are in the spool already.
   std::vector<uint8_t> pending_;
+  uint64_t pending_offset_ = 0;
+  size_t appended_size_ = 0;
   // One for each thread.
-  std::vector<std::unique_ptr<BlockInflater>> inflaters_;
-  // One for each block of a batch.
-  std::vector<std::vector<uint8_t>> texts_;
-  std::vector<uint64_t> member_counts_;
+  std::vector<std::unique_ptr<DeflateFinder>> finders_;
+  std::vector<Window> windows_;
 };
 
 }  // namespace quire

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/block_cutter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "codecs/block_codec.h"
+#include "codecs/inflate/inflated_block.h"
+#include "server/archive/format/archive_format.h"
+
+namespace quire {
+namespace {
+
+// Of a block's inflated text to the block size: what a read of any part of the
+// block may have to make again.
+constexpr size_t kTextSizeFactor = 4;
+// What is less than this part of the block size is not made a block of its own.
+constexpr size_t kShortFraction = 8;
+
+}  // namespace
+
+BlockCutter::BlockCutter(std::vector<MemberPlace> members, size_t block_size)
+    : members_(std::move(members)), block_size_(block_size) {}
+
+size_t BlockCutter::SizeAt(uint64_t start) {
+  while (next_ < members_.size() && members_[next_].offset < start) {
+    ++next_;
+  }
+  const size_t text_size_max =
+      std::min(kTextSizeFactor * block_size_, kInflatedBlockSizeMax);
+  // What inflating the members so far adds to the block.
+  size_t growth = 0;
+  for (size_t i = next_; i < members_.size(); ++i) {
+    const MemberPlace& member = members_[i];
+    if (member.offset - start >= block_size_) {
+      break;
+    }
+    const auto before = static_cast<size_t>(member.offset - start);
+    const size_t end = before + member.size;
+    const size_t text_size = before + growth + member.text_size;
+    if (end <= block_size_ && text_size <= text_size_max) {
+      growth += member.text_size - std::min(member.size, member.text_size);
+      continue;
+    }
+    const bool fits = end >= kVaryingBlockSizeBytesMin &&
+                      end <= kBlockSizeBytesMax &&
+                      text_size <= kInflatedBlockSizeMax;
+    const bool is_far = before >= kVaryingBlockSizeBytesMin &&
+                        (!fits || before >= block_size_ / kShortFraction);
+    if (is_far) {
+      return before;
+    }
+    if (fits) {
+      return end;
+    }
+    // Neither: it is left to the block that it ends in, or divided.
+  }
+  return std::min(block_size_, kInflatedBlockSizeMax - growth);
+}
+
+}  // namespace quire
