@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/planner/codec_trial.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <ctime>
 #include <numeric>
 #include <thread>
 #include <utility>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/security/access_control.h"
 
-#include <cerrno>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -11,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
+#include "codecs/base/small_file.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 
@@ -20,24 +18,6 @@ namespace quire {
 namespace {
 
 constexpr size_t kFileSizeBytesMax = size_t{16} << 20;
-
-absl::StatusOr<std::string> ReadRules(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  char buffer[1 << 16];
-  while (in && text.size() <= kFileSizeBytesMax) {
-    in.read(buffer, sizeof(buffer));
-    text.append(buffer, static_cast<size_t>(in.gcount()));
-  }
-  if (in.bad() || !in.eof()) {
-    return absl::FailedPreconditionError(
-        text.size() > kFileSizeBytesMax
-            ? absl::StrCat(path, ": must have at most 16 MiB, and is larger")
-            : absl::StrCat(path, ": cannot be read: ",
-                           std::generic_category().message(errno)));
-  }
-  return text;
-}
 
 absl::StatusOr<std::shared_ptr<const AccessRules>> ParseRules(
     const std::string& path, absl::string_view text) {
@@ -87,7 +67,8 @@ bool IsLocalPeer(absl::string_view peer) {
 
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Open(
     const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(std::string text, ReadRules(path));
+  QUIRE_ASSIGN_OR_RETURN(std::string text,
+                         ReadSmallFile(path, kFileSizeBytesMax));
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const AccessRules> rules,
                          ParseRules(path, text));
   return std::unique_ptr<AccessControl>(
@@ -101,7 +82,8 @@ AccessControl::AccessControl(std::string path, std::string text,
       rules_(std::move(rules)) {}
 
 absl::StatusOr<std::string> AccessControl::Reload() {
-  QUIRE_ASSIGN_OR_RETURN(std::string text, ReadRules(path_));
+  QUIRE_ASSIGN_OR_RETURN(std::string text,
+                         ReadSmallFile(path_, kFileSizeBytesMax));
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const AccessRules> rules,
                          ParseRules(path_, text));
   const std::string line =

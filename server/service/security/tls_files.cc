@@ -7,16 +7,13 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
-#include <cerrno>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <memory>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/small_file.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -38,24 +35,6 @@ using OpenSslPtr = std::unique_ptr<T, OpenSslDelete>;
 
 absl::Status Fault(const std::string& path, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(path, ": ", what));
-}
-
-absl::StatusOr<std::string> ReadPem(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  if (in) {
-    text.resize(kFileSizeBytesMax + 1);
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<size_t>(in.gcount()));
-  }
-  if (in.bad() || (in.fail() && !in.eof())) {
-    return Fault(path, absl::StrCat("cannot be read: ",
-                                    std::generic_category().message(errno)));
-  }
-  if (text.size() > kFileSizeBytesMax) {
-    return Fault(path, "must be a PEM file of at most 1 MiB, and is larger");
-  }
-  return text;
 }
 
 OpenSslPtr<BIO> Open(const std::string& pem) {
@@ -107,8 +86,10 @@ std::string Date(absl::Time time) {
 absl::StatusOr<TlsIdentity> ReadTlsIdentity(const TlsFiles& files,
                                             absl::Time now) {
   TlsIdentity identity;
-  QUIRE_ASSIGN_OR_RETURN(identity.certificate_pem, ReadPem(files.certificate));
-  QUIRE_ASSIGN_OR_RETURN(identity.key_pem, ReadPem(files.key));
+  QUIRE_ASSIGN_OR_RETURN(identity.certificate_pem,
+                         ReadSmallFile(files.certificate, kFileSizeBytesMax));
+  QUIRE_ASSIGN_OR_RETURN(identity.key_pem,
+                         ReadSmallFile(files.key, kFileSizeBytesMax));
   QUIRE_ASSIGN_OR_RETURN(
       const OpenSslPtr<X509> certificate,
       ParseCertificates(files.certificate, identity.certificate_pem));
@@ -139,7 +120,8 @@ absl::StatusOr<TlsIdentity> ReadTlsIdentity(const TlsFiles& files,
                               " on; is the clock right?"));
   }
   if (!files.client_ca.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(identity.client_ca_pem, ReadPem(files.client_ca));
+    QUIRE_ASSIGN_OR_RETURN(identity.client_ca_pem,
+                           ReadSmallFile(files.client_ca, kFileSizeBytesMax));
     QUIRE_RETURN_IF_ERROR(
         ParseCertificates(files.client_ca, identity.client_ca_pem).status());
   }

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files that people write: certificates, keys, tokens, rules.
+#ifndef QUIRE_CODECS_BASE_SMALL_FILE_H_
+#define QUIRE_CODECS_BASE_SMALL_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace quire {
+
+// All of a file, or of a pipe to its end.
+// Errors: FailedPrecondition  cannot be read, or has more than
+//                             `size_bytes_max`; the message names the file.
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
+                                          uint64_t size_bytes_max);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_BASE_SMALL_FILE_H_
