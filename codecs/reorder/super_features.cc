@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kFeaturesEach = 2;
 constexpr size_t kFeatureCount = kSuperFeatureCount * kFeaturesEach;
-constexpr size_t kFeatureCountMax = kSketchCountMax * kSketchFeaturesEachMax;
+constexpr size_t kFeatureCountMax =
+    size_t{kSketchCountMax} * kSketchFeaturesEachMax;
 // One place in 32 is selected: some 64 of a chunk of 2 KiB.
 constexpr uint64_t kSelectionMask = uint64_t{31} << 59;
 constexpr uint64_t kEveryPlace = 0;

@@ -41,11 +41,9 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
   const absl::Status status = OpenInParallel(
       std::vector<OpeningNeed>(planned.size()),
       std::numeric_limits<uint64_t>::max(), never, [&](size_t i) {
-        auto outline = Archive::ReadOutline(planned[i].argument.path);
-        if (outline.ok()) {
-          planned[i].outline = *std::move(outline);
-        }
-        return outline.status();
+        QUIRE_ASSIGN_OR_RETURN(planned[i].outline,
+                               Archive::ReadOutline(planned[i].argument.path));
+        return absl::OkStatus();
       });
   QUIRE_RETURN_IF_ERROR(status);
   return planned;
