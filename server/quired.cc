@@ -11,6 +11,7 @@
 #include "server/commands/build_command.h"
 #include "server/commands/inspect_command.h"
 #include "server/commands/plan_command.h"
+#include "server/commands/recompress_command.h"
 #include "server/commands/serve_command.h"
 #include "server/commands/subcommand_support.h"
 #include "server/commands/token_command.h"
@@ -27,16 +28,19 @@ Manual QuiredManual() {
       "archives and serves byte ranges and documents out of them over gRPC.",
       "build makes an archive from directories, tars, zips, WARCs and plain "
       "files; plan says beforehand how large and fast archives would be; "
+      "recompress makes one in another codec; "
       "verify reads all of it and names what is damaged; inspect says what it "
       "holds and what serving it takes; serve answers clients such as "
       "quire(1)."};
-  manual.exit_codes = {{"0", "success"},
-                       {"1", "not found, damaged or failed"},
-                       {"2", "a malformed command line or configuration"},
-                       {"130",
-                        "interrupted by Ctrl-C (SIGINT), as shells report it; "
-                        "an archive that was being built is not there. Other "
-                        "signals: 128 and their number. serve ends with 0"}};
+  manual.exit_codes = {
+      {"0", "success"},
+      {"1", "not found, damaged or failed"},
+      {"2", "a malformed command line or configuration"},
+      {"130",
+       "interrupted by Ctrl-C (SIGINT), as shells report it; "
+       "an archive that was being built is not there, and recompress "
+       "goes on when it is run again. Other "
+       "signals: 128 and their number. serve ends with 0"}};
   manual.environment = {
       {"GRPC_VERBOSITY",
        "what gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG"}};
@@ -64,6 +68,7 @@ int main(int argc, char** argv) {
         app.require_subcommand(0, 1);
         quire::AddBuildCommand(app, exit_code);
         quire::AddPlanCommand(app, exit_code);
+        quire::AddRecompressCommand(app, exit_code);
         quire::AddVerifyCommand(app, exit_code);
         quire::AddInspectCommand(app, exit_code);
         quire::AddServeCommand(app, exit_code);

@@ -190,6 +190,13 @@ absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
                                     scratch);
 }
 
+absl::StatusOr<FramePayload> Archive::ReadPayload(
+    BlockAddress block, std::vector<uint8_t>& frame) const {
+  QUIRE_RETURN_IF_ERROR(
+      SegmentOf(block).ReadFrame(block.block_index, frame).status());
+  return ParseFrame(frame, BlockSizeBytes(block));
+}
+
 Document Archive::Segment::Describe(uint64_t local_ordinal) const {
   Document document = reader.documents().Describe(local_ordinal);
   document.ordinal.value = first_ordinal + local_ordinal;

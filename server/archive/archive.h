@@ -28,6 +28,7 @@
 #include "server/archive/files/direct_file.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_description.h"
+#include "server/archive/format/block_frame.h"
 
 namespace quire {
 
@@ -150,6 +151,12 @@ class Archive {
   // codec makes of its payload stays unknown.
   // Errors: DataLoss  checksum or header; the message names segment and block.
   absl::Status CheckBlock(BlockAddress block, ByteView frame) const;
+
+  // Reads a block as it is stored, over what was in `frame`, with a blocking
+  // pread, and checks it. The result is a view into `frame`.
+  // Errors: DataLoss  checksum or header, or the file cannot be read.
+  absl::StatusOr<FramePayload> ReadPayload(BlockAddress block,
+                                           std::vector<uint8_t>& frame) const;
 
   // Reads and decodes one block with a blocking pread: for the offline
   // subcommands. Errors: as DecodeBlock(); DataLoss also where the file cannot

@@ -15,9 +15,9 @@
 
 namespace quire {
 
-absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Create(
-    const std::string& path, const ArchiveWriterOptions& options,
-    std::shared_ptr<const CodecContext> context) {
+absl::Status ArchiveWriter::Check(
+    const ArchiveWriterOptions& options,
+    std::shared_ptr<const CodecContext>& context) {
   const CodecInfo* codec = FindCodec(options.codec.id);
   if (codec == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -53,10 +53,73 @@ absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Create(
         absl::StrCat("codec ", codec->name, " needs a dictionary of at most ",
                      kDictionaryTextSizeBytesMax, " bytes"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Create(
+    const std::string& path, const ArchiveWriterOptions& options,
+    std::shared_ptr<const CodecContext> context) {
+  QUIRE_RETURN_IF_ERROR(Check(options, context));
   QUIRE_ASSIGN_OR_RETURN(PartialDirectory directory,
                          PartialDirectory::Create(path, options.replace));
   return std::unique_ptr<ArchiveWriter>(
       new ArchiveWriter(std::move(directory), options, std::move(context)));
+}
+
+absl::StatusOr<std::unique_ptr<ArchiveWriter>> ArchiveWriter::Continue(
+    UnfinishedArchive unfinished, const ArchiveWriterOptions& options,
+    std::shared_ptr<const CodecContext> context,
+    const std::function<absl::Status(uint64_t size_bytes)>& on_read) {
+  QUIRE_RETURN_IF_ERROR(Check(options, context));
+  QUIRE_RETURN_IF_ERROR(
+      unfinished.StartWriting(context != nullptr ? &*context : nullptr));
+  std::unique_ptr<ArchiveWriter> writer(new ArchiveWriter(
+      std::move(unfinished).Take(), options, std::move(context)));
+  writer->is_resumable_ = true;
+  QUIRE_RETURN_IF_ERROR(writer->ReadKept(on_read));
+  return writer;
+}
+
+absl::Status ArchiveWriter::ReadKept(
+    const std::function<absl::Status(uint64_t size_bytes)>& on_read) {
+  for (uint32_t number = 0; number < kSegmentCountMax; ++number) {
+    QUIRE_ASSIGN_OR_RETURN(KeptBlocks kept,
+                           ReadKeptBlocks(directory_.fd(), directory_.name(),
+                                          HeaderOf(number), on_read));
+    if (kept.blocks.empty()) {
+      break;
+    }
+    kept_.push_back(std::move(kept));
+  }
+  const std::string rest = SegmentFileName(static_cast<uint32_t>(kept_.size()));
+  return directory_.RemoveFiles([&rest](absl::string_view name) {
+    return IsSegmentFileName(name) && name >= rest;
+  });
+}
+
+ArchiveWriter::~ArchiveWriter() {
+  if (is_resumable_ && segment_.has_value()) {
+    // What cannot be written is not there for a later writer.
+    segment_->WriteBuffered().IgnoreError();
+  }
+}
+
+absl::StatusOr<bool> ArchiveWriter::HasKeptBlock() {
+  if (manifest_.segments.size() >= kept_.size()) {
+    return false;
+  }
+  QUIRE_RETURN_IF_ERROR(StartSegment());
+  return segment_->NextKept() != nullptr;
+}
+
+absl::StatusOr<KeptBlock> ArchiveWriter::KeepBlock(uint64_t size_bytes) {
+  QUIRE_RETURN_IF_ERROR(StartSegment());
+  const KeptBlock kept = *segment_->NextKept();
+  QUIRE_RETURN_IF_ERROR(Keep(segment_->KeepBlock(size_bytes)));
+  if (manifest_.codec.id == CodecId::kAuto) {
+    members_.Add(kept.member, size_bytes, kept.payload_size_bytes);
+  }
+  return kept;
 }
 
 ArchiveWriter::ArchiveWriter(PartialDirectory directory,
@@ -123,6 +186,12 @@ absl::Status ArchiveWriter::SetSymbolTable(absl::string_view serialised) {
 
 absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
   QUIRE_RETURN_IF_ERROR(FinishSegment());
+  if (manifest_.segments.size() < kept_.size()) {
+    return Keep(absl::FailedPreconditionError(
+        absl::StrCat(directory_.name(), ": ", kept_.size(),
+                     " segments were kept and only ", manifest_.segments.size(),
+                     " belong here; remove the directory and start again")));
+  }
   if (dictionary_.has_value()) {
     absl::StatusOr<ManifestDictionary> dictionary = dictionary_->Finish();
     QUIRE_RETURN_IF_ERROR(Keep(dictionary.status()));
@@ -149,15 +218,26 @@ absl::Status ArchiveWriter::StartSegment() {
     return absl::InvalidArgumentError(
         absl::StrCat("an archive has at most ", kSegmentCountMax, " segments"));
   }
-  const SegmentHeader header = {
-      .number = static_cast<uint32_t>(manifest_.segments.size()),
-      .block_size_bytes = manifest_.block_size_bytes,
-      .codec_id = static_cast<uint32_t>(manifest_.codec.id)};
-  absl::StatusOr<SegmentWriter> segment = SegmentWriter::Create(
-      directory_.fd(), directory_.name(), header, blocks_vary_);
+  const auto number = static_cast<uint32_t>(manifest_.segments.size());
+  const SegmentHeader header = HeaderOf(number);
+  absl::StatusOr<SegmentWriter> segment =
+      number < kept_.size()
+          ? SegmentWriter::Continue(directory_.fd(), directory_.name(), header,
+                                    blocks_vary_, std::move(kept_[number]))
+          : SegmentWriter::Create(directory_.fd(), directory_.name(), header,
+                                  blocks_vary_);
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   segment_.emplace(*std::move(segment));
+  if (is_resumable_) {
+    directory_.KeepUnpublished();
+  }
   return absl::OkStatus();
+}
+
+SegmentHeader ArchiveWriter::HeaderOf(uint32_t segment_number) const {
+  return {.number = segment_number,
+          .block_size_bytes = manifest_.block_size_bytes,
+          .codec_id = static_cast<uint32_t>(manifest_.codec.id)};
 }
 
 absl::Status ArchiveWriter::Keep(const absl::Status& status) {

@@ -5,9 +5,11 @@
 #define QUIRE_SERVER_ARCHIVE_ARCHIVE_WRITER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -22,7 +24,9 @@
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/member_count.h"
 #include "server/archive/index/document_index_builder.h"
+#include "server/archive/kept_blocks.h"
 #include "server/archive/segment_writer.h"
+#include "server/archive/unfinished_archive.h"
 
 namespace quire {
 
@@ -63,8 +67,26 @@ class ArchiveWriter {
       const std::string& path, const ArchiveWriterOptions& options,
       std::shared_ptr<const CodecContext> context);
 
-  // Removes what was written unless Commit() succeeded.
-  ~ArchiveWriter() = default;
+  // Goes on with an unfinished archive: `options.replace` is what it was opened
+  // with. Keeps its blocks if they were made with the same dictionary, as far
+  // as they are whole; `on_read` is as in ReadKeptBlocks(). Once a block of its
+  // own is written, what was written stays for a later writer unless Commit()
+  // succeeds.
+  // Errors: as Create(), and those of ReadKeptBlocks().
+  static absl::StatusOr<std::unique_ptr<ArchiveWriter>> Continue(
+      UnfinishedArchive unfinished, const ArchiveWriterOptions& options,
+      std::shared_ptr<const CodecContext> context,
+      const std::function<absl::Status(uint64_t size_bytes)>& on_read);
+
+  // Removes what was written unless Commit() succeeded; but see Continue().
+  ~ArchiveWriter();
+
+  // Whether the next block of the current segment was kept; if so KeepBlock()
+  // must take it. REQUIRES for these: all blocks before were appended.
+  absl::StatusOr<bool> HasKeptBlock();
+  // `size_bytes` is that of its text. Returns what was taken.
+  // Errors: FailedPrecondition  it cannot be of a block of that size.
+  absl::StatusOr<KeptBlock> KeepBlock(uint64_t size_bytes);
 
   // Appends the next block of the current segment. All blocks of a segment but
   // its last have exactly block_size_bytes of text, unless they vary.
@@ -113,6 +135,13 @@ class ArchiveWriter {
   ArchiveWriter(PartialDirectory directory, const ArchiveWriterOptions& options,
                 std::shared_ptr<const CodecContext> dictionary);
 
+  // Errors: InvalidArgument  as Create(). Drops a context that is not used.
+  static absl::Status Check(const ArchiveWriterOptions& options,
+                            std::shared_ptr<const CodecContext>& context);
+  // Removes what cannot be gone on with, and reads the rest.
+  absl::Status ReadKept(
+      const std::function<absl::Status(uint64_t size_bytes)>& on_read);
+  SegmentHeader HeaderOf(uint32_t segment_number) const;
   absl::Status StartSegment();
   // After one failure no other call may make an archive of what is there.
   absl::Status Keep(const absl::Status& status);
@@ -120,6 +149,10 @@ class ArchiveWriter {
   // First, so that it outlives those who write into it.
   PartialDirectory directory_;
   const bool blocks_vary_;
+  // Whether a later writer may go on.
+  bool is_resumable_ = false;
+  // Of each segment that has some, the one that is written included.
+  std::vector<KeptBlocks> kept_;
   Manifest manifest_;
   // With codec auto.
   MemberCount members_;

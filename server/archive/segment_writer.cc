@@ -25,6 +25,21 @@ absl::StatusOr<SegmentWriter> SegmentWriter::Create(
   return SegmentWriter(header, std::move(file), std::move(writer), blocks_vary);
 }
 
+absl::StatusOr<SegmentWriter> SegmentWriter::Continue(
+    int directory_fd, const std::string& directory, const SegmentHeader& header,
+    bool blocks_vary, KeptBlocks kept) {
+  const std::string name = SegmentFileName(header.number);
+  std::string file = absl::StrCat(directory, "/", name);
+  QUIRE_ASSIGN_OR_RETURN(
+      FileWriter writer,
+      FileWriter::Continue(directory_fd, name, file, kept.end));
+  SegmentWriter segment(header, std::move(file), std::move(writer),
+                        blocks_vary);
+  segment.footer_.block_chain = kept.block_chain;
+  segment.kept_ = std::move(kept.blocks);
+  return segment;
+}
+
 SegmentWriter::SegmentWriter(const SegmentHeader& header, std::string file,
                              FileWriter writer, bool blocks_vary)
     : header_(header),
@@ -32,8 +47,8 @@ SegmentWriter::SegmentWriter(const SegmentHeader& header, std::string file,
       writer_(std::move(writer)),
       blocks_vary_(blocks_vary) {}
 
-absl::Status SegmentWriter::CheckBlockSize(size_t size_bytes) const {
-  const size_t size_max =
+absl::Status SegmentWriter::CheckBlockSize(uint64_t size_bytes) const {
+  const uint64_t size_max =
       blocks_vary_ ? kBlockSizeBytesMax : header_.block_size_bytes;
   if (size_bytes == 0 || size_bytes > size_max) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -43,27 +58,50 @@ absl::Status SegmentWriter::CheckBlockSize(size_t size_bytes) const {
       blocks_vary_ ? !block_text_sizes_.empty() &&
                          block_text_sizes_.back() < kVaryingBlockSizeBytesMin
                    : text_size_bytes_ % header_.block_size_bytes != 0;
-  return !is_last_short ? absl::OkStatus()
-                        : absl::InvalidArgumentError(
-                              "a block after one that is short: only the last "
-                              "of a segment may be");
+  if (is_last_short) {
+    return absl::InvalidArgumentError(
+        "a block after one that is short: only the last of a segment may be");
+  }
+  if (block_sizes_.size() >= kSegmentBlockCountMax ||
+      size_bytes > kLogicalSizeBytesMax - text_size_bytes_) {
+    return absl::InvalidArgumentError("the segment is full: finish it");
+  }
+  return absl::OkStatus();
+}
+
+void SegmentWriter::CountBlock(uint64_t size_bytes,
+                               uint64_t payload_size_bytes) {
+  text_size_bytes_ += size_bytes;
+  block_sizes_.push_back(payload_size_bytes);
+  if (blocks_vary_) {
+    block_text_sizes_.push_back(size_bytes);
+  }
+}
+
+absl::Status SegmentWriter::KeepBlock(uint64_t size_bytes) {
+  QUIRE_RETURN_IF_ERROR(CheckBlockSize(size_bytes));
+  const KeptBlock& kept = *NextKept();
+  if (kept.is_raw ? kept.payload_size_bytes != size_bytes
+                  : kept.payload_size_bytes >= size_bytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        file_, ": block ", block_sizes_.size(), " was kept with ",
+        kept.payload_size_bytes, " bytes and cannot be one of ", size_bytes,
+        " bytes of text; remove the directory and start again"));
+  }
+  CountBlock(size_bytes, kept.payload_size_bytes);
+  return absl::OkStatus();
 }
 
 absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
-  QUIRE_RETURN_IF_ERROR(CheckBlockSize(raw.size()));
-  if (block_sizes_.size() >= kSegmentBlockCountMax ||
-      raw.size() > kLogicalSizeBytesMax - text_size_bytes_) {
-    return absl::InvalidArgumentError("the segment is full: finish it");
+  if (NextKept() != nullptr) {
+    return absl::InvalidArgumentError("blocks that were kept come first");
   }
+  QUIRE_RETURN_IF_ERROR(CheckBlockSize(raw.size()));
   const uint64_t checksum =
       EncodeFrame({header_.number, block_sizes_.size()}, raw, stored, frame_);
   QUIRE_RETURN_IF_ERROR(writer_.Append(frame_));
   footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
-  text_size_bytes_ += raw.size();
-  block_sizes_.push_back(frame_.size() - kFrameOverheadSizeBytes);
-  if (blocks_vary_) {
-    block_text_sizes_.push_back(raw.size());
-  }
+  CountBlock(raw.size(), frame_.size() - kFrameOverheadSizeBytes);
   return absl::OkStatus();
 }
 
@@ -97,6 +135,12 @@ absl::Status SegmentWriter::SetLayout(LayoutSection layout,
 }
 
 absl::Status SegmentWriter::CheckSizes() const {
+  if (NextKept() != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(file_, ": ", kept_.size(), " blocks were kept and only ",
+                     block_sizes_.size(),
+                     " belong here; remove the directory and start again"));
+  }
   uint64_t stored_bytes = documents_.size_bytes();
   uint64_t run_bytes = documents_.size_bytes();
   if (layout_.has_value()) {

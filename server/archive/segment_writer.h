@@ -19,6 +19,7 @@
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
 #include "server/archive/index/document_index_builder.h"
+#include "server/archive/kept_blocks.h"
 
 namespace quire {
 
@@ -32,10 +33,31 @@ class SegmentWriter {
                                               const std::string& directory,
                                               const SegmentHeader& header,
                                               bool blocks_vary);
+  // Goes on with the file that has these blocks, which come first; there is at
+  // least one.
+  static absl::StatusOr<SegmentWriter> Continue(int directory_fd,
+                                                const std::string& directory,
+                                                const SegmentHeader& header,
+                                                bool blocks_vary,
+                                                KeptBlocks kept);
 
+  // The next of the blocks kept; null after the last.
+  const KeptBlock* NextKept() const {
+    return block_sizes_.size() < kept_.size() ? &kept_[block_sizes_.size()]
+                                              : nullptr;
+  }
+
+  // Takes NextKept() as the next block, which has that many bytes of text.
+  // REQUIRES: there is one.
+  // Errors: FailedPrecondition  it cannot be a block of that size.
+  absl::Status KeepBlock(uint64_t size_bytes);
   absl::Status AppendBlock(ByteView raw, ByteView stored);
   absl::Status AddDocument(const NewDocument& document);
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
+
+  // Writes and syncs the blocks so far, for a segment that will not be
+  // finished.
+  absl::Status WriteBuffered() { return writer_.Finish(); }
 
   // The largest block of those that vary; 0 if they turned out not to.
   // REQUIRES: Finish() was called.
@@ -47,7 +69,9 @@ class SegmentWriter {
  private:
   SegmentWriter(const SegmentHeader& header, std::string file,
                 FileWriter writer, bool blocks_vary);
-  absl::Status CheckBlockSize(size_t size_bytes) const;
+  // Whether a block of that size may come next.
+  absl::Status CheckBlockSize(uint64_t size_bytes) const;
+  void CountBlock(uint64_t size_bytes, uint64_t payload_size_bytes);
   absl::Status AppendSection(SectionType type, ByteView raw);
   // Whether some block has another size than all would have otherwise.
   bool DoBlocksVary() const;
@@ -63,6 +87,8 @@ class SegmentWriter {
   uint64_t text_size_bytes_ = 0;
   // Of the last block; kept for its memory.
   std::vector<uint8_t> frame_;
+  // What Continue() was given.
+  std::vector<KeptBlock> kept_;
   // Payload sizes: 8 bytes a block until the segment ends.
   std::vector<uint64_t> block_sizes_;
   // Of the blocks' text, where they vary.

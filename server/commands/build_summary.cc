@@ -14,6 +14,46 @@
 #include "server/commands/subcommand_support.h"
 
 namespace quire {
+
+ProgressState ToProgressState(const BuildProgress& progress) {
+  ProgressState state;
+  state.done = progress.done_bytes;
+  state.total = progress.total_bytes;
+  switch (progress.phase) {
+    case BuildPhase::kCount:
+      state.phase = "counting";
+      break;
+    case BuildPhase::kReorder:
+      state.phase = "reordering";
+      break;
+    case BuildPhase::kInflate:
+      state.phase = "inflating members";
+      break;
+    case BuildPhase::kDictionary:
+      state.phase = "choosing the dictionary";
+      break;
+    case BuildPhase::kSymbolTable:
+      state.phase = "training the symbol table";
+      break;
+    case BuildPhase::kIndex:
+      state.phase = "indexing the dictionary";
+      break;
+    case BuildPhase::kCheckKept:
+      state.phase = "checking what is there";
+      break;
+    case BuildPhase::kEncode:
+      state.phase = "encoding";
+      state.done -= progress.kept_bytes;
+      state.total = progress.total_bytes.value_or(0) - progress.kept_bytes;
+      state.stored_bytes = progress.stored_bytes;
+      break;
+    case BuildPhase::kFinish:
+      state.phase = "finishing";
+      break;
+  }
+  return state;
+}
+
 void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   const DroppedAttributes& dropped = summary.dropped_attributes;
   if (dropped.count > 0) {
@@ -61,6 +101,20 @@ void PrintSummary(const std::string& output, const BuildSummary& summary,
                      summary.raw_block_count,
                      "block did not get smaller and is stored as it is",
                      "blocks did not get smaller and are stored as they are")
+              << "\n";
+  }
+  if (summary.kept_block_count > 0) {
+    std::cerr << "  "
+              << FormatCounted(summary.kept_block_count,
+                               "block was there from an earlier run",
+                               "blocks were there from an earlier run")
+              << "\n";
+  }
+  if (summary.copied_block_count > 0) {
+    std::cerr << "  "
+              << FormatCounted(summary.copied_block_count,
+                               "block was copied as it was",
+                               "blocks were copied as they were")
               << "\n";
   }
   const uint64_t repeated_count = CountRepeatedIds(archive);

@@ -11,12 +11,10 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/inflate/inflating_codec.h"
-#include "codecs/rlz/coverage_dictionary.h"
-#include "codecs/rlz/uniform_dictionary.h"
+#include "server/archive/unfinished_archive.h"
 #include "server/ingest/block_cutter.h"
-#include "server/ingest/dictionary_filler.h"
+#include "server/ingest/block_stage.h"
 #include "server/ingest/inflated_text.h"
-#include "server/ingest/parallel_encoder.h"
 #include "server/ingest/reordered_text.h"
 #include "server/ingest/symbol_sampler.h"
 
@@ -40,22 +38,6 @@ std::string DirectoryOf(std::string path) {
   return directory.empty() ? "." : directory;
 }
 
-absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
-    const BuildOptions& options, uint64_t text_size_bytes) {
-  switch (options.dictionary_method) {
-    case DictionaryMethod::kCoverage:
-      return MakeCoverageDictionaryBuilder(
-          {.dictionary_size_bytes = options.dictionary_size_bytes,
-           .block_size_bytes = options.archive.block_size_bytes},
-          text_size_bytes);
-    case DictionaryMethod::kUniform:
-      return MakeUniformDictionaryBuilder(
-          {.dictionary_size_bytes = options.dictionary_size_bytes},
-          text_size_bytes);
-  }
-  return absl::InvalidArgumentError("unknown dictionary method");
-}
-
 // One build. Each pass is a walk over all documents of all sources.
 class ArchiveBuild {
  public:
@@ -66,18 +48,37 @@ class ArchiveBuild {
         limits_(options.input_size_bytes_max) {}
 
   absl::StatusOr<BuildSummary> Run(const std::string& path) {
+    auto context = std::make_shared<CodecContext>();
+    std::optional<std::string> kept_dictionary;
+    if (is_resumable()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          UnfinishedArchive unfinished,
+          UnfinishedArchive::Open(path, options_.archive.replace,
+                                  options_.resume.parameters,
+                                  options_.resume.restart));
+      unfinished_.emplace(std::move(unfinished));
+      kept_dictionary = unfinished_->ReadDictionary();
+    }
     QUIRE_RETURN_IF_ERROR(Count());
     if (options_.reorder != ReorderMode::kOff) {
       QUIRE_RETURN_IF_ERROR(Reorder(path));
     }
     const uint64_t stored_text_bytes = *progress_.total_bytes;
     QUIRE_RETURN_IF_ERROR(InflateIfAsked(path));
-    auto context = std::make_shared<CodecContext>();
     const CodecInfo* const codec_info = FindCodec(options_.archive.codec.id);
     if (codec_info != nullptr && codec_info->needs_dictionary) {
-      QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
+      if (kept_dictionary.has_value()) {
+        context->dictionary = *std::move(kept_dictionary);
+      } else {
+        QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
+      }
     }
-    if (codec_info != nullptr && codec_info->needs_symbol_table) {
+    // A build that is gone on with does not encode all that a table would be
+    // trained on.
+    if (!options_.resume.symbol_table.empty()) {
+      context->symbol_table = options_.resume.symbol_table;
+    } else if ((codec_info != nullptr && codec_info->needs_symbol_table) ||
+               (is_resumable() && options_.symbol_table)) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
     if (inflated_.has_value()) {
@@ -87,8 +88,7 @@ class ArchiveBuild {
       inflated_.reset();
     }
     progress_.total_bytes = stored_text_bytes;
-    QUIRE_ASSIGN_OR_RETURN(
-        writer_, ArchiveWriter::Create(path, options_.archive, context));
+    QUIRE_RETURN_IF_ERROR(StartWriter(path, context));
     if (!context->symbol_table.empty()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(context->symbol_table));
     } else if (options_.symbol_table) {
@@ -97,16 +97,17 @@ class ArchiveBuild {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
     QUIRE_ASSIGN_OR_RETURN(codec_, MakeCodec(context));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
-    QUIRE_RETURN_IF_ERROR(StartEncoder());
+    QUIRE_RETURN_IF_ERROR(StartStage(*context));
     QUIRE_RETURN_IF_ERROR(stored_.has_value() ? EncodeStoredText() : Encode());
-    encoder_.reset();
+    summary_.copied_block_count = stage_->copied_block_count();
+    stage_.reset();
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
     if (sampler_.has_value()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
-    if (options_.failures != nullptr) {
-      writer_->SetUnreadInputCount(options_.failures->count());
-    }
+    writer_->SetUnreadInputCount(
+        options_.resume.unread_input_count +
+        (options_.failures != nullptr ? options_.failures->count() : 0));
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
     return summary_;
   }
@@ -114,6 +115,30 @@ class ArchiveBuild {
  private:
   using Visit =
       std::function<absl::Status(SourceReader&, const SourceDocument&)>;
+
+  bool is_resumable() const { return !options_.resume.parameters.empty(); }
+
+  absl::Status StartWriter(const std::string& path,
+                           const std::shared_ptr<const CodecContext>& context) {
+    if (!is_resumable()) {
+      QUIRE_ASSIGN_OR_RETURN(
+          writer_, ArchiveWriter::Create(path, options_.archive, context));
+      return absl::OkStatus();
+    }
+    const std::optional<uint64_t> total_bytes =
+        std::exchange(progress_.total_bytes, std::nullopt);
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kCheckKept));
+    QUIRE_ASSIGN_OR_RETURN(
+        writer_,
+        ArchiveWriter::Continue(*std::move(unfinished_), options_.archive,
+                                context, [this](uint64_t size_bytes) {
+                                  Advance(size_bytes);
+                                  return CheckCancelled();
+                                }));
+    unfinished_.reset();
+    progress_.total_bytes = total_bytes;
+    return absl::OkStatus();
+  }
 
   absl::Status CheckCancelled() const {
     if (options_.cancel != nullptr && options_.cancel->load()) {
@@ -382,50 +407,16 @@ class ArchiveBuild {
 
   absl::StatusOr<std::string> ChooseDictionary() {
     const uint64_t total_bytes = *progress_.total_bytes;
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryBuilder> builder,
-                           MakeDictionaryBuilder(options_, total_bytes));
-    for (int pass = 0; pass < builder->pass_count(); ++pass) {
-      QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
-      QUIRE_RETURN_IF_ERROR(Feed(
-          total_bytes, [&](ByteView piece) { return builder->Add(piece); }));
-      const absl::Status status = builder->FinishPass();
-      if (!status.ok()) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("the inputs became smaller while the archive was "
-                         "being built from them; build it again (",
-                         status.message(), ")"));
-      }
-    }
-    std::string dictionary = builder->Take();
-    builder.reset();
-    return FillDictionary(std::move(dictionary));
-  }
-
-  // What was chosen is smaller than it might be where little was worth a place.
-  absl::StatusOr<std::string> FillDictionary(std::string dictionary) {
-    const uint64_t total_bytes = *progress_.total_bytes;
-    const uint64_t size_bytes =
-        std::min(options_.dictionary_size_bytes, total_bytes);
-    // A part that would make no difference is not worth a pass.
-    if (size_bytes - dictionary.size() <= size_bytes / 8 ||
-        size_bytes == total_bytes) {
-      return dictionary;
-    }
-    QUIRE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<DictionaryFiller> filler,
-        DictionaryFiller::Create(size_bytes - dictionary.size(), total_bytes,
-                                 options_.archive.block_size_bytes));
-    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
-    QUIRE_RETURN_IF_ERROR(
-        Feed(total_bytes, [&](ByteView piece) { return filler->Add(piece); }));
-    QUIRE_RETURN_IF_ERROR(filler->Finish());
-    // The samples are inflated already.
-    CodecSpec codec = options_.archive.codec;
-    const CodecInfo* const info = FindCodec(codec.id);
-    if (info->inflates()) {
-      codec.id = info->text_codec;
-    }
-    return filler->Fill(std::move(dictionary), codec);
+    return quire::ChooseDictionary(
+        {.method = options_.dictionary_method,
+         .dictionary_size_bytes = options_.dictionary_size_bytes,
+         .codec = options_.archive.codec,
+         .block_size_bytes = options_.archive.block_size_bytes},
+        total_bytes,
+        [&](const std::function<absl::Status(ByteView)>& add) -> absl::Status {
+          QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
+          return Feed(total_bytes, add);
+        });
   }
 
   absl::StatusOr<std::string> ChooseSymbolTable() {
@@ -515,30 +506,33 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  absl::Status StartEncoder() {
+  absl::Status StartStage(const CodecContext& context) {
+    const Archive* const copied = options_.resume.copied;
+    const BlockStageOptions stage = {
+        .block_size_bytes = options_.archive.block_size_bytes,
+        .threads = options_.threads,
+        .cutter = cutter_.has_value() ? &*cutter_ : nullptr,
+        .may_be_kept = is_resumable(),
+        .copied = copied != nullptr && !stored_.has_value() &&
+                          HasBlocksOf(*copied, options_.archive.codec, context)
+                      ? copied
+                      : nullptr};
     QUIRE_ASSIGN_OR_RETURN(
-        encoder_, ParallelEncoder::Create(
-                      *codec_, options_.threads,
-                      cutter_.has_value() ? kBlockSizeBytesMax
-                                          : options_.archive.block_size_bytes,
-                      [this](ByteView raw, ByteView stored) {
-                        summary_.raw_block_count += stored.empty() ? 1 : 0;
-                        progress_.stored_bytes +=
-                            stored.empty() ? raw.size() : stored.size();
-                        Advance(raw.size());
-                        return writer_->AppendBlock(raw, stored);
-                      }));
+        stage_, BlockStage::Create(
+                    *codec_, *writer_, stage,
+                    [this](const StagedBlock& block) { CountBlock(block); }));
     return absl::OkStatus();
   }
 
-  // For the next block of the text, which begins at `offset` of it.
-  absl::Status StartBlock(uint64_t offset) {
-    QUIRE_RETURN_IF_ERROR(CheckCancelled());
-    QUIRE_ASSIGN_OR_RETURN(block_, encoder_->Acquire());
-    if (cutter_.has_value()) {
-      block_ = block_.first(cutter_->SizeAt(offset));
+  void CountBlock(const StagedBlock& block) {
+    summary_.raw_block_count += block.is_raw ? 1 : 0;
+    summary_.kept_block_count += block.is_kept ? 1 : 0;
+    if (block.is_kept) {
+      progress_.kept_bytes += block.size_bytes;
+    } else {
+      progress_.stored_bytes += block.stored_size_bytes;
     }
-    return absl::OkStatus();
+    Advance(block.size_bytes);
   }
 
   absl::Status EncodeStoredText() {
@@ -547,18 +541,17 @@ class ArchiveBuild {
     for (ReorderedText::Segment& segment : stored_->segments) {
       const uint64_t end = offset + segment.layout.stored_text_size_bytes;
       while (offset < end) {
-        QUIRE_RETURN_IF_ERROR(StartBlock(offset));
-        block_filled_ = std::min<uint64_t>(block_.size(), end - offset);
-        const MutableByteView text = block_.first(block_filled_);
+        QUIRE_ASSIGN_OR_RETURN(MutableByteView text, stage_->Buffer());
+        text = text.first(std::min<uint64_t>(text.size(), end - offset));
         QUIRE_RETURN_IF_ERROR(ReadText(*stored_->file, offset, text));
         checksum.Add(text);
         if (sampler_.has_value()) {
           sampler_->Add(text);
         }
         offset += text.size();
-        SubmitBlock();
+        QUIRE_RETURN_IF_ERROR(stage_->Advance(text.size()));
       }
-      QUIRE_RETURN_IF_ERROR(EndBlocks());
+      QUIRE_RETURN_IF_ERROR(stage_->EndSegment());
       QUIRE_RETURN_IF_ERROR(writer_->SetLayout(std::move(segment.layout),
                                                std::move(segment.documents)));
       QUIRE_RETURN_IF_ERROR(writer_->FinishSegment());
@@ -577,13 +570,13 @@ class ArchiveBuild {
           segment_bytes += size_bytes;
           if (segment_bytes >= options_.segment_size_bytes) {
             segment_bytes = 0;
-            QUIRE_RETURN_IF_ERROR(EndBlocks());
+            QUIRE_RETURN_IF_ERROR(stage_->EndSegment());
             return writer_->FinishSegment();
           }
           return absl::OkStatus();
         });
     QUIRE_RETURN_IF_ERROR(status);
-    return EndBlocks();
+    return stage_->EndSegment();
   }
 
   // Returns the document's size.
@@ -591,41 +584,33 @@ class ArchiveBuild {
                                           const SourceDocument& document) {
     NewDocument added = ToNewDocument(document);
     while (true) {
-      if (block_.empty()) {
-        QUIRE_RETURN_IF_ERROR(StartBlock(encoded_bytes_));
-      }
-      QUIRE_ASSIGN_OR_RETURN(const size_t got,
-                             reader.Read(block_.subspan(block_filled_)));
+      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      QUIRE_ASSIGN_OR_RETURN(const MutableByteView buffer, stage_->Buffer());
+      QUIRE_ASSIGN_OR_RETURN(const size_t got, ReadInto(reader, buffer));
       if (got == 0) {
         break;
       }
       QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
-      if (sampler_.has_value()) {
-        sampler_->Add(ByteView(block_).subspan(block_filled_, got));
-      }
       added.size_bytes += got;
-      encoded_bytes_ += got;
-      block_filled_ += got;
-      if (block_filled_ == block_.size()) {
-        SubmitBlock();
-      }
+      QUIRE_RETURN_IF_ERROR(stage_->Advance(got));
     }
     QUIRE_RETURN_IF_ERROR(writer_->AddDocument(added));
     return added.size_bytes;
   }
 
-  void SubmitBlock() {
-    encoder_->Submit(block_filled_);
-    block_ = {};
-    block_filled_ = 0;
-  }
-
-  // Makes what is left of the text a block, and writes all blocks.
-  absl::Status EndBlocks() {
-    if (block_filled_ > 0) {
-      SubmitBlock();
+  // The next bytes of the document; what is encoded already is passed over.
+  absl::StatusOr<size_t> ReadInto(SourceReader& reader,
+                                  MutableByteView buffer) {
+    if (stage_->is_kept() && !sampler_.has_value()) {
+      QUIRE_ASSIGN_OR_RETURN(const uint64_t skipped,
+                             reader.Skip(buffer.size()));
+      return static_cast<size_t>(skipped);
     }
-    return encoder_->Drain();
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
+    if (sampler_.has_value()) {
+      sampler_->Add(ByteView(buffer).first(got));
+    }
+    return got;
   }
 
   const std::span<const std::unique_ptr<Source>> sources_;
@@ -649,17 +634,14 @@ class ArchiveBuild {
   std::optional<InflatedText> inflated_;
   // Where compressed members are inflated.
   std::optional<BlockCutter> cutter_;
-  // Of the inputs' text, put into blocks.
-  uint64_t encoded_bytes_ = 0;
   // While the table is trained on what is being encoded.
   std::optional<SymbolSampler> sampler_;
+  // Until there is a writer, if the build can be gone on with.
+  std::optional<UnfinishedArchive> unfinished_;
   std::unique_ptr<ArchiveWriter> writer_;
-  // Before the encoder, whose threads use it until they are joined.
+  // Before the stage, whose threads use it until they are joined.
   std::unique_ptr<BlockCodec> codec_;
-  std::unique_ptr<ParallelEncoder> encoder_;
-  // The block that is being filled; empty if none.
-  MutableByteView block_;
-  size_t block_filled_ = 0;
+  std::unique_ptr<BlockStage> stage_;
 };
 
 }  // namespace

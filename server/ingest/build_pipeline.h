@@ -19,6 +19,7 @@
 #include "codecs/inflate/inflated_block.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/ingest/dictionary_choice.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/sources/input_limits.h"
 #include "server/ingest/sources/source.h"
@@ -40,22 +41,12 @@ enum class BuildPhase {
   kSymbolTable,
   // Building what the codec needs to search the dictionary.
   kIndex,
+  // Reading the blocks that an earlier build left; their number is not known.
+  kCheckKept,
   // Reading all inputs, encoding and writing.
   kEncode,
   // Writing the indexes, and waiting for the device.
   kFinish,
-};
-
-// How the dictionary's text is chosen.
-enum class DictionaryMethod {
-  // What repeats most and is dear to repeat (coverage_dictionary.h): smaller
-  // archives. Where little does, samples as below take the rest of the space if
-  // a trial says that they are worth it (dictionary_filler.h), for one more
-  // reading of the inputs.
-  kCoverage,
-  // Samples at regular intervals (uniform_dictionary.h): reads the inputs once
-  // less, and takes less memory.
-  kUniform,
 };
 
 // What is stored otherwise than in the documents' order. It changes neither ids
@@ -76,12 +67,32 @@ enum class ReorderMode {
 struct BuildProgress {
   BuildPhase phase = BuildPhase::kCount;
   // Of text, in this phase, or pass of it where kDictionary takes several (each
-  // begins at 0 again); 0 in kIndex and kFinish.
+  // begins at 0 again); 0 in kIndex and kFinish; stored bytes in kCheckKept.
   uint64_t done_bytes = 0;
   // Of text; unset while counting.
   std::optional<uint64_t> total_bytes;
-  // What done_bytes became, in kEncode.
+  // How many of done_bytes an earlier build had encoded, in kEncode.
+  uint64_t kept_bytes = 0;
+  // What the others became.
   uint64_t stored_bytes = 0;
+};
+
+// How a build can be gone on with after it was stopped or killed.
+struct ResumeOptions {
+  // Lines that say what is built from what: a build with the same ones, sources
+  // and options keeps the blocks of one that did not end. Empty: no build does,
+  // and nothing stays of one that fails.
+  std::string parameters;
+  // Drops what an earlier build left.
+  bool restart = false;
+  // Not null: the archive whose text the only source has, which must outlive
+  // the build. Where a block would be one of its blocks, that is copied.
+  const Archive* copied = nullptr;
+  // Stored instead of one that would be trained; empty: trained as always, but
+  // before anything is encoded.
+  std::string symbol_table;
+  // Noted in the archive besides those of this build.
+  uint64_t unread_input_count = 0;
 };
 
 struct BuildOptions {
@@ -109,6 +120,7 @@ struct BuildOptions {
   // A segment ends with the document that makes it this large, in bytes of
   // text. At least 1.
   uint64_t segment_size_bytes = uint64_t{64} << 30;
+  ResumeOptions resume;
   // What all inputs together may hold, in bytes of documents; unset: the bounds
   // of input_limits.h.
   std::optional<uint64_t> input_size_bytes_max;
@@ -142,6 +154,9 @@ struct BuildSummary {
   DroppedAttributes dropped_attributes;
   // Blocks stored as they are because encoding did not make them smaller.
   uint64_t raw_block_count = 0;
+  // Blocks of an earlier build, and of ResumeOptions::copied.
+  uint64_t kept_block_count = 0;
+  uint64_t copied_block_count = 0;
 };
 
 // Builds the archive at `path` from the documents of `sources`, one source
@@ -153,11 +168,12 @@ struct BuildSummary {
 // that is an error.
 //
 // The archive depends on documents, options and their order only, not on
-// threads or timing. On any error, and on a kill at any moment, `path` is what
-// it was before. Blocks. Errors: those of Source, DictionaryBuilder,
-// MakeBlockCodec() and ArchiveWriter; Cancelled;
-// and, in the first pass already where the inputs do not change meanwhile,
-// those of InputLimits: InvalidArgument, ResourceExhausted.
+// threads or timing, nor on where an earlier build was stopped. On any error,
+// and on a kill at any moment, `path` is what it was before. Blocks. Errors:
+// those of Source, DictionaryBuilder, MakeBlockCodec() and ArchiveWriter;
+// Cancelled; with ResumeOptions those of UnfinishedArchive::Open(); and, in the
+// first pass already where the inputs do not change meanwhile, those of
+// InputLimits: InvalidArgument, ResourceExhausted.
 absl::StatusOr<BuildSummary> BuildArchive(
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
     const BuildOptions& options);

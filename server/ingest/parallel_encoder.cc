@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/parallel_encoder.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -61,11 +62,25 @@ absl::StatusOr<MutableByteView> ParallelEncoder::Acquire() {
 }
 
 void ParallelEncoder::Submit(size_t size_bytes) {
+  SubmitBlock(size_bytes, std::nullopt);
+}
+
+void ParallelEncoder::SubmitEncoded(size_t size_bytes, ByteView stored) {
+  SubmitBlock(size_bytes, stored);
+}
+
+void ParallelEncoder::SubmitBlock(size_t size_bytes,
+                                  std::optional<ByteView> stored) {
   {
     const MutexLock lock(&mutex_);
     Slot& slot = SlotOf(submitted_count_);
     slot.raw_size_bytes = size_bytes;
     slot.encoded = false;
+    slot.is_given = stored.has_value();
+    if (stored.has_value()) {
+      std::ranges::copy(*stored, slot.stored.begin());
+      slot.stored_size_bytes = stored->empty() ? size_bytes : stored->size();
+    }
     ++submitted_count_;
   }
   submitted_.NotifyOne();
@@ -115,7 +130,9 @@ void ParallelEncoder::EncodeLoop() {
       block_index = taken_count_++;
     }
     Slot& slot = SlotOf(block_index);
-    slot.stored_size_bytes = Encode(slot, scratch);
+    if (!slot.is_given) {
+      slot.stored_size_bytes = Encode(slot, scratch);
+    }
     {
       const MutexLock lock(&mutex_);
       slot.encoded = true;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -58,6 +59,11 @@ class ParallelEncoder {
   // REQUIRES: 0 < size_bytes <= block size, one Acquire() before each.
   void Submit(size_t size_bytes);
 
+  // The same with what the block is encoded to: empty where that would be no
+  // smaller. `stored` is not kept.
+  // REQUIRES: stored.size() < size_bytes.
+  void SubmitEncoded(size_t size_bytes, ByteView stored);
+
   // Waits until the sink has had all blocks. Errors: as Acquire().
   absl::Status Drain();
 
@@ -69,6 +75,8 @@ class ParallelEncoder {
     // Set by the thread that encoded it.
     absl::StatusOr<size_t> stored_size_bytes = size_t{0};
     bool encoded = false;
+    // Comes with its encoding.
+    bool is_given = false;
   };
 
   ParallelEncoder(const BlockCodec& codec, Sink sink);
@@ -77,6 +85,7 @@ class ParallelEncoder {
     return slots_[static_cast<size_t>(block_index % slots_.size())];
   }
 
+  void SubmitBlock(size_t size_bytes, std::optional<ByteView> stored);
   // Waits for the oldest block and hands it to the sink.
   absl::Status WriteOldest();
   void EncodeLoop();

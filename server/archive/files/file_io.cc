@@ -140,6 +140,22 @@ absl::StatusOr<FileWriter> FileWriter::Create(int directory_fd,
   return FileWriter(std::move(fd), std::move(file));
 }
 
+absl::StatusOr<FileWriter> FileWriter::Continue(int directory_fd,
+                                                const std::string& name,
+                                                std::string file,
+                                                uint64_t size_bytes) {
+  UniqueFd fd(
+      openat(directory_fd, name.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  const auto end = static_cast<off_t>(size_bytes);
+  if (!fd.is_open() || ftruncate(fd.get(), end) != 0 ||
+      lseek(fd.get(), end, SEEK_SET) != end) {
+    return ErrnoStatus(errno, file, "continue");
+  }
+  FileWriter writer(std::move(fd), std::move(file));
+  writer.size_bytes_ = size_bytes;
+  return writer;
+}
+
 FileWriter::FileWriter(UniqueFd fd, std::string file)
     : fd_(std::move(fd)), file_(std::move(file)) {}
 

@@ -97,6 +97,12 @@ class FileWriter {
   static absl::StatusOr<FileWriter> Create(int directory_fd,
                                            const std::string& name,
                                            std::string file);
+  // Goes on behind the first `size_bytes` of a file that is there; the rest of
+  // it is dropped.
+  static absl::StatusOr<FileWriter> Continue(int directory_fd,
+                                             const std::string& name,
+                                             std::string file,
+                                             uint64_t size_bytes);
   // Errors: Unavailable. After an error every call returns it again.
   absl::Status Append(ByteView bytes);
 
@@ -108,7 +114,7 @@ class FileWriter {
   int fd() const { return fd_.get(); }
 
  private:
-  // Takes over `fd`, open for writing at its start.
+  // Takes over `fd`, open for writing at its end.
   FileWriter(UniqueFd fd, std::string file);
   absl::Status Flush();
 

@@ -70,7 +70,8 @@ absl::Status CheckHoldsOnlyArchiveFiles(int directory_fd,
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                          ListDirectory(directory_fd, name));
   for (const std::string& entry : entries) {
-    if (!IsArchiveFileName(entry) && entry != kMarkFileName) {
+    if (!IsArchiveFileName(entry) && entry != kMarkFileName &&
+        entry != kJournalFileName) {
       return absl::AlreadyExistsError(
           absl::StrCat(name, ": holds \"", entry,
                        "\", which is no file of an archive; move it away"));
@@ -79,14 +80,22 @@ absl::Status CheckHoldsOnlyArchiveFiles(int directory_fd,
   return absl::OkStatus();
 }
 
+absl::Status RemoveFile(int directory_fd, const std::string& entry,
+                        absl::string_view name) {
+  return unlinkat(directory_fd, entry.c_str(), 0) == 0 || errno == ENOENT
+             ? absl::OkStatus()
+             : ErrnoStatus(errno, absl::StrCat(name, "/", entry), "remove");
+}
+
 // All but the mark.
 absl::Status RemoveArchiveFiles(int directory_fd, absl::string_view name) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                          ListDirectory(directory_fd, name));
+  // First, so that nobody goes on with the rest.
+  QUIRE_RETURN_IF_ERROR(RemoveFile(directory_fd, kJournalFileName, name));
   for (const std::string& entry : entries) {
-    if (IsArchiveFileName(entry) &&
-        unlinkat(directory_fd, entry.c_str(), 0) != 0 && errno != ENOENT) {
-      return ErrnoStatus(errno, absl::StrCat(name, "/", entry), "remove");
+    if (IsArchiveFileName(entry)) {
+      QUIRE_RETURN_IF_ERROR(RemoveFile(directory_fd, entry, name));
     }
   }
   return absl::OkStatus();
@@ -173,7 +182,7 @@ absl::StatusOr<bool> CheckPlace(int parent_fd, const std::string& base_name,
 }  // namespace
 
 absl::StatusOr<PartialDirectory> PartialDirectory::Create(
-    const std::string& path, bool replace) {
+    const std::string& path, bool replace, Leftovers leftovers) {
   PartialDirectory directory;
   QUIRE_ASSIGN_OR_RETURN(directory.path_, Trim(path));
   directory.replace_ = replace;
@@ -195,7 +204,7 @@ absl::StatusOr<PartialDirectory> PartialDirectory::Create(
                                    replace)
                             .status());
   for (int attempt = 0; attempt < kAcquireAttemptsMax; ++attempt) {
-    const absl::Status status = directory.Acquire();
+    const absl::Status status = directory.Acquire(leftovers);
     if (!absl::IsAborted(status)) {
       QUIRE_RETURN_IF_ERROR(status);
       return directory;
@@ -206,7 +215,7 @@ absl::StatusOr<PartialDirectory> PartialDirectory::Create(
 }
 
 // Aborted if someone removed the directory in between: try again.
-absl::Status PartialDirectory::Acquire() {
+absl::Status PartialDirectory::Acquire(Leftovers leftovers) {
   if (mkdirat(parent_.get(), partial_base_name_.c_str(), 0755) != 0 &&
       errno != EEXIST) {
     return ErrnoStatus(errno, name_, "create");
@@ -244,7 +253,10 @@ absl::Status PartialDirectory::Acquire() {
     return absl::AbortedError("removed");
   }
   QUIRE_RETURN_IF_ERROR(CheckHoldsOnlyArchiveFiles(directory.get(), name_));
-  QUIRE_RETURN_IF_ERROR(RemoveArchiveFiles(directory.get(), name_));
+  if (leftovers == Leftovers::kRemove ||
+      faccessat(directory.get(), kJournalFileName, F_OK, 0) != 0) {
+    QUIRE_RETURN_IF_ERROR(RemoveArchiveFiles(directory.get(), name_));
+  }
   directory_ = std::move(directory);
   mark_ = std::move(mark);
   return absl::OkStatus();
@@ -295,9 +307,21 @@ absl::StatusOr<UniqueFd> PartialDirectory::OpenMark(int directory_fd,
 }
 
 PartialDirectory::~PartialDirectory() {
-  if (mark_.is_open() && !published_) {
+  if (mark_.is_open() && !published_ && !stays_) {
     RemoveLeftover(parent_.get(), partial_base_name_, directory_.get(), name_);
   }
+}
+
+absl::Status PartialDirectory::RemoveFiles(
+    const std::function<bool(absl::string_view name)>& is_removed) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                         ListDirectory(directory_.get(), name_));
+  for (const std::string& entry : entries) {
+    if (IsArchiveFileName(entry) && is_removed(entry)) {
+      QUIRE_RETURN_IF_ERROR(RemoveFile(directory_.get(), entry, name_));
+    }
+  }
+  return SyncDirectory(directory_.get(), name_);
 }
 
 absl::Status PartialDirectory::Publish(ByteView manifest) {
@@ -315,6 +339,7 @@ absl::Status PartialDirectory::Publish(ByteView manifest) {
 }
 
 void PartialDirectory::RemoveMark() {
+  unlinkat(directory_.get(), kJournalFileName, 0);
   unlinkat(directory_.get(), kMarkFileName, 0);
   // A writer that waits for this lock is free to go.
   mark_ = UniqueFd();

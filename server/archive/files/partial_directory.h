@@ -19,21 +19,33 @@
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_PARTIAL_DIRECTORY_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_PARTIAL_DIRECTORY_H_
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
 #include "server/archive/files/file_io.h"
 
 namespace quire {
 
+// A writer that can go on where an earlier one ended keeps a file JOURNAL in
+// the directory (build_journal.h), which is no part of the archive either.
+
+// What becomes of the files that an earlier writer left.
+enum class Leftovers {
+  kRemove,
+  // They stay if there is a JOURNAL among them.
+  kKeep,
+};
+
 // Movable. Thread-compatible.
 class PartialDirectory {
  public:
-  // Takes possession of an empty PATH.partial, removing what a killed writer
-  // left in it.
+  // Takes possession of PATH.partial, removing what a killed writer left in it
+  // unless that is to be kept.
   // Errors: AlreadyExists       PATH exists and `replace` is false, or is not
   //                             an archive; or PATH.partial is not what a
   //                             writer left, or holds files besides those.
@@ -41,13 +53,22 @@ class PartialDirectory {
   //         InvalidArgument     no path to give a new directory.
   //         NotFound            the parent directory does not exist.
   //         PermissionDenied, Unavailable.
-  static absl::StatusOr<PartialDirectory> Create(const std::string& path,
-                                                 bool replace);
+  static absl::StatusOr<PartialDirectory> Create(
+      const std::string& path, bool replace,
+      Leftovers leftovers = Leftovers::kRemove);
 
   PartialDirectory(PartialDirectory&&) noexcept = default;
   PartialDirectory& operator=(PartialDirectory&&) = delete;
-  // Removes the directory unless Publish() succeeded.
+  // Removes the directory unless Publish() succeeded or it is to stay.
   ~PartialDirectory();
+
+  // The directory stays as it is if it is not published, for a later writer.
+  void KeepUnpublished() { stays_ = true; }
+
+  // Removes those files of an archive for which `is_removed` says so, and syncs
+  // the directory. Errors: as Create().
+  absl::Status RemoveFiles(
+      const std::function<bool(absl::string_view name)>& is_removed);
 
   // Stays open as long as this lives.
   int fd() const { return directory_.get(); }
@@ -63,7 +84,7 @@ class PartialDirectory {
 
  private:
   PartialDirectory() = default;
-  absl::Status Acquire();
+  absl::Status Acquire(Leftovers leftovers);
   // Opens the file that marks the directory as ours; creates it in an empty
   // one, and then sets `is_new`.
   absl::StatusOr<UniqueFd> OpenMark(int directory_fd, bool& is_new) const;
@@ -71,7 +92,7 @@ class PartialDirectory {
   bool IsNamed(int directory_fd) const;
   absl::Status MoveIntoPlace();
   absl::Status SwapWithOld();
-  // From the directory that is published, and its lock.
+  // From the directory that is published, and its lock; the journal with it.
   void RemoveMark();
 
   std::string path_;
@@ -86,6 +107,7 @@ class PartialDirectory {
   // Locked.
   UniqueFd mark_;
   bool published_ = false;
+  bool stays_ = false;
 };
 
 }  // namespace quire

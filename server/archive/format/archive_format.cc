@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
@@ -38,12 +39,14 @@ std::string SymbolTableFileName(uint64_t hash) {
   return absl::StrCat("symbols-", FormatChecksum(hash));
 }
 
+bool IsSegmentFileName(absl::string_view name) {
+  return absl::ConsumePrefix(&name, "segment-") && name.size() == 6 &&
+         std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+}
+
 bool IsArchiveFileName(absl::string_view name) {
-  constexpr absl::string_view kSegment = "segment-";
-  if (absl::StartsWith(name, kSegment)) {
-    name.remove_prefix(kSegment.size());
-    return name.size() == 6 &&
-           std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
+  if (IsSegmentFileName(name)) {
+    return true;
   }
   for (const absl::string_view kind : {"dictionary-", "symbols-"}) {
     if (absl::StartsWith(name, kind)) {

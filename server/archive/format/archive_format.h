@@ -81,8 +81,11 @@ std::string SegmentFileName(uint32_t number);
 std::string DictionaryFileName(uint64_t hash);
 // "symbols-0123456789abcdef".
 std::string SymbolTableFileName(uint64_t hash);
+bool IsSegmentFileName(absl::string_view name);
 // Whether a file of this name can belong to an archive of this version.
 bool IsArchiveFileName(absl::string_view name);
+// What no archive consists of: left by a writer that can be resumed.
+inline constexpr char kJournalFileName[] = "JOURNAL";
 
 // How a section or a dictionary is compressed. Never renumbered.
 enum class CompressionMethod : uint32_t {

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/unfinished_archive.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
+#include "server/archive/files/dictionary_file.h"
+#include "server/archive/files/file_io.h"
+#include "server/archive/format/archive_format.h"
+#include "server/archive/format/manifest.h"
+
+namespace quire {
+namespace {
+
+// The lines that differ, on one line: "codec zstd:3, block size 65536".
+std::string DifferentLines(const std::string& lines, const std::string& other) {
+  const std::vector<std::string> others = absl::StrSplit(other, '\n');
+  std::string different;
+  for (const absl::string_view line : absl::StrSplit(lines, '\n')) {
+    if (std::ranges::find(others, line) == others.end()) {
+      absl::StrAppend(&different, different.empty() ? "" : ", ", line);
+    }
+  }
+  return different;
+}
+
+bool AnyFile(absl::string_view /*name*/) {
+  return true;
+}
+
+bool HasFile(int directory_fd, const std::string& name) {
+  struct stat status;
+  return fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+}  // namespace
+
+absl::StatusOr<UnfinishedArchive> UnfinishedArchive::Open(
+    const std::string& path, bool replace, const std::string& parameters,
+    bool restart) {
+  QUIRE_ASSIGN_OR_RETURN(
+      PartialDirectory directory,
+      PartialDirectory::Create(
+          path, replace, restart ? Leftovers::kRemove : Leftovers::kKeep));
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<JournalContents> found,
+                         ReadJournal(directory.fd(), directory.name()));
+  if (found.has_value() && found->parameters != parameters) {
+    directory.KeepUnpublished();
+    return absl::FailedPreconditionError(absl::StrCat(
+        directory.name(), ": was begun with ",
+        DifferentLines(found->parameters, parameters), ", not with ",
+        DifferentLines(parameters, found->parameters),
+        "; give the same options to finish it, or --restart to drop it"));
+  }
+  if (found.has_value()) {
+    UnfinishedArchive unfinished(std::move(directory), *found);
+    unfinished.is_resumed_ =
+        found->dictionary_hash.has_value() ||
+        HasFile(unfinished.directory_.fd(), SegmentFileName(0));
+    if (unfinished.is_resumed_) {
+      unfinished.directory_.KeepUnpublished();
+    }
+    return unfinished;
+  }
+  // What belongs to a journal that is not whole was begun before any block.
+  QUIRE_RETURN_IF_ERROR(directory.RemoveFiles(AnyFile));
+  JournalContents journal = {.parameters = parameters};
+  QUIRE_RETURN_IF_ERROR(
+      WriteJournal(directory.fd(), directory.name(), journal));
+  return UnfinishedArchive(std::move(directory), std::move(journal));
+}
+
+std::optional<std::string> UnfinishedArchive::ReadDictionary() const {
+  if (!journal_.dictionary_hash.has_value()) {
+    return std::nullopt;
+  }
+  const std::string name = DictionaryFileName(*journal_.dictionary_hash);
+  const absl::StatusOr<ReadableFile> file = OpenReadableFile(
+      directory_.fd(), name, absl::StrCat(directory_.name(), "/", name));
+  std::array<uint8_t, kDictionaryHeaderSizeBytes> bytes;
+  if (!file.ok() || !ReadExactly(file->fd.get(), 0, bytes, file->path).ok()) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<DictionaryHeader> header = ParseDictionaryHeader(bytes);
+  if (!header.ok() || header->size_bytes > kDictionaryTextSizeBytesMax ||
+      header->stored_size_bytes > file->size_bytes()) {
+    return std::nullopt;
+  }
+  absl::StatusOr<std::string> text =
+      ReadDictionaryFile(*file, {.hash = *journal_.dictionary_hash,
+                                 .size_bytes = header->size_bytes,
+                                 .file_size_bytes = file->size_bytes()});
+  return text.ok() ? std::optional(*std::move(text)) : std::nullopt;
+}
+
+absl::Status UnfinishedArchive::StartWriting(const CodecContext* context) {
+  std::optional<uint64_t> hash;
+  if (context != nullptr) {
+    hash = Checksum64(AsBytes(context->dictionary));
+  }
+  if (journal_.dictionary_hash == hash) {
+    // The others are written anew.
+    return directory_.RemoveFiles(
+        [](absl::string_view name) { return !IsSegmentFileName(name); });
+  }
+  // Before the journal means the new one.
+  QUIRE_RETURN_IF_ERROR(directory_.RemoveFiles(AnyFile));
+  journal_.dictionary_hash = hash;
+  return WriteJournal(directory_.fd(), directory_.name(), journal_);
+}
+
+}  // namespace quire

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// An archive that one writer began and another may finish.
+#ifndef QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_
+#define QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/block_codec.h"
+#include "server/archive/files/build_journal.h"
+#include "server/archive/files/partial_directory.h"
+
+namespace quire {
+
+// Holds PATH.partial until ArchiveWriter::Continue() takes it over. Movable.
+// Thread-compatible.
+class UnfinishedArchive {
+ public:
+  // Opens what an earlier writer left for `path`, or begins anew where there is
+  // nothing, or nothing to go on with. `parameters` are lines that say what the
+  // archive is made from and how: of the same ones every writer makes the same
+  // blocks. With `restart` what an earlier writer left is dropped.
+  // Errors: FailedPrecondition  it was begun with other parameters.
+  //         as PartialDirectory::Create().
+  static absl::StatusOr<UnfinishedArchive> Open(const std::string& path,
+                                                bool replace,
+                                                const std::string& parameters,
+                                                bool restart);
+
+  // Whether an earlier writer came as far as to write blocks, or to choose the
+  // dictionary of them.
+  bool is_resumed() const { return is_resumed_; }
+
+  // The text of the dictionary that the blocks were made with, if it is there
+  // and whole. Errors: Unavailable  the device refuses.
+  std::optional<std::string> ReadDictionary() const;
+
+  // Notes the dictionary, or that there is none (null). Drops blocks that were
+  // made with another. Errors: as PartialDirectory::Create().
+  absl::Status StartWriting(const CodecContext* context);
+
+  PartialDirectory Take() && { return std::move(directory_); }
+
+ private:
+  UnfinishedArchive(PartialDirectory directory, JournalContents journal)
+      : directory_(std::move(directory)), journal_(std::move(journal)) {}
+
+  PartialDirectory directory_;
+  JournalContents journal_;
+  bool is_resumed_ = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/encoding_options.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "codecs/automatic/member_choice.h"
+#include "codecs/base/printable_text.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/inflate/inflated_block.h"
+#include "codecs/rlz/dictionary_builder.h"
+#include "deploy/manual/manual.h"
+#include "deploy/manual/number_range.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool WasGiven(const CLI::Option* option) {
+  return option != nullptr && option->count() > 0;
+}
+
+absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
+    const std::string& name) {
+  if (name == "coverage") {
+    return DictionaryMethod::kCoverage;
+  }
+  if (name == "uniform") {
+    return DictionaryMethod::kUniform;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--dictionary-method must be coverage or uniform, got ",
+                   QuotedText(name)));
+}
+
+absl::StatusOr<bool> ParseInflate(const std::string& name) {
+  if (name == "off" || name == "auto") {
+    return name == "auto";
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--inflate must be off or auto, got ", QuotedText(name)));
+}
+
+absl::StatusOr<ReorderMode> ParseReorderMode(const std::string& name) {
+  if (name == "off") {
+    return ReorderMode::kOff;
+  }
+  if (name == "auto") {
+    return ReorderMode::kAuto;
+  }
+  if (name == "dedup") {
+    return ReorderMode::kDuplicates;
+  }
+  if (name == "full") {
+    return ReorderMode::kFull;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--reorder must be off, auto, dedup or full, got ", QuotedText(name)));
+}
+
+// An option that says how the dictionary is chosen makes no sense without one.
+absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (!info.needs_dictionary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " needs a codec with a dictionary, and codec ",
+                     info.name, " has none; leave the option out"));
+  }
+  return absl::OkStatus();
+}
+
+// Puts the objective of codec auto into `codec`, as its level.
+absl::Status CheckObjective(const EncodingOptions& options, CodecSpec& codec) {
+  if (options.objective.empty()) {
+    return absl::OkStatus();
+  }
+  if (options.codec != "auto") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--objective needs --codec auto, without a level, got ",
+                     QuotedText(options.codec)));
+  }
+  constexpr std::array kObjectives = {
+      std::pair("speed", AutoObjective::kSpeed),
+      std::pair("balanced", AutoObjective::kBalanced),
+      std::pair("archive", AutoObjective::kArchive)};
+  for (const auto& [name, objective] : kObjectives) {
+    if (options.objective == name) {
+      codec.level = static_cast<int>(objective);
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--objective must be speed, balanced or archive, got ",
+                   QuotedText(options.objective)));
+}
+
+// Puts the partition size into `codec`.
+absl::Status CheckPartitionSize(const EncodingOptions& options,
+                                CodecSpec& codec) {
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (!info.has_partitions()) {
+    return WasGiven(options.partition_size_option)
+               ? absl::InvalidArgumentError(absl::StrCat(
+                     "--partition-size needs a codec with partitions, like ",
+                     "zlib-pex, and codec ", info.name,
+                     " has none; leave the option out"))
+               : absl::OkStatus();
+  }
+  if (!WasGiven(options.partition_size_option)) {
+    FitPartitions(options.block_size_bytes, codec);
+    return absl::OkStatus();
+  }
+  const uint64_t size = options.partition_size_bytes;
+  if (!IsPartitionSize(size) || size > options.block_size_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--partition-size must be a power of two from 4KiB to 256KiB, and at ",
+        "most --block-size, which is ",
+        FormatByteSizeExact(options.block_size_bytes), "; got ",
+        FormatByteSizeExact(size)));
+  }
+  codec.partition_size_bytes = static_cast<uint32_t>(size);
+  return absl::OkStatus();
+}
+
+// What can be said before anything is read. The message is for the usage error.
+absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(CodecSpec codec, ParseCodecSpec(options.codec));
+  const uint64_t block_size = options.block_size_bytes;
+  if (block_size < 4 * kKiB || block_size > kBlockSizeBytesMax ||
+      (block_size & (block_size - 1)) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--block-size must be a power of two from 4KiB to 1MiB, like 16KiB or ",
+        "64KiB, got ", FormatByteSizeExact(block_size)));
+  }
+  QUIRE_RETURN_IF_ERROR(CheckObjective(options, codec));
+  QUIRE_RETURN_IF_ERROR(CheckPartitionSize(options, codec));
+  if (WasGiven(options.dictionary_size_option)) {
+    QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-size"));
+  }
+  if (WasGiven(options.dictionary_method_option)) {
+    QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-method"));
+  }
+  QUIRE_RETURN_IF_ERROR(
+      ParseDictionaryMethod(options.dictionary_method).status());
+  QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());
+  QUIRE_RETURN_IF_ERROR(ParseInflate(options.inflate).status());
+  if (options.inflate_member_size_bytes == 0 ||
+      options.inflate_member_size_bytes > kInflatedBlockSizeMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--inflate-member-size must be 1 byte to ",
+                     FormatByteSizeExact(kInflatedBlockSizeMax), ", got ",
+                     FormatByteSizeExact(options.inflate_member_size_bytes)));
+  }
+  if (options.dictionary_size_bytes == 0 ||
+      options.dictionary_size_bytes > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dictionary-size must be at least 1 byte and less than ",
+        "2GiB, got ", FormatByteSizeExact(options.dictionary_size_bytes)));
+  }
+  if (options.segment_size_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "--segment-size must be at least 1 byte, got 0");
+  }
+  return codec;
+}
+
+std::vector<std::string> CodecNames() {
+  std::vector<std::string> names;
+  for (const CodecInfo& codec : AllCodecs()) {
+    names.emplace_back(codec.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
+  CLI::Option* const codec = subcommand.add_option(
+      "--codec", options.codec,
+      absl::StrCat(
+          "How blocks are compressed: ", absl::StrJoin(CodecNames(), ", "),
+          "; level fast, default, max or a number"));
+  codec->type_name("NAME[:LEVEL]")->capture_default_str();
+  OfferValues(*codec, CodecNames());
+  CLI::Option* const objective = subcommand.add_option(
+      "--objective", options.objective,
+      "Of codec auto: what it chooses for. speed: most documents per second; "
+      "balanced, the default: small, and quick to read; archive: smallest. The "
+      "same as levels 1, 2 and 3");
+  objective->type_name("NAME");
+  OfferValues(*objective, {"speed", "balanced", "archive"});
+  AddByteSizeOption(subcommand, "--block-size", options.block_size_bytes,
+                    "Text in a block, a power of two from 4KiB to 1MiB: large "
+                    "ones compress better, small ones read faster");
+  options.partition_size_option = AddByteSizeOption(
+      subcommand, "--partition-size", options.partition_size_bytes,
+      "Of codecs whose names end in -pex: text in each part of a block that is "
+      "decoded without the rest, a power of two from 4KiB to 256KiB");
+  options.dictionary_size_option = AddByteSizeOption(
+      subcommand, "--dictionary-size", options.dictionary_size_bytes,
+      "Text that blocks are compressed against; serving keeps it in memory");
+  options.dictionary_method_option =
+      subcommand
+          .add_option("--dictionary-method", options.dictionary_method,
+                      "How that text is chosen: coverage takes what repeats "
+                      "most, and reads the inputs twice for it; uniform takes "
+                      "samples at regular intervals")
+          ->type_name("METHOD")
+          ->capture_default_str();
+  CLI::Option* const reorder =
+      subcommand
+          .add_option(
+              "--reorder", options.reorder,
+              "What is stored otherwise than in the order of the documents, "
+              "which does not change: off, nothing; dedup, duplicates of 512 "
+              "bytes and more are stored once; auto, those of 16 KiB and more, "
+              "so that few ranges touch further blocks; full, as dedup, and "
+              "similar chunks lie together, for codecs without a dictionary: "
+              "reads touch many more blocks. Needs space next to OUT for the "
+              "text, full for twice the text")
+          ->type_name("MODE")
+          ->capture_default_str();
+  OfferValues(*reorder, {"off", "auto", "dedup", "full"});
+  CLI::Option* const inflate =
+      subcommand
+          .add_option(
+              "--inflate", options.inflate,
+              "Bytes inside documents that zlib or gzip compressed, such as "
+              "gzip files and the streams of PDF: auto, with codec rlz, stores "
+              "their text, from which reading makes the same bytes again; off "
+              "stores them as they are. Needs space next to OUT for the text")
+          ->type_name("MODE")
+          ->capture_default_str();
+  OfferValues(*inflate, {"auto", "off"});
+  AddByteSizeOption(subcommand, "--inflate-member-size",
+                    options.inflate_member_size_bytes,
+                    "With --inflate auto, members of more text than this stay "
+                    "as they are, as a read of any part of one makes all of it "
+                    "again; at most 1MiB");
+  subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
+                      "No table for answers in FSST; it would take 2 KB");
+  AddByteSizeOption(subcommand, "--segment-size", options.segment_size_bytes,
+                    "Text after which a new segment file starts");
+  subcommand
+      .add_option("--threads", options.threads,
+                  "Threads that compress; the archive does not depend on it")
+      ->type_name("N")
+      ->check(CountInRange(1, 1024))
+      ->capture_default_str();
+}
+
+absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options) {
+  BuildOptions build;
+  QUIRE_ASSIGN_OR_RETURN(build.archive.codec, CheckOptions(options));
+  build.archive.block_size_bytes =
+      static_cast<uint32_t>(options.block_size_bytes);
+  build.dictionary_size_bytes = options.dictionary_size_bytes;
+  QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
+                         ParseDictionaryMethod(options.dictionary_method));
+  QUIRE_ASSIGN_OR_RETURN(build.reorder, ParseReorderMode(options.reorder));
+  QUIRE_ASSIGN_OR_RETURN(build.inflate, ParseInflate(options.inflate));
+  build.inflate_member_size_bytes_max = options.inflate_member_size_bytes;
+  build.symbol_table = !options.no_symbol_table;
+  build.segment_size_bytes = options.segment_size_bytes;
+  build.threads = options.threads;
+  return build;
+}
+
+std::string OutputDirectory(const std::string& output) {
+  std::string directory = fs::path(output).parent_path();
+  return directory.empty() ? "." : directory;
+}
+
+absl::Status CheckOutput(const std::string& output, bool replace,
+                         const char* replace_option) {
+  const std::string directory = OutputDirectory(output);
+  std::error_code error;
+  if (!fs::is_directory(directory, error)) {
+    return absl::NotFoundError(absl::StrCat(
+        directory,
+        ": no such directory to put the archive into; create it first"));
+  }
+  if (access(directory.c_str(), W_OK) != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(directory,
+                     ": this user must be able to write to it and is not; "
+                     "give --output a path elsewhere"));
+  }
+  if (!replace && fs::exists(fs::symlink_status(output, error))) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(output, " exists; give ", replace_option,
+                     " to replace it, or another path"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace quire

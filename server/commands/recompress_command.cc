@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/recompress_command.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/printable_text.h"
+#include "codecs/block_codec.h"
+#include "server/archive/archive.h"
+#include "server/commands/build_summary.h"
+#include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
+#include "server/commands/progress_meter.h"
+#include "server/commands/subcommand_support.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/recompress.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kFooter[] =
+    R"(Ids, ordinals, attributes and text stay as they are. OUT is what quired build
+makes of the same documents with the same options, byte for byte; what is not
+given is as build has it by default, not as ARCHIVE has it. Blocks that would
+come out as they are in ARCHIVE are copied. What damages ARCHIVE ends it, and
+nothing is left at OUT.
+
+If it is stopped, killed or fails, OUT.partial keeps the blocks that are done.
+The same command goes on from there: it checks them, and encodes the rest. Other
+options or another archive are refused until --restart drops what is there.
+
+Examples:
+  quired recompress docs.quire -o docs-small.quire --codec xz --block-size 1MiB
+  quired recompress docs-small.quire -o docs.quire --codec rlz
+  quired recompress docs.quire -o docs.quire --codec rlz:max --replace)";
+
+struct RecompressCommandOptions {
+  std::string input;
+  std::string output;
+  EncodingOptions encoding;
+  bool replace = false;
+  bool restart = false;
+  bool quiet = false;
+};
+
+// The message is for the usage error.
+absl::Status CheckPlaces(const RecompressCommandOptions& options) {
+  std::error_code error;
+  if (fs::equivalent(options.input, OutputDirectory(options.output), error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--output must be outside the archive, and ", options.output,
+        " is inside ", options.input, "; give another path"));
+  }
+  if (!options.replace &&
+      fs::equivalent(options.input, options.output, error)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--output is the archive itself, ", options.input,
+        "; give --replace to put the new one in its place, or another path"));
+  }
+  return absl::OkStatus();
+}
+
+// What the new archive will not have unless it is asked for.
+void PrintHints(const Archive& archive, const BuildOptions& build) {
+  if (archive.has_layout() && build.reorder == ReorderMode::kOff) {
+    std::cerr << "note: the archive stores some text once for several places; "
+                 "the new one will only with --reorder\n";
+  }
+  const CodecInfo* const info = FindCodec(archive.info().codec.id);
+  if (info != nullptr && info->inflates() && !build.inflate) {
+    std::cerr << "note: the archive stores compressed members as their text; "
+                 "the new one will only with --inflate auto\n";
+  }
+}
+
+// Whether there is something to go on with.
+void PrintResumeHint(const std::string& output) {
+  std::error_code error;
+  const std::string partial = absl::StrCat(output, ".partial");
+  if (fs::exists(fs::path(partial) / "JOURNAL", error)) {
+    std::cerr << PrintableMessage(partial)
+              << " keeps what is done: the same command goes on from there, "
+                 "with --restart it begins anew\n";
+  }
+}
+
+int RunRecompress(RecompressCommandOptions options) {
+  while (options.output.size() > 1 && options.output.back() == '/') {
+    options.output.pop_back();
+  }
+  absl::StatusOr<BuildOptions> build = MakeBuildOptions(options.encoding);
+  if (!build.ok()) {
+    return ReportUsage("recompress", build.status().message());
+  }
+  const absl::Status places = CheckPlaces(options);
+  if (!places.ok()) {
+    return ReportUsage("recompress", places.message());
+  }
+  const absl::Status output =
+      CheckOutput(options.output, options.replace, "--replace");
+  if (!output.ok()) {
+    return ReportFailure(output);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const absl::StatusOr<std::shared_ptr<const Archive>> input =
+      Archive::Open(options.input);
+  if (!input.ok()) {
+    return ReportFailure(input.status());
+  }
+  if (!options.quiet) {
+    PrintHints(**input, *build);
+  }
+  const InterruptFlag interrupt;
+  std::optional<ProgressMeter> meter;
+  if (!options.quiet && isatty(STDERR_FILENO) != 0) {
+    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+    build->on_progress = [&meter](const BuildProgress& progress) {
+      meter->Update(ToProgressState(progress));
+    };
+  }
+  build->archive.replace = options.replace;
+  build->resume.restart = options.restart;
+  build->cancel = interrupt.flag();
+  const absl::StatusOr<BuildSummary> summary =
+      RecompressArchive(options.output, *input, *build);
+  meter.reset();
+  if (!summary.ok()) {
+    const int exit_code = ReportFailure(summary.status());
+    PrintResumeHint(options.output);
+    interrupt.EndProcessIfSet();
+    return exit_code;
+  }
+  // Reads all but the blocks back, so that what is reported is what is there.
+  const absl::StatusOr<std::shared_ptr<const Archive>> archive =
+      Archive::Open(options.output);
+  if (!archive.ok()) {
+    return ReportFailure(archive.status());
+  }
+  PrintWarnings(*summary, **archive);
+  if (!options.quiet) {
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    PrintSummary(options.output, *summary, **archive, elapsed.count());
+  }
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddRecompressCommand(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RecompressCommandOptions>();
+  CLI::App* const subcommand = app.add_subcommand(
+      "recompress", "Make an archive of the same documents in another codec");
+  subcommand->footer(kFooter);
+  subcommand->add_option("ARCHIVE", options->input, "Directory of the archive")
+      ->type_name("")
+      ->required();
+  subcommand
+      ->add_option("-o,--output", options->output,
+                   "Directory of the new archive, such as OUT.quire")
+      ->type_name("OUT")
+      ->required();
+  AddEncodingOptions(*subcommand, options->encoding);
+  subcommand->get_option("--codec")->required();
+  subcommand->add_flag(
+      "--replace", options->replace,
+      "Replace the archive at OUT, which may be ARCHIVE, once the new one is "
+      "whole");
+  subcommand->add_flag("--restart", options->restart,
+                       "Drop what an earlier run left in OUT.partial");
+  subcommand->add_flag("-q,--quiet", options->quiet,
+                       "No progress and no summary, only warnings and errors");
+  subcommand->callback(
+      [options, &exit_code] { exit_code = RunRecompress(*options); });
+}
+
+}  // namespace quire

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/archive_source.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/ingest/archive_text.h"
+
+namespace quire {
+namespace {
+
+class ArchiveReader final : public SourceReader {
+ public:
+  ArchiveReader(std::shared_ptr<const Archive> archive, uint32_t threads)
+      : archive_(std::move(archive)), threads_(threads) {}
+
+  absl::StatusOr<std::optional<SourceDocument>> Next() override {
+    if (next_ordinal_ == archive_->info().document_count) {
+      return std::nullopt;
+    }
+    QUIRE_ASSIGN_OR_RETURN(Document document,
+                           archive_->GetDocument({next_ordinal_}));
+    ++next_ordinal_;
+    offset_ = document.range.offset.value;
+    end_ = offset_ + document.range.size_bytes;
+    return SourceDocument{.id = std::move(document.id),
+                          .size_bytes = document.range.size_bytes,
+                          .capture_time_ms = document.capture_time_ms,
+                          .record_type = std::move(document.record_type),
+                          .media_type = std::move(document.media_type)};
+  }
+
+  std::string Place() const override {
+    return absl::StrCat("document ", next_ordinal_ - 1, " (from 0)");
+  }
+
+  absl::StatusOr<size_t> Read(MutableByteView out) override {
+    if (offset_ == end_) {
+      return size_t{0};
+    }
+    // What was passed over is not worth decoding.
+    if (text_ == nullptr || text_offset_ != offset_) {
+      text_.reset();
+      QUIRE_ASSIGN_OR_RETURN(text_,
+                             ArchiveText::Create(archive_, threads_, offset_));
+    }
+    QUIRE_ASSIGN_OR_RETURN(const ByteView piece, text_->Peek());
+    const auto size = static_cast<size_t>(
+        std::min<uint64_t>(std::min(piece.size(), out.size()), end_ - offset_));
+    std::ranges::copy(piece.first(size), out.begin());
+    text_->Take(size);
+    offset_ += size;
+    text_offset_ = offset_;
+    return size;
+  }
+
+  absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override {
+    const uint64_t skipped = std::min(size_bytes, end_ - offset_);
+    offset_ += skipped;
+    return skipped;
+  }
+
+ private:
+  const std::shared_ptr<const Archive> archive_;
+  const uint32_t threads_;
+  uint64_t next_ordinal_ = 0;
+  // Of what is left of the current document, in the logical space.
+  uint64_t offset_ = 0;
+  uint64_t end_ = 0;
+  // Made when text is first read; where it stands.
+  std::unique_ptr<ArchiveText> text_;
+  uint64_t text_offset_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SourceReader>> ArchiveSource::Open() const {
+  return std::make_unique<ArchiveReader>(archive_, threads_);
+}
+
+}  // namespace quire

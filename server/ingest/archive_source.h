@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// An archive as an input: all its documents, in their order, with their
+// attributes.
+#ifndef QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
+#define QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "server/archive/archive.h"
+#include "server/ingest/sources/source.h"
+
+namespace quire {
+
+// Immutable, thread-safe.
+class ArchiveSource final : public Source {
+ public:
+  // Each reader decodes on `threads` threads, at least 1, once its text is
+  // read.
+  ArchiveSource(std::shared_ptr<const Archive> archive, uint32_t threads)
+      : archive_(std::move(archive)), threads_(threads) {}
+
+  const std::string& name() const override { return archive_->path(); }
+
+  const char* kind() const override { return "archive"; }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override;
+
+ private:
+  const std::shared_ptr<const Archive> archive_;
+  const uint32_t threads_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_

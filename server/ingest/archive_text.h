@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The text of an archive from some byte on, in its own order.
+#ifndef QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
+#define QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/base/mutex.h"
+#include "codecs/block_codec.h"
+#include "server/archive/archive.h"
+
+namespace quire {
+
+// Decodes ahead on threads of its own, so that an archive whose codec decodes
+// slowly (xz) does not hold up who reads it. Memory: some megabytes a thread.
+// Thread-compatible: one thread uses it.
+class ArchiveText {
+ public:
+  // REQUIRES: threads >= 1, offset <= archive.info().size_bytes.
+  // Errors: ResourceExhausted  no memory, or no threads.
+  static absl::StatusOr<std::unique_ptr<ArchiveText>> Create(
+      std::shared_ptr<const Archive> archive, uint32_t threads,
+      uint64_t offset);
+
+  // Joins the threads.
+  ~ArchiveText();
+  ArchiveText(const ArchiveText&) = delete;
+  ArchiveText& operator=(const ArchiveText&) = delete;
+
+  // The next bytes, some of them; valid until the next call. Empty at the end.
+  // Errors: DataLoss  a block is damaged; names segment and block.
+  absl::StatusOr<ByteView> Peek();
+
+  // REQUIRES: size <= that of what Peek() returned.
+  void Take(size_t size) { used_ += size; }
+
+ private:
+  // A part of the text, which ends with a block where that can be.
+  struct Slot {
+    std::vector<uint8_t> text;
+    // Set by the thread that decoded it.
+    absl::Status status;
+    bool decoded = false;
+  };
+
+  ArchiveText(std::shared_ptr<const Archive> archive, uint64_t offset);
+
+  void DecodeLoop();
+  // The part that begins at `offset`.
+  LogicalRange PartFrom(uint64_t offset) const;
+  // If a block is damaged `text` gets what is before it.
+  absl::Status Decode(LogicalRange range, std::vector<uint8_t>& text,
+                      std::vector<uint8_t>& block,
+                      BlockCodec::Scratch& scratch) const;
+
+  Slot& SlotOf(uint64_t part_index) {
+    return slots_[static_cast<size_t>(part_index % slots_.size())];
+  }
+
+  const std::shared_ptr<const Archive> archive_;
+  std::vector<Slot> slots_;
+  std::vector<std::thread> threads_;
+  // Bytes taken of the oldest part.
+  size_t used_ = 0;
+
+  Mutex mutex_;
+  CondVar freed_;
+  CondVar decoded_;
+  // Parts before this are read to their end.
+  uint64_t read_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Parts that a thread has taken, and where the next one begins.
+  uint64_t taken_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t next_offset_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_ARCHIVE_TEXT_H_

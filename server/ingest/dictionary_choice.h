@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The dictionary of an archive, chosen from its text.
+#ifndef QUIRE_SERVER_INGEST_DICTIONARY_CHOICE_H_
+#define QUIRE_SERVER_INGEST_DICTIONARY_CHOICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// How the dictionary's text is chosen.
+enum class DictionaryMethod {
+  // What repeats most and is dear to repeat (coverage_dictionary.h): smaller
+  // archives. Where little does, samples as below take the rest of the space if
+  // a trial says that they are worth it (dictionary_filler.h), for one more
+  // reading of the inputs.
+  kCoverage,
+  // Samples at regular intervals (uniform_dictionary.h): reads the inputs once
+  // less, and takes less memory.
+  kUniform,
+};
+
+struct DictionaryChoice {
+  DictionaryMethod method = DictionaryMethod::kCoverage;
+  uint64_t dictionary_size_bytes = 0;
+  // Of the archive.
+  CodecSpec codec;
+  uint32_t block_size_bytes = 0;
+};
+
+// One pass: reads all text and hands it on piece by piece; the same every time.
+using TextPass = std::function<absl::Status(
+    const std::function<absl::Status(ByteView)>& add)>;
+
+// Takes as many passes over the text, of `text_size_bytes`, as it needs.
+// Errors: those of `pass`, DictionaryBuilder and DictionaryFiller;
+//         FailedPrecondition  the text became smaller.
+absl::StatusOr<std::string> ChooseDictionary(const DictionaryChoice& choice,
+                                             uint64_t text_size_bytes,
+                                             const TextPass& pass);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_DICTIONARY_CHOICE_H_

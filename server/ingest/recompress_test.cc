@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/recompress.h"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive_verifier.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Files = std::map<std::string, std::string>;
+
+Files FilesOf(const std::string& directory) {
+  Files files;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    files[entry.path().filename()] = ReadTestFile(entry.path());
+  }
+  return files;
+}
+
+std::string DocumentsAsWarc() {
+  std::string warc;
+  uint64_t i = 0;
+  for (const size_t size :
+       std::vector<size_t>{0, 1, 5000, 4096, 0, 30000, 8192, 13, 9000}) {
+    absl::StrAppend(
+        &warc, MakeWarcRecord(
+                   {absl::StrCat("WARC-Target-URI: http://u/", i % 7),
+                    "WARC-Type: response",
+                    absl::StrCat("WARC-Date: 2020-01-0", 1 + i, "T00:00:00Z"),
+                    "Content-Type: text/html"},
+                   MakeTestText(size, i)));
+    ++i;
+  }
+  return warc;
+}
+
+BuildOptions Options(absl::string_view codec) {
+  BuildOptions options;
+  options.archive.codec = *ParseCodecSpec(codec);
+  options.archive.block_size_bytes = 4096;
+  FitPartitions(options.archive.block_size_bytes, options.archive.codec);
+  options.dictionary_size_bytes = 8192;
+  options.segment_size_bytes = 20000;
+  options.threads = 1;
+  return options;
+}
+
+class RecompressTest : public ::testing::Test {
+ protected:
+  RecompressTest() : warc_(directory_.Write("in.warc", DocumentsAsWarc())) {}
+
+  std::string Build(const std::string& name, const BuildOptions& options) {
+    std::vector<std::unique_ptr<Source>> sources;
+    auto source = OpenSource(warc_, {.spool_directory = directory_.path()});
+    EXPECT_TRUE(source.ok()) << source.status();
+    sources.push_back(*std::move(source));
+    const std::string path = directory_ / name;
+    const auto summary = BuildArchive(path, sources, options);
+    EXPECT_TRUE(summary.ok()) << summary.status();
+    return path;
+  }
+
+  absl::StatusOr<BuildSummary> Recompress(const std::string& from,
+                                          const std::string& to,
+                                          const BuildOptions& options) {
+    const auto archive = Archive::Open(from);
+    if (!archive.ok()) {
+      return archive.status();
+    }
+    return RecompressArchive(to, *archive, options);
+  }
+
+  static void Flip(const std::string& file, size_t offset) {
+    std::string contents = ReadTestFile(file);
+    contents[offset] = static_cast<char>(contents[offset] ^ 1);
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << contents;
+  }
+
+  // Leaves OUT.partial as a run does that is stopped at its end; returns what a
+  // whole run makes.
+  Files StartAndStop(const std::string& from, const std::string& to,
+                     BuildOptions options) {
+    const std::string reference = directory_ / "reference";
+    EXPECT_TRUE(Recompress(from, reference, options).ok());
+    Files files = FilesOf(reference);
+    fs::remove_all(reference);
+    std::atomic<bool> cancel = false;
+    options.cancel = &cancel;
+    options.on_progress = [&cancel](const BuildProgress& progress) {
+      cancel = progress.phase == BuildPhase::kFinish;
+    };
+    EXPECT_EQ(Recompress(from, to, options).status().code(),
+              absl::StatusCode::kCancelled);
+    EXPECT_FALSE(fs::exists(to));
+    EXPECT_TRUE(fs::exists(to + ".partial/JOURNAL"));
+    return files;
+  }
+
+  const TestDirectory directory_;
+  const std::string warc_;
+};
+
+TEST_F(RecompressTest, MakesOfEveryCodecWhatBuildMakes) {
+  std::map<std::string, Files> built;
+  for (const CodecInfo& codec : AllCodecs()) {
+    const std::string name(codec.name);
+    built[name] = FilesOf(Build(name, Options(name)));
+  }
+  // Each one from each other: in turns, with steps that meet all.
+  const auto codecs = AllCodecs();
+  for (size_t step = 1; step < codecs.size(); step += 9) {
+    for (size_t i = 0; i < codecs.size(); ++i) {
+      const std::string from(codecs[i].name);
+      const std::string to(codecs[(i + step) % codecs.size()].name);
+      SCOPED_TRACE(absl::StrCat(from, " to ", to));
+      const std::string out = directory_ / "out";
+      QUIRE_ASSERT_OK(Recompress(directory_ / from, out, Options(to)).status());
+      EXPECT_EQ(FilesOf(out), built[to]);
+      fs::remove_all(out);
+    }
+  }
+}
+
+TEST_F(RecompressTest, BlockSegmentAndPartitionSizesMayChange) {
+  const std::string from = Build("from", Options("zstd"));
+  BuildOptions options = Options("zstd-pex");
+  options.archive.block_size_bytes = 16384;
+  options.archive.codec.partition_size_bytes = 8192;
+  options.segment_size_bytes = 1 << 20;
+  options.symbol_table = false;
+  const std::string out = directory_ / "out";
+  QUIRE_ASSERT_OK(Recompress(from, out, options).status());
+  EXPECT_EQ(FilesOf(out), FilesOf(Build("to", options)));
+}
+
+TEST_F(RecompressTest, ReadsAnArchiveWithALayoutAndMakesOne) {
+  BuildOptions reordered = Options("zstd");
+  reordered.reorder = ReorderMode::kDuplicates;
+  const std::string from = Build("from", reordered);
+  const std::string plain = directory_ / "plain";
+  QUIRE_ASSERT_OK(Recompress(from, plain, Options("lz4")).status());
+  EXPECT_EQ(FilesOf(plain), FilesOf(Build("lz4", Options("lz4"))));
+  const std::string again = directory_ / "again";
+  QUIRE_ASSERT_OK(Recompress(plain, again, reordered).status());
+  EXPECT_EQ(FilesOf(again), FilesOf(from));
+}
+
+TEST_F(RecompressTest, CopiesBlocksThatComeOutTheSame) {
+  for (const char* codec : {"zstd", "rlz", "auto", "fsst", "rlz-pex"}) {
+    SCOPED_TRACE(codec);
+    const std::string from = Build(codec, Options(codec));
+    const std::string out = directory_ / absl::StrCat(codec, "-again");
+    QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                               Recompress(from, out, Options(codec)));
+    EXPECT_EQ(summary.copied_block_count, summary.info.block_count);
+    EXPECT_EQ(FilesOf(out), FilesOf(from));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const BuildSummary other,
+        Recompress(
+            from, out + "-max",
+            Options(absl::StrCat(codec == std::string("fsst") ? "lz4" : codec,
+                                 codec == std::string("fsst") ? "" : ":max"))));
+    EXPECT_EQ(other.copied_block_count, 0);
+  }
+}
+
+TEST_F(RecompressTest, KeepsTheCountOfInputsThatCouldNotBeRead) {
+  InputFailures failures;
+  BuildOptions options = Options("lz4");
+  options.failures = &failures;
+  failures.Tolerate(1, absl::NotFoundError("gone"));
+  const std::string from = Build("from", options);
+  const std::string out = directory_ / "out";
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             Recompress(from, out, Options("zstd")));
+  EXPECT_EQ(summary.info.unread_input_count, 1);
+}
+
+TEST_F(RecompressTest, ReplacesTheArchiveItselfInTheEnd) {
+  const std::string path = Build("x", Options("lz4"));
+  EXPECT_EQ(Recompress(path, path, Options("zstd")).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  BuildOptions options = Options("zstd");
+  options.archive.replace = true;
+  QUIRE_ASSERT_OK(Recompress(path, path, options).status());
+  EXPECT_EQ(FilesOf(path), FilesOf(Build("zstd", Options("zstd"))));
+  EXPECT_FALSE(fs::exists(path + ".partial"));
+}
+
+TEST_F(RecompressTest, GoesOnWhereItFailed) {
+  for (const char* codec : {"zstd", "rlz", "auto", "fsst", "zlib-pex"}) {
+    SCOPED_TRACE(codec);
+    const std::string from = Build("from", Options("lz4"));
+    const std::string out = directory_ / "out";
+    const Files expected = StartAndStop(from, out, Options(codec));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                               Recompress(from, out, Options(codec)));
+    EXPECT_GT(summary.kept_block_count, 4);
+    EXPECT_EQ(FilesOf(out), expected);
+    EXPECT_FALSE(fs::exists(out + ".partial"));
+    fs::remove_all(from);
+    fs::remove_all(out);
+  }
+}
+
+TEST_F(RecompressTest, GoesOnWithALayout) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  BuildOptions options = Options("rlz");
+  options.reorder = ReorderMode::kDuplicates;
+  const Files expected = StartAndStop(from, out, options);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             Recompress(from, out, options));
+  EXPECT_GT(summary.kept_block_count, 4);
+  EXPECT_EQ(FilesOf(out), expected);
+}
+
+TEST_F(RecompressTest, NamesADamagedBlockAndKeepsWhatIsBeforeIt) {
+  const std::string from = Build("from", Options("copy"));
+  const std::string segment = from + "/segment-000001";
+  const std::string out = directory_ / "out";
+  const std::string reference = directory_ / "reference";
+  QUIRE_ASSERT_OK(Recompress(from, reference, Options("zstd")).status());
+  const size_t in_block_2 = 32 + 2 * (4096 + 12) + 100;
+  Flip(segment, in_block_2);
+  const auto failed = Recompress(from, out, Options("zstd"));
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(failed.status().message(), HasSubstr(segment + ": block 2: "));
+  EXPECT_FALSE(fs::exists(out));
+  Flip(segment, in_block_2);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             Recompress(from, out, Options("zstd")));
+  EXPECT_GT(summary.kept_block_count, 0);
+  EXPECT_EQ(FilesOf(out), FilesOf(reference));
+}
+
+TEST_F(RecompressTest, DamageInWhatIsKeptIsSeen) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  const Files expected = StartAndStop(from, out, Options("rlz"));
+  const std::string saved = directory_ / "saved";
+  fs::copy(out + ".partial", saved);
+  std::mt19937_64 random(20261123);
+  for (int i = 0; i < 60; ++i) {
+    fs::remove_all(out);
+    fs::remove_all(out + ".partial");
+    fs::copy(saved, out + ".partial");
+    std::vector<std::string> names;
+    for (const auto& [name, contents] : FilesOf(saved)) {
+      if (!contents.empty()) {
+        names.push_back(name);
+      }
+    }
+    const std::string file = absl::StrCat(
+        out, ".partial/", names[static_cast<size_t>(i) % names.size()]);
+    const size_t offset = random() % fs::file_size(file);
+    SCOPED_TRACE(absl::StrCat(file, " at ", offset));
+    if (i % 3 == 0) {
+      fs::resize_file(file, offset);
+    } else {
+      Flip(file, offset);
+    }
+    QUIRE_ASSERT_OK(Recompress(from, out, Options("rlz")).status());
+    EXPECT_EQ(FilesOf(out), expected);
+  }
+}
+
+TEST_F(RecompressTest, RefusesToGoOnWithOtherOptions) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  const Files expected = StartAndStop(from, out, Options("zstd:3"));
+  const auto other = Recompress(from, out, Options("zstd:5"));
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(other.status().message(),
+              HasSubstr("was begun with codec zstd:3, not with codec zstd:5"));
+  EXPECT_THAT(other.status().message(), HasSubstr("--restart"));
+  // Nothing is lost by that.
+  BuildOptions options = Options("zstd:3");
+  options.threads = 3;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             Recompress(from, out, options));
+  EXPECT_GT(summary.kept_block_count, 0);
+  EXPECT_EQ(FilesOf(out), expected);
+}
+
+TEST_F(RecompressTest, RestartsWhenTold) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  StartAndStop(from, out, Options("zstd:3"));
+  BuildOptions options = Options("zstd:5");
+  options.resume.restart = true;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             Recompress(from, out, options));
+  EXPECT_EQ(summary.kept_block_count, 0);
+  EXPECT_EQ(FilesOf(out), FilesOf(Build("to", Options("zstd:5"))));
+}
+
+TEST_F(RecompressTest, ABuildOfTheSameNameDropsWhatWasBegun) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  StartAndStop(from, out, Options("zstd"));
+  Build("out", Options("zlib"));
+  EXPECT_EQ(FilesOf(out), FilesOf(Build("to", Options("zlib"))));
+  EXPECT_FALSE(fs::exists(out + ".partial"));
+}
+
+TEST_F(RecompressTest, LeavesNothingWhereNothingWasEncoded) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  const std::atomic<bool> cancel = true;
+  BuildOptions options = Options("rlz");
+  options.cancel = &cancel;
+  EXPECT_EQ(Recompress(from, out, options).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_FALSE(fs::exists(out + ".partial"));
+}
+
+}  // namespace
+}  // namespace quire
