@@ -92,6 +92,26 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertIn(b"whole", verified.stdout)
         self.assertEqual(verified.stderr, b"")
 
+    def test_recompress(self):
+        """The same as a build, in place too; says what it copied."""
+        self.build("-o", "x.quire", "in")
+        self.build("-o", "lz4.quire", "--codec", "lz4", "in")
+        result = self.run_quired("recompress", "x.quire", "-o", "y.quire/", "--codec", "lz4")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout, b"")
+        self.assertIn(b"y.quire: 50 documents", result.stderr)
+        self.assertEqual(self.inspect("y.quire")["uuid"], self.inspect("lz4.quire")["uuid"])
+        result = self.run_quired("recompress", "y.quire", "-o", "y.quire", "--codec", "lz4",
+                                 "--replace")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stderr, b"blocks? (was|were) copied as ")
+        self.assertEqual(self.inspect("y.quire")["uuid"], self.inspect("lz4.quire")["uuid"])
+        result = self.run_quired("recompress", "y.quire", "-o", "z.quire", "--codec", "zstd",
+                                 "--quiet")
+        self.assertEqual((result.returncode, result.stderr), (0, b""))
+        self.assertEqual(self.names(),
+                         sorted(["in", "lz4.quire", "x.quire", "y.quire", "z.quire"]))
+
     def test_opens_more_files_than_the_soft_limit(self):
         """An archive of many segments has as many files."""
         self.build("-o", "x.quire", "in")
@@ -439,10 +459,11 @@ class OfflineCommandsTest(unittest.TestCase):
         os.mkfifo(self.directory / "pipe")
         before = self.names()
         good = ["build", "-o", "y.quire"]
+        recompress = ["recompress", "x.quire", "--codec", "lz4", "-o"]
         cases = [
             # Exit code, part of the message, arguments.
             (2, "Usage: quired", []),
-            (2, 'must be one of build, plan, verify, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
+            (2, 'must be one of build, plan, recompress, verify, inspect, serve, check-config, token, got "biuld"', ["biuld", "in"]),
             (2, "--output", ["build", "in"]),
             (2, "INPUT", good),
             (2, 'unknown option "--blok-size"', ["build", "--blok-size", "4KiB", "in"]),
@@ -497,6 +518,20 @@ class OfflineCommandsTest(unittest.TestCase):
             (1, "standard input must be a tar, zip or WARC and is empty", [*good, "-"]),
             (1, "pipe", [*good, "pipe"]),
             (1, "cut.warc", [*good, "cut.warc"]),
+            (2, "ARCHIVE", ["recompress", "-o", "y.quire", "--codec", "lz4"]),
+            (2, "--output", ["recompress", "x.quire", "--codec", "lz4"]),
+            (2, "--codec", ["recompress", "x.quire", "-o", "y.quire"]),
+            (2, "nope", ["recompress", "x.quire", "-o", "y.quire", "--codec", "nope"]),
+            (2, "--dictionary-size needs a codec with a dictionary",
+             [*recompress, "y.quire", "--dictionary-size", "1MiB"]),
+            (2, "--output is the archive itself, x.quire; give --replace",
+             [*recompress, "x.quire"]),
+            (2, "--output must be outside the archive", [*recompress, "x.quire/y.quire"]),
+            (1, "is no archive", ["recompress", "empty", "-o", "y.quire", "--codec", "lz4"]),
+            (1, "missing", ["recompress", "missing", "-o", "y.quire", "--codec", "lz4"]),
+            (1, "empty exists; give --replace", [*recompress, "empty"]),
+            (1, "not an archive", [*recompress, "empty", "--replace"]),
+            (1, "no such directory", [*recompress, "no/y.quire"]),
             (2, "ARCHIVE", ["verify"]),
             (2, '--threads: must be 1 to 1024, got "x"', ["verify", "--threads", "x", "x.quire"]),
             (1, "missing", ["verify", "missing"]),
@@ -540,7 +575,7 @@ class OfflineCommandsTest(unittest.TestCase):
                 self.assertEqual(self.names(), before)
 
     def test_help(self):
-        for arguments in [["--help"], ["build", "--help"], ["verify", "-h"],
+        for arguments in [["--help"], ["build", "--help"], ["recompress", "--help"], ["verify", "-h"],
                           ["inspect", "--help"]]:
             result = self.run_quired(*arguments)
             self.assertEqual(result.returncode, 0)

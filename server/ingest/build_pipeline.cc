@@ -510,8 +510,8 @@ class ArchiveBuild {
     const Archive* const copied = options_.resume.copied;
     const BlockStageOptions stage = {
         .block_size_bytes = options_.archive.block_size_bytes,
-        .threads = options_.threads,
         .cutter = cutter_.has_value() ? &*cutter_ : nullptr,
+        .threads = options_.threads,
         .may_be_kept = is_resumable(),
         .copied = copied != nullptr && !stored_.has_value() &&
                           HasBlocksOf(*copied, options_.archive.codec, context)

@@ -38,7 +38,7 @@ std::string Parameters(const Archive& archive, const BuildOptions& options) {
       "\nreorder ", NameOf(options.reorder), "\ninflate ",
       options.inflate ? "auto" : "off", "\nsymbol table ",
       options.symbol_table ? "yes" : "no", "\n");
-  if (options.inflate) {
+  if (options.inflate || (info != nullptr && info->inflates())) {
     absl::StrAppend(&lines, "inflate member size ",
                     FormatByteSizeExact(options.inflate_member_size_bytes_max),
                     "\n");

@@ -231,6 +231,32 @@ TEST_F(RecompressTest, GoesOnWithALayout) {
   EXPECT_EQ(FilesOf(out), expected);
 }
 
+// Blocks are cut around what is inflated, and so have any size.
+TEST_F(RecompressTest, GoesOnWithMembersInflated) {
+  std::string warc;
+  for (uint64_t i = 0; i < 12; ++i) {
+    absl::StrAppend(
+        &warc, MakeWarcRecord({absl::StrCat("WARC-Target-URI: http://u/", i)},
+                              Gzip(MakeTestText(9000 + 500 * i, i))));
+  }
+  directory_.Write("in.warc", warc);
+  const std::string from = Build("from", Options("lz4"));
+  BuildOptions options = Options("rlz");
+  options.inflate = true;
+  const std::string out = directory_ / "out";
+  const Files expected = StartAndStop(from, out, options);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                             Recompress(from, out, options));
+  EXPECT_TRUE(summary.info.has_varying_blocks);
+  EXPECT_GT(summary.kept_block_count, 4);
+  EXPECT_EQ(FilesOf(out), expected);
+  EXPECT_EQ(expected, FilesOf(Build("to", options)));
+  // And back.
+  const std::string back = directory_ / "back";
+  QUIRE_ASSERT_OK(Recompress(out, back, Options("lz4")).status());
+  EXPECT_EQ(FilesOf(back), FilesOf(from));
+}
+
 TEST_F(RecompressTest, NamesADamagedBlockAndKeepsWhatIsBeforeIt) {
   const std::string from = Build("from", Options("copy"));
   const std::string segment = from + "/segment-000001";
