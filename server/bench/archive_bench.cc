@@ -87,6 +87,9 @@ absl::StatusOr<Bench> Open(const Arguments& arguments) {
                   arguments.seed),
               .stored = std::nullopt,
               .store = nullptr};
+  if (arguments.mode == "documents") {
+    bench.requests->DrawDocuments();
+  }
   if (arguments.what != "storage") {
     QUIRE_ASSIGN_OR_RETURN(bench.stored, StoredBlocks::Load(*archive));
   }
@@ -162,8 +165,9 @@ int Main(int argc, char** argv) {
       ->check(CLI::IsMember({"storage", "decode", "both"}))
       ->capture_default_str();
   app.add_option("--mode", arguments.mode,
-                 "random (unaligned ranges) or scan (all, in order)")
-      ->check(CLI::IsMember({"random", "scan"}))
+                 "random (unaligned ranges), documents (whole, at random) or "
+                 "scan (all, in order)")
+      ->check(CLI::IsMember({"random", "documents", "scan"}))
       ->capture_default_str();
   app.add_option("--range-size", arguments.range_size)->capture_default_str();
   app.add_flag("--direct-io", arguments.direct_io, "past the page cache");

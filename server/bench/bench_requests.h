@@ -29,8 +29,8 @@ struct BenchCounts {
 
 // What to read: the n-th request for each n, whichever thread asks for it; a
 // function of the seed alone, so that every run reads the same. Ranges of
-// `size_bytes`, one after the other (`in_order`) or at offsets drawn uniformly.
-// Thread-safe.
+// `size_bytes`, one after the other (`in_order`) or at offsets drawn uniformly;
+// or whole documents, drawn uniformly. Thread-safe.
 class BenchRequests {
  public:
   // An archive of less text is read whole each time. REQUIRES: size_bytes > 0,
@@ -42,11 +42,26 @@ class BenchRequests {
         size_bytes_(std::min(size_bytes, archive_->info().size_bytes)),
         seed_(seed) {}
 
+  // From now on Next() draws documents, those that are not empty.
+  // REQUIRES: no other thread uses this.
+  void DrawDocuments() {
+    archive_->VisitDocuments("", std::nullopt, [&](const Document& document) {
+      if (document.range.size_bytes > 0) {
+        documents_.push_back(document.range);
+      }
+      return true;
+    });
+  }
+
   // The parts of blocks that the next request takes. In order, it begins again
   // at the end, where the last one may be shorter.
   std::vector<BlockSlice> Next() {
     const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
     const uint64_t total_size_bytes = archive_->info().size_bytes;
+    if (!documents_.empty()) {
+      return archive_->Plan(documents_[Mix(seed_ + number) % documents_.size()])
+          .value();
+    }
     uint64_t offset = 0;
     if (in_order_) {
       const uint64_t steps = (total_size_bytes + size_bytes_ - 1) / size_bytes_;
@@ -73,6 +88,7 @@ class BenchRequests {
   const bool in_order_;
   const uint64_t size_bytes_;
   const uint64_t seed_;
+  std::vector<LogicalRange> documents_;
   std::atomic<uint64_t> next_ = 0;
 };
 
