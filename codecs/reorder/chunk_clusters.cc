@@ -7,7 +7,14 @@
 
 namespace quire {
 
-std::vector<uint32_t> OrderByLeader(const std::vector<uint32_t>& leaders) {
+std::vector<uint32_t> OrderByLeader(std::vector<uint32_t> leaders,
+                                    const std::vector<bool>& is_joined) {
+  // A leader may have joined another cluster, and comes before those it leads.
+  for (size_t i = 0; i < leaders.size() && !is_joined.empty(); ++i) {
+    leaders[i] = is_joined[i]      ? leaders[i - 1]
+                 : leaders[i] == i ? leaders[i]
+                                   : leaders[leaders[i]];
+  }
   // Counts first: where each cluster begins.
   std::vector<uint32_t> next(leaders.size() + 1, 0);
   for (const uint32_t leader : leaders) {
@@ -39,24 +46,14 @@ void ChunkClusters::Add(absl::Span<const uint64_t> features) {
   }
   resembled_ = found;
   leaders_.push_back(found == number ? number : leaders_[found]);
+  uint8_t shared_count = 0;
   for (const uint64_t feature : features) {
     if (feature != 0) {
-      first_with_.Add(feature, number);
+      const uint32_t first = first_with_.Add(feature, number);
+      shared_count += first != number && leaders_[first] == leaders_.back();
     }
   }
-}
-
-std::vector<uint32_t> ChunkClusters::Order(
-    const std::vector<bool>& is_joined) const {
-  // Leaders come before those they lead, so theirs are known.
-  std::vector<uint32_t> leaders(leaders_.size());
-  for (size_t i = 0; i < leaders.size(); ++i) {
-    const bool joined = i > 0 && !is_joined.empty() && is_joined[i];
-    leaders[i] = joined             ? leaders[i - 1]
-                 : leaders_[i] == i ? leaders_[i]
-                                    : leaders[leaders_[i]];
-  }
-  return OrderByLeader(leaders);
+  shared_counts_.push_back(shared_count);
 }
 
 }  // namespace quire

@@ -18,14 +18,18 @@ namespace quire {
 // The chunks' numbers, from 0, in the order in which they should be stored:
 // clusters by their first chunk, and in a cluster in order of number.
 // leaders[i] is the first chunk of the cluster that chunk i is in; it is i for
-// that chunk itself. Pure. REQUIRES: leaders[i] <= i, and is its own leader.
-std::vector<uint32_t> OrderByLeader(const std::vector<uint32_t>& leaders);
+// that chunk itself. A chunk that `is_joined` stays behind the one before it,
+// wherever that goes. Pure.
+// REQUIRES: leaders[i] <= i, and is its own leader; is_joined has as many
+// elements, or none; the first is not joined.
+std::vector<uint32_t> OrderByLeader(std::vector<uint32_t> leaders,
+                                    const std::vector<bool>& is_joined = {});
 
 // Puts chunks into clusters, greedily, by Lin et al. ("Migratory Compression",
 // FAST 2014, section 3.1): a chunk joins the first cluster that has one of its
 // super-features, or begins one. Where the chunk before joined the cluster of
 // some chunk, the cluster of the chunk after that one is tried first, so that
-// stretches of several chunks stay together. Memory: 4 bytes a chunk, and about
+// stretches of several chunks stay together. Memory: 5 bytes a chunk, and about
 // 10 for each of its super-features that no chunk had before.
 // Thread-compatible.
 class ChunkClusters {
@@ -36,19 +40,21 @@ class ChunkClusters {
   // No chunk comes any more: forgets what only Add() needs, most of its memory.
   void EndAdding() { first_with_ = {}; }
 
-  // OrderByLeader() of the chunks as they were added. A chunk that `is_joined`
-  // stays behind the one before it, wherever that goes.
-  // REQUIRES: is_joined has as many elements as there are chunks, or none.
-  std::vector<uint32_t> Order(const std::vector<bool>& is_joined = {}) const;
-
   // Of each chunk, the first of its cluster.
   std::vector<uint32_t> Leaders() const {
     return {leaders_.begin(), leaders_.end()};
   }
 
+  // Of each chunk, how many of its super-features chunks of its cluster had
+  // before; 0 of the first.
+  std::vector<uint8_t> SharedCounts() const {
+    return {shared_counts_.begin(), shared_counts_.end()};
+  }
+
   // What it keeps.
   size_t MemoryBytes() const {
-    return first_with_.MemoryBytes() + leaders_.size() * sizeof(uint32_t);
+    return first_with_.MemoryBytes() +
+           leaders_.size() * (sizeof(uint32_t) + sizeof(uint8_t));
   }
 
  private:
@@ -56,6 +62,7 @@ class ChunkClusters {
   FirstNumberTable first_with_;
   // Not in one piece, which would grow by doubling.
   std::deque<uint32_t> leaders_;
+  std::deque<uint8_t> shared_counts_;
   // The chunk that the last one resembled; its own number if none.
   uint32_t resembled_ = 0;
 };

@@ -37,7 +37,7 @@ std::optional<uint32_t> FirstNumberTable::Find(uint64_t hash) const {
   return static_cast<uint32_t>(found) - 1;
 }
 
-void FirstNumberTable::Add(uint64_t hash, uint32_t number) {
+uint32_t FirstNumberTable::Add(uint64_t hash, uint32_t number) {
   Part& part = parts_[PartOf(hash)];
   if ((part.used_count + 1) * kUsedOf > part.slots.size() * kUsedMax) {
     Grow(part);
@@ -47,6 +47,7 @@ void FirstNumberTable::Add(uint64_t hash, uint32_t number) {
     slot = uint64_t{KeyOf(hash)} << kKeyShift | (uint64_t{number} + 1);
     ++part.used_count;
   }
+  return static_cast<uint32_t>(slot) - 1;
 }
 
 void FirstNumberTable::Grow(Part& part) {

@@ -22,8 +22,9 @@ class FirstNumberTable {
   // The number of `hash`, if it has one.
   std::optional<uint32_t> Find(uint64_t hash) const;
 
-  // Gives `hash` the number unless it has one. REQUIRES: number < 2^32 - 1.
-  void Add(uint64_t hash, uint32_t number);
+  // Gives `hash` the number unless it has one, and returns the one it has.
+  // REQUIRES: number < 2^32 - 1.
+  uint32_t Add(uint64_t hash, uint32_t number);
 
   // Of the heap.
   size_t MemoryBytes() const;

@@ -223,11 +223,13 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
               "--reorder", options.reorder,
               "What is stored otherwise than in the order of the documents, "
               "which does not change: off, nothing; dedup, duplicates of 512 "
-              "bytes and more are stored once; auto, those of 16 KiB and more, "
-              "so that few ranges touch further blocks; full, as dedup, and "
-              "similar chunks lie together, for codecs without a dictionary: "
-              "reads touch many more blocks. Needs space next to OUT for the "
-              "text, full for twice the text")
+              "bytes and more are stored once; auto, what saves more than the "
+              "further blocks that reads then touch cost: long duplicates, and "
+              "text moved next to similar text; full, as dedup, and all "
+              "similar "
+              "chunks lie together, for codecs without a dictionary: reads "
+              "touch many more blocks. Needs space next to OUT for the text, "
+              "auto and full for twice the text")
           ->type_name("MODE")
           ->capture_default_str();
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});

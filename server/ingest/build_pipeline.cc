@@ -25,10 +25,6 @@ constexpr size_t kReadSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
 
-// In bytes; of ReorderMode::kAuto: what a further block costs each range that
-// touches it, against what the duplicate would take.
-constexpr uint64_t kWorthwhileDuplicateSizeBytes = 16 << 10;
-
 // Of the archive at `path`.
 std::string DirectoryOf(std::string path) {
   while (path.size() > 1 && path.back() == '/') {
@@ -311,18 +307,29 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
+  ReorderOptions ReorderOptionsFor(const std::string& path) const {
+    ReorderOptions options;
+    options.spool_directory = DirectoryOf(path);
+    options.segment_size_bytes =
+        std::min(options_.segment_size_bytes, *progress_.total_bytes);
+    if (options_.reorder == ReorderMode::kFull) {
+      options.moves = ReorderOptions::Moves::kChunks;
+    } else if (options_.reorder == ReorderMode::kAuto) {
+      const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
+      const bool has_dictionary = codec != nullptr && codec->needs_dictionary;
+      options.moves = has_dictionary ? ReorderOptions::Moves::kDocuments
+                                     : ReorderOptions::Moves::kChunks;
+      options.price = {.block_size_bytes = options_.archive.block_size_bytes};
+      options.duplicate_size_bytes_min =
+          std::max(kRunPairSizeBytesMin, kWorthwhileDuplicateSizeBytes);
+    }
+    return options;
+  }
+
   // Writes what is to be stored to a file next to the archive.
   absl::Status Reorder(const std::string& path) {
-    const ReorderOptions options = {
-        .spool_directory = DirectoryOf(path),
-        .segment_size_bytes =
-            std::min(options_.segment_size_bytes, *progress_.total_bytes),
-        .duplicate_size_bytes_min = options_.reorder == ReorderMode::kAuto
-                                        ? kWorthwhileDuplicateSizeBytes
-                                        : kRunPairSizeBytesMin,
-        .moves_similar = options_.reorder == ReorderMode::kFull};
     QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<TextReorderer> reorderer,
-                           TextReorderer::Create(options));
+                           TextReorderer::Create(ReorderOptionsFor(path)));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));
     std::vector<uint8_t> buffer(kReadSizeBytes);
     uint64_t segment_bytes = 0;

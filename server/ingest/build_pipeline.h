@@ -54,13 +54,15 @@ enum class BuildPhase {
 enum class ReorderMode {
   // Nothing.
   kOff,
-  // Text that comes again is stored once, where that leaves out enough in a row
-  // to be worth the further blocks that a range then touches.
+  // Text that comes again is stored once, and text is stored next to similar
+  // text, where that saves more than the further blocks cost that a range then
+  // touches (reorder_price.h): documents where there is a dictionary, chunks
+  // where there is none.
   kAuto,
-  // The same, however little it leaves out.
+  // Text that comes again is stored once, however little that leaves out.
   kDuplicates,
-  // And chunks of text are stored next to similar ones: much smaller without a
-  // dictionary, but a range touches several times as many blocks.
+  // The same, and all chunks are stored next to similar ones: much smaller
+  // without a dictionary, but a range touches several times as many blocks.
   kFull,
 };
 
@@ -101,8 +103,8 @@ struct BuildOptions {
   // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
-  // Needs a file of about the size of the text, two with kFull, next to the
-  // archive, while the build runs.
+  // Needs a file of about the size of the text, two with kAuto and kFull, next
+  // to the archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;
   // Stores what is compressed inside documents by zlib or gzip as its text,
   // with the codec that does so for `archive.codec`, in blocks that are cut

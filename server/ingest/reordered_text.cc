@@ -6,6 +6,7 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/text_migration.h"
 
 namespace quire {
 namespace {
@@ -15,6 +16,8 @@ constexpr uint32_t kChunkSizeBytes = 2 << 10;
 // Chunks that are remembered; what comes after that many is only compared with
 // them.
 constexpr size_t kChunkCountMax = size_t{1} << 23;
+// A document goes on in another unit that moves, once this one has that much.
+constexpr uint64_t kUnitSizeBytes = 64 << 10;
 // Text that is written to the file at once.
 constexpr size_t kWriteSizeBytes = 1 << 20;
 
@@ -42,22 +45,22 @@ absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(
       Spool spool, Spool::Create(options.spool_directory, kSpoolContents));
   std::unique_ptr<TextReorderer> reorderer(
       new TextReorderer(std::move(spool), options));
-  if (options.moves_similar) {
+  if (options.moves != ReorderOptions::Moves::kNothing) {
     QUIRE_ASSIGN_OR_RETURN(
         reorderer->moved_spool_,
         Spool::Create(options.spool_directory, kSpoolContents));
-    reorderer->migration_.emplace();
   }
   return reorderer;
 }
 
 TextReorderer::TextReorderer(Spool spool, const ReorderOptions& options)
-    : chunker_(ChunkSizeFor(options.segment_size_bytes)),
-      duplicate_size_bytes_min_(options.duplicate_size_bytes_min),
-      spool_directory_(options.spool_directory),
+    : options_(options),
+      chunker_(ChunkSizeFor(options.segment_size_bytes)),
+      unit_size_bytes_min_(std::max<uint64_t>(
+          kRunPairSizeBytesMin, options.segment_size_bytes / kChunkCountMax)),
       spool_(std::move(spool)),
       sum_(std::make_unique<Checksummer64>()) {
-  QUIRE_CHECK(duplicate_size_bytes_min_ >= kRunPairSizeBytesMin,
+  QUIRE_CHECK(options_.duplicate_size_bytes_min >= kRunPairSizeBytesMin,
               "shorter duplicates than the format allows");
 }
 
@@ -86,6 +89,7 @@ absl::Status TextReorderer::EndDocument(NewDocument document) {
   }
   pending_.clear();
   pending_used_ = 0;
+  document_ended_ = true;
   document.size_bytes = std::exchange(document_size_bytes_, 0);
   return segment_.documents.Add(document);
 }
@@ -111,8 +115,11 @@ absl::Status TextReorderer::Place(ByteView chunk) {
   if (!found) {
     QUIRE_RETURN_IF_ERROR(EndDuplicates());
     if (chunk.size() >= kRunPairSizeBytesMin &&
-        chunks_.size() < kChunkCountMax) {
-      chunks_.try_emplace(Checksum64(chunk), stored_size_bytes_);
+        chunk_offsets_.size() < kChunkCountMax) {
+      const auto number = static_cast<uint32_t>(chunk_offsets_.size());
+      if (chunk_numbers_.Add(Checksum64(chunk), number) == number) {
+        chunk_offsets_.Append(stored_size_bytes_);
+      }
     }
     return Store(chunk);
   }
@@ -120,7 +127,7 @@ absl::Status TextReorderer::Place(ByteView chunk) {
     QUIRE_RETURN_IF_ERROR(EndDuplicates());
     duplicates_.stored_offset = offset;
   }
-  if (duplicates_.size_bytes < duplicate_size_bytes_min_) {
+  if (duplicates_.size_bytes < options_.duplicate_size_bytes_min) {
     AppendTo(held_, chunk);
   }
   duplicates_.size_bytes += chunk.size();
@@ -141,11 +148,11 @@ absl::StatusOr<bool> TextReorderer::FindDuplicate(ByteView chunk,
   if (chunk.size() < kRunPairSizeBytesMin) {
     return false;
   }
-  const auto known = chunks_.find(Checksum64(chunk));
-  if (known == chunks_.end()) {
+  const std::optional<uint32_t> known = chunk_numbers_.Find(Checksum64(chunk));
+  if (!known.has_value()) {
     return false;
   }
-  offset = known->second;
+  offset = chunk_offsets_[*known];
   return IsStoredAt(offset, chunk);
 }
 
@@ -174,7 +181,7 @@ absl::StatusOr<bool> TextReorderer::IsStoredAt(uint64_t offset,
 
 absl::Status TextReorderer::EndDuplicates() {
   const StoredRun run = std::exchange(duplicates_, {});
-  if (run.size_bytes >= duplicate_size_bytes_min_) {
+  if (run.size_bytes >= options_.duplicate_size_bytes_min) {
     runs_.Append(run.size_bytes, run.stored_offset);
   } else if (run.size_bytes > 0) {
     QUIRE_RETURN_IF_ERROR(Store(held_));
@@ -185,11 +192,21 @@ absl::Status TextReorderer::EndDuplicates() {
 
 absl::Status TextReorderer::Store(ByteView text) {
   runs_.Append(text.size(), stored_size_bytes_);
-  stored_size_bytes_ += text.size();
-  if (migration_.has_value()) {
-    migration_->Add(text);
+  if (moved_spool_.has_value() && BeginsUnit()) {
+    units_.Append(stored_size_bytes_);
+    unit_offset_ = stored_size_bytes_;
+    document_ended_ = false;
   }
+  stored_size_bytes_ += text.size();
   return Write(text, spool_);
+}
+
+bool TextReorderer::BeginsUnit() const {
+  const uint64_t size_bytes = stored_size_bytes_ - unit_offset_;
+  return units_.size() == 0 ||
+         (size_bytes >= unit_size_bytes_min_ &&
+          (document_ended_ || size_bytes >= kUnitSizeBytes ||
+           options_.moves == ReorderOptions::Moves::kChunks));
 }
 
 absl::Status TextReorderer::Write(ByteView text, Spool& spool) {
@@ -198,9 +215,8 @@ absl::Status TextReorderer::Write(ByteView text, Spool& spool) {
 }
 
 absl::Status TextReorderer::Flush(Spool& spool) {
-  if (!migration_.has_value() || &spool == &*moved_spool_) {
-    checksum_.Add(unwritten_);
-  }
+  const bool moves_on = moved_spool_.has_value() && &spool == &spool_;
+  (moves_on ? segment_checksum_ : checksum_).Add(unwritten_);
   QUIRE_RETURN_IF_ERROR(spool.Append(unwritten_));
   unwritten_.clear();
   return absl::OkStatus();
@@ -216,18 +232,35 @@ absl::Status TextReorderer::EndSegment() {
   }
   segment_.layout.stored_text_size_bytes = std::exchange(stored_size_bytes_, 0);
   segment_.layout.runs = std::exchange(runs_, {}).Take();
-  if (migration_.has_value()) {
-    QUIRE_RETURN_IF_ERROR(migration_->Move(
-        spool_, segment_.layout.runs,
-        [this](ByteView text) { return Write(text, *moved_spool_); }));
-    QUIRE_RETURN_IF_ERROR(Flush(*moved_spool_));
-    QUIRE_ASSIGN_OR_RETURN(spool_,
-                           Spool::Create(spool_directory_, kSpoolContents));
-    migration_.emplace();
+  memory_bytes_max_ =
+      std::max(memory_bytes_max_, chunk_numbers_.MemoryBytes() +
+                                      chunk_offsets_.MemoryBytes() +
+                                      units_.MemoryBytes());
+  // Before there are tables of similar text.
+  chunk_numbers_ = {};
+  chunk_offsets_ = {};
+  if (moved_spool_.has_value()) {
+    QUIRE_RETURN_IF_ERROR(MigrateSegment());
   }
   text_.segments.push_back(std::exchange(segment_, {}));
-  chunks_ = {};
   segment_offset_ = spool_.size_bytes();
+  return absl::OkStatus();
+}
+
+absl::Status TextReorderer::MigrateSegment() {
+  TextMigration migration(
+      {.text = spool_,
+       .checksum = std::exchange(segment_checksum_, {}).Get(),
+       .units = units_,
+       .price = options_.price});
+  QUIRE_RETURN_IF_ERROR(migration.Run(
+      segment_.layout.runs,
+      [this](ByteView text) { return Write(text, *moved_spool_); }));
+  memory_bytes_max_ = std::max(memory_bytes_max_, migration.memory_bytes_max());
+  QUIRE_RETURN_IF_ERROR(Flush(*moved_spool_));
+  QUIRE_ASSIGN_OR_RETURN(
+      spool_, Spool::Create(options_.spool_directory, kSpoolContents));
+  units_ = {};
   return absl::OkStatus();
 }
 

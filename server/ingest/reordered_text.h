@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // The text that the blocks of an archive hold where that is not the text of its
-// documents in order: duplicates are stored once. After Lin et al., "Migratory
-// Compression: Coarse-grained Data Reordering to Improve Compressibility" (FAST
-// 2014), section 3, which removes duplicates before it moves chunks.
+// documents in order: duplicates are stored once, and similar text together.
+// After Lin et al., "Migratory Compression: Coarse-grained Data Reordering to
+// Improve Compressibility" (FAST 2014), section 3, which removes duplicates
+// before it moves chunks.
 #ifndef QUIRE_SERVER_INGEST_REORDERED_TEXT_H_
 #define QUIRE_SERVER_INGEST_REORDERED_TEXT_H_
 
@@ -13,35 +14,46 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
 #include "codecs/reorder/content_chunker.h"
+#include "codecs/reorder/first_number_table.h"
+#include "codecs/reorder/offset_list.h"
+#include "codecs/reorder/reorder_price.h"
 #include "codecs/reorder/stored_run.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
-#include "server/ingest/text_migration.h"
 
 namespace quire {
 
 struct ReorderOptions {
   // Where a file without a name holds the stored text until it is encoded.
   std::string spool_directory;
-  // Of the largest segment; bounds the memory for finding duplicates, some 34
-  // bytes for each chunk that is stored: chunks grow with it, from 2 KiB.
+  // Of the largest segment; bounds the memory, at most 64 bytes for each chunk
+  // that is stored and 32 for each run: chunks grow with it, from 2 KiB.
   uint64_t segment_size_bytes = 0;
   // A duplicate is left out if that leaves out so many bytes in a row. At least
   // kRunPairSizeBytesMin. Short ones save little, and make a range touch more
   // blocks.
   uint64_t duplicate_size_bytes_min = kRunPairSizeBytesMin;
-  // Whether similar chunks are moved together, too: text_migration.h. Takes
-  // twice the file, and more memory.
-  bool moves_similar = false;
+  // What moves next to similar text, if anything: text_migration.h. Takes the
+  // file twice.
+  enum class Moves {
+    kNothing,
+    kChunks,
+    // What is new in a document, in parts if it is large, and several documents
+    // together if they are very short. For archives with a dictionary: what
+    // chunks save beyond that is in the dictionary mostly.
+    kDocuments,
+  };
+  Moves moves = Moves::kNothing;
+  // Of what moves only what is worth it; without, all that is similar.
+  std::optional<ReorderPrice> price = std::nullopt;
 };
 
 // One archive's text, ready to be encoded.
@@ -84,6 +96,10 @@ class TextReorderer {
   // Errors: as Add().
   absl::StatusOr<ReorderedText> Finish();
 
+  // What finding duplicates and similar text took in the largest segment that
+  // has ended, beside its runs.
+  size_t memory_bytes_max() const { return memory_bytes_max_; }
+
  private:
   TextReorderer(Spool spool, const ReorderOptions& options);
 
@@ -95,21 +111,25 @@ class TextReorderer {
   // Decides on the duplicates held.
   absl::Status EndDuplicates();
   absl::Status Store(ByteView text);
+  // Whether the text stored next is moved apart from what was stored last.
+  bool BeginsUnit() const;
+  absl::Status MigrateSegment();
   // Appends text to `spool`, in large pieces.
   absl::Status Write(ByteView text, Spool& spool);
   absl::Status Flush(Spool& spool);
   void AddToSums(ByteView piece);
 
+  const ReorderOptions options_;
   const ContentChunker chunker_;
-  const uint64_t duplicate_size_bytes_min_;
-  const std::string spool_directory_;
+  // Text that is moved on its own has that size at least.
+  const uint64_t unit_size_bytes_min_;
   Spool spool_;
-  // If similar chunks are moved: where the text goes from `spool_`, which then
-  // has that of the current segment only.
+  // If text is moved: where it goes from `spool_`, which then has that of the
+  // current segment only.
   std::optional<Spool> moved_spool_;
-  std::optional<TextMigration> migration_;
   ReorderedText text_;
   Checksummer64 checksum_;
+  size_t memory_bytes_max_ = 0;
 
   // --- Of the current segment ---
   ReorderedText::Segment segment_;
@@ -118,8 +138,16 @@ class TextReorderer {
   uint64_t segment_offset_ = 0;
   // Its size.
   uint64_t stored_size_bytes_ = 0;
-  // From the hash of a chunk to its place in the stored text.
-  absl::flat_hash_map<uint64_t, uint64_t> chunks_;
+  // From the hash of a chunk to its number in chunk_offsets_, which has the
+  // places in the stored text.
+  FirstNumberTable chunk_numbers_;
+  OffsetList chunk_offsets_;
+  // If text is moved: where its units begin, and the sum of all.
+  OffsetList units_;
+  Checksummer64 segment_checksum_;
+  // Where the last one began, and whether its last document has ended.
+  uint64_t unit_offset_ = 0;
+  bool document_ended_ = false;
   // Of the text since the last whole sum.
   std::unique_ptr<Checksummer64> sum_;
   uint64_t summed_size_bytes_ = 0;

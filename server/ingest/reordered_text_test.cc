@@ -26,19 +26,22 @@ std::string Noise(size_t size, uint64_t seed) {
   return text;
 }
 
+using Moves = ReorderOptions::Moves;
 using Segments = std::vector<std::vector<std::string>>;
 
 absl::StatusOr<ReorderedText> Reorder(const Segments& segments,
                                       size_t piece_size = 1 << 20,
                                       uint64_t duplicate_size_bytes_min = 512,
-                                      bool moves_similar = false) {
+                                      Moves moves = Moves::kNothing,
+                                      std::optional<ReorderPrice> price = {}) {
   QUIRE_ASSIGN_OR_RETURN(
       const auto reorderer,
       TextReorderer::Create(
           {.spool_directory = ::testing::TempDir(),
            .segment_size_bytes = 1 << 20,
            .duplicate_size_bytes_min = duplicate_size_bytes_min,
-           .moves_similar = moves_similar}));
+           .moves = moves,
+           .price = price}));
   for (const std::vector<std::string>& segment : segments) {
     for (const std::string& text : segment) {
       for (size_t i = 0; i < text.size(); i += piece_size) {
@@ -145,6 +148,24 @@ TEST(ReorderedTextTest, KeepsDuplicatesThatAreTooShort) {
   ExpectRestores(left_out, segments);
 }
 
+TEST(ReorderedTextTest, AMillionTinyDocumentsTakeLittleMemory) {
+  for (const Moves moves : {Moves::kChunks, Moves::kDocuments}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto reorderer,
+        TextReorderer::Create({.spool_directory = ::testing::TempDir(),
+                               .segment_size_bytes = 1 << 20,
+                               .moves = moves}));
+    for (int i = 0; i < 1000000; ++i) {
+      QUIRE_ASSERT_OK(reorderer->Add(AsBytes(std::to_string(i))));
+      QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
+    }
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
+                               reorderer->Finish());
+    EXPECT_EQ(reordered.segments[0].documents.count(), 1000000u);
+    EXPECT_LT(reorderer->memory_bytes_max(), 1u << 20);
+  }
+}
+
 TEST(ReorderedTextTest, AMillionTinyDocumentsAreOneRun) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto reorderer,
@@ -183,18 +204,22 @@ TEST(ReorderedTextTest, RestoresAnythingWhateverThePieces) {
       }
     }
     const uint64_t minimum = uint64_t{512} << (random() % 6);
-    for (const bool moves_similar : {false, true}) {
-      QUIRE_ASSERT_OK_AND_ASSIGN(
-          const ReorderedText whole,
-          Reorder(segments, 1 << 20, minimum, moves_similar));
-      ExpectRestores(whole, segments);
-      QUIRE_ASSERT_OK_AND_ASSIGN(
-          const ReorderedText in_pieces,
-          Reorder(segments, 1 + random() % 5000, minimum, moves_similar));
-      EXPECT_EQ(whole.checksum, in_pieces.checksum);
-      for (size_t s = 0; s < segments.size(); ++s) {
-        EXPECT_EQ(whole.segments[s].layout.runs,
-                  in_pieces.segments[s].layout.runs);
+    const ReorderPrice price = {.block_size_bytes = 4096};
+    for (const auto moves :
+         {Moves::kNothing, Moves::kChunks, Moves::kDocuments}) {
+      for (const auto& given : {std::optional<ReorderPrice>(), {price}}) {
+        QUIRE_ASSERT_OK_AND_ASSIGN(
+            const ReorderedText whole,
+            Reorder(segments, 1 << 20, minimum, moves, given));
+        ExpectRestores(whole, segments);
+        QUIRE_ASSERT_OK_AND_ASSIGN(
+            const ReorderedText in_pieces,
+            Reorder(segments, 1 + random() % 5000, minimum, moves, given));
+        EXPECT_EQ(whole.checksum, in_pieces.checksum);
+        for (size_t s = 0; s < segments.size(); ++s) {
+          EXPECT_EQ(whole.segments[s].layout.runs,
+                    in_pieces.segments[s].layout.runs);
+        }
       }
     }
   }
@@ -214,7 +239,7 @@ TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
     }
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
-                             Reorder(segments, 1 << 20, 512, true));
+                             Reorder(segments, 1 << 20, 512, Moves::kChunks));
   ExpectRestores(reordered, segments);
   // Of what begins in the first text, most has what is like it right behind it.
   const std::string stored = StoredBytes(reordered);
@@ -229,6 +254,64 @@ TEST(ReorderedTextTest, MovesVersionsOfATextTogether) {
     near_count += second != std::string::npos && second - first < 10000 ? 1 : 0;
   }
   EXPECT_GT(near_count, count / 2);
+}
+
+// What is new in a document stays in one piece, and stands behind the version
+// before.
+TEST(ReorderedTextTest, MovesWholeDocuments) {
+  Segments segments(1);
+  for (uint64_t version = 0; version < 3; ++version) {
+    for (uint64_t text = 0; text < 5; ++text) {
+      std::string changed = Noise(20000, 100 + text);
+      for (size_t i = 200 + version; i < changed.size(); i += 1000) {
+        changed[i] = static_cast<char>(version);
+      }
+      segments[0].push_back(std::move(changed));
+    }
+  }
+  std::vector<StoredRun> expected;
+  for (uint64_t version = 0; version < 3; ++version) {
+    for (uint64_t text = 0; text < 5; ++text) {
+      expected.push_back({20000, (text * 3 + version) * 20000});
+    }
+  }
+  // One jump there is worth all five, as they stay side by side.
+  for (const bool has_price : {false, true}) {
+    std::optional<ReorderPrice> price;
+    if (has_price) {
+      price = {.block_size_bytes = 65536};
+    }
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const ReorderedText reordered,
+        Reorder(segments, 1 << 20, 512, Moves::kDocuments, price));
+    ExpectRestores(reordered, segments);
+    EXPECT_EQ(reordered.segments[0].layout.runs, expected);
+  }
+}
+
+TEST(ReorderedTextTest, TakesSixtyFourBytesAChunkAtMost) {
+  for (const Moves moves :
+       {Moves::kNothing, Moves::kChunks, Moves::kDocuments}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto reorderer,
+        TextReorderer::Create({.spool_directory = ::testing::TempDir(),
+                               .segment_size_bytes = 1 << 20,
+                               .moves = moves}));
+    // Nothing is a duplicate, nor similar: the most there is to remember.
+    const ContentChunker chunker(2048);
+    size_t chunk_count = 0;
+    for (uint64_t i = 0; i < 128; ++i) {
+      const std::string text = Noise(1 << 20, i);
+      for (ByteView rest = AsBytes(text); !rest.empty(); ++chunk_count) {
+        rest = rest.subspan(chunker.Next(rest));
+      }
+      QUIRE_ASSERT_OK(reorderer->Add(AsBytes(text)));
+      QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
+    }
+    QUIRE_ASSERT_OK(reorderer->EndSegment());
+    EXPECT_LE(reorderer->memory_bytes_max(), 64 * chunk_count);
+    EXPECT_GE(reorderer->memory_bytes_max(), 8 * chunk_count);
+  }
 }
 
 }  // namespace

@@ -10,35 +10,81 @@
 #include "server/archive/format/layout_section.h"
 
 namespace quire {
+namespace {
 
-void TextMigration::Add(ByteView chunk) {
-  chunks_.push_back({size_bytes_, Checksum64(chunk)});
-  size_bytes_ += chunk.size();
-  clusters_.Add(SuperFeaturesOf(chunk));
+absl::Status TextChanged() {
+  return absl::DataLossError(
+      "the text to be stored is not what was written to its file; check the "
+      "device, and build the archive again");
 }
 
-size_t TextMigration::ChunkFrom(uint64_t offset) const {
-  return static_cast<size_t>(
-      std::ranges::lower_bound(chunks_, offset, {}, &Chunk::offset) -
-      chunks_.begin());
+uint32_t ChecksumOfUnit(ByteView text) {
+  return static_cast<uint32_t>(Checksum64(text));
 }
 
-size_t TextMigration::ChunkAt(uint64_t offset) const {
-  return ChunkFrom(offset + 1) - 1;
+}  // namespace
+
+uint64_t TextMigration::SizeOf(size_t unit) const {
+  const uint64_t end = unit + 1 < input_.units.size()
+                           ? input_.units[unit + 1]
+                           : input_.text.size_bytes();
+  return end - input_.units[unit];
 }
 
-std::vector<bool> TextMigration::JoinedChunks(
+absl::Status TextMigration::ReadUnit(size_t unit,
+                                     std::vector<uint8_t>& text) const {
+  text.resize(SizeOf(unit));
+  return input_.text.ReadAt(input_.units[unit], text);
+}
+
+absl::Status TextMigration::FindClusters() {
+  std::vector<uint8_t> text;
+  Checksummer64 checksum;
+  checksums_.reserve(input_.units.size());
+  for (size_t i = 0; i < input_.units.size(); ++i) {
+    QUIRE_RETURN_IF_ERROR(ReadUnit(i, text));
+    checksum.Add(text);
+    checksums_.push_back(ChecksumOfUnit(text));
+    clusters_.Add(SuperFeaturesOf(text));
+  }
+  memory_bytes_max_ = input_.units.MemoryBytes() +
+                      checksums_.size() * sizeof(uint32_t) +
+                      clusters_.MemoryBytes();
+  clusters_.EndAdding();
+  return checksum.Get() == input_.checksum ? absl::OkStatus() : TextChanged();
+}
+
+std::vector<uint32_t> TextMigration::ChooseOrder(
+    const std::vector<StoredRun>& runs) {
+  std::vector<uint32_t> leaders = clusters_.Leaders();
+  if (input_.price.has_value()) {
+    const std::vector<bool> moves =
+        ChooseMoves({.offsets = input_.units,
+                     .text_size_bytes = input_.text.size_bytes(),
+                     .leaders = leaders,
+                     .shared_counts = clusters_.SharedCounts()},
+                    runs, *input_.price);
+    for (uint32_t i = 0; i < leaders.size(); ++i) {
+      leaders[i] = moves[i] ? leaders[i] : i;
+    }
+  }
+  clusters_ = {};
+  return OrderByLeader(std::move(leaders), JoinedUnits(runs));
+}
+
+std::vector<bool> TextMigration::JoinedUnits(
     const std::vector<StoredRun>& runs) const {
-  std::vector<bool> is_joined(chunks_.size(), false);
-  for (size_t i = 1; i < chunks_.size(); ++i) {
-    is_joined[i] = EndOf(i) - chunks_[i].offset < kRunPairSizeBytesMin ||
-                   chunks_[i].offset < kRunPairSizeBytesMin;
+  const OffsetList& units = input_.units;
+  std::vector<bool> is_joined(units.size(), false);
+  for (size_t i = 1; i < units.size(); ++i) {
+    is_joined[i] =
+        SizeOf(i) < kRunPairSizeBytesMin || units[i] < kRunPairSizeBytesMin;
   }
   for (const StoredRun& run : runs) {
     const uint64_t end = run.stored_offset + run.size_bytes;
     const auto join = [&](uint64_t from, uint64_t to) {
-      for (size_t i = ChunkFrom(from);
-           i < chunks_.size() && chunks_[i].offset < to; ++i) {
+      for (size_t i = units.CountBelow(from); i < units.size() && units[i] < to;
+           ++i) {
         is_joined[i] = true;
       }
     };
@@ -51,33 +97,30 @@ std::vector<bool> TextMigration::JoinedChunks(
   return is_joined;
 }
 
-absl::Status TextMigration::Move(
-    const Spool& text, std::vector<StoredRun>& runs,
+absl::Status TextMigration::Run(
+    std::vector<StoredRun>& runs,
     const std::function<absl::Status(ByteView)>& write) {
-  clusters_.EndAdding();
-  std::vector<uint64_t> new_offsets(chunks_.size());
-  std::vector<uint8_t> chunk;
+  QUIRE_RETURN_IF_ERROR(FindClusters());
+  std::vector<uint64_t> new_offsets(input_.units.size());
+  std::vector<uint8_t> text;
   uint64_t written_bytes = 0;
-  for (const uint32_t i : clusters_.Order(JoinedChunks(runs))) {
-    chunk.resize(EndOf(i) - chunks_[i].offset);
-    QUIRE_RETURN_IF_ERROR(text.ReadAt(chunks_[i].offset, chunk));
-    if (Checksum64(chunk) != chunks_[i].checksum) {
-      return absl::DataLossError(
-          "the text to be stored is not what was written to its file; check "
-          "the "
-          "device, and build the archive again");
+  for (const uint32_t i : ChooseOrder(runs)) {
+    QUIRE_RETURN_IF_ERROR(ReadUnit(i, text));
+    if (ChecksumOfUnit(text) != checksums_[i]) {
+      return TextChanged();
     }
-    QUIRE_RETURN_IF_ERROR(write(chunk));
+    QUIRE_RETURN_IF_ERROR(write(text));
     new_offsets[i] = written_bytes;
-    written_bytes += chunk.size();
+    written_bytes += text.size();
   }
   RunList moved;
   for (const StoredRun& run : runs) {
     uint64_t offset = run.stored_offset;
     const uint64_t end = offset + run.size_bytes;
-    for (size_t i = ChunkAt(offset); offset < end; ++i) {
-      const uint64_t size = std::min(end, EndOf(i)) - offset;
-      moved.Append(size, new_offsets[i] + (offset - chunks_[i].offset));
+    for (size_t i = UnitAt(offset); offset < end; ++i) {
+      const uint64_t begin = input_.units[i];
+      const uint64_t size = std::min(end, begin + SizeOf(i)) - offset;
+      moved.Append(size, new_offsets[i] + (offset - begin));
       offset += size;
     }
   }

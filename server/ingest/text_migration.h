@@ -1,57 +1,78 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Moves similar chunks of a stored text together.
+// Moves similar parts of a stored text together.
 #ifndef QUIRE_SERVER_INGEST_TEXT_MIGRATION_H_
 #define QUIRE_SERVER_INGEST_TEXT_MIGRATION_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/reorder/chunk_clusters.h"
+#include "codecs/reorder/offset_list.h"
+#include "codecs/reorder/reorder_price.h"
 #include "codecs/reorder/stored_run.h"
 #include "server/ingest/sources/spool.h"
 
 namespace quire {
 
-// Of one segment. Memory: some 60 bytes a chunk. Thread-compatible.
+// A stored text to be migrated.
+struct MigrationInput {
+  // All of it; nothing else is in the file.
+  const Spool& text;
+  // Checksum64() of it.
+  uint64_t checksum = 0;
+  // Where its units begin, the first at 0: what is moved as a whole. They
+  // should be less than a few hundred KB each.
+  const OffsetList& units;
+  // Units move only where that is worth it; without, wherever there is similar
+  // text before them.
+  std::optional<ReorderPrice> price = std::nullopt;
+};
+
+// Migrates one segment's text. Memory: at most 56 bytes a unit, and 32 for each
+// run. Not to be used again. Thread-compatible.
 class TextMigration {
  public:
-  // The next chunk of the stored text.
-  void Add(ByteView chunk);
+  // `input` is used as long as this is.
+  explicit TextMigration(const MigrationInput& input) : input_(input) {}
 
-  // Ends adding. Hands the stored text, which is all of `text`, to `write` in
-  // its new order, and makes of `runs`, which are of the old one, those of the
-  // new one. Chunks of which runs have only a few bytes stay with their
-  // neighbours, so that runs remain within kRunPairSizeBytesMin if they were.
-  // Errors: those of `write` and of Spool::ReadAt(); DataLoss  a chunk is not
-  // what was added.
-  absl::Status Move(const Spool& text, std::vector<StoredRun>& runs,
-                    const std::function<absl::Status(ByteView)>& write);
+  // Hands the text to `write` in its new order, and makes of `runs`, which are
+  // of the old one, those of the new one. Units of which runs have only a few
+  // bytes stay with their neighbours, so that runs remain within
+  // kRunPairSizeBytesMin if they were.
+  // REQUIRES: each unit's first byte comes in runs before all bytes after it.
+  // Errors: those of `write` and of Spool::ReadAt(); DataLoss  the text is not
+  // what was written.
+  absl::Status Run(std::vector<StoredRun>& runs,
+                   const std::function<absl::Status(ByteView)>& write);
+
+  // What finding similar units took at most.
+  size_t memory_bytes_max() const { return memory_bytes_max_; }
 
  private:
-  struct Chunk {
-    uint64_t offset = 0;
-    uint64_t checksum = 0;
-  };
+  uint64_t SizeOf(size_t unit) const;
 
-  uint64_t EndOf(size_t chunk) const {
-    return chunk + 1 < chunks_.size() ? chunks_[chunk + 1].offset : size_bytes_;
+  // The unit that has the byte.
+  size_t UnitAt(uint64_t offset) const {
+    return input_.units.CountBelow(offset + 1) - 1;
   }
 
-  // The chunk that has the byte, and the first one that begins at it or later.
-  size_t ChunkAt(uint64_t offset) const;
-  size_t ChunkFrom(uint64_t offset) const;
-  std::vector<bool> JoinedChunks(const std::vector<StoredRun>& runs) const;
+  absl::Status ReadUnit(size_t unit, std::vector<uint8_t>& text) const;
+  absl::Status FindClusters();
+  std::vector<uint32_t> ChooseOrder(const std::vector<StoredRun>& runs);
+  std::vector<bool> JoinedUnits(const std::vector<StoredRun>& runs) const;
 
-  // Not in one piece, which would grow by doubling.
-  std::deque<Chunk> chunks_;
-  uint64_t size_bytes_ = 0;
+  const MigrationInput input_;
   ChunkClusters clusters_;
+  // Of each unit, half of its Checksum64().
+  std::vector<uint32_t> checksums_;
+  size_t memory_bytes_max_ = 0;
 };
 
 }  // namespace quire
