@@ -19,8 +19,6 @@
 namespace quire {
 namespace {
 
-using ::testing::HasSubstr;
-
 Quota Calls(uint64_t per_second) {
   Quota quota;
   quota.calls_per_second = per_second;
