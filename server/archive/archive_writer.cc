@@ -128,6 +128,7 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
     : directory_(std::move(directory)), blocks_vary_(options.blocks_vary) {
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
+  manifest_.plan_hash = options.plan_hash;
   if (dictionary != nullptr) {
     dictionary_.emplace(directory_.fd(), directory_.name(),
                         std::move(dictionary));

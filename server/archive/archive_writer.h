@@ -38,6 +38,8 @@ struct ArchiveWriterOptions {
   // Blocks may have any size from 512 bytes to 1 MiB, the last of a segment
   // from 1 byte; an archive in which all have block_size_bytes is the same.
   bool blocks_vary = false;
+  // Of the file with the plan that these are from, if there was one.
+  std::optional<uint64_t> plan_hash = std::nullopt;
   // Replaces an archive that is already at the path; the old one stays whole
   // until the new one is.
   bool replace = false;

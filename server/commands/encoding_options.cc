@@ -20,6 +20,7 @@
 #include "codecs/rlz/dictionary_builder.h"
 #include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
+#include "server/planner/plan_file.h"
 
 namespace quire {
 namespace {
@@ -174,6 +175,20 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
   return codec;
 }
 
+void Apply(const PlannedArchive& planned, EncodingOptions& options) {
+  if (!WasGiven(options.codec_option)) {
+    options.codec = planned.codec;
+  }
+  if (!WasGiven(options.block_size_option)) {
+    options.block_size_bytes = planned.block_size_bytes;
+  }
+  // With another codec than the planned one it may be that there was none.
+  if (!WasGiven(options.dictionary_size_option) &&
+      planned.dictionary_size_bytes != 0) {
+    options.dictionary_size_bytes = planned.dictionary_size_bytes;
+  }
+}
+
 std::vector<std::string> CodecNames() {
   std::vector<std::string> names;
   for (const CodecInfo& codec : AllCodecs()) {
@@ -185,6 +200,13 @@ std::vector<std::string> CodecNames() {
 }  // namespace
 
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
+  subcommand
+      .add_option("--plan", options.plan,
+                  "Take --codec, --block-size and --dictionary-size from what "
+                  "quired plan --json wrote, unless they are given; the text "
+                  "must have at least half and at most twice the size that was "
+                  "planned for")
+      ->type_name("FILE");
   CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
       absl::StrCat(
@@ -192,6 +214,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
           "; level fast, default, max or a number"));
   codec->type_name("NAME[:LEVEL]")->capture_default_str();
   OfferValues(*codec, CodecNames());
+  options.codec_option = codec;
   CLI::Option* const objective = subcommand.add_option(
       "--objective", options.objective,
       "Of codec auto: what it chooses for. speed: most documents per second; "
@@ -199,9 +222,10 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
       "same as levels 1, 2 and 3");
   objective->type_name("NAME");
   OfferValues(*objective, {"speed", "balanced", "archive"});
-  AddByteSizeOption(subcommand, "--block-size", options.block_size_bytes,
-                    "Text in a block, a power of two from 4KiB to 1MiB: large "
-                    "ones compress better, small ones read faster");
+  options.block_size_option = AddByteSizeOption(
+      subcommand, "--block-size", options.block_size_bytes,
+      "Text in a block, a power of two from 4KiB to 1MiB: large "
+      "ones compress better, small ones read faster");
   options.partition_size_option = AddByteSizeOption(
       subcommand, "--partition-size", options.partition_size_bytes,
       "Of codecs whose names end in -pex: text in each part of a block that is "
@@ -261,8 +285,17 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
       ->capture_default_str();
 }
 
-absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options) {
+absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   BuildOptions build;
+  if (!options.plan.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const PlannedArchive planned,
+                           ReadPlanFile(options.plan));
+    Apply(planned, options);
+    build.archive.plan_hash = planned.hash;
+    build.check_text_size = [planned](uint64_t text_size_bytes) {
+      return CheckPlanFits(planned, text_size_bytes);
+    };
+  }
   QUIRE_ASSIGN_OR_RETURN(build.archive.codec, CheckOptions(options));
   build.archive.block_size_bytes =
       static_cast<uint32_t>(options.block_size_bytes);

@@ -21,6 +21,9 @@
 namespace quire {
 
 struct EncodingOptions {
+  // Of a plan that says what the next three are unless they are given; empty:
+  // none.
+  std::string plan;
   std::string codec = "rlz";
   std::string objective;
   uint64_t block_size_bytes = 64 * kKiB;
@@ -33,7 +36,9 @@ struct EncodingOptions {
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
-  // Options that make no sense with every codec.
+  // To know which of them are given.
+  const CLI::Option* codec_option = nullptr;
+  const CLI::Option* block_size_option = nullptr;
   const CLI::Option* partition_size_option = nullptr;
   const CLI::Option* dictionary_size_option = nullptr;
   const CLI::Option* dictionary_method_option = nullptr;
@@ -42,9 +47,10 @@ struct EncodingOptions {
 // `options` must outlive `subcommand`.
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options);
 
-// What can be said before anything is read.
+// What can be said before anything but the plan is read.
 // Errors: InvalidArgument  options that make no sense; for the usage error.
-absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options);
+//         as ReadPlanFile()
+absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options);
 
 // Of the archive that is to be at `output`: "." for a plain name.
 std::string OutputDirectory(const std::string& output);

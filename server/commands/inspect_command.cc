@@ -97,6 +97,9 @@ void PrintText(const Archive& archive) {
               FormatByteSize(info.codec.partition_size_bytes));
   }
   PrintLine("documents", FormatCount(info.document_count));
+  if (!info.plan_hash.empty()) {
+    PrintLine("plan", absl::StrCat("hash ", info.plan_hash));
+  }
   if (info.unread_input_count > 0) {
     PrintLine(
         "not in it",
@@ -165,6 +168,9 @@ void PrintJson(const Archive& archive) {
   }
   json["document_count"] = info.document_count;
   json["unread_input_count"] = info.unread_input_count;
+  if (!info.plan_hash.empty()) {
+    json["plan_hash"] = info.plan_hash;
+  }
   json["size_bytes"] = info.size_bytes;
   json["stored_size_bytes"] = info.stored_size_bytes;
   json["stored_text_size_bytes"] = info.stored_text_size_bytes;

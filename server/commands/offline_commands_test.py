@@ -112,6 +112,45 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(self.names(),
                          sorted(["in", "lz4.quire", "x.quire", "y.quire", "z.quire"]))
 
+    def test_build_by_a_plan(self):
+        planned = self.run_quired("plan", "in", "--json", "plan.json")
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        plan = json.loads((self.directory / "plan.json").read_text())
+        cell = plan["cells"][plan["recommended"]]
+        self.build("-o", "x.quire", "--plan", "plan.json", "in")
+        info = self.inspect("x.quire")
+        self.assertEqual(info["block_size_bytes"], cell["block_size_bytes"])
+        self.assertRegex(info["plan_hash"], "^[0-9a-f]{16}$")
+        self.assertIn(info["plan_hash"].encode(), self.run_quired("inspect", "x.quire").stdout)
+        self.build("-o", "w.quire", "--codec", cell["codec"], "--block-size",
+                   cell["block_size_bytes"], *(["--dictionary-size", cell["dictionary_size_bytes"]]
+                                               if cell["dictionary_size_bytes"] else []), "in")
+        unplanned = self.inspect("w.quire")
+        self.assertNotIn("plan_hash", unplanned)
+        self.assertEqual(unplanned["uuid"], info["uuid"])
+        # What is given wins.
+        self.build("-o", "y.quire", "--plan", "plan.json", "--codec", "lz4", "--block-size",
+                   "8KiB", "in")
+        info = self.inspect("y.quire")
+        self.assertEqual((info["codec"], info["block_size_bytes"]), ("lz4:1", 8192))
+        result = self.run_quired("recompress", "y.quire", "-o", "z.quire", "--plan", "plan.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.inspect("z.quire")["uuid"], self.inspect("x.quire")["uuid"])
+        # Of another collection, of another version, and no plan.
+        result = self.run_quired("build", "-o", "n.quire", "--plan", "plan.json", "in/d/000.txt")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"the plan was made for ", result.stderr)
+        for text, message in [(json.dumps({**plan, "version": 9}), b"plan.json: a plan of version 9"),
+                              ("{}", b'plan.json: a plan must have a whole number "version"'),
+                              ("{" * 5000, b"plan.json: not a JSON object")]:
+            (self.directory / "plan.json").write_text(text)
+            result = self.run_quired("build", "-o", "n.quire", "--plan", "plan.json", "in")
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(message, result.stderr)
+        result = self.run_quired("build", "-o", "n.quire", "--plan", "absent.json", "in")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"absent.json: ", result.stderr)
+
     def test_opens_more_files_than_the_soft_limit(self):
         """An archive of many segments has as many files."""
         self.build("-o", "x.quire", "in")

@@ -98,6 +98,11 @@ void PrintResumeHint(const std::string& output) {
 }
 
 int RunRecompress(RecompressCommandOptions options) {
+  // The default of a build is no reason to recompress.
+  if (options.encoding.plan.empty() &&
+      options.encoding.codec_option->count() == 0) {
+    return ReportUsage("recompress", "--codec is required, or --plan");
+  }
   while (options.output.size() > 1 && options.output.back() == '/') {
     options.output.pop_back();
   }
@@ -174,7 +179,6 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
       ->type_name("OUT")
       ->required();
   AddEncodingOptions(*subcommand, options->encoding);
-  subcommand->get_option("--codec")->required();
   subcommand->add_flag(
       "--replace", options->replace,
       "Replace the archive at OUT, which may be ARCHIVE, once the new one is "

@@ -56,6 +56,9 @@ class ArchiveBuild {
       kept_dictionary = unfinished_->ReadDictionary();
     }
     QUIRE_RETURN_IF_ERROR(Count());
+    if (options_.check_text_size) {
+      QUIRE_RETURN_IF_ERROR(options_.check_text_size(*progress_.total_bytes));
+    }
     if (options_.reorder != ReorderMode::kOff) {
       QUIRE_RETURN_IF_ERROR(Reorder(path));
     }

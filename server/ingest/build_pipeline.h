@@ -140,6 +140,9 @@ struct BuildOptions {
   // MiB while they are looked for, and by blocks of 1 MiB.
   uint32_t threads = 1;
 
+  // Told of the size of the text once it is known, and ends the build with an
+  // error; may be empty.
+  std::function<absl::Status(uint64_t text_size_bytes)> check_text_size;
   // Called on the calling thread, some hundred times a gigabyte; may be empty.
   std::function<void(const BuildProgress&)> on_progress;
   // Told of the entries of all inputs, on the calling thread, in the first

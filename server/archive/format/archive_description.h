@@ -89,6 +89,9 @@ struct ArchiveInfo {
   uint32_t segment_count = 0;
   // Inputs, files and members that the build could not read and left out.
   uint64_t unread_input_count = 0;
+  // Of the plan that codec and sizes were taken from: 16 hexadecimal digits;
+  // empty without one.
+  std::string plan_hash;
   // Of codec auto, in order of codec; empty for others.
   std::vector<MemberBlocks> members;
   // 0 where the codec uses none.

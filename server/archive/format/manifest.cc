@@ -353,6 +353,9 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.stored_size_bytes = manifest_file_size_bytes;
   info.segment_count = static_cast<uint32_t>(segments.size());
   info.unread_input_count = unread_input_count;
+  if (plan_hash.has_value()) {
+    info.plan_hash = FormatChecksum(*plan_hash);
+  }
   info.members = members;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
@@ -401,6 +404,9 @@ std::string EncodeManifest(const Manifest& manifest) {
     ToProto(segment, *message.add_segments());
   }
   message.set_unread_input_count(manifest.unread_input_count);
+  if (manifest.plan_hash.has_value()) {
+    message.set_plan_hash(*manifest.plan_hash);
+  }
   for (const MemberBlocks& member : manifest.members) {
     pb::Member& to = *message.add_members();
     to.set_codec_id(static_cast<uint32_t>(member.codec));
@@ -449,6 +455,9 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
     manifest.segments.push_back(FromProto(segment));
   }
   manifest.unread_input_count = message.unread_input_count();
+  if (message.has_plan_hash()) {
+    manifest.plan_hash = message.plan_hash();
+  }
   if (message.members_size() > kMemberCountMax) {
     return Damaged(absl::StrCat(message.members_size(), " members"));
   }

@@ -74,6 +74,7 @@ struct Manifest {
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;
   uint64_t unread_input_count = 0;
+  std::optional<uint64_t> plan_hash;
   // In order of codec.
   std::vector<MemberBlocks> members;
 
