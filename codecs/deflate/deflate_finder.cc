@@ -201,6 +201,7 @@ class DeflateFinder::Scan {
 
   // Looks at the header at `at`. Returns where to go on.
   size_t Follow(size_t at) {
+    header_begin_ = at;
     const ByteView bytes = document_.subspan(at);
     if (IsZlibHeader(bytes[0], bytes[1])) {
       if (!finder_.options_.png && IsPngData(at)) {
@@ -368,6 +369,7 @@ class DeflateFinder::Scan {
     counts.member_bytes += member_size;
     counts.text_bytes += text.size();
     found_({.offset = begin,
+            .header_size = begin - header_begin_,
             .recipe = {.parameters = *parameters,
                        .container = container,
                        .text_size = text.size(),
@@ -381,6 +383,8 @@ class DeflateFinder::Scan {
   ByteView document_;
   absl::FunctionRef<void(const DeflateMember&)> found_;
   uint64_t work_left_;
+  // Of what is followed.
+  size_t header_begin_ = 0;
 };
 
 DeflateFinder::DeflateFinder(const DeflateFinderOptions& options)

@@ -75,6 +75,8 @@ struct DeflateMember {
   // Where its stream begins, behind the header. Bytes from the document's
   // start.
   uint64_t offset = 0;
+  // Of the header that it was found by, which ends there. Bytes.
+  uint64_t header_size = 0;
   DeflateRecipe recipe;
   // Valid during the call that it is passed to.
   ByteView text;

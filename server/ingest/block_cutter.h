@@ -11,20 +11,22 @@
 
 namespace quire {
 
-// A compressed member of a text, without its header.
+// A compressed member of a text, with its header: it is found by that, so they
+// have to be in one block. Bytes.
 struct MemberPlace {
-  // Of the text. Bytes.
+  // In the text, of the header.
   uint64_t offset = 0;
+  // Of both.
   uint32_t size = 0;
-  // Inflated.
+  // Of both, with the member inflated.
   uint32_t text_size = 0;
+  uint32_t header_size = 0;
 };
 
 // A block has `block_size` bytes, unless that would divide a member, or make
 // its inflated text longer than four times that. Then it ends before the
-// member; or with it, if hardly anything is before it, so that what precedes a
-// member is in its block, as a header is. A member that is larger than a block
-// has one of its own, up to the limits of kBlockSizeBytesMax and
+// member; or with it, if hardly anything is before it. A member that is larger
+// than a block has one of its own, up to the limits of kBlockSizeBytesMax and
 // kInflatedBlockSizeMax. Members that fit no block are divided.
 //
 // What it says depends on the members and on where the block begins, no more:

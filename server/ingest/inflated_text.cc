@@ -67,10 +67,14 @@ void TextInflater::FindMembers(DeflateFinder& finder, size_t index) {
   finder.Find(
       document,
       [&](const DeflateMember& member) {
+        const DeflateRecipe& recipe = member.recipe;
         window.members.push_back(
-            {.offset = begin + member.offset,
-             .size = static_cast<uint32_t>(member.recipe.member_size),
-             .text_size = static_cast<uint32_t>(member.recipe.text_size)});
+            {.offset = begin + member.offset - member.header_size,
+             .size =
+                 static_cast<uint32_t>(member.header_size + recipe.member_size),
+             .text_size =
+                 static_cast<uint32_t>(member.header_size + recipe.text_size),
+             .header_size = static_cast<uint32_t>(member.header_size)});
         // The first of them, so that which they are is known by their number.
         if (window.with_text_count + 1 == window.members.size() &&
             member.text.size() <= kWindowTextSizeMax - window.texts.size()) {
@@ -133,7 +137,8 @@ absl::Status TextInflater::Append(const Window& window) {
   for (size_t i = 0; i < window.members.size(); ++i) {
     const MemberPlace& member = window.members[i];
     const bool has_text = i < window.with_text_count;
-    const ByteView text = texts.first(has_text ? member.text_size : 0);
+    const ByteView text =
+        texts.first(has_text ? member.text_size - member.header_size : 0);
     texts = texts.subspan(text.size());
     // What begins inside of a member of the window before is none.
     if (member.offset < appended_size_) {
@@ -141,12 +146,14 @@ absl::Status TextInflater::Append(const Window& window) {
     }
     members_.push_back(member);
     members_.back().offset += pending_offset_;
-    QUIRE_RETURN_IF_ERROR(AppendGap(static_cast<size_t>(member.offset)));
+    const auto end = static_cast<size_t>(member.offset) + member.size;
     if (has_text) {
+      QUIRE_RETURN_IF_ERROR(
+          AppendGap(static_cast<size_t>(member.offset) + member.header_size));
       QUIRE_RETURN_IF_ERROR(spool_.Append(text));
-      appended_size_ += member.size;
+      appended_size_ = end;
     } else {
-      QUIRE_RETURN_IF_ERROR(AppendGap(appended_size_ + member.size));
+      QUIRE_RETURN_IF_ERROR(AppendGap(end));
     }
   }
   return absl::OkStatus();

@@ -36,7 +36,7 @@ struct InflatedTextOptions {
 struct InflatedText {
   std::shared_ptr<const InputFile> file;
   uint64_t size_bytes = 0;
-  // In order of offset; they do not overlap. Takes 16 bytes for each.
+  // In order of offset; they do not overlap. Takes 24 bytes for each.
   std::vector<MemberPlace> members;
   // Of the members found, and of those that stay as they are.
   DeflateFinderCounts counts;
