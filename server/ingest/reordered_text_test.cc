@@ -13,6 +13,9 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/reorder/offset_list.h"
+#include "server/ingest/sources/spool.h"
+#include "server/ingest/text_migration.h"
 
 namespace quire {
 namespace {
@@ -311,6 +314,31 @@ TEST(ReorderedTextTest, TakesSixtyFourBytesAChunkAtMost) {
     QUIRE_ASSERT_OK(reorderer->EndSegment());
     EXPECT_LE(reorderer->memory_bytes_max(), 64 * chunk_count);
     EXPECT_GE(reorderer->memory_bytes_max(), 8 * chunk_count);
+  }
+}
+
+TEST(TextMigrationTest, TextThatIsNotWhatWasWrittenIsAnError) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
+                             Spool::Create(::testing::TempDir(), "text"));
+  const std::string text = Noise(10000, 1);
+  QUIRE_ASSERT_OK(spool.Append(AsBytes(text)));
+  OffsetList units;
+  units.Append(0);
+  units.Append(5000);
+  for (const bool is_right : {true, false}) {
+    TextMigration migration(
+        {.text = spool,
+         .checksum = Checksum64(AsBytes(is_right ? text : Noise(10000, 2))),
+         .units = units});
+    std::vector<StoredRun> runs = {{10000, 0}};
+    std::string written;
+    const absl::Status status = migration.Run(runs, [&](ByteView piece) {
+      written.append(piece.begin(), piece.end());
+      return absl::OkStatus();
+    });
+    EXPECT_EQ(status.code(),
+              is_right ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
+    EXPECT_EQ(written, is_right ? text : "");
   }
 }
 
