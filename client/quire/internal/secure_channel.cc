@@ -3,6 +3,9 @@
 
 #include <arpa/inet.h>
 
+#include <cerrno>
+#include <fstream>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,7 +17,6 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_interceptor.h"
 
-#include "codecs/base/small_file.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -32,6 +34,24 @@ absl::Status Fault(const std::string& path, absl::string_view what) {
   return absl::FailedPreconditionError(absl::StrCat(path, ": ", what));
 }
 
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  if (in) {
+    text.resize(kFileSizeBytesMax + 1);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<size_t>(in.gcount()));
+  }
+  if (in.bad() || (in.fail() && !in.eof())) {
+    return Fault(path, absl::StrCat("cannot be read: ",
+                                    std::generic_category().message(errno)));
+  }
+  if (text.size() > kFileSizeBytesMax) {
+    return Fault(path, "must be a file of at most 1 MiB, and is larger");
+  }
+  return text;
+}
+
 // gRPC would only say that no connection can be made.
 absl::StatusOr<std::string> ReadPem(const std::string& path,
                                     absl::string_view what,
@@ -39,8 +59,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path,
   if (path.empty()) {
     return std::string();
   }
-  QUIRE_ASSIGN_OR_RETURN(std::string text,
-                         ReadSmallFile(path, kFileSizeBytesMax));
+  QUIRE_ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path));
   const size_t begin = text.find("-----BEGIN ");
   const size_t line_end = text.find('\n', begin);
   if (begin == std::string::npos || line_end == std::string::npos ||
@@ -55,8 +74,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path,
 
 // The value of the header.
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string text,
-                         ReadSmallFile(path, kFileSizeBytesMax));
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path));
   const absl::string_view token = absl::StripAsciiWhitespace(text);
   if (token.empty() || token.size() > 1024) {
     return Fault(path, "must hold a token, ID.SECRET, and nothing else");

@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/small_file.h"
 #include "codecs/base/status_macros.h"
+#include "server/service/security/small_file.h"
 
 namespace quire {
 namespace {

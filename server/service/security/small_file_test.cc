@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "codecs/base/small_file.h"
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/security/small_file.h"
 
 #include <fstream>
 #include <string>
