@@ -10,6 +10,7 @@
 #ifndef QUIRE_CODECS_INFLATE_INFLATING_CODEC_H_
 #define QUIRE_CODECS_INFLATE_INFLATING_CODEC_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "codecs/block_codec.h"
@@ -17,12 +18,16 @@
 
 namespace quire {
 
+// What Scratch takes at most for decoding, in addition to that of the other
+// codec. Bytes.
+inline constexpr size_t kInflatingScratchSizeMax = size_t{3} << 20;
+
 // `info` is the codec's entry in the registry, `text_codec` the other codec,
 // made for the same use. No block becomes larger than with `text_codec` by more
 // than one byte. Encoding leaves members of more text than
 // `member_text_size_max` as they are; decoding does not depend on it. Scratch
-// takes, in addition to that of `text_codec`, up to
-// 2 MiB for decoding, and for encoding as much again as BlockInflater.
+// takes, in addition to that of `text_codec`, kInflatingScratchSizeMax for
+// decoding, and for encoding as much again as BlockInflater.
 std::unique_ptr<BlockCodec> MakeInflatingCodec(
     const CodecInfo& info, std::unique_ptr<BlockCodec> text_codec, CodecUse use,
     size_t member_text_size_max = kInflatedBlockSizeMax);

@@ -5,12 +5,14 @@
 #include <new>
 #include <queue>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
+#include "codecs/inflate/inflating_codec.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/huge_pages.h"
@@ -24,6 +26,15 @@ namespace {
 
 // Working memory of a decoder and the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
+
+// What members are made again in, by a thread for each core.
+uint64_t InflatingMemoryBytes(CodecId codec) {
+  const CodecInfo* const info = FindCodec(codec);
+  return info == nullptr || !info->inflates()
+             ? 0
+             : std::max(std::thread::hardware_concurrency(), 1u) *
+                   uint64_t{kInflatingScratchSizeMax};
+}
 
 }  // namespace
 
@@ -67,7 +78,8 @@ absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
         outline = {
             .info = manifest.Describe(directory.manifest_file.size_bytes),
             .files = files.Identify(directory),
-            .memory_bytes = kFixedMemoryBytes};
+            .memory_bytes =
+                kFixedMemoryBytes + InflatingMemoryBytes(manifest.codec.id)};
         if (manifest.dictionary.has_value()) {
           const ManifestDictionary& dictionary = *manifest.dictionary;
           outline.memory_bytes += dictionary.size_bytes;
@@ -121,7 +133,8 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   auto codec = MakeBlockCodec(manifest.codec, context_, CodecUse::kDecode);
   QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
   codec_ = *std::move(codec);
-  memory_.codec_bytes = codec_->MemoryBytes();
+  memory_.codec_bytes =
+      codec_->MemoryBytes() + InflatingMemoryBytes(manifest.codec.id);
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
   segments_.reserve(manifest.segments.size());

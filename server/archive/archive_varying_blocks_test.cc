@@ -180,6 +180,27 @@ TEST(ArchiveWriterVaryingBlocksTest, EvenBlocksMakeTheSameArchiveAsWithout) {
   }
 }
 
+TEST(ArchiveWriterVaryingBlocksTest, KeepsWhatTheBuildFound) {
+  const TemporaryDirectory directory;
+  FoundMembers zlib = {.container = DeflateContainer::kZlib,
+                       .count = 1,
+                       .size_bytes = 2,
+                       .text_size_bytes = 3};
+  for (size_t i = 0; i < zlib.refused.size(); ++i) {
+    zlib.refused[i] = {7 + i, 8};
+  }
+  const std::vector<FoundMembers> found = {
+      zlib, {.container = DeflateContainer::kGzip, .count = 9}};
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer,
+      ArchiveWriter::Create(directory.File("a"), Options(), nullptr));
+  writer->SetFoundMembers(found);
+  QUIRE_ASSERT_OK(writer->Commit().status());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory.File("a")));
+  EXPECT_EQ(archive->info().found_members, found);
+}
+
 TEST(ArchiveWriterVaryingBlocksTest, RefusesSizesOutOfBounds) {
   const TemporaryDirectory directory;
   const std::string text = Noise(kBlockSizeBytesMax + 1, 1);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -96,6 +97,12 @@ class ArchiveWriter {
   // (what a block should do where the codec cannot make it smaller).
   // Errors: Unavailable  the file system refuses (full disk, ...).
   absl::Status AppendBlock(ByteView raw, ByteView stored);
+
+  // What the build made of compressed members, for those who inspect the
+  // archive; in order of container.
+  void SetFoundMembers(std::vector<FoundMembers> found) {
+    manifest_.found_members = std::move(found);
+  }
 
   // Adds the next document to the current segment. Its bytes are the next
   // size_bytes of the logical space, and lie wholly in this segment.

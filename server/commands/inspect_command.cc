@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/deflate/deflate_finder.h"
+#include "codecs/deflate/deflate_recipe.h"
 #include "server/archive/archive.h"
 #include "server/commands/subcommand_support.h"
 
@@ -77,6 +80,38 @@ std::string MemberName(CodecId codec) {
                          : std::string(info->name);
 }
 
+struct KeptMembers {
+  std::string why;
+  FoundMembers::Refused refused;
+};
+
+// Members of one container that are stored as they are, by reason.
+std::vector<KeptMembers> KeptAsTheyAre(const FoundMembers& found) {
+  std::vector<KeptMembers> all;
+  for (size_t i = 0; i < found.refused.size(); ++i) {
+    all.push_back(
+        {std::string(DeflateRefusalName(static_cast<DeflateRefusal>(i))),
+         found.refused[i]});
+  }
+  std::erase_if(
+      all, [](const KeptMembers& kept) { return kept.refused.count == 0; });
+  return all;
+}
+
+void PrintFoundMembers(const FoundMembers& found) {
+  PrintLine(
+      absl::StrCat(DeflateContainerName(found.container), " members").c_str(),
+      absl::StrCat(FormatCount(found.count), " of ",
+                   FormatByteSize(found.size_bytes), " stored as ",
+                   FormatByteSize(found.text_size_bytes), " of text"));
+  for (const KeptMembers& kept : KeptAsTheyAre(found)) {
+    PrintLine(
+        "  as they are",
+        absl::StrCat(FormatCount(kept.refused.count), " of ",
+                     FormatByteSize(kept.refused.size_bytes), ": ", kept.why));
+  }
+}
+
 void PrintText(const Archive& archive) {
   const ArchiveInfo& info = archive.info();
   PrintLine("archive", PrintableMessage(archive.path()));
@@ -131,6 +166,9 @@ void PrintText(const Archive& archive) {
                   FormatByteSize(member.stored_size_bytes), " stored, ",
                   FormatPercent(member.stored_size_bytes, member.size_bytes)));
   }
+  for (const FoundMembers& found : info.found_members) {
+    PrintFoundMembers(found);
+  }
   PrintLine(
       "dictionary",
       info.dictionary_hash.empty()
@@ -177,6 +215,18 @@ void PrintJson(const Archive& archive) {
   json["run_count"] = info.run_count;
   json["segment_count"] = info.segment_count;
   json["block_count"] = info.block_count;
+  for (const FoundMembers& found : info.found_members) {
+    Json& to = json["compressed_members"]
+                   [std::string(DeflateContainerName(found.container))];
+    to["count"] = found.count;
+    to["size_bytes"] = found.size_bytes;
+    to["text_size_bytes"] = found.text_size_bytes;
+    for (const KeptMembers& kept : KeptAsTheyAre(found)) {
+      Json& refused = to["kept"][kept.why];
+      refused["count"] = kept.refused.count;
+      refused["size_bytes"] = kept.refused.size_bytes;
+    }
+  }
   for (const MemberBlocks& member : info.members) {
     Json& to = json["members"][MemberName(member.codec)];
     to["block_count"] = member.block_count;

@@ -321,6 +321,9 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertGreaterEqual(self.inspect("x.quire")["block_size_bytes_max"], len(member) - 10)
         result = self.run_quired("inspect", "x.quire")
         self.assertIn(b"64 KiB, cut around compressed members: up to", result.stdout)
+        self.assertRegex(result.stdout, rb"gzip members +1 of .* stored as .* of text")
+        self.assertEqual(
+            self.inspect("x.quire")["compressed_members"]["gzip"]["text_size_bytes"], 400000)
         self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
         # Unless members may not be as long.
         options = ("--force", "--inflate", "auto", "--inflate-member-size", "300000")

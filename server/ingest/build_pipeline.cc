@@ -80,7 +80,9 @@ class ArchiveBuild {
                (is_resumable() && options_.symbol_table)) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
+    std::vector<FoundMembers> found_members;
     if (inflated_.has_value()) {
+      found_members = std::move(inflated_->found);
       cutter_.emplace(std::move(inflated_->members),
                       options_.archive.block_size_bytes);
       options_.archive.blocks_vary = true;
@@ -104,6 +106,7 @@ class ArchiveBuild {
     if (sampler_.has_value()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
+    writer_->SetFoundMembers(std::move(found_members));
     writer_->SetUnreadInputCount(
         options_.resume.unread_input_count +
         (options_.failures != nullptr ? options_.failures->count() : 0));

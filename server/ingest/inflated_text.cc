@@ -23,6 +23,27 @@ constexpr size_t kWindowTextSizeMax = size_t{16} << 20;
 
 constexpr char kSpoolContents[] = "the text with its members inflated";
 
+std::vector<FoundMembers> FoundBy(const DeflateFinderCounts& counts) {
+  std::vector<FoundMembers> all;
+  for (size_t i = 0; i < kDeflateContainerCount; ++i) {
+    const DeflateFinderCounts::OfContainer& from = counts.containers[i];
+    FoundMembers found;
+    found.container = static_cast<DeflateContainer>(i);
+    found.count = from.members;
+    found.size_bytes = from.member_bytes;
+    found.text_size_bytes = from.text_bytes;
+    uint64_t refused_count = 0;
+    for (size_t k = 0; k < kDeflateRefusalCount; ++k) {
+      found.refused[k] = {from.refused[k], from.refused_bytes[k]};
+      refused_count += from.refused[k];
+    }
+    if (found.count + refused_count > 0) {
+      all.push_back(found);
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TextInflater>> TextInflater::Create(
@@ -182,9 +203,11 @@ absl::StatusOr<InflatedText> TextInflater::Finish() {
   InflatedText text;
   text.size_bytes = spool_.size_bytes();
   text.members = std::move(members_);
+  DeflateFinderCounts counts;
   for (const std::unique_ptr<DeflateFinder>& finder : finders_) {
-    text.counts.Add(finder->counts());
+    counts.Add(finder->counts());
   }
+  text.found = FoundBy(counts);
   QUIRE_ASSIGN_OR_RETURN(text.file, std::move(spool_).Finish(kSpoolContents));
   return text;
 }

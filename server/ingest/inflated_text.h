@@ -18,6 +18,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/deflate/deflate_finder.h"
 #include "codecs/inflate/inflated_block.h"
+#include "server/archive/format/archive_description.h"
 #include "server/ingest/block_cutter.h"
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
@@ -38,8 +39,8 @@ struct InflatedText {
   uint64_t size_bytes = 0;
   // In order of offset; they do not overlap. Takes 24 bytes for each.
   std::vector<MemberPlace> members;
-  // Of the members found, and of those that stay as they are.
-  DeflateFinderCounts counts;
+  // In order of container.
+  std::vector<FoundMembers> found;
 };
 
 // Thread-compatible.

@@ -141,9 +141,10 @@ TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
   const TestDirectory directory;
   IdsAndContents documents;
   uint64_t member_bytes = 0;
+  const std::string text = MakeTestText(600'000, 1);
   for (uint64_t i = 0; i < 14; ++i) {
     const std::string member =
-        GzipProgramStream(6, MakeTestText(150'000 + 30000 * i, i));
+        GzipProgramStream(6, text.substr(1000 * i, 150'000 + 30'000 * i));
     member_bytes += member.size();
     documents.emplace_back(
         absl::StrCat("document-", i),
@@ -152,18 +153,29 @@ TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
   ASSERT_GT(member_bytes, 1u << 20);
   BuildOptions options = Options();
   options.segment_size_bytes = 1 << 19;
+  options.dictionary_size_bytes = 1 << 20;
   const ArchiveInfo with =
       BuildAndVerify(directory / "with", documents, options);
   EXPECT_TRUE(with.has_varying_blocks);
   EXPECT_GT(with.block_size_bytes_max, uint32_t{kBlockSize});
+  ASSERT_EQ(with.found_members.size(), 1u);
+  const FoundMembers& found = with.found_members[0];
+  EXPECT_EQ(found.container, DeflateContainer::kGzip);
+  EXPECT_EQ(found.count, documents.size());
+  // Without their headers.
+  EXPECT_EQ(found.size_bytes, member_bytes - 10 * documents.size());
+  EXPECT_GT(found.text_size_bytes, found.size_bytes);
   options.threads = 3;
-  EXPECT_EQ(BuildAndVerify(directory / "with", documents, options).uuid,
-            with.uuid);
+  const ArchiveInfo again =
+      BuildAndVerify(directory / "with", documents, options);
+  EXPECT_EQ(again.uuid, with.uuid);
+  EXPECT_EQ(again.found_members, with.found_members);
   options.inflate_member_size_bytes_max = 100'000;
   const ArchiveInfo bounded =
       BuildAndVerify(directory / "bounded", documents, options);
   EXPECT_EQ(bounded.codec.id, CodecId::kRlz);
-  EXPECT_LT(with.stored_size_bytes, bounded.stored_size_bytes);
+  // The text of all members is in the dictionary.
+  EXPECT_LT(with.stored_size_bytes, bounded.stored_size_bytes / 2);
 }
 
 TEST(InflatedTextTest, ChangesNothingWithoutMembers) {

@@ -5,6 +5,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_DESCRIPTION_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_DESCRIPTION_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,8 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
+#include "codecs/deflate/deflate_finder.h"
+#include "codecs/deflate/deflate_recipe.h"
 
 namespace quire {
 
@@ -62,6 +65,27 @@ struct MemberBlocks {
   bool operator==(const MemberBlocks&) const = default;
 };
 
+// Compressed members of one kind that a build found.
+struct FoundMembers {
+  struct Refused {
+    uint64_t count = 0;
+    uint64_t size_bytes = 0;
+
+    bool operator==(const Refused&) const = default;
+  };
+
+  DeflateContainer container = DeflateContainer::kRaw;
+  // Those that are stored as their text, unless their block gets smaller
+  // without it: how many, of how many bytes, of how much text.
+  uint64_t count = 0;
+  uint64_t size_bytes = 0;
+  uint64_t text_size_bytes = 0;
+  // Those that are stored as they are, by DeflateRefusal.
+  std::array<Refused, kDeflateRefusalCount> refused = {};
+
+  bool operator==(const FoundMembers&) const = default;
+};
+
 // What an archive is, without its contents.
 struct ArchiveInfo {
   // 16 bytes as 36 characters; derived from the contents, so equal archives
@@ -94,6 +118,8 @@ struct ArchiveInfo {
   std::string plan_hash;
   // Of codec auto, in order of codec; empty for others.
   std::vector<MemberBlocks> members;
+  // Of codecs that inflate, in order of container; empty for others.
+  std::vector<FoundMembers> found_members;
   // 0 where the codec uses none.
   uint64_t dictionary_size_bytes = 0;
   uint64_t dictionary_stored_size_bytes = 0;

@@ -74,6 +74,57 @@ void ToProto(const ManifestSegment& segment, pb::Segment& message) {
   message.set_run_count(segment.run_count);
 }
 
+void AddRefused(uint32_t reason, const FoundMembers::Refused& refused,
+                pb::FoundMembers& message) {
+  if (refused.count > 0) {
+    pb::RefusedMembers& to = *message.add_refused();
+    to.set_reason(reason);
+    to.set_count(refused.count);
+    to.set_size_bytes(refused.size_bytes);
+  }
+}
+
+void ToProto(const FoundMembers& found, pb::FoundMembers& message) {
+  message.set_container(static_cast<uint32_t>(found.container));
+  message.set_count(found.count);
+  message.set_size_bytes(found.size_bytes);
+  message.set_text_size_bytes(found.text_size_bytes);
+  for (uint32_t reason = 0; reason < found.refused.size(); ++reason) {
+    AddRefused(reason, found.refused[reason], message);
+  }
+}
+
+FoundMembers FromProto(const pb::FoundMembers& message) {
+  FoundMembers found;
+  found.container = static_cast<DeflateContainer>(message.container());
+  found.count = message.count();
+  found.size_bytes = message.size_bytes();
+  found.text_size_bytes = message.text_size_bytes();
+  for (const pb::RefusedMembers& refused : message.refused()) {
+    if (refused.reason() < found.refused.size()) {
+      found.refused[refused.reason()] = {refused.count(), refused.size_bytes()};
+    }
+  }
+  return found;
+}
+
+// Containers and reasons of later programs are left out.
+absl::Status TakeFoundMembers(const pb::Manifest& message, Manifest& manifest) {
+  std::optional<uint32_t> previous;
+  for (const pb::FoundMembers& from : message.found_members()) {
+    if (previous.has_value() && from.container() <= *previous) {
+      return Damaged(
+          absl::StrCat("found members of container ", from.container(),
+                       " come after those of container ", *previous));
+    }
+    previous = from.container();
+    if (*previous < kDeflateContainerCount) {
+      manifest.found_members.push_back(FromProto(from));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCodec(const Manifest& manifest) {
   const CodecInfo* codec = FindCodec(manifest.codec.id);
   if (codec == nullptr) {
@@ -357,6 +408,7 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
     info.plan_hash = FormatChecksum(*plan_hash);
   }
   info.members = members;
+  info.found_members = found_members;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
     info.stored_text_size_bytes += segment.block_text_size_bytes();
@@ -414,6 +466,9 @@ std::string EncodeManifest(const Manifest& manifest) {
     to.set_size_bytes(member.size_bytes);
     to.set_stored_size_bytes(member.stored_size_bytes);
   }
+  for (const FoundMembers& found : manifest.found_members) {
+    ToProto(found, *message.add_found_members());
+  }
   const std::string payload = message.SerializeAsString();
   std::string file(AsText(kManifestMagic));
   AppendInteger(manifest.format_version(), file);
@@ -466,6 +521,7 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
                                 member.block_count(), member.size_bytes(),
                                 member.stored_size_bytes()});
   }
+  QUIRE_RETURN_IF_ERROR(TakeFoundMembers(message, manifest));
   QUIRE_RETURN_IF_ERROR(CheckManifest(manifest));
   const uint32_t version =
       LoadLittleEndian<uint32_t>(file.data() + kManifestMagic.size());

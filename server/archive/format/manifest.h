@@ -77,6 +77,8 @@ struct Manifest {
   std::optional<uint64_t> plan_hash;
   // In order of codec.
   std::vector<MemberBlocks> members;
+  // In order of container.
+  std::vector<FoundMembers> found_members;
 
   using Uuid = std::array<uint8_t, 16>;
   Uuid uuid = {};
