@@ -7,10 +7,10 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
-#include "codecs/base/small_file.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
+#include "server/archive/files/small_file.h"
 
 #include "nlohmann/json.hpp"
 

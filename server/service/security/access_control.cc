@@ -9,8 +9,8 @@
 #include "absl/time/clock.h"
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/files/small_file.h"
 #include "server/service/base/service_error.h"
-#include "server/service/security/small_file.h"
 
 #include "grpc/grpc_security_constants.h"
 

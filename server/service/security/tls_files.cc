@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "server/service/security/small_file.h"
+#include "server/archive/files/small_file.h"
 
 namespace quire {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Files that people write: certificates, keys, tokens, rules.
-#ifndef QUIRE_SERVER_SERVICE_SECURITY_SMALL_FILE_H_
-#define QUIRE_SERVER_SERVICE_SECURITY_SMALL_FILE_H_
+#ifndef QUIRE_SERVER_ARCHIVE_FILES_SMALL_FILE_H_
+#define QUIRE_SERVER_ARCHIVE_FILES_SMALL_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -19,4 +19,4 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path,
 
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_SERVICE_SECURITY_SMALL_FILE_H_
+#endif  // QUIRE_SERVER_ARCHIVE_FILES_SMALL_FILE_H_

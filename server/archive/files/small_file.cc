@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/security/small_file.h"
+#include "server/archive/files/small_file.h"
 
 #include <array>
 #include <cerrno>
