@@ -27,7 +27,7 @@ constexpr char kArchivesTable[] = "archives";
 constexpr char kArchiveOption[] = "archive";
 
 bool TakesFile(const CLI::Option& option) {
-  return option.get_type_name() == "FILE";
+  return option.get_type_name() == "FILE" || option.get_type_name() == "DIR";
 }
 
 bool TakesArchive(const CLI::Option& option) {
@@ -164,7 +164,13 @@ class ConfigReader {
 
   void AddValue(const std::string& name, const toml::node& node,
                 Setting& setting) {
-    if (const auto text = node.value_exact<std::string>()) {
+    const bool is_flag =
+        subcommand_.get_option("--" + name)->get_items_expected_max() == 0;
+    const auto truth = node.value_exact<bool>();
+    if (is_flag && truth.has_value()) {
+      setting.values.emplace_back(*truth ? "true" : "false");
+    } else if (const auto text = node.value_exact<std::string>();
+               text.has_value() && !is_flag) {
       if (text->empty()) {
         AddFault(node.source(),
                  absl::StrCat(QuotedText(name),
@@ -172,13 +178,16 @@ class ConfigReader {
         return;
       }
       setting.values.push_back(*text);
-    } else if (const auto integer = node.value_exact<int64_t>()) {
+    } else if (const auto integer = node.value_exact<int64_t>();
+               integer.has_value() && !is_flag) {
       setting.values.push_back(absl::StrCat(*integer));
-    } else if (const auto number = node.value_exact<double>()) {
+    } else if (const auto number = node.value_exact<double>();
+               number.has_value() && !is_flag) {
       setting.values.push_back(absl::StrCat(*number));
     } else {
       AddFault(node.source(),
-               absl::StrCat(QuotedText(name), " must be text or a number"));
+               absl::StrCat(QuotedText(name), " must be ",
+                            is_flag ? "true or false" : "text or a number"));
     }
   }
 
@@ -278,6 +287,31 @@ std::vector<std::string> ApplyEnvironment(CLI::App& subcommand) {
       if (const auto fault = Give(*option, {value})) {
         faults.push_back(absl::StrCat(variable, ": ", *fault));
       }
+    }
+  }
+  return faults;
+}
+
+OptionValues ValuesOf(const CLI::App& subcommand) {
+  OptionValues values;
+  for (const CLI::Option* option : subcommand.get_options()) {
+    if (option->count() > 0 && !option->get_lnames().empty()) {
+      values[option->get_lnames().front()] = option->results();
+    }
+  }
+  return values;
+}
+
+std::vector<std::string> ApplyValues(const OptionValues& values,
+                                     CLI::App& subcommand) {
+  std::vector<std::string> faults;
+  for (const auto& [name, given] : values) {
+    CLI::Option* option = subcommand.get_option_no_throw("--" + name);
+    if (option == nullptr || option->count() > 0) {
+      continue;
+    }
+    if (const auto fault = Give(*option, given)) {
+      faults.push_back(*fault);
     }
   }
   return faults;

@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_COMMANDS_CONFIG_FILE_H_
 #define QUIRE_SERVER_COMMANDS_CONFIG_FILE_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,16 @@ namespace quire {
 // ones for a service named quired. Thread-compatible, as the environment is.
 // Returns what is wrong, a message each; empty: nothing.
 std::vector<std::string> ApplyEnvironment(CLI::App& subcommand);
+
+// What options were given, by their first long name; those that were not are
+// absent.
+using OptionValues = std::map<std::string, std::vector<std::string>>;
+
+OptionValues ValuesOf(const CLI::App& subcommand);
+
+// Gives them to options that have none. Returns what is wrong, as above.
+std::vector<std::string> ApplyValues(const OptionValues& values,
+                                     CLI::App& subcommand);
 
 enum class PathChecks {
   // Whoever opens a path says so if it is not there.

@@ -89,8 +89,10 @@ class Timer {
 // they run on threads, the first two one at a time. Thread-compatible.
 class ServerRun {
  public:
-  ServerRun(Server& server, const DrainTimes& drain, const SayLine& say)
-      : server_(server), drain_(drain), say_(say) {}
+  ServerRun(Server& server, const DrainTimes& drain,
+            const std::function<std::vector<LogLine>()>& reload,
+            const SayLine& say)
+      : server_(server), drain_(drain), reload_(reload), say_(say) {}
 
   int Run() {
     const sigset_t signals = ServeSignals();
@@ -262,9 +264,9 @@ class ServerRun {
   }
 
   void BeginReload() {
-    Say("SIGHUP: opening the archives anew");
+    Say("SIGHUP: reading configuration and archives again");
     NotifyReloading();
-    Begin(worker_, work_ended_, [this] { reloaded_ = server_.Reload(); });
+    Begin(worker_, work_ended_, [this] { reloaded_ = reload_(); });
   }
 
   void TakeStopSignal() {
@@ -311,6 +313,7 @@ class ServerRun {
 
   Server& server_;
   const DrainTimes drain_;
+  const std::function<std::vector<LogLine>()>& reload_;
   const SayLine& say_;
   const std::optional<absl::Duration> watchdog_interval_ = WatchdogInterval();
   UniqueFd signals_;
@@ -357,8 +360,10 @@ void PrepareServerProcess() {
   // NOLINTEND(concurrency-mt-unsafe)
 }
 
-int RunServer(Server& server, const DrainTimes& drain, const SayLine& say) {
-  return ServerRun(server, drain, say).Run();
+int RunServer(Server& server, const DrainTimes& drain,
+              const std::function<std::vector<LogLine>()>& reload,
+              const SayLine& say) {
+  return ServerRun(server, drain, reload, say).Run();
 }
 
 }  // namespace quire

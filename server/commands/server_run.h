@@ -5,6 +5,9 @@
 #ifndef QUIRE_SERVER_COMMANDS_SERVER_RUN_H_
 #define QUIRE_SERVER_COMMANDS_SERVER_RUN_H_
 
+#include <functional>
+#include <vector>
+
 #include "absl/time/time.h"
 
 #include "server/service/server.h"
@@ -26,11 +29,14 @@ struct DrainTimes {
 };
 
 // Opens the archives of a server that listens and says how far it is, then what
-// it holds; serves until SIGTERM or SIGINT, reloads on SIGHUP. `say` gets lines
-// for the log. A signal to stop is heeded at any time, one to reload when the
+// it holds; serves until SIGTERM or SIGINT. On SIGHUP `reload` is called, on
+// another thread; it may block, and returns what happened. `say` gets lines for
+// the log. A signal to stop is heeded at any time, one to reload when the
 // archives are open; a second one to stop ends delay and drain. systemd, if it
 // has started the process, is told of each state. Returns the exit code.
-int RunServer(Server& server, const DrainTimes& drain, const SayLine& say);
+int RunServer(Server& server, const DrainTimes& drain,
+              const std::function<std::vector<LogLine>()>& reload,
+              const SayLine& say);
 
 }  // namespace quire
 

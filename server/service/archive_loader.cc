@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
@@ -24,28 +24,42 @@ constexpr char kBlocksNotChecked[] =
 
 }  // namespace
 
-absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
-    const std::vector<ArchiveArgument>& arguments) {
-  std::vector<PlannedArchive> planned;
-  std::set<std::string> names;
-  for (const ArchiveArgument& argument : arguments) {
-    if (!names.insert(argument.name).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("two archives are named \"", argument.name,
-                       "\"; name them apart with NAME=PATH"));
-    }
-    planned.push_back({.argument = argument, .outline = {}});
+absl::Status JoinReasons(const std::vector<BrokenArchive>& broken) {
+  if (broken.size() == 1) {
+    return broken.front().reason;
   }
+  return {broken.front().reason.code(),
+          absl::StrCat(
+              broken.size(), " archives cannot be opened: ",
+              absl::StrJoin(broken, "; ",
+                            [](std::string* out, const BrokenArchive& archive) {
+                              absl::StrAppend(out, archive.reason.message());
+                            }))};
+}
+
+absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
+    const std::vector<ArchiveArgument>& arguments,
+    std::vector<BrokenArchive>& broken) {
+  QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(arguments));
+  std::vector<absl::StatusOr<ArchiveOutline>> outlines(arguments.size());
   // On a drive at rest each costs a few seeks.
   const std::atomic<bool> never = false;
-  const absl::Status status = OpenInParallel(
-      std::vector<OpeningNeed>(planned.size()),
+  QUIRE_RETURN_IF_ERROR(OpenInParallel(
+      std::vector<OpeningNeed>(arguments.size()),
       std::numeric_limits<uint64_t>::max(), never, [&](size_t i) {
-        QUIRE_ASSIGN_OR_RETURN(planned[i].outline,
-                               Archive::ReadOutline(planned[i].argument.path));
+        outlines[i] = Archive::ReadOutline(arguments[i].path);
         return absl::OkStatus();
-      });
-  QUIRE_RETURN_IF_ERROR(status);
+      }));
+  std::vector<PlannedArchive> planned;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (outlines[i].ok()) {
+      planned.push_back(
+          {.argument = arguments[i], .outline = *std::move(outlines[i])});
+    } else {
+      broken.push_back(
+          {.name = arguments[i].name, .reason = outlines[i].status()});
+    }
+  }
   return planned;
 }
 
@@ -85,57 +99,96 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> ArchiveLoader::OpenOne(
   return served;
 }
 
-absl::Status ArchiveLoader::OpenAll(
-    const std::function<void(const std::string&)>& opened) {
+absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
+                                    std::vector<BrokenArchive>& broken) {
   std::vector<OpeningNeed> needs;
   for (const auto& [argument, outline] : planned_) {
     needs.push_back({.kept_bytes = outline.memory_bytes,
                      .working_bytes = outline.opening_bytes});
   }
-  return OpenInParallel(
+  std::vector<absl::Status> outcomes(planned_.size());
+  const absl::Status status = OpenInParallel(
       needs, plan_.archives_bytes + plan_.reload_bytes, stop_,
       [&](size_t i) -> absl::Status {
-        const auto& [argument, outline] = planned_[i];
-        QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> served,
-                               OpenOne(argument));
-        // It may have been replaced by a larger one, at the expense of what is
-        // kept for reloading.
-        const uint64_t memory_bytes = served->archive->memory().total_bytes();
-        const uint64_t more_bytes =
-            memory_bytes - std::min(memory_bytes, outline.memory_bytes);
-        if (unplanned_bytes_.fetch_add(more_bytes) + more_bytes >
-            plan_.reload_bytes) {
-          return absl::FailedPreconditionError(absl::StrCat(
-              argument.path, ": was replaced by a larger archive during the ",
-              "start: it takes ", FormatByteSize(memory_bytes), " of memory, ",
-              FormatByteSize(outline.memory_bytes),
-              " were planned; start again"));
+        outcomes[i] = OpenPlanned(planned_[i]);
+        if (outcomes[i].ok()) {
+          changed(planned_[i].argument.name, true);
         }
-        catalog_.Publish(std::move(served));
-        opened(argument.name);
-        return absl::OkStatus();
+        // One that is broken does not keep the others from being opened.
+        return absl::IsCancelled(outcomes[i]) ? outcomes[i] : absl::OkStatus();
       });
+  for (size_t i = 0; i < planned_.size(); ++i) {
+    if (!outcomes[i].ok() && !absl::IsCancelled(outcomes[i])) {
+      const std::string& name = planned_[i].argument.name;
+      catalog_.Remove(name);
+      broken.push_back({.name = name, .reason = std::move(outcomes[i])});
+    }
+  }
+  return status;
+}
+
+absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
+  const auto& [argument, outline] = planned;
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> served,
+                         OpenOne(argument));
+  // It may have been replaced by a larger one, at the expense of what is kept
+  // for reloading.
+  const uint64_t memory_bytes = served->archive->memory().total_bytes();
+  const uint64_t more_bytes =
+      memory_bytes - std::min(memory_bytes, outline.memory_bytes);
+  if (unplanned_bytes_.fetch_add(more_bytes) + more_bytes >
+      plan_.reload_bytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        argument.path, ": was replaced by a larger archive during the ",
+        "start: it takes ", FormatByteSize(memory_bytes), " of memory, ",
+        FormatByteSize(outline.memory_bytes), " were planned; start again"));
+  }
+  catalog_.Publish(std::move(served));
+  return absl::OkStatus();
 }
 
 std::vector<LogLine> ArchiveLoader::Reload(
+    const std::vector<ArchiveArgument>& wanted, const ServingChanged& changed,
     const std::function<void(bool)>& ended) {
   std::vector<LogLine> lines;
   std::vector<std::string> unchanged;
-  for (const auto& [argument, outline] : planned_) {
+  ArchiveNames names;
+  for (const ArchiveArgument& argument : wanted) {
+    names.insert(argument.name);
+  }
+  // First, as what they leave is for others.
+  const std::shared_ptr<const Catalog::ByName> before = catalog_.Get();
+  for (const auto& [name, served] : *before) {
+    if (!names.contains(name)) {
+      changed(name, false);
+      replaced_.push_back(served->archive);
+      catalog_.Remove(name);
+      lines.push_back({LogLevel::kInfo,
+                       absl::StrCat("archive ", name,
+                                    ": removed; calls that read it go on")});
+    }
+  }
+  for (const ArchiveArgument& argument : wanted) {
     if (stop_) {
       break;
     }
-    const absl::StatusOr<std::string> outcome = ReloadOne(argument);
+    const auto found = before->find(argument.name);
+    const bool is_served = found != before->end();
+    const absl::StatusOr<std::string> outcome =
+        ReloadOne(argument, is_served ? found->second.get() : nullptr);
     ended(outcome.ok());
     const std::string archive = absl::StrCat("archive ", argument.name);
     if (!outcome.ok()) {
       lines.push_back(
-          {LogLevel::kWarning, absl::StrCat(archive, " stays as it was: ",
-                                            outcome.status().message())});
+          {LogLevel::kWarning,
+           absl::StrCat(archive,
+                        is_served ? " stays as it was: " : " is left out: ",
+                        outcome.status().message())});
     } else if (outcome->empty()) {
       unchanged.push_back(
           absl::StrCat(archive, ": unchanged; its ", kBlocksNotChecked));
     } else {
+      changed(argument.name, true);
       lines.push_back({LogLevel::kInfo, absl::StrCat(archive, ": ", *outcome)});
     }
   }
@@ -150,22 +203,17 @@ std::vector<LogLine> ArchiveLoader::Reload(
 }
 
 absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
-    const ArchiveArgument& argument) {
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  const auto found = archives->find(argument.name);
-  if (found == archives->end()) {
-    return absl::FailedPreconditionError("it has not been opened yet");
-  }
-  const ServedArchive& served = *found->second;
+    const ArchiveArgument& argument, const ServedArchive* served) {
   QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
                          Archive::ReadOutline(argument.path));
-  if (outline.files == served.archive->files()) {
+  if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
   // The old one goes only when the last call that reads it has ended, so both
   // must fit, and those replaced before that calls still read.
   ReloadNeed need = {.replaced_bytes = ReplacedBytes(),
                      .fresh_bytes = outline.memory_bytes};
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
   for (const auto& [name, other] : *archives) {
     need.served_bytes += other->archive->memory().total_bytes();
   }
@@ -177,13 +225,18 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   // The same text in other files: a copy put in place of damaged ones.
   const bool is_same_text =
-      fresh->archive->info().uuid == served.archive->info().uuid;
+      served != nullptr &&
+      fresh->archive->info().uuid == served->archive->info().uuid;
   std::string line = absl::StrCat(
-      is_same_text ? "same contents in new files, " : "replaced, ",
+      is_same_text        ? "same contents in new files, "
+      : served == nullptr ? "added, "
+                          : "replaced, ",
       FormatCounted(fresh->archive->info().document_count, "document",
                     "documents"),
       is_same_text ? "; its " : "", is_same_text ? kBlocksNotChecked : "");
-  replaced_.push_back(served.archive);
+  if (served != nullptr) {
+    replaced_.push_back(served->archive);
+  }
   catalog_.Publish(std::move(fresh));
   return line;
 }

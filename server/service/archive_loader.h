@@ -30,10 +30,23 @@ struct PlannedArchive {
   ArchiveOutline outline;
 };
 
-// Errors: InvalidArgument  two archives of one name.
-//         those of Archive::Open(), with the archive's path.
+// An archive that cannot be opened.
+struct BrokenArchive {
+  std::string name;
+  // With the archive's path.
+  absl::Status reason;
+};
+
+// All of them in one. REQUIRES: `broken` is not empty.
+absl::Status JoinReasons(const std::vector<BrokenArchive>& broken);
+
+// What is known of archives before they are opened. Adds those of which nothing
+// can be known to `broken`. Blocks on a little I/O for each.
+// Errors: InvalidArgument    two archives of one name.
+//         ResourceExhausted  no memory.
 absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
-    const std::vector<ArchiveArgument>& arguments);
+    const std::vector<ArchiveArgument>& arguments,
+    std::vector<BrokenArchive>& broken);
 
 // What clients are told of archives until they are open.
 Catalog::OpeningByName DescribeOpening(
@@ -47,19 +60,27 @@ class ArchiveLoader {
                 std::vector<PlannedArchive> planned, Catalog& catalog,
                 BlockStore& store);
 
-  // Opens all archives, several at a time, within the plan's memory for
-  // archives, and publishes each when it is open; `opened` is told its name, on
-  // any thread. Blocks on I/O.
-  // Errors: as OpenInParallel() of parallel_opening.h, of Archive::Open();
-  //         FailedPrecondition  there is no memory for archives that were
-  //                             replaced by larger ones meanwhile.
-  absl::Status OpenAll(const std::function<void(const std::string&)>& opened);
+  // Told the name of an archive that is served from now on, or is no more. May
+  // be called on any thread.
+  using ServingChanged =
+      std::function<void(const std::string& name, bool is_serving)>;
 
-  // Looks at all archives and opens those whose files have changed, one by one.
-  // `ended` is told whether that went well, for each archive. Returns what to
-  // say about it: a line for each archive, or one for many that are unchanged.
-  // Blocks on I/O.
-  std::vector<LogLine> Reload(const std::function<void(bool)>& ended);
+  // Opens all archives, several at a time, within the plan's memory for
+  // archives, and publishes each when it is open. Those that cannot be opened
+  // are in `broken` then, in no order, and not in the catalog. Blocks on I/O.
+  // Errors: Cancelled          Stop() was called.
+  //         ResourceExhausted  no memory.
+  absl::Status OpenAll(const ServingChanged& changed,
+                       std::vector<BrokenArchive>& broken);
+
+  // From now on `wanted` are to be served: takes away those that are not among
+  // them, looks at the others, and opens those that are new or whose files have
+  // changed, one by one. `ended` is told whether that went well, for each of
+  // `wanted`. Returns what to say about it: a line for each archive, or one for
+  // many that are unchanged. Blocks on I/O. REQUIRES: their names differ.
+  std::vector<LogLine> Reload(const std::vector<ArchiveArgument>& wanted,
+                              const ServingChanged& changed,
+                              const std::function<void(bool)>& ended);
 
   // Lets the above end soon, now and in future. Thread-safe.
   void Stop() { stop_ = true; }
@@ -68,8 +89,12 @@ class ArchiveLoader {
   // Without publishing it.
   absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenOne(
       const ArchiveArgument& argument);
-  // What happened, as the end of a sentence; empty: nothing.
-  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument);
+  // Into an empty place in the catalog; `outline` is what was planned for.
+  absl::Status OpenPlanned(const PlannedArchive& planned);
+  // `served` is null if it is a new one. What happened, as the end of a
+  // sentence; empty: nothing.
+  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument,
+                                        const ServedArchive* served);
   // What calls keep of archives that have been replaced.
   uint64_t ReplacedBytes();
 
@@ -81,7 +106,8 @@ class ArchiveLoader {
   std::atomic<bool> stop_ = false;
   // Taken by archives that turned out larger than planned.
   std::atomic<uint64_t> unplanned_bytes_ = 0;
-  // In the order of their replacement; gone when the last call has ended.
+  // In the order of their replacement or removal; gone when the last call has
+  // ended.
   std::vector<std::weak_ptr<const Archive>> replaced_;
 };
 

@@ -161,12 +161,14 @@ class ServerImpl final : public Server {
             [this] { return CertificateExpiry(); },
             [this] {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
-            }})),
+            },
+            [this] { return broken_count_.load(); }})),
         stall_guard_(options_.stall_limit),
+        default_quota_(options_.default_quota),
         core_{.catalog_of_all = catalog_,
               .access_control = access_control_.get(),
               .quotas = quotas_,
-              .default_quota = options_.default_quota,
+              .default_quota = default_quota_,
               .store = *store_,
               .admission = admission_,
               .metrics = metrics_,
@@ -228,8 +230,13 @@ class ServerImpl final : public Server {
     if (grpc_server_ == nullptr) {
       return absl::CancelledError("the server was shut down");
     }
+    std::vector<BrokenArchive> broken;
     QUIRE_RETURN_IF_ERROR(loader_.OpenAll(
-        [this](const std::string& name) { SetArchiveHealth(name, true); }));
+        [this](const std::string& name, bool is_serving) {
+          SetArchiveHealth(name, is_serving);
+        },
+        broken));
+    QUIRE_RETURN_IF_ERROR(LeaveOut(broken));
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
     health->SetServingStatus(kServiceName, true);
@@ -241,16 +248,28 @@ class ServerImpl final : public Server {
 
   OpeningProgress opening_progress() const override {
     return {.open_count = catalog_.Get()->size(),
-            .archive_count = options_.archives.size()};
+            .archive_count = catalog_.Names().size()};
   }
 
-  std::vector<LogLine> Reload() override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
+  std::vector<LogLine> Reload(const ServerChanges& changes) override
+      ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
-    bool succeeded = true;
-    std::vector<LogLine> lines = loader_.Reload([&](bool ok) {
-      metrics_.ReloadEnded(ok);
-      succeeded = succeeded && ok;
-    });
+    if (grpc_server_ == nullptr) {
+      return {};
+    }
+    bool succeeded = changes.is_wanted;
+    default_quota_.Set(changes.default_quota);
+    std::vector<LogLine> lines = loader_.Reload(
+        changes.archives,
+        [this](const std::string& name, bool is_serving) {
+          SetArchiveHealth(name, is_serving);
+        },
+        [&](bool ok) {
+          metrics_.ReloadEnded(ok);
+          succeeded = succeeded && ok;
+        });
+    broken_count_ = changes.archives.size() -
+                    std::min(changes.archives.size(), catalog_.Get()->size());
     const auto add = [&](absl::string_view what,
                          const absl::StatusOr<std::string>& outcome) {
       succeeded = succeeded && outcome.ok();
@@ -333,6 +352,27 @@ class ServerImpl final : public Server {
       grpc_server_cancel_all_calls(grpc_server_->c_server());
     }
     drain_ended_ = true;
+  }
+
+  // Of archives that cannot be opened.
+  // Errors: as the first of them, if they are not to be skipped, or there are
+  // no others.
+  absl::Status LeaveOut(const std::vector<BrokenArchive>& broken) {
+    if (broken.empty()) {
+      return absl::OkStatus();
+    }
+    if (!options_.skip_broken || catalog_.Names().empty()) {
+      return JoinReasons(broken);
+    }
+    for (const BrokenArchive& archive : broken) {
+      if (options_.say) {
+        options_.say(LogLevel::kError,
+                     absl::StrCat("archive ", archive.name,
+                                  " is left out: ", archive.reason.message()));
+      }
+    }
+    broken_count_ += broken.size();
+    return absl::OkStatus();
   }
 
  private:
@@ -480,6 +520,8 @@ class ServerImpl final : public Server {
   // Clients are to be sent elsewhere.
   std::atomic<bool> withdrawn_{false};
   std::atomic<bool> all_open_{false};
+  // Archives that are to be served and cannot be opened.
+  std::atomic<uint64_t> broken_count_{0};
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
   // Held while archives are opened or the server is shut down.
@@ -497,6 +539,7 @@ class ServerImpl final : public Server {
   StallGuard stall_guard_;
   UnixPeers unix_peers_;
   QuotaBook quotas_;
+  ChangingQuota default_quota_;
   ServiceCore core_;
   const std::unique_ptr<grpc::Service> service_;
   std::string address_;
@@ -514,7 +557,7 @@ class ServerImpl final : public Server {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const ServerOptions& options) {
-  if (options.archives.empty()) {
+  if (options.archives.empty() && options.archives_directory.empty()) {
     return absl::InvalidArgumentError("no archive to serve; name at least one");
   }
   QUIRE_RETURN_IF_ERROR(CheckListenAddress(options.listen_address));
@@ -531,15 +574,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   }
   // The needs of all archives before any is opened, so that what does not fit
   // is refused without filling the memory first.
+  std::vector<BrokenArchive> broken;
   QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,
-                         ReadOutlines(options.archives));
+                         ReadOutlines(options.archives, broken));
+  if (!broken.empty() && (!options.skip_broken || planned.empty())) {
+    return JoinReasons(broken);
+  }
   std::vector<ArchiveNeed> needs;
   needs.reserve(planned.size());
   for (const auto& [argument, outline] : planned) {
     needs.push_back({argument.name, outline.memory_bytes});
   }
   QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
-                         PlanMemory(options.memory_bytes, needs));
+                         PlanMemory(options.memory_bytes, needs,
+                                    !options.archives_directory.empty()));
   BlockStoreOptions store_options;
   store_options.cache_size_bytes = plan.cache_bytes;
   store_options.buffers_size_bytes_max = plan.buffers_bytes;
@@ -548,6 +596,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   store_options.device_depth = options.device_depth;
   store_options.device_model = options.device_model;
   store_options.direct_io = options.direct_io != DirectIo::kOff;
+  if (!options.archives_directory.empty()) {
+    store_options.drives.push_back(
+        DriveOfDirectory(options.archives_directory, options.drive));
+  }
   for (const ArchiveArgument& argument : options.archives) {
     store_options.drives.push_back(
         DriveOfDirectory(argument.path, options.drive));
@@ -564,6 +616,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
       options, plan, std::move(planned), std::move(store),
       std::move(access_control), std::move(call_log));
   QUIRE_RETURN_IF_ERROR(server->StartListening());
+  QUIRE_RETURN_IF_ERROR(server->LeaveOut(broken));
   return server;
 }
 

@@ -28,6 +28,13 @@ namespace quire {
 
 struct ServerOptions {
   std::vector<ArchiveArgument> archives;
+  // Where archives are that Reload() may add; they are among the above already.
+  // Then there may be none at the start, and memory is kept for more. Empty:
+  // there is no such place.
+  std::string archives_directory;
+  // Archives that cannot be opened are left out, with a line in the log, as
+  // long as there is one that can; they are tried again on Reload().
+  bool skip_broken = false;
   // "HOST:PORT" or "unix:PATH"; port 0 takes a free one. Not encrypted without
   // `tls`.
   std::string listen_address = "127.0.0.1:7420";
@@ -78,6 +85,15 @@ struct ServerOptions {
   std::function<void(const std::string&)> before_opening;
 };
 
+// What may change while the server runs, all of it.
+struct ServerChanges {
+  std::vector<ArchiveArgument> archives;
+  Quota default_quota;
+  // Whether this is what the user wants: not if his configuration is of no use
+  // and these are the values from before.
+  bool is_wanted = true;
+};
+
 // How many of the archives are open.
 struct OpeningProgress {
   size_t open_count = 0;
@@ -90,12 +106,13 @@ class Server {
   // Looks at the archives and listens: it answers calls, but those for archives
   // get UNAVAILABLE (ARCHIVE_OPENING) until OpenArchives() has opened them.
   // Blocks on a little I/O for each archive.
-  // Errors: InvalidArgument     two archives of one name, or none at all.
+  // Errors: InvalidArgument     two archives of one name, or none at all and no
+  //                             directory of archives.
   //         FailedPrecondition  the memory does not suffice, an address is in
   //                             use or malformed, the engine does not work, the
   //                             certificate, its key or the rules of access
   //                             are of no use.
-  //         those of Archive::Open(), with the archive's path.
+  //         those of Archive::Open(), with the path of each archive that fails.
   static absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options);
 
@@ -112,8 +129,9 @@ class Server {
   virtual const std::string& metrics_address() const = 0;
   // Opens all archives, several at a time, and serves each as soon as it is
   // open (health SERVING; of the server, when all are). To be called once.
-  // Blocks on I/O. Errors: those of Archive::Open(), with the archive's path:
-  // others may be open and served then. Cancelled  Shutdown() was called.
+  // Blocks on I/O. Errors: those of Archive::Open(), with the path of each
+  // archive that fails; the others are open and served then. Cancelled
+  // Shutdown() was called.
   virtual absl::Status OpenArchives() = 0;
 
   virtual OpeningProgress opening_progress() const = 0;
@@ -121,12 +139,13 @@ class Server {
   // What it holds in RAM and in what it reads, for the log.
   virtual std::string Description() const = 0;
 
-  // Opens the archives whose files have changed and puts them in place of the
-  // old ones; takes up a new certificate; opens the access log anew. Calls
-  // under way keep what they started with. What cannot be opened, or does not
-  // fit, stays as it was. Returns what happened, in lines for the log; blocks
-  // on I/O.
-  virtual std::vector<LogLine> Reload() = 0;
+  // Takes away archives that are not among `changes`, opens those that are new
+  // there, and those whose files have changed, which take the place of the old
+  // ones; takes up a new certificate, rules of access and quota; opens the
+  // access log anew. Calls under way keep what they started with. What cannot
+  // be opened, or does not fit, stays as it was. Returns what happened, in
+  // lines for the log; blocks on I/O.
+  virtual std::vector<LogLine> Reload(const ServerChanges& changes) = 0;
 
   // Calls `answered`, on another thread, when the server has answered a call to
   // itself; never if it does not, or was shut down. What `answered` refers to

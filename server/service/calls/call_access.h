@@ -42,7 +42,7 @@ class CallAccess {
   void Refuse(absl::Status status) { status_ = std::move(status); }
 
   // What the client's rules say; `otherwise` where they say nothing.
-  const Quota& quota(const Quota& otherwise) const {
+  Quota quota(const Quota& otherwise) const {
     return identity_ != nullptr && identity_->quota.is_set() ? identity_->quota
                                                              : otherwise;
   }

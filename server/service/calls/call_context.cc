@@ -57,7 +57,7 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
   if (core_.call_log != nullptr) {
     trace_id_ = TraceIdIn(context);
   }
-  const Quota quota = access_.quota(core.default_quota);
+  const Quota quota = access_.quota(core.default_quota.Get());
   if (access_.status().ok() && quota.is_set()) {
     absl::StatusOr<QuotaBook::Use> use =
         core.quotas.Begin(client_, quota, IsStream(method));

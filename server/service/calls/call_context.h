@@ -41,7 +41,7 @@ struct ServiceCore {
   QuotaBook& quotas;
   // Of an identity whose rules have none, and of each address where there are
   // no identities.
-  const Quota& default_quota;
+  const ChangingQuota& default_quota;
   BlockStore& store;
   Admission& admission;
   CallMetrics& metrics;

@@ -308,7 +308,7 @@ class CallsTest : public ServerTest {
   UnixPeers unix_peers_;
   std::atomic<bool> draining_{false};
   QuotaBook quotas_;
-  const Quota no_quota_;
+  const ChangingQuota no_quota_;
   std::unique_ptr<ServiceCore> core_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> grpc_server_;

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <map>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
+#include "server/archive/files/file_io.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
@@ -125,6 +129,59 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
   return argument;
 }
 
+absl::StatusOr<std::vector<ArchiveArgument>> FindArchives(
+    const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::vector<ArchiveArgument> found;
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const std::string file_name = path.filename().string();
+    // What cannot be looked at is left to those who open it, if it looks like
+    // an archive.
+    std::error_code ignored;
+    if (absl::StartsWith(file_name, ".") ||
+        absl::EndsWith(file_name, ".partial") ||
+        !entry->is_directory(ignored) ||
+        (path.extension() != ".quire" &&
+         !fs::exists(path / "MANIFEST", ignored))) {
+      continue;
+    }
+    absl::StatusOr<ArchiveArgument> argument =
+        ParseArchiveArgument(path.string());
+    if (!argument.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path.string(), ": ", argument.status().message()));
+    }
+    found.push_back(*std::move(argument));
+  }
+  if (error) {
+    return ErrnoStatus(error.value(), directory, "list");
+  }
+  std::sort(found.begin(), found.end(),
+            [](const ArchiveArgument& a, const ArchiveArgument& b) {
+              return a.name < b.name;
+            });
+  if (const absl::Status status = CheckNamesDiffer(found); !status.ok()) {
+    return status;
+  }
+  return found;
+}
+
+absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
+  std::map<absl::string_view, absl::string_view> paths;
+  for (const ArchiveArgument& argument : arguments) {
+    const auto [other, is_new] = paths.emplace(argument.name, argument.path);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "two archives are named \"", argument.name, "\", ", other->second,
+          " and ", argument.path, "; name them apart with NAME=PATH"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
     DamageReporter report_damage, const ArchiveOpenOptions& options,
@@ -208,14 +265,24 @@ void Catalog::Publish(std::shared_ptr<const ServedArchive> archive) {
   opening->erase(archive->name);
   auto archives = std::make_shared<ByName>(*Get());
   (*archives)[archive->name] = std::move(archive);
-  std::shared_ptr<const OpeningByName> next_opening = std::move(opening);
-  std::shared_ptr<const ByName> next_archives = std::move(archives);
-  {
-    MutexLock lock(&mutex_);
-    archives_.swap(next_archives);
-    opening_.swap(next_opening);
-  }
-  // The old snapshots, now in `next_...`, are let go outside of the lock.
+  Replace(std::move(archives), std::move(opening));
+}
+
+void Catalog::Remove(const std::string& name) {
+  MutexLock write_lock(&write_mutex_);
+  auto opening = std::make_shared<OpeningByName>(*GetOpening());
+  opening->erase(name);
+  auto archives = std::make_shared<ByName>(*Get());
+  archives->erase(name);
+  Replace(std::move(archives), std::move(opening));
+}
+
+void Catalog::Replace(std::shared_ptr<const ByName> archives,
+                      std::shared_ptr<const OpeningByName> opening) {
+  MutexLock lock(&mutex_);
+  archives_.swap(archives);
+  opening_.swap(opening);
+  // The old snapshots, now the parameters, are let go after the lock.
 }
 
 absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(

@@ -76,6 +76,17 @@ struct ArchiveArgument {
 //                          [A-Za-z0-9._-].
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
 
+// The archives in a directory, by name: each directory in it, or symbolic link
+// to one, that holds a MANIFEST or is named *.quire. Those that begin with a
+// dot, and what writers have not finished (*.partial), are none. Blocks on I/O.
+// Errors: NotFound, PermissionDenied, Unavailable  as the system says.
+//         InvalidArgument  as ParseArchiveArgument(), or two of one name.
+absl::StatusOr<std::vector<ArchiveArgument>> FindArchives(
+    const std::string& directory);
+
+// Errors: InvalidArgument  two have the same name.
+absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments);
+
 // What the block cache holds.
 enum class CacheForm {
   // The text of blocks.
@@ -134,6 +145,11 @@ class Catalog {
   void Publish(std::shared_ptr<const ServedArchive> archive)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
+  // Takes an archive away, open or not; if there is none of that name, does
+  // nothing. It lives on while calls read it.
+  void Remove(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
+
   // The names of all.
   ArchiveNames Names() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -143,6 +159,10 @@ class Catalog {
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void Replace(std::shared_ptr<const ByName> archives,
+               std::shared_ptr<const OpeningByName> opening)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Held by one that publishes, from the copy of what there is to its
   // replacement; readers do not wait for it.
   Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/catalog.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 
@@ -52,6 +56,56 @@ TEST(ArchiveArgumentTest, TakesNameAndPath) {
                 HasCode(absl::StatusCode::kInvalidArgument))
         << bad;
   }
+}
+
+TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
+  namespace fs = std::filesystem;
+  std::string scratch = fs::temp_directory_path() / "quire-archives-XXXXXX";
+  ASSERT_NE(mkdtemp(scratch.data()), nullptr);
+  const fs::path directory = scratch;
+  const auto names = [&] {
+    std::vector<std::string> found;
+    const auto archives = FindArchives(scratch);
+    QUIRE_EXPECT_OK(archives);
+    for (const ArchiveArgument& archive : *archives) {
+      found.push_back(archive.name);
+      EXPECT_EQ(fs::path(archive.path).parent_path(), directory);
+    }
+    return found;
+  };
+  EXPECT_THAT(names(), ::testing::ElementsAre());
+  for (const char* name : {"web.quire", "docs", "empty", ".hidden.quire",
+                           "docs.quire.partial", "target"}) {
+    fs::create_directory(directory / name);
+  }
+  std::ofstream(directory / "docs/MANIFEST") << "x";
+  std::ofstream(directory / ".hidden.quire/MANIFEST") << "x";
+  std::ofstream(directory / "file.quire") << "x";
+  fs::create_directory_symlink(directory / "target", directory / "b.quire");
+  fs::create_directory_symlink(directory / "nowhere", directory / "c.quire");
+  EXPECT_THAT(names(), ::testing::ElementsAre("b", "docs", "web"));
+
+  fs::create_directory(directory / "docs.quire");
+  EXPECT_THAT(FindArchives(scratch),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        ::testing::HasSubstr("two archives are named")));
+  fs::remove(directory / "docs.quire");
+  fs::create_directory(directory / "a b.quire");
+  EXPECT_THAT(FindArchives(scratch),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        ::testing::HasSubstr("a b.quire")));
+  fs::remove_all(directory);
+  EXPECT_THAT(FindArchives(scratch), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST(CatalogTest, RemovesWhatIsOpenAndWhatIsToCome) {
+  Catalog catalog({{"a", nullptr}, {"b", nullptr}}, {{"c", {}}, {"d", {}}});
+  const auto before = catalog.Get();
+  catalog.Remove("a");
+  catalog.Remove("c");
+  catalog.Remove("absent");
+  EXPECT_THAT(catalog.Names(), ::testing::ElementsAre("b", "d"));
+  EXPECT_EQ(before->size(), 2u);
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ std::string Line(const std::string& what, uint64_t size_bytes) {
 
 }  // namespace
 
-absl::StatusOr<MemoryPlan> PlanMemory(
-    std::optional<uint64_t> total_bytes,
-    const std::vector<ArchiveNeed>& archives) {
+absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
+                                      const std::vector<ArchiveNeed>& archives,
+                                      bool may_grow) {
   MemoryPlan plan;
   plan.base_bytes = kBaseBytes;
   plan.requests_bytes = kRequestsBytes;
@@ -92,8 +92,12 @@ absl::StatusOr<MemoryPlan> PlanMemory(
   uint64_t free_bytes = plan.total_bytes - fixed_bytes;
   // What is kept for reloading must not squeeze the rest below a working size.
   if (free_bytes >= reload_bytes + (needed_bytes - fixed_bytes)) {
-    plan.reload_bytes = reload_bytes;
-    free_bytes -= reload_bytes;
+    plan.reload_bytes =
+        may_grow ? std::max(reload_bytes,
+                            std::min(free_bytes / 4,
+                                     free_bytes - (needed_bytes - fixed_bytes)))
+                 : reload_bytes;
+    free_bytes -= plan.reload_bytes;
   }
   plan.in_flight_bytes =
       std::clamp(free_bytes / 4, kInFlightBytesMin, kInFlightBytesMax);
@@ -112,8 +116,8 @@ absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
   }
   return absl::FailedPreconditionError(absl::StrCat(
       "it needs ", FormatByteSize(need.fresh_bytes),
-      " while the old one is still held, ", FormatByteSize(free_bytes),
-      " are free for that; ",
+      " of memory next to the archives that are held, ",
+      FormatByteSize(free_bytes), " are free for that; ",
       need.replaced_bytes == 0
           ? "restart with more --memory"
           : "try again when the calls have ended that read what was replaced "
@@ -128,7 +132,7 @@ std::string DescribePlan(const MemoryPlan& plan,
   for (const ArchiveNeed& archive : Largest(archives)) {
     text += Line(archive.name, archive.memory_bytes);
   }
-  text += Line("space to reload an archive", plan.reload_bytes);
+  text += Line("space to reload or add archives", plan.reload_bytes);
   text += Line("requests on their way, at most", plan.requests_bytes);
   text += Line("answers in flight, at most", plan.in_flight_bytes);
   text += Line("reads and decoding, at most", plan.buffers_bytes);

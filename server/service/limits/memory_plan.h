@@ -42,15 +42,18 @@ struct MemoryPlan {
   uint64_t cache_bytes = 0;
 };
 
-// Without `total_bytes`, a plan that has enough for a working cache.
+// Without `total_bytes`, a plan that has enough for a working cache. Where the
+// server `may_grow` by archives that are added while it runs, reload_bytes is
+// also at least a quarter of what the archives leave free.
 // Errors: FailedPrecondition  `total_bytes` is too small; the message has the
 //                             sum that is needed and what it is made of.
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
-                                      const std::vector<ArchiveNeed>& archives);
+                                      const std::vector<ArchiveNeed>& archives,
+                                      bool may_grow = false);
 
-// What archives take while one of them is opened anew, in bytes.
+// What archives take while one of them is opened, in bytes.
 struct ReloadNeed {
-  // Of all archives that are served, the one to be replaced included.
+  // Of all archives that are served, the one to be replaced included, if any.
   uint64_t served_bytes = 0;
   // Of archives replaced before that calls still read.
   uint64_t replaced_bytes = 0;

@@ -80,6 +80,25 @@ TEST(MemoryPlanTest, ASmallArchiveMayGrowByMoreThanAQuarter) {
   EXPECT_EQ(plan.reload_bytes, 100 * kKiB + kMiB);
 }
 
+TEST(MemoryPlanTest, KeepsMoreForArchivesToCome) {
+  for (const uint64_t total_mib : {200u, 400u, 1000u, 4000u}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const MemoryPlan fixed,
+        PlanMemory(total_mib * kMiB, {{"a", 40 * kMiB}}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const MemoryPlan plan,
+        PlanMemory(total_mib * kMiB, {{"a", 40 * kMiB}}, true));
+    EXPECT_EQ(SumOf(plan), total_mib * kMiB);
+    EXPECT_GE(plan.reload_bytes, fixed.reload_bytes);
+    EXPECT_GE(plan.cache_bytes, 8 * kMiB);
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
+                             PlanMemory(4120 * kMiB, {{"a", 40 * kMiB}}, true));
+  EXPECT_EQ(plan.reload_bytes, 1000 * kMiB);
+  // There need be none yet.
+  QUIRE_EXPECT_OK(PlanMemory(std::nullopt, {}, true));
+}
+
 TEST(MemoryPlanTest, AReloadMustFitNextToWhatIsHeld) {
   const MemoryPlan plan = {.archives_bytes = 100 * kMiB,
                            .reload_bytes = 125 * kMiB};

@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_QUOTA_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -34,6 +35,38 @@ struct Quota {
     return calls_per_second.has_value() || bytes_per_second.has_value() ||
            streams.has_value();
   }
+};
+
+// A quota that may change while calls ask for it: what is set is read as a
+// whole, or in part from before and after a change. Thread-safe; never blocks.
+class ChangingQuota {
+ public:
+  explicit ChangingQuota(const Quota& quota = {}) { Set(quota); }
+
+  void Set(const Quota& quota) {
+    calls_per_second_ = quota.calls_per_second.value_or(kNone);
+    bytes_per_second_ = quota.bytes_per_second.value_or(kNone);
+    streams_ = quota.streams.value_or(kNone);
+  }
+
+  Quota Get() const {
+    return {.calls_per_second = Bound(calls_per_second_),
+            .bytes_per_second = Bound(bytes_per_second_),
+            .streams = Bound(streams_)};
+  }
+
+ private:
+  // More than any bound that SetQuota() takes.
+  static constexpr uint64_t kNone = ~uint64_t{0};
+
+  static std::optional<uint64_t> Bound(const std::atomic<uint64_t>& value) {
+    const uint64_t bound = value.load(std::memory_order_relaxed);
+    return bound == kNone ? std::nullopt : std::optional(bound);
+  }
+
+  std::atomic<uint64_t> calls_per_second_;
+  std::atomic<uint64_t> bytes_per_second_;
+  std::atomic<uint64_t> streams_;
 };
 
 // Sets one of "calls", "bytes" and "streams"; bytes may be a size, as 16MiB.

@@ -30,12 +30,16 @@ ServerLog::ServerLog(LogFormat format, LogLevel least)
           ? "%Y-%m-%dT%H:%M:%S.%eZ %l %v"
           : R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})",
       spdlog::pattern_time_type::utc));
-  logger_->set_level(LevelOf(least));
+  SetLevel(least);
   // There is nowhere to say that the log cannot be written.
   logger_->set_error_handler([](const std::string& /*message*/) {});
 }
 
 ServerLog::~ServerLog() = default;
+
+void ServerLog::SetLevel(LogLevel least) {
+  logger_->set_level(LevelOf(least));
+}
 
 void ServerLog::Say(LogLevel level, absl::string_view message) {
   const std::string line = format_ == LogFormat::kText

@@ -32,6 +32,9 @@ class ServerLog {
   ServerLog(const ServerLog&) = delete;
   ServerLog& operator=(const ServerLog&) = delete;
 
+  // Leaves out what is below `least` from now on.
+  void SetLevel(LogLevel least);
+
   // Blocks until the line is written; where no one reads it any more it is
   // lost.
   void Say(LogLevel level, absl::string_view message);

@@ -109,15 +109,17 @@ MetricFamily CertificateFamily(std::optional<absl::Time> expiry) {
   return family;
 }
 
-MetricFamily ArchivesFamily(const Catalog& catalog) {
+MetricFamily ArchivesFamily(const Catalog& catalog, uint64_t broken) {
   const size_t opening = catalog.GetOpening()->size();
   return {"quire_archives",
-          "Archives that are served, by state.",
+          "Archives that are to be served, by state.",
           MetricType::Gauge,
           {Sample(MetricType::Gauge, static_cast<double>(catalog.Get()->size()),
                   {{"state", "open"}}),
            Sample(MetricType::Gauge, static_cast<double>(opening),
-                  {{"state", "opening"}})}};
+                  {{"state", "opening"}}),
+           Sample(MetricType::Gauge, static_cast<double>(broken),
+                  {{"state", "broken"}})}};
 }
 
 MetricFamily DecodesFamily(const BlockStoreStats& stats) {
@@ -249,7 +251,7 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
               sources_.dropped_log_lines()),
       CertificateFamily(sources_.certificate_expiry()),
       InfoFamily(sources_.catalog),
-      ArchivesFamily(sources_.catalog),
+      ArchivesFamily(sources_.catalog, sources_.broken_archives()),
       MemoryFamily(sources_.catalog),
   };
   for (MetricFamily& family : CollectProcessMetrics()) {

@@ -32,6 +32,8 @@ class ServerCollector : public prometheus::Collectable {
     // When the certificate expires; nothing without TLS.
     std::function<std::optional<absl::Time>()> certificate_expiry;
     std::function<uint64_t()> dropped_log_lines;
+    // Archives that are to be served and cannot be opened.
+    std::function<uint64_t()> broken_archives;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

@@ -197,6 +197,8 @@ void ServerTest::ListenServer(ServerOptions options) {
   if (options.listen_address == ServerOptions().listen_address) {
     options.listen_address = "127.0.0.1:0";
   }
+  changes_ = {.archives = options.archives,
+              .default_quota = options.default_quota};
   QUIRE_ASSERT_OK_AND_ASSIGN(server_, Server::Listen(options));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(64 << 20);
@@ -206,7 +208,7 @@ void ServerTest::ListenServer(ServerOptions options) {
 
 std::vector<std::string> ServerTest::Reload() {
   std::vector<std::string> texts;
-  for (LogLine& line : server_->Reload()) {
+  for (LogLine& line : server_->Reload(changes_)) {
     texts.push_back(std::move(line.text));
   }
   return texts;

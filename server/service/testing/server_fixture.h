@@ -69,7 +69,7 @@ class ServerTest : public ::testing::Test {
 
   Server& server() { return *server_; }
 
-  // What the server says of a reload.
+  // What the server says of a reload with `changes_`.
   std::vector<std::string> Reload();
 
   // Stops the server before the test looks at what is left.
@@ -77,6 +77,9 @@ class ServerTest : public ::testing::Test {
 
   // The reason among the details of a failed call.
   static std::string ReasonIn(const grpc::Status& status);
+
+  // At first what the server was started with.
+  ServerChanges changes_;
 
  private:
   std::string directory_;

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/commands/serve_arguments.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_macros.h"
+#include "deploy/manual/number_range.h"
+#include "server/commands/subcommand_support.h"
+#include "server/service/limits/available_memory.h"
+#include "server/storage/model/drive_presets.h"
+
+namespace quire {
+namespace {
+
+absl::Status SetMemory(const std::string& text, ServerOptions& options,
+                       std::string& note) {
+  if (text == "auto") {
+    QUIRE_ASSIGN_OR_RETURN(const AvailableMemory found, FindAvailableMemory());
+    options.memory_bytes = found.size_bytes;
+    note = absl::StrCat("--memory auto: ", FormatByteSize(found.size_bytes),
+                        ", ", found.source);
+  } else if (!text.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(text));
+  }
+  return absl::OkStatus();
+}
+
+// "wd-red (5 TB, ...), ..."
+std::string DriveModelHelp() {
+  return absl::StrJoin(
+      DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
+        absl::StrAppend(out, preset.name, " (", preset.summary, ")");
+      });
+}
+
+std::vector<std::string> DriveModelNames() {
+  std::vector<std::string> names;
+  for (const DrivePreset& preset : DrivePresets()) {
+    names.emplace_back(preset.name);
+  }
+  return names;
+}
+
+void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
+  subcommand
+      .add_option("--tls-cert", files.certificate,
+                  "Encrypt calls (TLS 1.2 or 1.3) with this certificate: a PEM "
+                  "file with those between it and the root after it. A new one "
+                  "is taken up within 10 seconds, or on SIGHUP, without "
+                  "dropping calls; one that does not fit the key, or has "
+                  "expired, is not")
+      ->type_name("FILE");
+  subcommand
+      .add_option("--tls-key", files.key,
+                  "Its private key, a PEM file without a passphrase")
+      ->type_name("FILE");
+  subcommand
+      .add_option("--tls-client-ca", files.client_ca,
+                  "Take only clients with a certificate that these "
+                  "certificates have signed, a PEM file; with --access also "
+                  "those without, who need a token")
+      ->type_name("FILE");
+}
+
+// How clients are moved to other servers, and how the server stops.
+void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
+  AddTimeOption(subcommand, "--connection-age", arguments.connection_age,
+                {.min = absl::Seconds(1), .max = absl::Hours(24)},
+                "Have clients connect anew after this long, give or take a "
+                "tenth, so that they find new replicas; calls in flight go "
+                "on. Without it connections last")
+      ->default_str("");
+  AddTimeOption(subcommand, "--connection-age-grace",
+                arguments.connection_age_grace,
+                {.min = absl::Seconds(1), .max = absl::Hours(24)},
+                "Cancel calls that still use such a connection after this "
+                "long; without it they go on")
+      ->default_str("");
+  AddTimeOption(subcommand, "--drain-delay", arguments.drain.delay,
+                {.max = absl::Hours(24)},
+                "On SIGTERM, how long to go on answering all calls while "
+                "health is NOT_SERVING and /readyz 503, so that load "
+                "balancers send clients elsewhere");
+  AddTimeOption(subcommand, "--drain-timeout", arguments.drain.timeout,
+                {.max = absl::Hours(24)},
+                "After that, how long calls in flight have to end; new ones "
+                "are refused");
+}
+
+// What is served, where, and with how much memory and time.
+void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  subcommand
+      ->add_option("ARCHIVE,--archive", arguments->archives,
+                   "Archives to serve, each as PATH or NAME=PATH; clients use "
+                   "the name, which is by default the last part of the path "
+                   "without .quire")
+      ->type_name("[NAME=]PATH");
+  subcommand
+      ->add_option("--archives-dir", arguments->archives_directory,
+                   "Serve every archive in this directory, under the name "
+                   "that it has there; SIGHUP looks again, adds new ones and "
+                   "removes those that are gone. Write archives elsewhere and "
+                   "move them there, or build them in place")
+      ->type_name("DIR");
+  subcommand->add_flag("--skip-broken", arguments->skip_broken,
+                       "Serve the other archives where some cannot be opened, "
+                       "which are logged and counted (metric quire_archives, "
+                       "state broken) and tried again on SIGHUP; without it "
+                       "the server does not start then");
+  subcommand
+      ->add_option("--listen", arguments->listen,
+                   "Address for gRPC; port 0 takes a free port. Without "
+                   "--tls-cert calls are not encrypted: do not listen where "
+                   "strangers can reach it")
+      ->type_name("HOST:PORT|unix:PATH")
+      ->capture_default_str();
+  AddTlsOptions(*subcommand, arguments->tls);
+  subcommand
+      ->add_option("--access", arguments->access,
+                   "File of who may do what, one line for each token or client "
+                   "certificate, which quired token new prints; all others are "
+                   "refused, and archives that a client has no right to do not "
+                   "exist for it. Read again on SIGHUP")
+      ->type_name("FILE");
+  subcommand
+      ->add_option(
+          "--quota", arguments->quota,
+          "What each client may do: calls=N and bytes=SIZE a second "
+          "(decoded), streams=N at a time, separated by commas. A "
+          "client is an identity of --access, whose line there may say "
+          "otherwise; without --access it is an address, or a user of "
+          "a unix socket")
+      ->type_name("QUOTA");
+  subcommand
+      ->add_option("--admin,--metrics", arguments->metrics,
+                   "Address for Prometheus, at /metrics, and for probes: "
+                   "/healthz answers while the process does, /readyz is 200 "
+                   "when all archives are open and the server does not drain, "
+                   "else 503. Plain HTTP without credentials: for loopback or "
+                   "a private network")
+      ->type_name("HOST:PORT");
+  subcommand
+      ->add_option("--memory", arguments->memory,
+                   "Limit of the server's memory: dictionaries, indexes, cache "
+                   "and answers in flight; auto takes 7/8 of the limit of the "
+                   "cgroup, or else half of what is available. Without it: "
+                   "what the archives need and 512MiB")
+      ->type_name("SIZE|auto");
+  AddTimeOption(*subcommand, "--stall-timeout", arguments->stall_timeout,
+                {.min = absl::Milliseconds(100), .max = absl::Hours(24)},
+                "Cancel a call whose client has accepted nothing of its "
+                "answer for this long");
+  AddDrainOptions(*subcommand, *arguments);
+}
+
+void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
+  subcommand
+      .add_option("--log-format", arguments.log_format,
+                  "Messages on standard error: text, or json, an object a "
+                  "line")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  subcommand
+      .add_option("--log-level", arguments.log_level,
+                  "The least of the messages that are logged: info, warning or "
+                  "error")
+      ->type_name("LEVEL")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
+  subcommand
+      .add_option("--access-log", arguments.call_log.path,
+                  "Append a line of JSON for each call to this file, or to "
+                  "standard output (-): time, client, method, archive, "
+                  "document, bytes, code, durations, trace. Opened anew on "
+                  "SIGHUP; lines that the disk is too slow for are dropped and "
+                  "counted")
+      ->type_name("FILE");
+  subcommand
+      .add_option("--access-log-documents", arguments.access_log_documents,
+                  "Ids of documents in the access log: plain, hashed (with a "
+                  "key that is drawn at the start: equal ids look equal, and "
+                  "cannot be guessed), or none")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"plain", "hashed", "none"}))
+      ->capture_default_str();
+  AddTimeOption(subcommand, "--slow-call-log", arguments.call_log.slow_call_min,
+                {.min = absl::Milliseconds(1), .max = absl::Hours(24)},
+                "Log calls with one answer that take this long, sending "
+                "included, as warnings")
+      ->default_str("");
+}
+
+// How blocks are read, decoded and cached.
+void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  subcommand
+      ->add_option("--engine", arguments->engine,
+                   "How blocks are read: io_uring, pread, or auto, which takes "
+                   "io_uring where it works")
+      ->type_name("ENGINE")
+      ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option(
+          "--cache-form", arguments->cache_form,
+          "How the cache holds blocks: identity, as text, or fsst, in "
+          "codes of the archive's symbol table where they are smaller: "
+          "more blocks fit, each costs more to put in")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"identity", "fsst"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option(
+          "--range-decode", arguments->range_decode,
+          "What is decoded of a block in partitions (codecs -pex): whole; "
+          "partition, what a read touches; or auto, what a read touches, but "
+          "whole where reads follow one another through a block and each "
+          "takes the drive long")
+      ->type_name("METHOD")
+      ->check(CLI::IsMember({"auto", "whole", "partition"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--decode-threads", arguments->decode_threads,
+                   "Threads that decode blocks; 0: one for each core")
+      ->type_name("N")
+      ->check(CountInRange(0, 1024))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--device-depth", arguments->device_depth,
+                   "Reads in flight at each drive")
+      ->type_name("N")
+      ->check(CountInRange(1, 4096))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--direct-io", arguments->direct_io,
+                   "Read blocks past the kernel's page cache (O_DIRECT), "
+                   "leaving memory to others: on, auto, which does it for "
+                   "archives whose file system can, or off, which is faster "
+                   "where the machine has memory to spare for that cache")
+      ->type_name("MODE")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--drive", arguments->drive,
+                   "What the archives lie on: rotational (a hard disk: reads "
+                   "in order of address, batches wait while interactive reads "
+                   "are under way), solid-state, or auto, which asks the "
+                   "kernel about each drive; it knows nothing about virtio "
+                   "disks, which count as solid-state")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
+      ->capture_default_str();
+  subcommand
+      ->add_option("--device-model", arguments->device_model,
+                   "For experiments: reads take as long as on this drive: " +
+                       DriveModelHelp())
+      ->type_name("DRIVE")
+      ->check(CLI::IsMember(DriveModelNames()));
+}
+
+}  // namespace
+
+void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
+  AddServiceOptions(subcommand, arguments);
+  AddLogOptions(*subcommand, *arguments);
+  AddStorageOptions(subcommand, arguments);
+  subcommand
+      ->add_option("--config", arguments->config,
+                   "TOML file with any of these options by their long names, "
+                   "such as memory = \"4GiB\", or in tables: [tls] has cert "
+                   "and key, [archives] has NAME = \"PATH\". Environment "
+                   "variables such as QUIRED_MEMORY take precedence over it, "
+                   "the command line over both; quired check-config checks it. "
+                   "Read again on SIGHUP: archives, quota and log-level are "
+                   "taken up, other changes are named in the log and need a "
+                   "restart")
+      ->type_name("FILE");
+}
+
+absl::StatusOr<ServerOptions> MakeServerOptions(const ServeArguments& arguments,
+                                                std::string& note) {
+  ServerOptions options;
+  for (const std::string& text : arguments.archives) {
+    QUIRE_ASSIGN_OR_RETURN(ArchiveArgument archive, ParseArchiveArgument(text));
+    options.archives.push_back(std::move(archive));
+  }
+  if (!arguments.archives_directory.empty()) {
+    absl::StatusOr<std::vector<ArchiveArgument>> found =
+        FindArchives(arguments.archives_directory);
+    if (!found.ok()) {
+      return absl::Status(
+          found.status().code(),
+          absl::StrCat("--archives-dir: ", found.status().message()));
+    }
+    for (ArchiveArgument& archive : *found) {
+      options.archives.push_back(std::move(archive));
+    }
+    options.archives_directory = arguments.archives_directory;
+  } else if (options.archives.empty()) {
+    return absl::InvalidArgumentError(
+        "at least one archive must be given: quired serve ARCHIVE, or "
+        "--archives-dir");
+  }
+  QUIRE_RETURN_IF_ERROR(CheckNamesDiffer(options.archives));
+  options.skip_broken = arguments.skip_broken;
+  options.listen_address = arguments.listen;
+  options.metrics_address = arguments.metrics;
+  if (arguments.tls.certificate.empty() != arguments.tls.key.empty() ||
+      (arguments.tls.certificate.empty() && !arguments.tls.client_ca.empty())) {
+    return absl::InvalidArgumentError(
+        "--tls-cert and --tls-key must be given together, and --tls-client-ca "
+        "with both");
+  }
+  options.tls = arguments.tls;
+  options.access_path = arguments.access;
+  if (!arguments.quota.empty()) {
+    absl::StatusOr<Quota> quota = ParseQuota(arguments.quota);
+    if (!quota.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--quota: ", quota.status().message()));
+    }
+    options.default_quota = *quota;
+  }
+  if (const absl::Status status = SetMemory(arguments.memory, options, note);
+      !status.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory: ", status.message()));
+  }
+  options.engine =
+      arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
+      : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
+                                     : BlockStoreOptions::Engine::kAuto;
+  options.cache_form =
+      arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
+  options.range_decode = arguments.range_decode == "whole" ? RangeDecode::kWhole
+                         : arguments.range_decode == "partition"
+                             ? RangeDecode::kPartition
+                             : RangeDecode::kAuto;
+  options.decode_threads = arguments.decode_threads;
+  options.device_depth = arguments.device_depth;
+  options.direct_io = arguments.direct_io == "on"     ? DirectIo::kOn
+                      : arguments.direct_io == "auto" ? DirectIo::kAuto
+                                                      : DirectIo::kOff;
+  if (arguments.drive != "auto") {
+    options.drive = arguments.drive == "rotational" ? DriveKind::kRotational
+                                                    : DriveKind::kSolidState;
+  }
+  options.device_model = arguments.device_model;
+  options.stall_limit = arguments.stall_timeout;
+  options.connection_age = arguments.connection_age;
+  options.connection_age_grace = arguments.connection_age_grace;
+  options.call_log = arguments.call_log;
+  using Documents = CallLogOptions::Documents;
+  options.call_log.documents =
+      arguments.access_log_documents == "plain"  ? Documents::kPlain
+      : arguments.access_log_documents == "none" ? Documents::kNone
+                                                 : Documents::kHashed;
+  return options;
+}
+
+LogLevel LogLevelOf(const ServeArguments& arguments) {
+  return arguments.log_level == "error"     ? LogLevel::kError
+         : arguments.log_level == "warning" ? LogLevel::kWarning
+                                            : LogLevel::kInfo;
+}
+
+}  // namespace quire

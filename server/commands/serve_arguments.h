@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// The options of `quired serve`, and what the server makes of them.
+#ifndef QUIRE_SERVER_COMMANDS_SERVE_ARGUMENTS_H_
+#define QUIRE_SERVER_COMMANDS_SERVE_ARGUMENTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+#include "server/commands/server_run.h"
+#include "server/service/base/log_line.h"
+#include "server/service/server.h"
+
+namespace quire {
+
+// The options of `quired serve`, as they are written.
+struct ServeArguments {
+  std::vector<std::string> archives;
+  std::string archives_directory;
+  bool skip_broken = false;
+  std::string listen = ServerOptions().listen_address;
+  TlsFiles tls;
+  std::string access;
+  std::string quota;
+  std::string metrics;
+  std::string memory;
+  std::string engine = "auto";
+  std::string cache_form = "identity";
+  std::string range_decode = "auto";
+  uint32_t decode_threads = 0;
+  uint32_t device_depth = ServerOptions().device_depth;
+  std::string direct_io = "off";
+  std::string drive = "auto";
+  std::string device_model;
+  absl::Duration stall_timeout = absl::Seconds(60);
+  DrainTimes drain;
+  absl::Duration connection_age = ServerOptions().connection_age;
+  absl::Duration connection_age_grace = ServerOptions().connection_age_grace;
+  std::string log_format = "text";
+  std::string log_level = "info";
+  CallLogOptions call_log;
+  std::string access_log_documents = "hashed";
+  std::string config;
+};
+
+// Gives `subcommand` all of them. Both must outlive its parsing.
+void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments);
+
+// Looks into the directory of archives, if there is one. `note` gets what
+// "auto" was found to be, for the log. `say` and `report_damage` are left
+// empty. Errors: InvalidArgument  the options make no sense.
+//         those of FindArchives().
+absl::StatusOr<ServerOptions> MakeServerOptions(const ServeArguments& arguments,
+                                                std::string& note);
+
+// The least of the messages that are logged.
+LogLevel LogLevelOf(const ServeArguments& arguments);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_COMMANDS_SERVE_ARGUMENTS_H_

@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `quired serve` takes up on SIGHUP, its directory of archives, and archives that are broken."""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+PROGRAMS = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
+QUIRED = PROGRAMS / "quired"
+QUIRE = PROGRAMS / "quire"
+# Generous: only a hang takes this long.
+PATIENCE_S = 120
+HERE = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+
+
+def run(*arguments):
+    return subprocess.run([*map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=PATIENCE_S, check=False)
+
+
+class ServeReloadTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="quire-reload-")
+        root = pathlib.Path(cls.scratch.name)
+        (root / "documents").mkdir()
+        for i in range(5):
+            (root / "documents" / f"page{i}").write_text(f"<p>page {i}</p>\n" * 100)
+        cls.archive = root / "docs.quire"
+        built = run(QUIRED, "build", "--quiet", "-o", cls.archive, root / "documents")
+        assert built.returncode == 0, built.stderr
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def setUp(self):
+        self.directory = pathlib.Path(self.scratch.name) / self.id().rpartition(".")[2]
+        self.directory.mkdir()
+        self.archives = self.directory / "archives"
+        self.archives.mkdir()
+        self.config = self.directory / "serve.toml"
+
+    def copy(self, name):
+        target = self.archives / f"{name}.quire"
+        shutil.copytree(self.archive, target)
+        return target
+
+    def start(self, *arguments):
+        """The server, its address, and that of its metrics."""
+        server = subprocess.Popen([QUIRED, "serve", *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True)
+        self.addCleanup(server.stderr.close)
+        self.addCleanup(server.wait, PATIENCE_S)
+        self.addCleanup(server.kill)
+        self.address = self.metrics = None
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if "metrics on" in line:
+                self.metrics = line.split()[-1]
+            if "listening on" in line:
+                self.address = line.split()[-1]
+                return server, "".join(said)
+        return self.fail("it did not come to listen: " + "".join(said))
+
+    def reload(self, server, last):
+        """What it says after a SIGHUP, up to the line with `last`."""
+        server.send_signal(signal.SIGHUP)
+        said = []
+        for line in server.stderr:
+            said.append(line)
+            if last in line:
+                return "".join(said)
+        return self.fail(f"it did not say '{last}': " + "".join(said))
+
+    def names(self):
+        listed = run(QUIRE, "--server", self.address, "archives")
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        return [name for name in ("docs", "more", "new", "old") if f"{name} " in listed.stdout]
+
+    def metric(self, name):
+        with urllib.request.urlopen(self.metrics, timeout=PATIENCE_S) as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(name + " "):
+                    return float(line.split()[-1])
+        return None
+
+    def test_a_directory_is_looked_at_again(self):
+        old = self.copy("old")
+        server, _ = self.start(*HERE, self.archive, "--archives-dir", self.archives)
+        self.assertEqual(self.names(), ["docs", "old"])
+        self.copy("new")
+        said = self.reload(server, "archive old: unchanged")
+        self.assertIn("archive new: added, 5 documents", said)
+        self.assertEqual(self.names(), ["docs", "new", "old"])
+        shutil.rmtree(old)
+        said = self.reload(server, "archive new: unchanged")
+        self.assertIn("archive old: removed; calls that read it go on", said)
+        self.assertEqual(self.names(), ["docs", "new"])
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
+        # A clash of names, and a directory that is gone, leave all as it was.
+        self.copy("docs")
+        said = self.reload(server, "archive new: unchanged")
+        self.assertIn('two archives are named "docs"', said)
+        self.assertIn("the configuration stays as it was", said)
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
+        self.archives.rename(self.directory / "moved")
+        said = self.reload(server, "archive new stays as it was")
+        self.assertIn("--archives-dir: ", said)
+        self.assertEqual(self.names(), ["docs", "new"])
+
+    def test_a_directory_may_be_empty(self):
+        server, _ = self.start(*HERE, "--archives-dir", self.archives)
+        self.assertEqual(self.names(), [])
+        self.copy("new")
+        self.reload(server, "archive new: added")
+        self.assertEqual(self.names(), ["new"])
+
+    def test_names_must_differ_at_the_start(self):
+        self.copy("docs")
+        refused = run(QUIRED, "serve", *HERE, self.archive, "--archives-dir", self.archives)
+        self.assertIn('two archives are named "docs"', refused.stderr)
+        self.assertEqual(refused.returncode, 2)
+        refused = run(QUIRED, "serve", *HERE, "--archives-dir", self.directory / "absent")
+        self.assertIn("--archives-dir: ", refused.stderr)
+        self.assertEqual(refused.returncode, 1)
+
+    def test_configuration_is_read_again(self):
+        more = self.copy("more")
+        self.config.write_text(f'memory = "300MiB"\n[archives]\ndocs = "{self.archive}"\n')
+        server, _ = self.start(*HERE, "--config", self.config, "--drain-timeout", "9s")
+        self.assertEqual(self.names(), ["docs"])
+        self.config.write_text(
+            f'memory = "310MiB"\nquota = "calls=100"\ndrain-timeout = 3\ndevice-depth = 7\n'
+            f'[archives]\ndocs = "{self.archive}"\nmore = "archives/{more.name}"\n')
+        said = self.reload(server, "archive docs: unchanged")
+        self.assertIn("archive more: added", said)
+        self.assertIn(f"warning {self.config}: memory changed from 300MiB to 310MiB: needs a restart",
+                      said)
+        self.assertIn("device-depth changed from its default to 7: needs a restart", said)
+        # The command line says what it is, before and after.
+        self.assertNotIn("drain-timeout", said)
+        self.assertNotIn("listen", said)
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
+        # Back again; with the archive that is left out it goes.
+        self.config.write_text(f'memory = "300MiB"\n[archives]\nmore = "archives/{more.name}"\n')
+        said = self.reload(server, "archive more: unchanged")
+        self.assertIn("archive docs: removed", said)
+        self.assertNotIn("needs a restart", said)
+        self.assertEqual(self.names(), ["more"])
+
+    def test_a_broken_configuration_changes_nothing(self):
+        self.config.write_text(f'[archives]\ndocs = "{self.archive}"\n')
+        server, _ = self.start(*HERE, "--config", self.config)
+        for text, reason in [("quota = \"calls=0\"\n", "--quota: calls must be"),
+                             ("lisen = 1\nquota =\n", "serve.toml:2: "),
+                             ("lisen = 1\n", 'serve.toml:1: unknown key "lisen"'),
+                             ("skip-broken = 3\n", '"skip-broken" must be true or false'),
+                             ("memory = \"lots\"\n", "--memory: ")]:
+            with self.subTest(text):
+                self.config.write_text(f'{text}[archives]\nmore = "{self.archive}"\n')
+                said = self.reload(server, "archive docs: unchanged")
+                self.assertIn(reason, said)
+                self.assertIn("the configuration stays as it was", said)
+                self.assertEqual(self.names(), ["docs"])
+                self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
+        self.config.unlink()
+        said = self.reload(server, "archive docs: unchanged")
+        self.assertIn("the configuration stays as it was", said)
+        self.config.write_text(f'[archives]\ndocs = "{self.archive}"\n')
+        self.reload(server, "archive docs: unchanged")
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
+
+    def test_the_log_level_changes(self):
+        self.config.write_text('log-level = "info"\n')
+        server, _ = self.start(*HERE, self.archive, "--config", self.config)
+        self.config.write_text('log-level = "error"\n')
+        server.send_signal(signal.SIGHUP)
+        while self.metric("quire_reloads_total{outcome=\"succeeded\"}") != 1:
+            pass
+        server.send_signal(signal.SIGTERM)
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+        said = server.stderr.read()
+        self.assertIn("SIGHUP", said)
+        self.assertNotIn("stopped", said)
+
+    def test_broken_archives_are_left_out(self):
+        broken = [self.copy("new"), self.copy("old")]
+        for path in broken:
+            os.truncate(path / "segment-000000", 100)
+        self.config.write_text('archives-dir = "archives"\n')
+        arguments = [*HERE, self.archive, "--config", self.config]
+        refused = run(QUIRED, "serve", *arguments)
+        self.assertEqual(refused.returncode, 1)
+        for path in broken:
+            self.assertIn(f"{path.name}/segment-000000", refused.stderr.splitlines()[-1])
+        self.config.write_text('archives-dir = "archives"\nskip-broken = true\n')
+        self.assertEqual(run(QUIRED, "check-config", self.config).returncode, 0)
+        server, said = self.start(*arguments)
+        self.assertIn("error archive new is left out: ", said)
+        self.assertIn("error archive old is left out: ", said)
+        self.assertEqual(self.names(), ["docs"])
+        self.assertEqual(self.metric('quire_archives{state="broken"}'), 2)
+        shutil.rmtree(broken[0])
+        self.copy("new")
+        said = self.reload(server, "archive docs: unchanged")
+        self.assertIn("archive new: added", said)
+        self.assertIn("archive old is left out: ", said)
+        self.assertEqual(self.metric('quire_archives{state="broken"}'), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
