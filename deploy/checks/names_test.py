@@ -5,7 +5,9 @@
 A file's name is unique, so that it can be named without its directory; a source
 file has at most 700 lines unless LONG_FILES says why; there are no notes to
 oneself, no tabs, no blanks at the ends of lines, and each directory of sources has
-a README.md, itself or above it. Sources that a document names exist.
+a README.md, itself or above it. Sources that a document names exist. Headers that one
+program may include define no two types of one name: the linker would take the code of
+either for both.
 """
 import re
 
@@ -21,6 +23,20 @@ NOTE_TO_SELF = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
 
 # A source by its name, with or without directories, between backquotes.
 NAMED_SOURCE = re.compile(r"`([\w./-]*\w\.(?:cc|h|py|sh|proto|cmake))`")
+# A type that a header defines for other files.
+DEFINED_TYPE = re.compile(r"^(?:struct|class) (\w+)(?: final)?(?: : [^;{]*)?\s*\{", re.MULTILINE)
+# What no program links together.
+APART = {"client", "server"}
+
+
+def twice_defined(types):
+    """`types`: name -> headers that define it."""
+    complaints = []
+    for name, paths in sorted(types.items()):
+        for index, one in enumerate(paths):
+            complaints += [f"{one}: {name} is defined in {other}, too" for other in paths[:index]
+                           if {one.split("/")[0], other.split("/")[0]} != APART]
+    return complaints
 
 
 def check_text(path, text):
@@ -45,6 +61,7 @@ def check(root, files):
     complaints = []
     by_name = {}
     directories = set()
+    types = {}
     names = {path.rpartition("/")[2] for path in files}
     for path in files:
         directory, _, name = path.rpartition("/")
@@ -57,6 +74,9 @@ def check(root, files):
         text = read_text(root / path)
         if text is not None and path.endswith(SOURCE_SUFFIXES + PROSE_SUFFIXES):
             complaints += check_text(path, text)
+        if text is not None and path.endswith(".h") and "/testing/" not in path:
+            for name in DEFINED_TYPE.findall(text):
+                types.setdefault(name, []).append(path)
         if text is not None and path.endswith(".md"):
             complaints += [f"{path}: names {name}, which does not exist"
                            for name in NAMED_SOURCE.findall(text)
@@ -64,6 +84,7 @@ def check(root, files):
     for name, paths in sorted(by_name.items()):
         if len(paths) > 1:
             complaints.append(f"{name}: the same name {len(paths)} times: {' '.join(paths)}")
+    complaints += twice_defined(types)
     for directory in sorted(directories):
         parts = directory.split("/")
         above = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
@@ -78,6 +99,10 @@ BAD_SAMPLE = {
     "client/long.cc": "//\n" * (LINES_MAX + 1),
     "client/twice.h": "// TO" "DO later\n",
     "server/twice.h": "int a; \n\tint b;",
+    "client/one.h": "struct Both {\n};\nclass Apart {\n};\nclass Declared;\n",
+    "codecs/other.h": "class Both final : public Base {\n};\nclass Declared;\n",
+    "codecs/README.md": "fine\n",
+    "server/third.h": "class Apart {\n};\n",
 }
 EXPECTED = [
     "client/README.md: names gone.h",
@@ -87,6 +112,7 @@ EXPECTED = [
     "server/twice.h:2: a tab",
     "server/twice.h: the last line",
     "twice.h: the same name 2 times",
+    "codecs/other.h: Both is defined in client/one.h",
     "server: no README.md",
 ]
 

@@ -175,7 +175,7 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
   return codec;
 }
 
-void Apply(const PlannedArchive& planned, EncodingOptions& options) {
+void Apply(const RecommendedArchive& planned, EncodingOptions& options) {
   if (!WasGiven(options.codec_option)) {
     options.codec = planned.codec;
   }
@@ -288,7 +288,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
 absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   BuildOptions build;
   if (!options.plan.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const PlannedArchive planned,
+    QUIRE_ASSIGN_OR_RETURN(const RecommendedArchive planned,
                            ReadPlanFile(options.plan));
     Apply(planned, options);
     build.archive.plan_hash = planned.hash;

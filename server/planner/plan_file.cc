@@ -46,12 +46,12 @@ absl::StatusOr<uint64_t> Number(const Json& object, const char* name,
   return value;
 }
 
-absl::StatusOr<PlannedArchive> ParseCell(const Json& cell) {
+absl::StatusOr<RecommendedArchive> ParseCell(const Json& cell) {
   if (!cell.is_object() || !cell.contains("codec") ||
       !cell["codec"].is_string()) {
     return Invalid("the recommended cell of the plan names no codec");
   }
-  PlannedArchive planned;
+  RecommendedArchive planned;
   planned.codec = cell["codec"].get<std::string>();
   QUIRE_ASSIGN_OR_RETURN(const CodecSpec spec, ParseCodecSpec(planned.codec));
   QUIRE_ASSIGN_OR_RETURN(const uint64_t block_size,
@@ -71,7 +71,7 @@ absl::StatusOr<PlannedArchive> ParseCell(const Json& cell) {
 
 }  // namespace
 
-absl::StatusOr<PlannedArchive> ParsePlan(absl::string_view json) {
+absl::StatusOr<RecommendedArchive> ParsePlan(absl::string_view json) {
   const Json plan = Json::parse(json.begin(), json.end(), /*cb=*/nullptr,
                                 /*allow_exceptions=*/false);
   if (!plan.is_object()) {
@@ -99,7 +99,7 @@ absl::StatusOr<PlannedArchive> ParsePlan(absl::string_view json) {
     return Invalid(absl::StrCat("the plan recommends cell ", recommended,
                                 " of ", cells->size()));
   }
-  QUIRE_ASSIGN_OR_RETURN(PlannedArchive planned,
+  QUIRE_ASSIGN_OR_RETURN(RecommendedArchive planned,
                          ParseCell((*cells)[recommended]));
   planned.hash = Checksum64(AsBytes(json));
   QUIRE_ASSIGN_OR_RETURN(planned.text_size_bytes,
@@ -107,10 +107,10 @@ absl::StatusOr<PlannedArchive> ParsePlan(absl::string_view json) {
   return planned;
 }
 
-absl::StatusOr<PlannedArchive> ReadPlanFile(const std::string& path) {
+absl::StatusOr<RecommendedArchive> ReadPlanFile(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string json,
                          ReadSmallFile(path, kPlanSizeBytesMax));
-  absl::StatusOr<PlannedArchive> planned = ParsePlan(json);
+  absl::StatusOr<RecommendedArchive> planned = ParsePlan(json);
   if (!planned.ok()) {
     return absl::Status(planned.status().code(),
                         absl::StrCat(path, ": ", planned.status().message()));
@@ -118,7 +118,7 @@ absl::StatusOr<PlannedArchive> ReadPlanFile(const std::string& path) {
   return planned;
 }
 
-absl::Status CheckPlanFits(const PlannedArchive& planned,
+absl::Status CheckPlanFits(const RecommendedArchive& planned,
                            uint64_t text_size_bytes) {
   const uint64_t planned_bytes = planned.text_size_bytes;
   if (text_size_bytes / 2 <= planned_bytes &&

@@ -13,7 +13,7 @@
 namespace quire {
 
 // The cell that a plan recommends.
-struct PlannedArchive {
+struct RecommendedArchive {
   // NAME:LEVEL, as ParseCodecSpec() takes it.
   std::string codec;
   uint32_t block_size_bytes = 0;
@@ -29,16 +29,16 @@ struct PlannedArchive {
 // Errors: InvalidArgument     no plan, or one with values that no archive has;
 //                             names the field.
 //         FailedPrecondition  of another version, or it recommends nothing.
-absl::StatusOr<PlannedArchive> ParsePlan(absl::string_view json);
+absl::StatusOr<RecommendedArchive> ParsePlan(absl::string_view json);
 
 // Errors: those of ParsePlan(), with the path before them, and of
 // ReadSmallFile().
-absl::StatusOr<PlannedArchive> ReadPlanFile(const std::string& path);
+absl::StatusOr<RecommendedArchive> ReadPlanFile(const std::string& path);
 
 // Whether a plan fits the text that there is: sizes and speeds of one for twice
 // or half as much are others.
 // Errors: FailedPrecondition  it does not.
-absl::Status CheckPlanFits(const PlannedArchive& planned,
+absl::Status CheckPlanFits(const RecommendedArchive& planned,
                            uint64_t text_size_bytes);
 
 }  // namespace quire

@@ -36,7 +36,7 @@ std::string With(const std::string& from, const std::string& to) {
 }
 
 TEST(PlanFileTest, ReadsTheRecommendedCellOfWhatPlanWrites) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const PlannedArchive planned,
+  QUIRE_ASSERT_OK_AND_ASSIGN(const RecommendedArchive planned,
                              ParsePlan(SomePlan()));
   EXPECT_EQ(planned.codec, "rlz:2");
   EXPECT_EQ(planned.block_size_bytes, 16384);
@@ -73,7 +73,7 @@ TEST(PlanFileTest, SaysWhatIsWrong) {
 }
 
 TEST(PlanFileTest, FitsAboutAsMuchText) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const PlannedArchive planned,
+  QUIRE_ASSERT_OK_AND_ASSIGN(const RecommendedArchive planned,
                              ParsePlan(SomePlan()));
   for (const uint64_t size : {500000u, 1000000u, 2000000u}) {
     QUIRE_EXPECT_OK(CheckPlanFits(planned, size));

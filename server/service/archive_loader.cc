@@ -53,10 +53,8 @@ absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(
   std::vector<PlannedArchive> planned;
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (outlines[i].ok()) {
-      // clang 14 leaves the outline of a braced temporary as it is.
-      PlannedArchive& archive = planned.emplace_back();
-      archive.argument = arguments[i];
-      archive.outline = *std::move(outlines[i]);
+      planned.push_back(
+          {.argument = arguments[i], .outline = *std::move(outlines[i])});
     } else {
       broken.push_back(
           {.name = arguments[i].name, .reason = outlines[i].status()});
