@@ -129,7 +129,7 @@ stage_tidy() {
     sed -n 's/^\(generated\/.*\.pb\.h\): .*/\1/p')
   ninja -C build/tidy "${headers[@]}"
   files=$(tidy_sources)
-  local not_shipped='_(test|benchmark)\.cc$'
+  local not_shipped='_(test|benchmark)\.cc$|/testing/'
   { grep -Ev "$not_shipped" <<<"$files" || true; } | tidy
   # Tests and benchmarks multiply small constants, set variables before they
   # start threads, need not be fast where nobody waits, and run under the

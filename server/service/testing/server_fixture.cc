@@ -165,13 +165,15 @@ void ServerTest::WriteArchive(const std::string& path,
     QUIRE_ASSERT_OK(writer->SetLayout(std::move(layout), std::move(index)));
   }
   const auto scratch = codec->NewScratch();
-  std::string stored(codec->StoredSizeMax(4 * options.block_size_bytes), '\0');
+  std::string stored(codec->StoredSizeMax(size_t{4} * options.block_size_bytes),
+                     '\0');
   std::mt19937_64 random(17);
   for (size_t at = 0, next = 0; at < all.size(); at = next) {
-    const size_t size_max = options.blocks_vary
-                                ? kVaryingBlockSizeBytesMin +
-                                      random() % (3 * options.block_size_bytes)
-                                : options.block_size_bytes;
+    const size_t size_max =
+        options.blocks_vary
+            ? kVaryingBlockSizeBytesMin +
+                  random() % (size_t{3} * options.block_size_bytes)
+            : options.block_size_bytes;
     const ByteView raw =
         AsBytes(all).subspan(at, std::min(size_max, all.size() - at));
     next = at + raw.size();
