@@ -12,6 +12,7 @@
 #include "codecs/base/duration_text.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/base/trace_parent.h"
 #include "deploy/manual/manual.h"
 
 namespace quire {
@@ -266,6 +267,7 @@ Manual MakeManual() {
        "before them; /var/tmp if unset."},
       {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
   AddSecurityEnvironment(manual);
+  manual.environment.push_back({"TRACEPARENT", "Default of --traceparent."});
   manual.examples = {
       {"quire archives", "What is there?"},
       {"quire ls web https://example.org/",
@@ -338,6 +340,12 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
                  "run to run; - is nowhere. Default: quire in "
                  "XDG_CACHE_HOME or ~/.cache")
       ->type_name("DIR");
+  app.add_option("--traceparent", settings.trace_parent,
+                 "The trace that this command belongs to, as the header of W3C "
+                 "Trace Context has it (00-TRACE-PARENT-FLAGS): it goes with "
+                 "every call, and the server's access log names it")
+      ->type_name("HEADER")
+      ->envname("TRACEPARENT");
   DefineListings(app, settings);
   DefineGet(app, settings);
   DefineReads(app, settings);
@@ -413,6 +421,17 @@ absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
   QUIRE_ASSIGN_OR_RETURN(options.encoding,
                          ParseEncodingChoice({settings.encoding.data(),
                                               settings.encoding.size()}));
+  if (!settings.trace_parent.empty()) {
+    if (!IsTraceParent(
+            {settings.trace_parent.data(), settings.trace_parent.size()})) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--traceparent (TRACEPARENT) must be 00-TRACE-PARENT-FLAGS of 32, 16 "
+          "and 2 lower-case hex digits, got ",
+          QuotedText(
+              {settings.trace_parent.data(), settings.trace_parent.size()})));
+    }
+    options.trace_parent = [header = settings.trace_parent] { return header; };
+  }
   options.cache_directory =
       settings.cache_directory.value_or(DefaultCacheDirectory());
   if (options.cache_directory == "-") {

@@ -37,6 +37,8 @@ struct CliSettings {
   // As ParseProgressMode() has it.
   std::string progress = "auto";
   std::string encoding = "identity";
+  // A `traceparent` header, sent with all calls. Empty: none.
+  std::string trace_parent;
   // Unset: DefaultCacheDirectory().
   std::optional<std::string> cache_directory;
 

@@ -412,6 +412,25 @@ TEST_F(QuireTest, ReportsAServerOutOfReach) {
   server_->Release();
 }
 
+TEST_F(QuireTest, PassesTheTraceOn) {
+  const std::string trace =
+      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  ProgramInput input;
+  input.arguments = {"get", "web", "doc/17"};
+  input.environment = {"TRACEPARENT=" + trace};
+  EXPECT_EQ(Run(input).exit_code, 0);
+  EXPECT_THAT(server_->TraceParents(),
+              ::testing::AllOf(::testing::SizeIs(::testing::Ge(1u)),
+                               ::testing::Each(trace)));
+  input.environment = {"TRACEPARENT=00-xyz"};
+  const ProgramRun run = Run(input);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("--traceparent (TRACEPARENT) must be"));
+  EXPECT_THAT(run.err, HasSubstr("got \"00-xyz\""));
+  input.environment = {"TRACEPARENT="};
+  EXPECT_EQ(Run(input).exit_code, 0);
+}
+
 TEST_F(QuireTest, RefusesMistakesInTheCommandLine) {
   const std::vector<std::vector<std::string>> mistakes = {
       {},

@@ -33,6 +33,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,6 +72,13 @@ struct ClientOptions {
 
   // TLS and tokens; without them neither.
   ChannelSecurity security;
+
+  // The `traceparent` header (W3C Trace Context, section 3.2) of a call, by
+  // which the server's access log names the trace that the call belongs to.
+  // Asked for each attempt of a call by the thread that starts it; must be
+  // thread-safe. Null, or if what it returns is no header of version 00: calls
+  // are sent without one.
+  std::function<std::string()> trace_parent;
 
   // Of one call with one answer, all attempts together. Positive;
   // InfiniteDuration() waits for ever.

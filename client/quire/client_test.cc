@@ -3,12 +3,15 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "client/quire/batch_reader.h"
 #include "client/quire/client_status.h"
 #include "client/quire/testing/client_fixture.h"
 #include "codecs/base/status_matchers.h"
@@ -331,6 +334,49 @@ TEST_F(ClientTest, FetchesADictionary) {
   EXPECT_THAT(client_->GetDictionary(
                   "other", [](uint64_t, ByteView) { return absl::OkStatus(); }),
               HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, SendsTheTraceOfEachCall) {
+  // Another span for each, as a program's tracing library has it.
+  std::atomic<int> asked = 0;
+  const auto header = [](int n) {
+    return absl::StrFormat("00-%032x-%016x-01", 0xabc, n);
+  };
+  options_.trace_parent = [&] { return header(++asked); };
+  Connect();
+  QUIRE_EXPECT_OK(client_->ListArchives());
+  QUIRE_EXPECT_OK(client_->GetArchive("web"));
+  QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
+  QUIRE_EXPECT_OK(client_->ListDocuments("tiny", "").Next());
+  QUIRE_EXPECT_OK(ScanText("tiny", {}));
+  std::string text;
+  QUIRE_EXPECT_OK(Stream(DocumentKey::Id("large"), text));
+  QUIRE_EXPECT_OK(
+      client_->ReadBatch("web", {DocumentKey::Id("doc/17")},
+                         [](const BatchAnswer&) { return absl::OkStatus(); }));
+  QUIRE_EXPECT_OK(client_->GetDictionary(
+      "hash-of-web", [](uint64_t, ByteView) { return absl::OkStatus(); }));
+  for (const char* method :
+       {"ListArchives", "GetArchive", "Read", "ListDocuments", "Scan",
+        "ReadStream", "BatchRead", "GetDictionary"}) {
+    EXPECT_GE(server_->CallCount(method), 1) << method;
+  }
+  std::vector<std::string> sent;
+  for (int n = 1; n <= asked; ++n) {
+    sent.push_back(header(n));
+  }
+  EXPECT_EQ(server_->TraceParents(), sent);
+}
+
+TEST_F(ClientTest, SendsNoTraceThatIsNone) {
+  for (const char* header :
+       {"", "00-malformed",
+        "01-0000000000000000000000000000abcd-00000000000000ab-01-\n"}) {
+    options_.trace_parent = [header] { return header; };
+    Connect();
+    QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
+  }
+  EXPECT_THAT(server_->TraceParents(), ::testing::Each(""));
 }
 
 TEST_F(ClientTest, SpeaksOverAUnixSocket) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/quire/internal/bounded_stub.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "grpcpp/impl/codegen/client_unary_call.h"
 #include "grpcpp/support/proto_buffer_reader.h"
@@ -9,6 +11,7 @@
 
 #include "client/quire/client_status.h"
 #include "codecs/base/memory_guard.h"
+#include "codecs/base/trace_parent.h"
 
 namespace quire {
 namespace {
@@ -79,8 +82,10 @@ absl::Status ParseAnswer(const grpc::ByteBuffer& buffer,
   });
 }
 
-BoundedStub::BoundedStub(const std::shared_ptr<grpc::Channel>& channel)
+BoundedStub::BoundedStub(const std::shared_ptr<grpc::Channel>& channel,
+                         std::function<std::string()> trace_parent)
     : channel_(channel),
+      trace_parent_(std::move(trace_parent)),
       list_archives_("/quire.v1.Archive/ListArchives", RpcMethod::NORMAL_RPC,
                      channel),
       get_archive_("/quire.v1.Archive/GetArchive", RpcMethod::NORMAL_RPC,
@@ -98,52 +103,66 @@ BoundedStub::BoundedStub(const std::shared_ptr<grpc::Channel>& channel)
       batch_read_("/quire.v1.Archive/BatchRead", RpcMethod::BIDI_STREAMING,
                   channel) {}
 
+grpc::ClientContext* BoundedStub::Traced(grpc::ClientContext* context) const {
+  if (trace_parent_ != nullptr) {
+    const std::string header = trace_parent_();
+    if (IsTraceParent({header.data(), header.size()})) {
+      context->AddMetadata("traceparent", header);
+    }
+  }
+  return context;
+}
+
 absl::Status BoundedStub::ListArchives(
     grpc::ClientContext* context, const v1::ListArchivesRequest& request,
     v1::ListArchivesResponse* response) const {
-  return Call(channel_.get(), list_archives_, context, request, response);
+  return Call(channel_.get(), list_archives_, Traced(context), request,
+              response);
 }
 
 absl::Status BoundedStub::GetArchive(grpc::ClientContext* context,
                                      const v1::GetArchiveRequest& request,
                                      v1::GetArchiveResponse* response) const {
-  return Call(channel_.get(), get_archive_, context, request, response);
+  return Call(channel_.get(), get_archive_, Traced(context), request, response);
 }
 
 absl::Status BoundedStub::Read(grpc::ClientContext* context,
                                const v1::ReadRequest& request,
                                v1::ReadResponse* response) const {
-  return Call(channel_.get(), read_, context, request, response);
+  return Call(channel_.get(), read_, Traced(context), request, response);
 }
 
 absl::Status BoundedStub::ListDocuments(
     grpc::ClientContext* context, const v1::ListDocumentsRequest& request,
     v1::ListDocumentsResponse* response) const {
-  return Call(channel_.get(), list_documents_, context, request, response);
+  return Call(channel_.get(), list_documents_, Traced(context), request,
+              response);
 }
 
 absl::Status BoundedStub::GetSymbolTable(
     grpc::ClientContext* context, const v1::GetSymbolTableRequest& request,
     v1::GetSymbolTableResponse* response) const {
-  return Call(channel_.get(), get_symbol_table_, context, request, response);
+  return Call(channel_.get(), get_symbol_table_, Traced(context), request,
+              response);
 }
 
 BoundedStub::Reader<v1::ReadStreamResponse> BoundedStub::ReadStream(
     grpc::ClientContext* context, const v1::ReadRequest& request) const {
-  return Stream<v1::ReadStreamResponse>(channel_.get(), read_stream_, context,
-                                        request);
+  return Stream<v1::ReadStreamResponse>(channel_.get(), read_stream_,
+                                        Traced(context), request);
 }
 
 BoundedStub::Reader<v1::ScanResponse> BoundedStub::Scan(
     grpc::ClientContext* context, const v1::ScanRequest& request) const {
-  return Stream<v1::ScanResponse>(channel_.get(), scan_, context, request);
+  return Stream<v1::ScanResponse>(channel_.get(), scan_, Traced(context),
+                                  request);
 }
 
 BoundedStub::Reader<v1::GetDictionaryResponse> BoundedStub::GetDictionary(
     grpc::ClientContext* context,
     const v1::GetDictionaryRequest& request) const {
   return Stream<v1::GetDictionaryResponse>(channel_.get(), get_dictionary_,
-                                           context, request);
+                                           Traced(context), request);
 }
 
 BoundedStub::Batch BoundedStub::BatchRead(grpc::ClientContext* context) const {
@@ -151,7 +170,7 @@ BoundedStub::Batch BoundedStub::BatchRead(grpc::ClientContext* context) const {
                v1::BatchReadRequest,
                BoundedMessage<v1::BatchReadResponse>>::Create(channel_.get(),
                                                               batch_read_,
-                                                              context));
+                                                              Traced(context)));
 }
 
 }  // namespace quire

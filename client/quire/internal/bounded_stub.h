@@ -7,7 +7,9 @@
 #define QUIRE_CLIENT_QUIRE_INTERNAL_BOUNDED_STUB_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "google/protobuf/message.h"
@@ -51,7 +53,9 @@ class BoundedStub {
   using Batch = std::unique_ptr<grpc::ClientReaderWriter<
       v1::BatchReadRequest, BoundedMessage<v1::BatchReadResponse>>>;
 
-  explicit BoundedStub(const std::shared_ptr<grpc::Channel>& channel);
+  // `trace_parent`: as ClientOptions::trace_parent.
+  explicit BoundedStub(const std::shared_ptr<grpc::Channel>& channel,
+                       std::function<std::string()> trace_parent = nullptr);
 
   absl::Status ListArchives(grpc::ClientContext* context,
                             const v1::ListArchivesRequest& request,
@@ -80,7 +84,11 @@ class BoundedStub {
   Batch BatchRead(grpc::ClientContext* context) const;
 
  private:
+  // Puts into `context`, which it returns, what goes with every call.
+  grpc::ClientContext* Traced(grpc::ClientContext* context) const;
+
   const std::shared_ptr<grpc::Channel> channel_;
+  const std::function<std::string()> trace_parent_;
   const grpc::internal::RpcMethod list_archives_;
   const grpc::internal::RpcMethod get_archive_;
   const grpc::internal::RpcMethod read_;

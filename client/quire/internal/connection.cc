@@ -148,7 +148,7 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
 Connection::Connection(ClientOptions options,
                        const std::shared_ptr<grpc::Channel>& channel)
     : options_(std::move(options)),
-      stub_(channel),
+      stub_(channel, options_.trace_parent),
       wire_({.directory = options_.cache_directory,
              .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
             this) {}

@@ -28,9 +28,9 @@ grpc::Status FakeFailure(grpc::StatusCode code, v1::ErrorReason reason,
 }
 
 grpc::Status FakeServer::Service::ListArchives(
-    grpc::ServerContext* /*context*/, const v1::ListArchivesRequest* request,
+    grpc::ServerContext* context, const v1::ListArchivesRequest* request,
     v1::ListArchivesResponse* response) {
-  const grpc::Status entered = Enter("ListArchives");
+  const grpc::Status entered = Enter("ListArchives", *context);
   if (!entered.ok()) {
     return entered;
   }
@@ -52,9 +52,9 @@ grpc::Status FakeServer::Service::ListArchives(
 }
 
 grpc::Status FakeServer::Service::GetArchive(
-    grpc::ServerContext* /*context*/, const v1::GetArchiveRequest* request,
+    grpc::ServerContext* context, const v1::GetArchiveRequest* request,
     v1::GetArchiveResponse* response) {
-  const grpc::Status entered = Enter("GetArchive");
+  const grpc::Status entered = Enter("GetArchive", *context);
   if (!entered.ok()) {
     return entered;
   }
@@ -69,9 +69,9 @@ grpc::Status FakeServer::Service::GetArchive(
 }
 
 grpc::Status FakeServer::Service::GetSymbolTable(
-    grpc::ServerContext* /*context*/, const v1::GetSymbolTableRequest* request,
+    grpc::ServerContext* context, const v1::GetSymbolTableRequest* request,
     v1::GetSymbolTableResponse* response) {
-  const grpc::Status entered = Enter("GetSymbolTable");
+  const grpc::Status entered = Enter("GetSymbolTable", *context);
   if (!entered.ok()) {
     return entered;
   }
@@ -94,9 +94,9 @@ grpc::Status FakeServer::Service::GetSymbolTable(
 }
 
 grpc::Status FakeServer::Service::ListDocuments(
-    grpc::ServerContext* /*context*/, const v1::ListDocumentsRequest* request,
+    grpc::ServerContext* context, const v1::ListDocumentsRequest* request,
     v1::ListDocumentsResponse* response) {
-  const grpc::Status entered = Enter("ListDocuments");
+  const grpc::Status entered = Enter("ListDocuments", *context);
   if (!entered.ok()) {
     return entered;
   }

@@ -64,4 +64,8 @@ int FakeServer::LargestBatchMessage() const {
   return service_->LargestBatchMessage();
 }
 
+std::vector<std::string> FakeServer::TraceParents() const {
+  return service_->TraceParents();
+}
+
 }  // namespace quire

@@ -122,6 +122,10 @@ class FakeServer {
   // Largest number of items that one message of a batch had.
   int LargestBatchMessage() const;
 
+  // The `traceparent` header of each call that arrived, in that order; empty
+  // where there was none.
+  std::vector<std::string> TraceParents() const;
+
  private:
   class Service;
 

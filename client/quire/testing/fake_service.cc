@@ -131,12 +131,23 @@ int FakeServer::Service::LargestBatchMessage() const {
   return largest_batch_message_;
 }
 
-grpc::Status FakeServer::Service::Enter(const char* method) {
+std::vector<std::string> FakeServer::Service::TraceParents() const {
+  MutexLock lock(&mutex_);
+  return trace_parents_;
+}
+
+grpc::Status FakeServer::Service::Enter(const char* method,
+                                        const grpc::ServerContext& context) {
   absl::Duration busy_retry_delay;
   {
     MutexLock lock(&mutex_);
     busy_retry_delay = faults_.busy_retry_delay;
     ++call_counts_[method];
+    const auto header = context.client_metadata().find("traceparent");
+    trace_parents_.push_back(
+        header == context.client_metadata().end()
+            ? ""
+            : std::string(header->second.data(), header->second.size()));
     if (absl::string_view(method) == "ListArchives" && !faults_.with_listing) {
       return grpc::Status::OK;
     }
@@ -335,10 +346,10 @@ v1::Limits FakeServer::Service::Limits() const {
   return limits;
 }
 
-grpc::Status FakeServer::Service::Read(grpc::ServerContext* /*context*/,
+grpc::Status FakeServer::Service::Read(grpc::ServerContext* context,
                                        const v1::ReadRequest* request,
                                        v1::ReadResponse* response) {
-  const grpc::Status entered = Enter("Read");
+  const grpc::Status entered = Enter("Read", *context);
   if (!entered.ok()) {
     return entered;
   }

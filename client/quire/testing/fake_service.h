@@ -49,6 +49,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   void Release();
   int CallCount(const std::string& method) const;
   int LargestBatchMessage() const;
+  std::vector<std::string> TraceParents() const;
 
   // The calls, with the errors that the proto lists for each.
   grpc::Status ListArchives(grpc::ServerContext* context,
@@ -103,7 +104,8 @@ class FakeServer::Service final : public v1::Archive::Service {
   };
 
   // Counts the call and does what faults say before it begins.
-  grpc::Status Enter(const char* method) ABSL_LOCKS_EXCLUDED(mutex_);
+  grpc::Status Enter(const char* method, const grpc::ServerContext& context)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether this fault is due now; if so, once less from now on.
   bool Due(int FakeFaults::*fault) ABSL_LOCKS_EXCLUDED(mutex_);
   // OK to go on with a stream that has sent so many messages, or how it ends.
@@ -143,6 +145,7 @@ class FakeServer::Service final : public v1::Archive::Service {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, int> call_counts_ ABSL_GUARDED_BY(mutex_);
   int largest_batch_message_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> trace_parents_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

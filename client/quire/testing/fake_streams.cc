@@ -30,9 +30,9 @@ grpc::Status NoDictionary() {
 }  // namespace
 
 grpc::Status FakeServer::Service::ReadStream(
-    grpc::ServerContext* /*context*/, const v1::ReadRequest* request,
+    grpc::ServerContext* context, const v1::ReadRequest* request,
     grpc::ServerWriter<v1::ReadStreamResponse>* writer) {
-  const grpc::Status entered = Enter("ReadStream");
+  const grpc::Status entered = Enter("ReadStream", *context);
   if (!entered.ok()) {
     return entered;
   }
@@ -63,9 +63,9 @@ grpc::Status FakeServer::Service::ReadStream(
 }
 
 grpc::Status FakeServer::Service::Scan(
-    grpc::ServerContext* /*context*/, const v1::ScanRequest* request,
+    grpc::ServerContext* context, const v1::ScanRequest* request,
     grpc::ServerWriter<v1::ScanResponse>* writer) {
-  const grpc::Status entered = Enter("Scan");
+  const grpc::Status entered = Enter("Scan", *context);
   if (!entered.ok()) {
     return entered;
   }
@@ -113,9 +113,9 @@ grpc::Status FakeServer::Service::Scan(
 }
 
 grpc::Status FakeServer::Service::GetDictionary(
-    grpc::ServerContext* /*context*/, const v1::GetDictionaryRequest* request,
+    grpc::ServerContext* context, const v1::GetDictionaryRequest* request,
     grpc::ServerWriter<v1::GetDictionaryResponse>* writer) {
-  const grpc::Status entered = Enter("GetDictionary");
+  const grpc::Status entered = Enter("GetDictionary", *context);
   if (!entered.ok()) {
     return entered;
   }
@@ -181,10 +181,10 @@ v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
 }
 
 grpc::Status FakeServer::Service::BatchRead(
-    grpc::ServerContext* /*context*/,
+    grpc::ServerContext* context,
     grpc::ServerReaderWriter<v1::BatchReadResponse, v1::BatchReadRequest>*
         stream) {
-  const grpc::Status entered = Enter("BatchRead");
+  const grpc::Status entered = Enter("BatchRead", *context);
   if (!entered.ok()) {
     return entered;
   }

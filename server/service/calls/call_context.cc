@@ -7,9 +7,9 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/status_macros.h"
+#include "codecs/base/trace_parent.h"
 #include "server/service/base/service_error.h"
 #include "server/service/limits/client_name.h"
-#include "server/service/logging/trace_parent.h"
 
 namespace quire {
 namespace {

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/logging/trace_parent.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/base/trace_parent.h"
 
 #include <string>
 
@@ -17,6 +17,13 @@ TEST(TraceParentTest, FindsTheTrace) {
   // Of a version to come, with more fields.
   EXPECT_EQ(TraceIdOf("cc" + std::string(kHeader).substr(2) + "-what-follows"),
             kTrace);
+}
+
+TEST(TraceParentTest, OnlyWhatIsKnownInFullIsSentOn) {
+  EXPECT_TRUE(IsTraceParent(kHeader));
+  EXPECT_FALSE(IsTraceParent(""));
+  EXPECT_FALSE(IsTraceParent("00-malformed"));
+  EXPECT_FALSE(IsTraceParent("cc" + std::string(kHeader).substr(2) + "-\n"));
 }
 
 TEST(TraceParentTest, AMalformedHeaderIsNone) {

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
 //
 // The header by which services tell each other which trace a call belongs to.
-#ifndef QUIRE_SERVER_SERVICE_LOGGING_TRACE_PARENT_H_
-#define QUIRE_SERVER_SERVICE_LOGGING_TRACE_PARENT_H_
+#ifndef QUIRE_CODECS_BASE_TRACE_PARENT_H_
+#define QUIRE_CODECS_BASE_TRACE_PARENT_H_
 
 #include "absl/strings/string_view.h"
 
@@ -14,6 +14,10 @@ namespace quire {
 // 00 has are looked at. The result points into `header`. Thread-safe.
 absl::string_view TraceIdOf(absl::string_view header);
 
+// Whether `header` is one of version 00, which is what may be sent on as it is.
+// Thread-safe.
+bool IsTraceParent(absl::string_view header);
+
 }  // namespace quire
 
-#endif  // QUIRE_SERVER_SERVICE_LOGGING_TRACE_PARENT_H_
+#endif  // QUIRE_CODECS_BASE_TRACE_PARENT_H_

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
+// SPDX-License-Identifier: Apache-2.0
 //
 // Any bytes as a traceparent header: what is taken for a trace id is one.
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-#include "server/service/logging/trace_parent.h"
+#include "codecs/base/trace_parent.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view header(reinterpret_cast<const char*>(data), size);

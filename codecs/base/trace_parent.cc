@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/logging/trace_parent.h"
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/base/trace_parent.h"
 
 #include <cstddef>
 
@@ -42,6 +42,10 @@ absl::string_view TraceIdOf(absl::string_view header) {
     return {};
   }
   return trace;
+}
+
+bool IsTraceParent(absl::string_view header) {
+  return header.substr(0, kVersionSize) == "00" && !TraceIdOf(header).empty();
 }
 
 }  // namespace quire
