@@ -12,8 +12,6 @@ import argparse
 import bisect
 import collections
 import itertools
-import os
-import pathlib
 import random
 import re
 import tempfile
@@ -38,11 +36,6 @@ def draw_ordinals(count, document_count, exponent):
 
 def counter(text, name):
     return float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.MULTILINE).group(1))
-
-
-def cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def read_all(stubs, archive, ordinals, encoding):
@@ -81,9 +74,9 @@ def measure(stubs, arguments, form, memory, encoding):
         half = len(ordinals) // 2
         number = getattr(pb, f"WIRE_ENCODING_{encoding.upper()}")
         read_all(stubs, archive, ordinals[:half], number)
-        before, cpu = server.metrics(), cpu_seconds(server.process.pid)
+        before, cpu = server.metrics(), server.cpu_seconds()
         decoded, wire = read_all(stubs, archive, ordinals[half:], number)
-        cpu = cpu_seconds(server.process.pid) - cpu
+        cpu = server.cpu_seconds() - cpu
         after = server.metrics()
         hits, misses, blocks = (
             counter(after, name) - counter(before, name) if name.endswith("total")

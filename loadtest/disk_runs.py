@@ -61,11 +61,11 @@ def least_memory(quired, archive):
     return int(float(found.group(1)) * 1.01 * (1 << shift)) + (1 << 20)
 
 
-def cold_server(quired, name, archive, *flags):
-    """A LiveServer of one archive, with nothing of it in memory."""
+def cold_server(quired, name, archive, *flags, command=()):
+    """A LiveServer of one archive, with nothing of it in memory; `command` as there."""
     drop_cache(archive)
     return LiveServer(str(quired), [f"{name}={archive}"], "--memory",
-                      f"{least_memory(quired, archive)}B", *map(str, flags))
+                      f"{least_memory(quired, archive)}B", *map(str, flags), command=command)
 
 
 def metric_sums(text):
@@ -82,14 +82,15 @@ class Loader:
     """Runs quire-loadtest, every answer compared with the source but where it is
     said otherwise."""
 
-    def __init__(self, build):
-        self.loadtest, = find_programs(build, "quire-loadtest")
+    def __init__(self, build, command=()):
+        """`command` goes before quire-loadtest's own, such as one that picks its cores."""
+        self.command = [*command, *find_programs(build, "quire-loadtest")]
 
-    def report(self, command):
-        result = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, text=True,
-                                check=False)
+    def report(self, options):
+        command = list(map(str, [*self.command, *options]))
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
         if result.returncode != 0:
-            raise RuntimeError(f"{' '.join(map(str, command))}: exit code {result.returncode}: "
+            raise RuntimeError(f"{' '.join(command)}: exit code {result.returncode}: "
                                f"{result.stdout[-1000:]}")
         return json.loads(result.stdout)
 
@@ -103,7 +104,7 @@ class Loader:
                    "batch": [*ranges, "--batch-size", batch_size, "--requests", batch_size],
                    "full": []}[mode]
         report = self.report([
-            self.loadtest, name, "--server", server.address, "--source", source, "--mode", mode,
+            name, "--server", server.address, "--source", source, "--mode", mode,
             *options, "--json", "-"])
         return {"requests": report["right"], "seconds": report["seconds"],
                 "text_bytes": report["text_bytes"], "p50_ms": report["latency_ms"]["p50"],
@@ -115,6 +116,6 @@ class Loader:
         contents only if there is a `source`; then all is read once."""
         until = ["--duration", seconds] if source is None else ["--source", source]
         report = self.report([
-            self.loadtest, name, "--server", server.address, "--mode", "full", "--encoding",
+            name, "--server", server.address, "--mode", "full", "--encoding",
             encoding, "--streams", streams, *until, "--json", "-"])
         return report["text_bytes"] / 1e6 / report["seconds"]

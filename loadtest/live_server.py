@@ -179,6 +179,11 @@ class LiveServer:
     def resident_peak_bytes(self):
         return self._memory("VmHWM")
 
+    def cpu_seconds(self):
+        """Processor time that the server has taken so far, to the nanosecond."""
+        # As clock_getcpuclockid(3) finds it.
+        return time.clock_gettime((~self.process.pid << 3) | 2)
+
     @contextlib.contextmanager
     def resident_samples(self, interval_seconds=0.005):
         """A list that gets the resident bytes once per interval until the block ends;

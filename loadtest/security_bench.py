@@ -24,11 +24,6 @@ MODES = {"random": ["--mode", "random", "--in-flight", "32"],
          "batch": ["--mode", "batch", "--batch-size", "1000", "--streams", "4"]}
 
 
-def cpu_seconds(pid):
-    """As clock_getcpuclockid(3) finds it, to the nanosecond."""
-    return time.clock_gettime((~pid << 3) | 2)
-
-
 def make_certificate(directory):
     certificate, key = directory / "server.pem", directory / "server.key"
     subprocess.run(
@@ -48,12 +43,12 @@ def make_token(quired, directory):
 
 def measure(arguments, loadtest, server, client_options, mode, size):
     """CPU time of the server for a request, and requests a second."""
-    before = cpu_seconds(server.process.pid)
+    before = server.cpu_seconds()
     run = subprocess.run(
         [loadtest, "bench", "--server", server.address, *map(str, client_options), *MODES[mode],
          "--range-size", size, "--requests", str(arguments.requests), "--json", "-"],
         check=True, capture_output=True, text=True)
-    cpu = cpu_seconds(server.process.pid) - before
+    cpu = server.cpu_seconds() - before
     report = json.loads(run.stdout)
     return {"cpu_us": 1e6 * cpu / arguments.requests,
             "requests_per_second": report["requests_per_second"]}

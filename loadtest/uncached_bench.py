@@ -20,7 +20,6 @@ from bench_json import add_json_option, print_figures
 from bench_setup import build_archive, find_programs, machine_load, make_parser
 from codec_table import format_size, markdown
 from live_server import LiveServer, parse_size
-from security_bench import cpu_seconds
 
 # (codec with partitions, their size) -> the codec without.
 PAIRS = {("zlib-pex", "32KiB"): "zlib", ("rlz-pex", "32KiB"): "rlz", ("rlz-pex", "16KiB"): "rlz"}
@@ -35,13 +34,13 @@ def measure(arguments, programs, archive, memory):
     quired, loadtest = programs
     with LiveServer(quired, [f"bench={archive}"], "--memory", str(memory)) as server:
         def read(requests):
-            before = cpu_seconds(server.process.pid)
+            before = server.cpu_seconds()
             run = subprocess.run(
                 [loadtest, "bench", "--server", server.address, "--mode", "random", "--in-flight",
                  "32", "--range-size", arguments.range_size, "--requests", str(requests),
                  "--json", "-"], check=True, capture_output=True, text=True)
             assert json.loads(run.stdout)["right"] == requests, run.stdout
-            return 1e6 * (cpu_seconds(server.process.pid) - before) / requests
+            return 1e6 * (server.cpu_seconds() - before) / requests
         # Until the cache is full.
         read(arguments.requests // 4)
         return read(arguments.requests)
