@@ -49,6 +49,16 @@ class HostileCase(unittest.TestCase):
                         f"{cls.directory}/pages.tar"], check=True)
 
     @classmethod
+    def server_flags(cls):
+        """Of `quired serve`. Called once, when `directory` is there."""
+        return cls.SERVER_FLAGS
+
+    @classmethod
+    def honest_channel(cls):
+        """A connection of a client that may read the archive."""
+        return cls.server.channel()
+
+    @classmethod
     def setUpClass(cls):
         cls.raw_connections = []
         raise_file_limit(OPEN_FILES_MAX)
@@ -59,8 +69,8 @@ class HostileCase(unittest.TestCase):
         cls.stubs = make_stubs(cls.directory)
         cls.server = cls.enterClassContext(LiveServer(
             cls.quired, [f"pages={cls.archive_path}"],
-            "--memory", f"{cls.memory_mib}MiB", *cls.SERVER_FLAGS))
-        cls.channel = cls.enterClassContext(cls.server.channel())
+            "--memory", f"{cls.memory_mib}MiB", *cls.server_flags()))
+        cls.channel = cls.enterClassContext(cls.honest_channel())
         cls.archive = cls.stubs.rpc.ArchiveStub(cls.channel)
         cls.limits = cls.archive.ListArchives(cls.stubs.pb.ListArchivesRequest()).limits
 
@@ -73,7 +83,7 @@ class HostileCase(unittest.TestCase):
         self.wait_until("quire_in_flight_bytes 0\n")
         size = min(9_999, len(self.text))
         offset = min(70_000, len(self.text) - size)
-        with self.server.channel() as channel:
+        with self.honest_channel() as channel:
             response = self.read_when_not_busy(
                 self.stubs.rpc.ArchiveStub(channel), pb.ReadRequest(
                     archive="pages", range=pb.ByteRange(offset=offset, size_bytes=size)))

@@ -15,6 +15,7 @@ import unittest
 
 # The tests themselves.
 from hostile_memory import *  # pylint: disable=wildcard-import,unused-wildcard-import
+from hostile_outside import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_requests import *  # pylint: disable=wildcard-import,unused-wildcard-import
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ import grpc
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 # pylint: disable=wrong-import-position
 from bench_setup import build_text_archive, find_programs, make_parser
+from certificates import Authority
 from live_server import LiveServer, make_documents, make_stubs, parse_size
 from soak_readers import BUSY_TEXT, ArchiveReader, Faults, Reader, scan_with_program
 
@@ -55,31 +56,16 @@ class Certificates:
     """An authority, and what it signs for the server."""
 
     def __init__(self, directory):
-        self._directory = directory
-        self.ca = directory / "ca.pem"
+        self._authority = Authority(directory, "ca")
+        self.ca = self._authority.pem
         self.pem, self.key = directory / "server.pem", directory / "server.key"
-        self._openssl("req", "-x509", *self._new_key("ca"), "-out", self.ca, "-days", 30,
-                      "-subj", "/CN=soak")
         self.renew()
-
-    @staticmethod
-    def _openssl(*arguments):
-        subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
-
-    def _new_key(self, name):
-        return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-                self._directory / f"{name}.key")
 
     def renew(self):
         """A new pair in place of the old one."""
-        request, names = self._directory / "new.csr", self._directory / "names"
-        names.write_text("subjectAltName=IP:127.0.0.1\n")
-        self._openssl("req", *self._new_key("new"), "-out", request, "-subj", "/CN=server")
-        self._openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey",
-                      self._directory / "ca.key", "-CAcreateserial", "-out",
-                      self._directory / "new.pem", "-days", 30, "-extfile", names)
-        (self._directory / "new.key").rename(self.key)
-        (self._directory / "new.pem").rename(self.pem)
+        pem, key = self._authority.sign("new")
+        key.rename(self.key)
+        pem.rename(self.pem)
 
     def served(self, address):
         """The certificate that a server shows, as PEM."""

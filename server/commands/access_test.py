@@ -6,12 +6,14 @@ import pathlib
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 import unittest
 
 import grpc
 
-from test_certificates import Authority
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest"))
+from certificates import Authority  # pylint: disable=wrong-import-position
 
 BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"
 # Generous: only a hang takes this long.
