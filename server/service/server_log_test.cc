@@ -97,6 +97,33 @@ TEST_F(ServerLogTest, SaysWhatWasReadAndInWhichTrace) {
   EXPECT_FALSE(failed.contains("read_us"));
 }
 
+TEST_F(ServerLogTest, SaysWhatBlocksWaitedFor) {
+  Start();
+  for (int i = 0; i < 2; ++i) {
+    grpc::ClientContext context;
+    v1::ReadRequest request;
+    request.set_archive("docs");
+    request.mutable_range()->set_size_bytes(10);
+    v1::ReadResponse response;
+    ASSERT_TRUE(stub().Read(&context, request, &response).ok());
+  }
+  std::vector<nlohmann::json> lines = LinesOf("Read");
+  ASSERT_EQ(lines.size(), 2U);
+  if (!lines[0].contains("fetches")) {
+    std::swap(lines[0], lines[1]);
+  }
+  // One block, which the second call finds in the cache.
+  const nlohmann::json& first = lines[0];
+  ASSERT_EQ(first.value("fetches", 0), 1);
+  EXPECT_LE(first["queue_us"].get<int64_t>() +
+                first["device_us"].get<int64_t>() +
+                first["decode_us"].get<int64_t>(),
+            first["read_us"].get<int64_t>());
+  EXPECT_GT(
+      first["device_us"].get<int64_t>() + first["decode_us"].get<int64_t>(), 0);
+  EXPECT_FALSE(lines[1].contains("fetches"));
+}
+
 TEST_F(ServerLogTest, AStreamIsOneLine) {
   Start();
   {
@@ -114,6 +141,7 @@ TEST_F(ServerLogTest, AStreamIsOneLine) {
   EXPECT_EQ(lines[0]["archive"], "docs");
   EXPECT_LE(lines[0]["send_us"].get<int64_t>(),
             lines[0]["duration_us"].get<int64_t>());
+  EXPECT_GE(lines[0].value("fetches", 0), 1);
 }
 
 }  // namespace

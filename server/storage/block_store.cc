@@ -246,14 +246,12 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
   InFlightBlock& begun = in_flight_.Begin(std::move(fetch));
   begun.all_parts = begun.fetch.all_parts;
   run.push_back(&begun);
-  return in_flight_.Join(begun, begun.fetch.takes_packed, std::move(done),
-                         begun.fetch.key.part);
+  return in_flight_.Join(begun, begun.fetch, std::move(done), now);
 }
 
 BlockStore::FetchId BlockStore::Join(SchedulerTime now, InFlightBlock& block,
                                      const BlockFetch& fetch, Done& done) {
-  const FetchId id = in_flight_.Join(block, fetch.takes_packed, std::move(done),
-                                     fetch.key.part);
+  const FetchId id = in_flight_.Join(block, fetch, std::move(done), now);
   block.all_parts |= fetch.all_parts;
   if (fetch.fetch_class < block.fetch.fetch_class) {
     if (block.at_device) {
@@ -324,6 +322,9 @@ void BlockStore::OnDeviceResults(DriveQueue& queue,
     const SchedulerTime now = Now();
     for (const DeviceResult& result : results) {
       DriveQueue::Ended ended = queue.TakeResult(now, result, repeats);
+      for (const ReadBlock& read : ended.blocks) {
+        read.block->read_ended = now;
+      }
       AddDecodeTasks(ended.read, ended.blocks, tasks);
     }
     if (stopping_ && !queue.has_reads()) {
@@ -361,9 +362,10 @@ void BlockStore::RunDecodeTask(DriveRead& read,
   DecodeTask task(read, blocks, *buffers_, cache_);
   task.Decode();
   DriveReads reads;
+  SchedulerTime now;
   {
     MutexLock lock(&mutex_);
-    const SchedulerTime now = Now();
+    now = Now();
     for (size_t i = 0; i < blocks.size(); ++i) {
       InFlightBlock& block = *blocks[i].block;
       BlockOutcome& outcome = task.outcomes()[i];
@@ -390,7 +392,7 @@ void BlockStore::RunDecodeTask(DriveRead& read,
     reads = Plan(now);
   }
   StartPlanned(reads);
-  task.Answer();
+  task.Answer(now);
 }
 
 void BlockStore::CountDecoded(const BlockFetch& fetch,

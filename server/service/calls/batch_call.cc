@@ -73,7 +73,8 @@ class BatchCall
  public:
   BatchCall(ServiceCore& core, grpc::CallbackServerContext& context)
       : ReadingStream(core, Method::kBatchRead, context),
-        requester_{FetchClass::kBatch, ClientIdOf(booking_.Client())},
+        requester_{FetchClass::kBatch, ClientIdOf(booking_.Client()),
+                   booking_.fetch_times()},
         memory_(core.admission, booking_.Client()) {}
 
   void Start() {

@@ -56,6 +56,7 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
       stall_entry_(core.stall_guard, context) {
   if (core_.call_log != nullptr) {
     trace_id_ = TraceIdIn(context);
+    fetch_times_ = std::make_shared<FetchTimes>();
   }
   const Quota quota = access_.quota(core.default_quota.Get());
   if (access_.status().ok() && quota.is_set()) {
@@ -90,6 +91,7 @@ void CallBooking::WriteLog(absl::Time ended) noexcept {
   try {
     const std::string archive = access_.asked();
     const std::string identity = access_.identity();
+    const FetchTime fetch_time = fetch_times_->sum();
     core_.call_log->Write(
         {.time = ended,
          .identity = identity,
@@ -104,6 +106,10 @@ void CallBooking::WriteLog(absl::Time ended) noexcept {
                        : absl::string_view(v1::ErrorReason_Name(reason_)),
          .duration = ended - started_,
          .read_duration = read_duration_,
+         .fetch_count = fetch_times_->fetch_count(),
+         .queue_duration = absl::FromChrono(fetch_time.queue),
+         .device_duration = absl::FromChrono(fetch_time.device),
+         .decode_duration = absl::FromChrono(fetch_time.decode),
          .send_duration =
              send_duration_ +
              (send_began_ < ended ? ended - send_began_ : absl::ZeroDuration()),

@@ -29,6 +29,7 @@
 #include "server/service/metrics/call_metrics.h"
 #include "server/service/read/answer_read.h"
 #include "server/storage/block_store.h"
+#include "server/storage/fetch/fetch_times.h"
 
 namespace quire {
 
@@ -81,6 +82,11 @@ class CallBooking {
 
   // What was asked for, and from when to when its blocks are read: for the log.
   void NoteRequest(const v1::ReadRequest& request);
+
+  // For BlockFetch::times; null if nothing is logged.
+  const std::shared_ptr<FetchTimes>& fetch_times() const {
+    return fetch_times_;
+  }
 
   void ReadBegins() {
     if (core_.call_log != nullptr) {
@@ -164,6 +170,7 @@ class CallBooking {
   // What follows is for the log alone.
   std::string trace_id_;
   std::string document_;
+  std::shared_ptr<FetchTimes> fetch_times_;
   absl::Time read_began_;
   std::optional<absl::Duration> read_duration_;
   // In the infinite future while nothing is being sent.

@@ -45,7 +45,7 @@ class ChunkStream
               Method method, FetchClass fetch_class)
       : ReadingStream(core, method, context),
         client_(booking_.Client()),
-        requester_{fetch_class, ClientIdOf(client_)} {}
+        requester_{fetch_class, ClientIdOf(client_), booking_.fetch_times()} {}
 
   void Start(const grpc::ByteBuffer& buffer) {
     absl::Status status =

@@ -100,7 +100,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
     booking_.ReadBegins();
     std::shared_ptr<RangeRead> read = StartAnswer(
         core_.store, archive_, std::move(slices), encoding,
-        {FetchClass::kInteractive, ClientIdOf(client)},
+        {FetchClass::kInteractive, ClientIdOf(client), booking_.fetch_times()},
         [this](absl::StatusOr<Answer> answer) { OnAnswer(std::move(answer)); });
     if (read == nullptr) {
       return absl::OkStatus();

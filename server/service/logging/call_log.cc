@@ -253,6 +253,12 @@ std::string CallLog::Format(const CallRecord& record) const {
   if (record.read_duration.has_value()) {
     AppendDuration("read_us", *record.read_duration, line);
   }
+  if (record.fetch_count > 0) {
+    absl::StrAppend(&line, ",\"fetches\":", record.fetch_count);
+    AppendDuration("queue_us", record.queue_duration, line);
+    AppendDuration("device_us", record.device_duration, line);
+    AppendDuration("decode_us", record.decode_duration, line);
+  }
   AppendDuration("send_us", record.send_duration, line);
   AppendString("trace_id", record.trace_id, line);
   line.append("}\n");

@@ -45,6 +45,11 @@ struct CallRecord {
   // Of that, until its blocks had been read and decoded, from when they were
   // asked for: the drive's queue, the drive, decoding.
   std::optional<absl::Duration> read_duration = {};
+  // The blocks that were not cached, and the sums of what they waited for.
+  uint64_t fetch_count = 0;
+  absl::Duration queue_duration = {};
+  absl::Duration device_duration = {};
+  absl::Duration decode_duration = {};
   // Of that, with a message at gRPC: the network, and a client that reads
   // slowly.
   absl::Duration send_duration = {};

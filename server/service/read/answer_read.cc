@@ -265,7 +265,7 @@ uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
     std::vector<BlockSlice> slices, v1::WireEncoding encoding,
-    Requester requester, AnswerDone done, FetchBundle* bundle) {
+    const Requester& requester, AnswerDone done, FetchBundle* bundle) {
   encoding = EncodingOf(*archive, slices, encoding);
   const BlockForm form = FormFor(*archive, encoding);
   std::shared_ptr<RangeRead> read;

@@ -82,7 +82,7 @@ using AnswerDone = std::function<void(absl::StatusOr<Answer>)>;
 std::shared_ptr<RangeRead> StartAnswer(
     BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
     std::vector<BlockSlice> slices, v1::WireEncoding encoding,
-    Requester requester, AnswerDone done, FetchBundle* bundle = nullptr);
+    const Requester& requester, AnswerDone done, FetchBundle* bundle = nullptr);
 
 }  // namespace quire
 

@@ -178,7 +178,7 @@ bool RangeRead::FindCached(BlockStore& store, const ServedArchive& archive,
 
 std::shared_ptr<RangeRead> RangeRead::StartMissing(
     BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-    std::vector<BlockSlice> slices, BlockForm form, Requester requester,
+    std::vector<BlockSlice> slices, BlockForm form, const Requester& requester,
     std::vector<BlockPiece> pieces, Done done, FetchBundle* bundle) {
   std::shared_ptr<RangeRead> read(new RangeRead(
       store, std::move(archive), std::move(slices), form, std::move(done)));
@@ -225,13 +225,14 @@ bool RangeRead::TakesWholeBlock(const BlockFetch& fetch) const {
 }
 
 BlockFetch RangeRead::FetchOf(const BlockSlice& slice,
-                              Requester requester) const {
+                              const Requester& requester) const {
   const BlockAddress block = slice.block;
   const Archive& archive = *archive_->archive;
   BlockFetch fetch;
   fetch.extent = archive.BlockExtent(block);
   fetch.fetch_class = requester.fetch_class;
   fetch.client_id = requester.client_id;
+  fetch.times = requester.times;
   fetch.placement = archive_->placements[block.segment_index];
   if (form_ == BlockForm::kStored) {
     fetch.key = {.source_id = archive_->stored_source_id, .block = block};
@@ -250,7 +251,8 @@ BlockFetch RangeRead::FetchOf(const BlockSlice& slice,
   return fetch;
 }
 
-std::vector<BlockStore::FetchItem> RangeRead::Misses(Requester requester) {
+std::vector<BlockStore::FetchItem> RangeRead::Misses(
+    const Requester& requester) {
   std::vector<BlockStore::FetchItem> items;
   MutexLock lock(&mutex_);
   for (size_t i = 0; i < slices_.size(); ++i) {

@@ -36,6 +36,8 @@ struct Requester {
   FetchClass fetch_class = FetchClass::kInteractive;
   // As BlockFetch::client_id.
   uint64_t client_id = 0;
+  // As BlockFetch::times.
+  std::shared_ptr<FetchTimes> times = nullptr;
 };
 
 // The error of a block as RangeRead::Done has it.
@@ -128,8 +130,9 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   // `store` must outlive the read.
   static std::shared_ptr<RangeRead> StartMissing(
       BlockStore& store, std::shared_ptr<const ServedArchive> archive,
-      std::vector<BlockSlice> slices, BlockForm form, Requester requester,
-      std::vector<BlockPiece> pieces, Done done, FetchBundle* bundle = nullptr);
+      std::vector<BlockSlice> slices, BlockForm form,
+      const Requester& requester, std::vector<BlockPiece> pieces, Done done,
+      FetchBundle* bundle = nullptr);
 
   // Withdraws what has not reached the device; `done` gets Cancelled, perhaps
   // before this returns, unless it has had its call already.
@@ -149,8 +152,8 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
 
   // What is fetched is a part of a block: whether to decode the others as well.
   bool TakesWholeBlock(const BlockFetch& fetch) const;
-  BlockFetch FetchOf(const BlockSlice& slice, Requester requester) const;
-  std::vector<BlockStore::FetchItem> Misses(Requester requester)
+  BlockFetch FetchOf(const BlockSlice& slice, const Requester& requester) const;
+  std::vector<BlockStore::FetchItem> Misses(const Requester& requester)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // What the store made of Misses().
   void Started(std::vector<BlockStore::FetchId> fetches)

@@ -20,6 +20,7 @@
 #include "codecs/base/positions.h"
 #include "server/storage/base/block_types.h"
 #include "server/storage/device/file_placement.h"
+#include "server/storage/fetch/fetch_times.h"
 
 namespace quire {
 
@@ -107,6 +108,9 @@ struct BlockFetch {
   // that the store does not know: the store's first drive, and the order of
   // files and offsets.
   std::shared_ptr<const FilePlacement> placement = nullptr;
+  // Gets where the fetch's time went, before `done` is called, if the block is
+  // not cached. May be null.
+  std::shared_ptr<FetchTimes> times = nullptr;
 };
 
 }  // namespace quire

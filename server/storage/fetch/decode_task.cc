@@ -40,6 +40,16 @@ void DropFromPageCache(const Extent& extent) {
                 static_cast<off_t>(end - start), POSIX_FADV_DONTNEED);
 }
 
+// A fetch that joined another's has waited for what was left.
+FetchTime TimeOf(const InFlightBlock& block,
+                 const InFlightBlock::Waiter& waiter, SchedulerTime now) {
+  const SchedulerTime dispatched = std::max(block.dispatched, waiter.begun);
+  const SchedulerTime read_ended = std::max(block.read_ended, dispatched);
+  return {.queue = dispatched - waiter.begun,
+          .device = read_ended - dispatched,
+          .decode = std::max(now, read_ended) - read_ended};
+}
+
 }  // namespace
 
 absl::Status NoBufferMemory(uint64_t size_bytes) {
@@ -139,7 +149,7 @@ BlockPtr DecodeTask::Pack(const BlockFetch& fetch, ByteView text) {
              : nullptr;
 }
 
-void DecodeTask::Answer() const {
+void DecodeTask::Answer(SchedulerTime now) const {
   for (const BlockOutcome& outcome : outcomes_) {
     if (outcome.ended == nullptr) {
       continue;
@@ -149,6 +159,9 @@ void DecodeTask::Answer() const {
       fetch.decoder->NoteDamage(fetch.key.block, outcome.status);
     }
     for (const InFlightBlock::Waiter& waiter : outcome.ended->waiters) {
+      if (waiter.times != nullptr) {
+        waiter.times->Add(TimeOf(*outcome.ended, waiter, now));
+      }
       const auto part =
           std::find_if(outcome.parts.begin(), outcome.parts.end(),
                        [&](const auto& p) { return p.index == waiter.part; });

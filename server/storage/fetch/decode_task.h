@@ -71,8 +71,8 @@ class DecodeTask {
   // The memory that Decode() made free, to be released by the caller.
   uint64_t freed_size_bytes() const { return freed_size_bytes_; }
 
-  // Tells the fetches of the blocks that have ended.
-  void Answer() const;
+  // Tells the fetches of the blocks that have ended, at `now`.
+  void Answer(SchedulerTime now) const;
 
  private:
   BlockOutcome DecodeBlock(const ReadBlock& block);

@@ -59,6 +59,10 @@ class PackingDecoder final : public BlockDecoder {
   mutable std::vector<uint64_t> damaged_;
 };
 
+// When fetches begin, and when they are answered.
+constexpr SchedulerTime kBegun = std::chrono::microseconds(10);
+constexpr SchedulerTime kAnswered = std::chrono::microseconds(1000);
+
 class DecodeTaskTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -94,8 +98,12 @@ class DecodeTaskTest : public ::testing::Test {
         fetch.decoder = packing_;
       }
       InFlightBlock& block = in_flight_.Begin(std::move(fetch));
-      in_flight_.Join(block, /*takes_packed=*/false, log_.Watch());
-      in_flight_.Join(block, /*takes_packed=*/true, log_.Watch());
+      for (const bool takes_packed : {false, true}) {
+        BlockFetch joining = block.fetch;
+        joining.takes_packed = takes_packed;
+        joining.times = times_;
+        in_flight_.Join(block, joining, log_.Watch(), kBegun);
+      }
       run.push_back(&block);
     }
     queue_->Enqueue({}, run);
@@ -127,6 +135,7 @@ class DecodeTaskTest : public ::testing::Test {
 
   TestBlocks blocks_{32, kBlockSizeBytes};
   FetchLog log_;
+  const std::shared_ptr<FetchTimes> times_ = std::make_shared<FetchTimes>();
   const std::shared_ptr<BufferPool> buffers_ = BufferPool::Create(0);
   BlockCache cache_{{.capacity_size_bytes = 8 << 20}};
   InFlightTable in_flight_;
@@ -150,7 +159,7 @@ TEST_F(DecodeTaskTest, DecodesCachesAndAnswersInThisOrder) {
   Settle(task);
   EXPECT_EQ(log_.ended(), 0U);
   EXPECT_EQ(memory_.reserved_size_bytes(), 0U);
-  task.Answer();
+  task.Answer(kAnswered);
   EXPECT_EQ(log_.ended(), 4U);
   ExpectText(log_.Get(0).result, 2);
   ExpectText(log_.Get(3).result, 3);
@@ -177,7 +186,7 @@ TEST_F(DecodeTaskTest, FetchesGetTheFormTheyTake) {
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   task.Decode();
   Settle(task);
-  task.Answer();
+  task.Answer(kAnswered);
   ExpectText(log_.Get(0).result, odd);
   const auto packed = log_.Get(1).result;
   QUIRE_ASSERT_OK(packed);
@@ -194,7 +203,7 @@ TEST_F(DecodeTaskTest, ABlockThatPacksToNothingSmallerStaysText) {
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   task.Decode();
   Settle(task);
-  task.Answer();
+  task.Answer(kAnswered);
   ExpectText(log_.Get(1).result, even);
 }
 
@@ -211,7 +220,7 @@ TEST_F(DecodeTaskTest, ADamagedBlockIsNotedBeforeItsFetchesAreTold) {
   EXPECT_EQ(cache_.Find(blocks_.Key(5), BlockCache::Use::kScan), nullptr);
   EXPECT_TRUE(packing_->damaged().empty());
   Settle(task);
-  task.Answer();
+  task.Answer(kAnswered);
   EXPECT_THAT(packing_->damaged(), ElementsAre(5));
   EXPECT_THAT(log_.Get(0).result, HasCode(absl::StatusCode::kDataLoss));
 }
@@ -226,7 +235,7 @@ TEST_F(DecodeTaskTest, ABlockThatIsReadAgainIsNotAnswered) {
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   task.Decode();
   ASSERT_TRUE(in_flight_.ReturnToQueue(*ended_.blocks[0].block));
-  task.Answer();
+  task.Answer(kAnswered);
   EXPECT_EQ(log_.ended(), 0U);
   EXPECT_TRUE(packing_->damaged().empty());
 }
@@ -244,10 +253,32 @@ TEST_F(DecodeTaskTest, AnErrorOfTheDeviceIsNotDamage) {
   EXPECT_FALSE(task.outcomes()[0].is_damaged);
   EXPECT_EQ(task.freed_size_bytes(), memory_.reserved_size_bytes());
   Settle(task);
-  task.Answer();
+  task.Answer(kAnswered);
   EXPECT_TRUE(packing_->damaged().empty());
   EXPECT_THAT(log_.Get(1).result, HasCode(absl::StatusCode::kDataLoss));
   EXPECT_EQ(blocks_.DecodeCount(5), 0U);
+}
+
+TEST_F(DecodeTaskTest, SaysWhatFetchesWaitedFor) {
+  using std::chrono::microseconds;
+  Read({7});
+  InFlightBlock& block = *ended_.blocks[0].block;
+  block.dispatched = microseconds(110);
+  block.read_ended = microseconds(410);
+  // One that came when the block was being read, and one that came later.
+  for (const int begun_us : {310, 510}) {
+    in_flight_.Join(block, block.fetch, log_.Watch(), microseconds(begun_us));
+    block.waiters.back().times = times_;
+  }
+  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
+  task.Decode();
+  Settle(task);
+  task.Answer(kAnswered);
+  // Two have begun at 10.
+  EXPECT_EQ(times_->fetch_count(), 4U);
+  EXPECT_EQ(times_->sum().queue, microseconds(2 * 100));
+  EXPECT_EQ(times_->sum().device, microseconds(2 * 300 + 100));
+  EXPECT_EQ(times_->sum().decode, microseconds(3 * 590 + 490));
 }
 
 }  // namespace

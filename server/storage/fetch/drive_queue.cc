@@ -154,6 +154,7 @@ DriveReadPtr DriveQueue::Dispatch(SchedulerTime now,
   }
   for (InFlightBlock* block : blocks) {
     in_flight_.MarkAtDevice(*block);
+    block->dispatched = now;
   }
   // Runs overlap where two sources have the same bytes.
   std::sort(blocks.begin(), blocks.end(),

@@ -64,7 +64,8 @@ class DriveQueueTest : public ::testing::Test {
 
   InFlightBlock& Begin(uint64_t block_index) {
     InFlightBlock& block = in_flight_.Begin(blocks_.Fetch(block_index));
-    in_flight_.Join(block, false, [](const auto& /*result*/) {});
+    in_flight_.Join(
+        block, block.fetch, [](const auto& /*result*/) {}, kNow);
     return block;
   }
 
@@ -186,7 +187,8 @@ TEST_F(DriveQueueTest, APromotedBlockLeavesItsRun) {
   for (const uint64_t i : {3U, 4U, 5U}) {
     InFlightBlock& block =
         in_flight_.Begin(blocks_.Fetch(i, FetchClass::kScan));
-    in_flight_.Join(block, false, [](const auto& /*result*/) {});
+    in_flight_.Join(
+        block, block.fetch, [](const auto& /*result*/) {}, kNow);
     run.push_back(&block);
   }
   InFlightBlock& wanted = *run[1];

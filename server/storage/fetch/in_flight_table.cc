@@ -28,12 +28,13 @@ InFlightBlock& InFlightTable::Begin(BlockFetch fetch) {
   return begun;
 }
 
-FetchId InFlightTable::Join(InFlightBlock& block, bool takes_packed,
-                            FetchDone done, uint32_t part) {
+FetchId InFlightTable::Join(InFlightBlock& block, const BlockFetch& fetch,
+                            FetchDone done, SchedulerTime now) {
   const FetchId id = next_id_++;
   stats_.joined_fetches += block.waiters.empty() ? 0 : 1;
   stats_.queued_fetches += block.at_device ? 0 : 1;
-  block.waiters.push_back({id, takes_packed, std::move(done), part});
+  block.waiters.push_back({id, fetch.takes_packed, std::move(done),
+                           fetch.key.part, fetch.times, now});
   fetches_.emplace(id, &block);
   return id;
 }
@@ -101,6 +102,8 @@ std::unique_ptr<InFlightBlock> InFlightTable::EndParts(
   }
   auto ended = std::make_unique<InFlightBlock>();
   ended->fetch = block.fetch;
+  ended->dispatched = block.dispatched;
+  ended->read_ended = block.read_ended;
   for (auto it = block.waiters.begin(); it != late; ++it) {
     fetches_.erase(it->id);
     ended->waiters.push_back(std::move(*it));

@@ -16,6 +16,8 @@
 
 #include "server/storage/base/block_types.h"
 #include "server/storage/fetch/block_fetch.h"
+#include "server/storage/fetch/fetch_times.h"
+#include "server/storage/scheduler/scheduler.h"
 
 namespace quire {
 
@@ -30,6 +32,9 @@ struct InFlightBlock {
     FetchDone done;
     // Of a block that is decoded in parts.
     uint32_t part = 0;
+    // As BlockFetch::times; and when the fetch began.
+    std::shared_ptr<FetchTimes> times = {};
+    SchedulerTime begun{0};
   };
 
   // That of the first fetch. Only its class changes, so that the rest may be
@@ -47,6 +52,9 @@ struct InFlightBlock {
   // request that the block is part of.
   DriveQueue* queue = nullptr;
   uint64_t request_id = 0;
+  // When its last read was dispatched, and when it ended.
+  SchedulerTime dispatched{0};
+  SchedulerTime read_ended{0};
 };
 
 // At most one entry for each block: fetches of one block, or of parts of it,
@@ -83,9 +91,10 @@ class InFlightTable {
   // REQUIRES: Find(fetch.key) is null.
   InFlightBlock& Begin(BlockFetch fetch);
 
-  // One more fetch waits for the block. Its class is the caller's business.
-  FetchId Join(InFlightBlock& block, bool takes_packed, FetchDone done,
-               uint32_t part = 0);
+  // One more fetch, which begins at `now`, waits for the block. Its class is
+  // the caller's business.
+  FetchId Join(InFlightBlock& block, const BlockFetch& fetch, FetchDone done,
+               SchedulerTime now);
 
   // Withdraws a fetch. Nothing if there is none of that id (any more), or if
   // its block is at the device.

@@ -28,10 +28,14 @@ class InFlightTableTest : public ::testing::Test {
   }
 
   FetchId Join(InFlightBlock& block, bool takes_packed = false) {
-    return table_.Join(block, takes_packed,
-                       [this, name = joined_count_++](const auto& /*result*/) {
-                         told_.push_back(name);
-                       });
+    BlockFetch fetch = block.fetch;
+    fetch.takes_packed = takes_packed;
+    return table_.Join(
+        block, fetch,
+        [this, name = joined_count_++](const auto& /*result*/) {
+          told_.push_back(name);
+        },
+        SchedulerTime(0));
   }
 
   static void Tell(const InFlightBlock& block) {
