@@ -24,17 +24,19 @@ constexpr char kBlocksNotChecked[] =
 
 }  // namespace
 
-absl::Status JoinReasons(const std::vector<BrokenArchive>& broken) {
-  if (broken.size() == 1) {
-    return broken.front().reason;
-  }
-  return {broken.front().reason.code(),
-          absl::StrCat(
-              broken.size(), " archives cannot be opened: ",
-              absl::StrJoin(broken, "; ",
-                            [](std::string* out, const BrokenArchive& archive) {
-                              absl::StrAppend(out, archive.reason.message());
-                            }))};
+absl::Status JoinReasons(const std::vector<BrokenArchive>& broken,
+                         size_t good_count) {
+  return {
+      broken.front().reason.code(),
+      absl::StrCat(
+          broken.size() == 1
+              ? ""
+              : absl::StrCat(broken.size(), " archives cannot be opened: "),
+          absl::StrJoin(broken, "; ",
+                        [](std::string* out, const BrokenArchive& archive) {
+                          absl::StrAppend(out, archive.reason.message());
+                        }),
+          good_count == 0 ? "" : "; --skip-broken serves the other archives")};
 }
 
 absl::StatusOr<std::vector<PlannedArchive>> ReadOutlines(

@@ -37,8 +37,10 @@ struct BrokenArchive {
   absl::Status reason;
 };
 
-// All of them in one. REQUIRES: `broken` is not empty.
-absl::Status JoinReasons(const std::vector<BrokenArchive>& broken);
+// All of them in one, and how to serve the others if there are good ones.
+// REQUIRES: `broken` is not empty.
+absl::Status JoinReasons(const std::vector<BrokenArchive>& broken,
+                         size_t good_count);
 
 // What is known of archives before they are opened. Adds those of which nothing
 // can be known to `broken`. Blocks on a little I/O for each.

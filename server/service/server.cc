@@ -362,7 +362,7 @@ class ServerImpl final : public Server {
       return absl::OkStatus();
     }
     if (!options_.skip_broken || catalog_.Names().empty()) {
-      return JoinReasons(broken);
+      return JoinReasons(broken, catalog_.Get()->size());
     }
     for (const BrokenArchive& archive : broken) {
       if (options_.say) {
@@ -578,7 +578,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
   QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,
                          ReadOutlines(options.archives, broken));
   if (!broken.empty() && (!options.skip_broken || planned.empty())) {
-    return JoinReasons(broken);
+    return JoinReasons(broken, planned.size());
   }
   std::vector<ArchiveNeed> needs;
   needs.reserve(planned.size());

@@ -16,6 +16,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/create_channel.h"
@@ -316,6 +318,41 @@ TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
     EXPECT_EQ(stream->Read(&response), code == grpc::StatusCode::OK);
     stream->WritesDone();
     EXPECT_EQ(stream->Finish().error_code(), code);
+  }
+}
+
+TEST_F(ServerAccessTest, AnIdentityThatExpiresEndsItsStreams) {
+  ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
+  v1::BatchReadRequest request;
+  request.set_archive(kOpen);
+  request.add_items()->mutable_range()->set_size_bytes(10);
+  v1::BatchReadResponse response;
+  // Until the first message comes through before it expires: a busy machine may
+  // be slow.
+  for (absl::Duration life = absl::Seconds(2);; life *= 2) {
+    const absl::Time expiry = absl::Now() + life;
+    WriteRules(Line(
+        "reader", absl::StrCat("archives=docs rights=read expires=",
+                               absl::FormatTime("%E4Y-%m-%dT%H:%M:%SZ", expiry,
+                                                absl::UTCTimeZone()))));
+    Reload();
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", HeaderOf("reader"));
+    auto stream = stub().BatchRead(&context);
+    stream->Write(request);
+    if (!stream->Read(&response)) {
+      EXPECT_EQ(stream->Finish().error_code(),
+                grpc::StatusCode::UNAUTHENTICATED);
+      ASSERT_LT(life, absl::Minutes(2));
+      continue;
+    }
+    absl::SleepFor(expiry - absl::Now());
+    stream->Write(request);
+    EXPECT_FALSE(stream->Read(&response));
+    const grpc::Status status = stream->Finish();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    EXPECT_EQ(ReasonIn(status), "CREDENTIALS_REJECTED");
+    return;
   }
 }
 

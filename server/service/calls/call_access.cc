@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
@@ -154,7 +156,9 @@ absl::Status CallAccess::CheckAgain() {
     return absl::OkStatus();
   }
   const uint64_t generation = control_->generation();
-  if (generation == generation_.load(std::memory_order_relaxed)) {
+  if (generation == generation_.load(std::memory_order_relaxed) &&
+      (identity_->expiry == absl::InfiniteFuture() ||
+       absl::Now() < identity_->expiry)) {
     return absl::OkStatus();
   }
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const AccessIdentity> now,

@@ -76,8 +76,8 @@ class CallAccess {
   // Visit().
   void Reading(absl::string_view name);
 
-  // Whether the client may still do what it began, after the rules have
-  // changed. Costs next to nothing if they have not.
+  // Whether the client may still do what it began: the rules may have changed,
+  // and its identity may have expired. Costs next to nothing otherwise.
   // Errors: Unauthenticated, and NotFound or PermissionDenied for what it
   //         reads.
   absl::Status CheckAgain();

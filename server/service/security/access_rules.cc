@@ -89,7 +89,10 @@ absl::Status ParseRights(absl::string_view text, AccessIdentity& identity) {
       identity.may_read = true;
     } else {
       return Malformed(absl::StrCat(
-          "rights must be list, read, or list,read, got ", QuotedText(text)));
+          "rights must be list, read, or list,read, got ", QuotedText(text),
+          right == "admin" ? "; no call needs more: what operates a server is "
+                             "its own signals and --admin, which asks for none"
+                           : ""));
     }
   }
   return absl::OkStatus();
