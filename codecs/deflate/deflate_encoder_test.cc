@@ -104,6 +104,26 @@ TEST(DeflateEncoderTest, MakesWhatGzipMakes) {
   }
 }
 
+TEST(DeflateEncoderTest, MakesWhatGzipMakesOfManyTexts) {
+  TestRandom random(kSeed);
+  DeflateEncoder encoder;
+  // Each starts a program.
+  for (int i = 0; i < TextCount() / 50; ++i) {
+    const size_t size =
+        RandomBelow(random, size_t{2} << RandomBelow(random, 18));
+    const std::string text = MixedText(random, size);
+    const DeflateParameters parameters = {
+        .encoder = DeflateEncoderId::kGzip,
+        .level = static_cast<uint8_t>(1 + RandomBelow(random, 9))};
+    const std::string made = GzipProgramStream(parameters.level, text);
+    ASSERT_TRUE(EncodedStream(encoder, parameters, text) ==
+                made.substr(kGzipHeaderSize,
+                            made.size() - kGzipHeaderSize - kGzipTrailerSize))
+        << "text " << i << ", " << size << " bytes, "
+        << DeflateParametersText(parameters);
+  }
+}
+
 TEST(DeflateEncoderTest, EndsWhereItIsTold) {
   TestRandom random(kSeed);
   const std::string text = RandomBytes(random, 300000);

@@ -2,7 +2,9 @@
 #include "codecs/deflate/deflate_finder.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include "absl/status/statusor.h"
 
@@ -19,6 +21,11 @@ constexpr uint64_t kTryCost = 64;
 // How many steps in vain each byte of a document allows, and each document.
 constexpr uint64_t kVainWorkOfByte = 16;
 constexpr uint64_t kVainWorkFree = uint64_t{1} << 24;
+// After so many members in a row that no known encoder made, of those whose
+// header says the same of their maker only every eighth is tried: trials of all
+// parameters in vain are what takes the time.
+constexpr uint32_t kForeignRow = 8;
+constexpr uint32_t kForeignStep = 8;
 // The text of a document is first decoded to so much memory.
 constexpr size_t kTextSizeFirst = size_t{1} << 20;
 
@@ -191,6 +198,9 @@ class DeflateFinder::Scan {
   }
 
  private:
+  // The container, and two bytes of its header.
+  using Maker = std::tuple<DeflateContainer, uint8_t, uint8_t>;
+
   // The size of what the text of a stream begins with: at its end, or where it
   // gets too long.
   struct Decoded {
@@ -204,6 +214,7 @@ class DeflateFinder::Scan {
     header_begin_ = at;
     const ByteView bytes = document_.subspan(at);
     if (IsZlibHeader(bytes[0], bytes[1])) {
+      maker_ = {DeflateContainer::kZlib, bytes[0], bytes[1]};
       if (!finder_.options_.png && IsPngData(at)) {
         // What fills the rest of a chunk of PNG is compressed, and nothing
         // else.
@@ -219,11 +230,13 @@ class DeflateFinder::Scan {
     }
     if (bytes[0] == 0x1F && bytes[1] == 0x8B) {
       const std::optional<size_t> header = GzipHeaderSize(bytes);
-      return !header.has_value() ? at
-                                 : Try(at + *header,
-                                       {.container = DeflateContainer::kGzip,
-                                        .effort = bytes[8]},
-                                       std::nullopt);
+      if (!header.has_value()) {
+        return at;
+      }
+      maker_ = {DeflateContainer::kGzip, bytes[8], bytes[9]};
+      return Try(at + *header,
+                 {.container = DeflateContainer::kGzip, .effort = bytes[8]},
+                 std::nullopt);
     }
     if (bytes.size() >= kZipHeaderSize &&
         LoadLittleEndian<uint32_t>(bytes.data()) == kZipSignature) {
@@ -247,6 +260,8 @@ class DeflateFinder::Scan {
     if (method != kZipDeflated || (flags & kZipEncrypted) != 0) {
       return at;
     }
+    // The version that is needed, and the flags.
+    maker_ = {DeflateContainer::kRaw, header[4], header[6]};
     std::optional<size_t> size;
     if ((flags & kZipSizesFollow) == 0) {
       size = LoadLittleEndian<uint32_t>(header + 18);
@@ -353,16 +368,23 @@ class DeflateFinder::Scan {
       Spend(text.size());
       return Refuse(end, member_size, container, DeflateRefusal::kRatio);
     }
+    uint32_t& row = foreign_rows_[maker_];
+    if (row >= kForeignRow && (++row - kForeignRow) % kForeignStep != 0) {
+      Spend(text.size());
+      return Refuse(end, member_size, container, DeflateRefusal::kForeign);
+    }
     const absl::StatusOr<DeflateParameters> parameters =
         finder_.parameter_finder_.Find(member.first(decoded.stream_size), text,
                                        hint);
     if (!parameters.ok()) {
+      row += row < kForeignRow ? 1 : 0;
       Spend(finder_.parameter_finder_.work());
       return Refuse(end, member_size, container,
                     absl::IsResourceExhausted(parameters.status())
                         ? DeflateRefusal::kWork
                         : DeflateRefusal::kForeign);
     }
+    row = 0;
     DeflateFinderCounts::OfContainer& counts =
         finder_.counts_.containers[static_cast<size_t>(container)];
     ++counts.members;
@@ -383,8 +405,13 @@ class DeflateFinder::Scan {
   ByteView document_;
   absl::FunctionRef<void(const DeflateMember&)> found_;
   uint64_t work_left_;
-  // Of what is followed.
+  // Of what is followed: where its header begins, and what that says of who
+  // made it.
   size_t header_begin_ = 0;
+  Maker maker_ = {};
+  // By maker, how many members in a row no known encoder made; behind
+  // kForeignRow, how many were not tried since.
+  std::map<Maker, uint32_t> foreign_rows_;
 };
 
 DeflateFinder::DeflateFinder(const DeflateFinderOptions& options)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/deflate/deflate_finder.h"
 
+#include <zlib.h>
+
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_matchers.h"
@@ -167,6 +170,63 @@ TEST(DeflateFinderTest, LeavesWhatItCannotMakeAgain) {
     DeflateFinder finder;
     EXPECT_TRUE(FindAll(finder, stream.substr(0, size)).empty()) << size;
   }
+}
+
+// A member whose text is halved by a flush, which no known encoder makes.
+std::string FlushedMember(const std::string& text) {
+  z_stream stream = {};
+  QUIRE_CHECK(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8,
+                           Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string in = text;
+  std::string stored(text.size() + 1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.next_out = reinterpret_cast<Bytef*>(stored.data());
+  stream.avail_out = static_cast<uInt>(stored.size());
+  stream.avail_in = static_cast<uInt>(text.size() / 2);
+  QUIRE_CHECK(deflate(&stream, Z_SYNC_FLUSH) == Z_OK);
+  stream.avail_in = static_cast<uInt>(text.size() - text.size() / 2);
+  QUIRE_CHECK(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  stored.resize(stream.total_out);
+  deflateEnd(&stream);
+  return stored;
+}
+
+TEST(DeflateFinderTest, ForeignMembersDoNotHideOthers) {
+  TestRandom random(kSeed);
+  std::string document;
+  std::vector<std::string> texts;
+  for (int i = 0; i < 400; ++i) {
+    document += FlushedMember(RandomText(random, 20000));
+    // Of another maker, as its header says.
+    if (i % 4 == 0) {
+      texts.push_back(RandomText(random, 10000));
+      document +=
+          ZlibStream({.level = 9}, texts.back(), DeflateContainer::kGzip);
+    }
+  }
+  DeflateFinder finder;
+  const std::vector<Found> found = FindAll(finder, document);
+  ASSERT_EQ(found.size(), texts.size());
+  for (size_t i = 0; i < texts.size(); ++i) {
+    EXPECT_TRUE(found[i].text == texts[i]) << i;
+  }
+  EXPECT_EQ(Refused(finder, DeflateContainer::kGzip, DeflateRefusal::kForeign),
+            400u);
+}
+
+TEST(DeflateFinderTest, AKnownMakerIsFoundAgainAmongForeignMembers) {
+  TestRandom random(kSeed);
+  std::string document;
+  for (int i = 0; i < 100; ++i) {
+    document += FlushedMember(RandomText(random, 2000));
+  }
+  // Their headers are the same.
+  for (int i = 0; i < 100; ++i) {
+    document +=
+        ZlibStream({}, RandomText(random, 2000), DeflateContainer::kGzip);
+  }
+  DeflateFinder finder;
+  EXPECT_GE(FindAll(finder, document).size(), 92u);
 }
 
 TEST(DeflateFinderTest, LeavesForeignStreams) {

@@ -176,7 +176,7 @@ absl::StatusOr<DeflateParameters> DeflateParameterFinder::Find(
           return true;
         },
         limits, symbols_);
-    work_ += encoder_.work();
+    work_ += encoder_.work() - encoder_.state().unread_size();
     if (trial.ok() && left.empty()) {
       return parameters;
     }

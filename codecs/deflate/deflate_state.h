@@ -37,6 +37,10 @@ class DeflateState {
 
   uint64_t work() const { return work_; }
 
+  // What the last Encode() that was ended early has not come to. Bytes of the
+  // text; work() counts them all.
+  size_t unread_size() const { return left_.size() + ahead_; }
+
  private:
   void Start(const DeflateParameters& parameters, ByteView text);
   bool FindGreedily(DeflateEncoder::Sink sink);
