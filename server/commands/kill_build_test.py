@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """SIGKILLs `quired build`, the first times as soon as it has begun to write, then
 at random moments. Afterwards the archive is absent or whole (if it was there
-before: the old one or the new one, and whole), and the next build cleans up what
-the killed one left. Fails if builds were not killed, or left nothing.
+before: the old one or the new one, and whole), nothing is left but the partial
+archive, and the next build cleans that up. Half of the builds reorder the text.
+Fails if builds were not killed, or left nothing.
 
 Usage: kill_build_test.py [SEED]; QUIRE_BINARY_DIR names the build directory.
 """
@@ -18,14 +19,18 @@ from pathlib import Path
 
 QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
 KILL_COUNT = 20
-# With and without an archive to be replaced.
+# With and without an archive to be replaced, and both ways of building.
 KILLED_AT_THE_START_COUNT = 4
+REORDER_MODES = ("off", "full")
 
 
 def make_input(directory, generator):
     directory.mkdir()
+    words = []
     for i in range(8):
-        words = [f"word{generator.randrange(2000)}" for _ in range(15000)]
+        # Half of the document before, and as much again that is new.
+        words = words[7500:] + [f"word{generator.randrange(2000)}"
+                                for _ in range(7500 if words else 15000)]
         (directory / f"{i:02}.txt").write_text(" ".join(words))
 
 
@@ -70,40 +75,51 @@ def main():
         source = directory / "in"
         make_input(source, generator)
         new = directory / "new.quire"
-        start = time.monotonic()
-        subprocess.run(build_command(new, source), check=True)
-        duration = time.monotonic() - start
-        new_uuid = uuid_of_whole(new)
+        durations = {}
+        new_uuids = {}
+        for reorder in REORDER_MODES:
+            start = time.monotonic()
+            subprocess.run(build_command(new, source, "--force", "--reorder", reorder),
+                           check=True)
+            durations[reorder] = time.monotonic() - start
+            new_uuids[reorder] = uuid_of_whole(new)
         killed_count = 0
         leftover_count = 0
         for i in range(KILL_COUNT):
             # Every other time there is an archive to be replaced.
             archive = directory / "x.quire"
+            reorder = REORDER_MODES[i // 2 % 2]
+            new_uuid = new_uuids[reorder]
             allowed = {None, new_uuid}
-            options = []
+            options = ["--reorder", reorder]
             if i % 2 == 1:
                 subprocess.run(
                     [QUIRED, "build", "--quiet", "--force", "-o", archive,
                      "--codec", "lz4", source], check=True)
                 allowed = {uuid_of_whole(archive), new_uuid}
-                options = ["--force"]
+                options.append("--force")
             partial = directory / "x.quire.partial"
             seconds = (None if i < KILLED_AT_THE_START_COUNT else
-                       generator.random() * duration * 1.05)
+                       generator.random() * durations[reorder] * 1.05)
             killed_count += kill_after(build_command(archive, source, *options),
                                        seconds, partial)
             leftover_count += partial.exists()
+            left = set(os.listdir(directory))
+            if not left <= {"in", "new.quire", "x.quire", "x.quire.partial"}:
+                sys.exit(f"kill {i}: the killed build left {sorted(left)}")
             found = uuid_of_whole(archive) if archive.exists() else None
             if found not in allowed:
                 sys.exit(f"kill {i}: found archive {found}, not {allowed}")
-            subprocess.run(build_command(archive, source, "--force"), check=True)
+            subprocess.run(build_command(archive, source, "--force", "--reorder",
+                                         reorder), check=True)
             if uuid_of_whole(archive) != new_uuid:
                 sys.exit(f"kill {i}: the next build made another archive")
             left = sorted(os.listdir(directory))
             if left != ["in", "new.quire", "x.quire"]:
                 sys.exit(f"kill {i}: the next build left {left}")
             subprocess.run(["rm", "-r", archive], check=True)
-        print(f"{killed_count} of {KILL_COUNT} builds of {duration:.2f} s were "
+        print(f"{killed_count} of {KILL_COUNT} builds of about "
+              f"{max(durations.values()):.2f} s were "
               f"killed, {leftover_count} left something; every archive was "
               "absent or whole")
         if min(killed_count, leftover_count) < KILLED_AT_THE_START_COUNT:

@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`quired build` where files cannot grow any further, as on a full disk: while
+the text to be stored is written aside, while it is moved, and while the archive
+is. The error names the directory or file and the reason, the archive that was
+there stays as it was, and nothing else is left. Files are limited by RLIMIT_FSIZE.
+
+Usage: full_disk_build_test.py; QUIRE_BINARY_DIR names the build directory.
+"""
+import os
+import random
+import resource
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+QUIRED = Path(os.environ["QUIRE_BINARY_DIR"]) / "bin" / "quired"
+SEGMENT_SIZE_BYTES = 400 << 10
+DOCUMENT_COUNT = 24
+DOCUMENT_SIZE_BYTES = 100 << 10
+
+
+def contents_of(directory):
+    """The bytes of all files, by path."""
+    return {path.relative_to(directory): path.read_bytes()
+            for path in directory.rglob("*") if path.is_file()}
+
+
+class FullDiskBuildTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="quire-full-disk-")
+        self.addCleanup(scratch.cleanup)
+        directory = Path(scratch.name)
+        self.source = directory / "in"
+        self.source.mkdir()
+        generator = random.Random(1)
+        for i in range(DOCUMENT_COUNT):
+            (self.source / f"{i:02}").write_bytes(
+                generator.randbytes(DOCUMENT_SIZE_BYTES))
+        self.output = directory / "out"
+        self.output.mkdir()
+        self.archive = self.output / "x.quire"
+        self.assertEqual(self.build("off", resource.RLIM_INFINITY).returncode, 0)
+
+    def build(self, reorder, file_size_bytes_max):
+        # SIGXFSZ stays ignored, as Python has it, so that writes fail.
+        return subprocess.run(
+            [QUIRED, "build", "--quiet", "--force", "-o", self.archive,
+             "--codec", "zstd", "--segment-size", str(SEGMENT_SIZE_BYTES),
+             "--reorder", reorder, self.source],
+            stderr=subprocess.PIPE, text=True, check=False, restore_signals=False,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE,
+                (file_size_bytes_max, resource.RLIM_INFINITY)))
+
+    def test_the_old_archive_stays_and_nothing_else_is_left(self):
+        before = contents_of(self.output)
+        aside = f"{self.output}: cannot copy the text to be stored to: File too large"
+        for reorder, limit, message in [
+                ("off", SEGMENT_SIZE_BYTES // 2, "cannot write: File too large"),
+                # The text of all segments, one after the other.
+                ("dedup", 0, aside),
+                ("dedup", SEGMENT_SIZE_BYTES * 2, aside),
+                # That of the first segment, before any is moved.
+                ("full", SEGMENT_SIZE_BYTES // 2, aside),
+                ("auto", SEGMENT_SIZE_BYTES // 2, aside),
+                # What moved, while one segment's text has space.
+                ("full", SEGMENT_SIZE_BYTES * 3, aside),
+                ("auto", SEGMENT_SIZE_BYTES * 3, aside)]:
+            with self.subTest(reorder=reorder, limit=limit):
+                result = self.build(reorder, limit)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(message, result.stderr)
+                self.assertEqual(contents_of(self.output), before)
+
+    def test_builds_where_the_text_just_fits(self):
+        text_size_bytes = DOCUMENT_COUNT * DOCUMENT_SIZE_BYTES
+        for reorder in ("dedup", "full"):
+            with self.subTest(reorder=reorder):
+                result = self.build(reorder, text_size_bytes)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                subprocess.run([QUIRED, "verify", "--quiet", self.archive],
+                               check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
