@@ -59,7 +59,7 @@ MODULES = {
     f"{SERVICE}/calls": [*SERVICE_BELOW, f"{SERVICE}/catalog", f"{SERVICE}/limits",
                          f"{SERVICE}/logging", f"{SERVICE}/metrics", f"{SERVICE}/read", f"{SERVICE}/security"],
     SERVICE: [*SERVICE_BELOW, SERVICE],
-    "server/planner": ["codecs", f"{ARCHIVE}/files", f"{INGEST}/sources",
+    "server/planner": ["codecs", f"{ARCHIVE}/files", f"{ARCHIVE}/format", f"{INGEST}/sources",
                        f"{INGEST}/testing", f"{STORAGE}/base", f"{STORAGE}/device",
                        f"{STORAGE}/model", f"{STORAGE}/scheduler", f"{STORAGE}/simulation"],
     "server/bench": ["codecs", ARCHIVE, STORAGE, SERVICE],

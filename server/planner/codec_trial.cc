@@ -20,13 +20,6 @@
 namespace quire {
 namespace {
 
-double ThreadSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) +
-         static_cast<double>(now.tv_nsec) / 1e9;
-}
-
 std::vector<ByteView> CutIntoBlocks(std::span<const std::string> pieces,
                                     size_t block_size) {
   std::vector<ByteView> blocks;
@@ -187,14 +180,27 @@ class Trial {
 
 }  // namespace
 
+double ThreadSeconds() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) / 1e9;
+}
+
 absl::StatusOr<CodecTrialResult> TryCodec(
     const CodecSpec& spec, const std::shared_ptr<const CodecContext>& context,
     std::span<const std::string> pieces, const TrialOptions& options) {
+  const double started = ThreadSeconds();
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockCodec> codec,
       MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode));
-  return Trial(*codec, CutIntoBlocks(pieces, options.block_size_bytes), options)
-      .Run();
+  const double prepare_seconds = ThreadSeconds() - started;
+  QUIRE_ASSIGN_OR_RETURN(
+      CodecTrialResult result,
+      Trial(*codec, CutIntoBlocks(pieces, options.block_size_bytes), options)
+          .Run());
+  result.prepare_seconds = prepare_seconds;
+  return result;
 }
 
 }  // namespace quire

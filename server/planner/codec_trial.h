@@ -35,10 +35,15 @@ struct CodecTrialResult {
   // blocks that do not shrink count as their text. And its standard error.
   double stored_share = 1;
   double share_error = 0;
+  // What the codec takes before its first block: to index a dictionary.
+  double prepare_seconds = 0;
   // Of one core while the others do the same, in bytes of text.
   double encode_bytes_per_second = 0;
   double decode_bytes_per_second = 0;
 };
+
+// CPU time of the calling thread.
+double ThreadSeconds();
 
 // Cuts each piece into blocks and encodes and decodes some of them.
 // REQUIRES: pieces hold text; block_size_bytes, thread_count > 0.

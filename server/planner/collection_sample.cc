@@ -171,6 +171,7 @@ absl::StatusOr<CollectionSample> SampleCollection(
   CollectionSample sample;
   PieceKeeper keeper(size_bytes_max);
   IncompressibleShare incompressible;
+  std::chrono::steady_clock::duration looking{};
   for (const std::unique_ptr<Source>& source : sources) {
     QUIRE_RETURN_IF_ERROR(ReadSource(
         *source,
@@ -180,8 +181,10 @@ absl::StatusOr<CollectionSample> SampleCollection(
         },
         [&](ByteView text) {
           sample.text_size_bytes += text.size();
+          const auto since = std::chrono::steady_clock::now();
           keeper.Add(text);
           incompressible.Add(text);
+          looking += std::chrono::steady_clock::now() - since;
           return absl::OkStatus();
         }));
   }
@@ -193,7 +196,8 @@ absl::StatusOr<CollectionSample> SampleCollection(
   sample.pieces = keeper.Take();
   sample.incompressible_share = incompressible.Take();
   sample.read_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started)
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - started -
+                                    looking)
           .count();
   return sample;
 }

@@ -28,8 +28,10 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kDriveDepth = 32;
-constexpr uint64_t kExtentMin = uint64_t{64} << 20;
-constexpr uint64_t kBatchCount = 4'000;
+constexpr uint64_t kReadSizeMax = uint64_t{1} << 22;
+constexpr uint64_t kExtentMin = uint64_t{1} << 20;
+// As often as a batch has so many in flight.
+constexpr uint64_t kBatchRounds = 4;
 constexpr uint64_t kStreamBytes = uint64_t{1} << 30;
 
 std::unique_ptr<DriveModel> MakeModel(PlannedDrive::Kind kind) {
@@ -42,6 +44,7 @@ std::unique_ptr<DriveModel> MakeModel(PlannedDrive::Kind kind) {
 double PerSecond(PlannedDrive::Kind kind, uint64_t read_bytes,
                  uint64_t extent_bytes, uint64_t outstanding, uint64_t count,
                  FetchClass fetch_class) {
+  read_bytes = std::clamp<uint64_t>(read_bytes, 1, kReadSizeMax);
   ElevatorScheduler::Options options;
   options.pending_requests_max = 1 << 20;
   ElevatorScheduler scheduler(options);
@@ -51,9 +54,9 @@ double PerSecond(PlannedDrive::Kind kind, uint64_t read_bytes,
       .request_count = count,
       .outstanding = outstanding,
       .extent_size_bytes =
-          std::clamp(extent_bytes, kExtentMin, drive->capacity_size_bytes()),
-      .size_bytes = static_cast<uint32_t>(
-          std::clamp<uint64_t>(read_bytes, 1, uint64_t{1} << 22))};
+          std::clamp(extent_bytes, std::max(kExtentMin, 2 * read_bytes),
+                     drive->capacity_size_bytes()),
+      .size_bytes = static_cast<uint32_t>(read_bytes)};
   return Simulate(scheduler, *drive, kDriveDepth, {clients}, /*seed=*/1)
       .clients[0]
       .per_second;
@@ -123,7 +126,8 @@ absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text) {
 }
 
 DriveRates RatesOf(const PlannedDrive& drive, uint64_t read_bytes,
-                   uint64_t extent_bytes, uint32_t in_flight) {
+                   uint64_t extent_bytes, uint32_t in_flight,
+                   uint32_t batch_in_flight) {
   if (drive.kind == PlannedDrive::Kind::kObjectStore) {
     const double transfer =
         static_cast<double>(read_bytes) / drive.bytes_per_second;
@@ -143,8 +147,8 @@ DriveRates RatesOf(const PlannedDrive& drive, uint64_t read_bytes,
                                FetchClass::kInteractive));
   rates.batch_per_second =
       std::max(rates.per_second,
-               PerSecond(drive.kind, read_bytes, extent_bytes, kBatchCount,
-                         kBatchCount, FetchClass::kBatch));
+               PerSecond(drive.kind, read_bytes, extent_bytes, batch_in_flight,
+                         kBatchRounds * batch_in_flight, FetchClass::kBatch));
   rates.sequential_bytes_per_second =
       drive.kind == PlannedDrive::Kind::kHardDisk
           ? static_cast<double>(kStreamBytes) * 1000 /

@@ -33,9 +33,11 @@ struct PlannedDrive {
 absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text);
 
 // Reads of `read_bytes` at random places in `extent_bytes`, with `in_flight` of
-// them waiting. In virtual time; takes some milliseconds.
+// them waiting, or `batch_in_flight` of a batch. In virtual time; takes some
+// milliseconds.
 DriveRates RatesOf(const PlannedDrive& drive, uint64_t read_bytes,
-                   uint64_t extent_bytes, uint32_t in_flight);
+                   uint64_t extent_bytes, uint32_t in_flight,
+                   uint32_t batch_in_flight);
 
 }  // namespace quire
 

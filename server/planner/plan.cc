@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <memory>
 #include <span>
 #include <utility>
@@ -18,19 +19,13 @@
 #include "codecs/choose/wire_cost.h"
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/dictionary_builder.h"
+#include "server/archive/format/section_compression.h"
 #include "server/planner/codec_trial.h"
+#include "server/planner/read_forecast.h"
 
 namespace quire {
 namespace {
 
-// CPU time that an answer takes a server besides decoding, from
-// loadtest/api_limit.py (16 KiB, cached): what a call costs, what an item of a
-// batch costs, and what sending a byte costs in long streams.
-constexpr double kCallSeconds = 50e-6;
-constexpr double kBatchItemSeconds = 9e-6;
-constexpr double kStreamByteSeconds = 0.38e-9;
-// And of a read of the drive (loadtest/device_bench.py).
-constexpr double kDriveReadSeconds = 12e-6;
 // What a server takes without archives, and an archive's indexes for each
 // document and block (README, RESULTS).
 constexpr double kServerMemoryBytes = 112.0 * (1 << 20);
@@ -40,11 +35,19 @@ constexpr double kBlockMemoryBytes = 5;
 constexpr double kIdShare = 0.5;
 constexpr double kDocumentDiskBytes = 3;
 constexpr double kBlockDiskBytes = 4;
+// To start and to sync files.
+constexpr double kBuildSecondsLeast = 0.1;
 // Of time that cores encode while a build runs on all of them.
 constexpr double kEncodingShare = 0.9;
 // FSST makes text half as long, at least.
 constexpr double kFsstShare = 0.5;
+// Of a dictionary, compressed as a trial: half a second each MiB.
+constexpr size_t kTriedDictionaryBytes = size_t{16} << 20;
 constexpr double kFreeMemoryShare = 0.9;
+// Of --memory that is left over, what becomes cache, after what a server keeps
+// to open an archive anew, of its dictionary (service/limits/memory_plan.h).
+constexpr double kCacheShare = 5.0 / 8;
+constexpr double kReloadShare = 1.25;
 
 struct Candidate {
   const char* codec;
@@ -81,12 +84,26 @@ class Planner {
     plan_.text_size_bytes = static_cast<uint64_t>(text_bytes_);
     plan_.sample_size_bytes = sample_.size_bytes();
     plan_.document_count = static_cast<uint64_t>(Documents());
+    Tell("dictionaries");
+    QUIRE_ASSIGN_OR_RETURN(
+        std::vector<Dictionary> dictionaries,
+        Choose(sample_.text_size_bytes, sample_.read_seconds, feed_));
+    // While these are compressed, codecs without one are tried.
+    std::vector<std::future<absl::Status>> compressed;
+    compressed.reserve(dictionaries.size());
+    for (Dictionary& dictionary : dictionaries) {
+      compressed.push_back(std::async(std::launch::async, &CompressDictionary,
+                                      std::ref(dictionary)));
+    }
     for (const Candidate& candidate : kCandidates) {
       if (candidate.dictionary_sizes[0] == 0) {
         QUIRE_RETURN_IF_ERROR(AddPlain(candidate.codec));
       }
     }
-    QUIRE_RETURN_IF_ERROR(AddAllWithDictionary());
+    for (size_t i = 0; i < dictionaries.size(); ++i) {
+      QUIRE_RETURN_IF_ERROR(compressed[i].get());
+      QUIRE_RETURN_IF_ERROR(AddWithDictionary(dictionaries[i]));
+    }
     std::ranges::sort(plan_.cells, {}, &PlanCell::size_bytes);
     MarkPareto();
     Recommend();
@@ -123,7 +140,7 @@ class Planner {
       QUIRE_ASSIGN_OR_RETURN(
           const CodecTrialResult trial,
           TryCodec(spec, nullptr, sample_.pieces, Trial(block_size)));
-      AddCell(codec, block_size, 0, trial, 1, 0, 0);
+      AddCell(codec, block_size, {}, trial, /*unseen=*/1);
     }
     return absl::OkStatus();
   }
@@ -131,11 +148,16 @@ class Planner {
   struct Dictionary {
     uint64_t wanted_size = 0;
     std::shared_ptr<CodecContext> context = nullptr;
+    // To choose it, reading included.
     double choose_seconds_per_byte = 0;
+    // On disk, and what compressing it takes one core.
+    double disk_bytes = 0;
+    double compress_seconds = 0;
   };
 
   // Dictionaries of all sizes for one text.
   static absl::StatusOr<std::vector<Dictionary>> Choose(uint64_t text_size,
+                                                        double read_seconds,
                                                         const TextFeed& feed) {
     std::vector<Dictionary> chosen;
     std::vector<std::unique_ptr<DictionaryBuilder>> builders;
@@ -161,32 +183,45 @@ class Planner {
     };
     for (int pass = 0; pass < builders.front()->pass_count(); ++pass) {
       QUIRE_RETURN_IF_ERROR(feed(add));
-      for (const std::unique_ptr<DictionaryBuilder>& builder : builders) {
-        QUIRE_RETURN_IF_ERROR(builder->FinishPass());
+      for (size_t i = 0; i < builders.size(); ++i) {
+        const auto started = std::chrono::steady_clock::now();
+        QUIRE_RETURN_IF_ERROR(builders[i]->FinishPass());
+        seconds[i] += Seconds(started);
       }
     }
     for (size_t i = 0; i < builders.size(); ++i) {
+      const auto started = std::chrono::steady_clock::now();
       chosen[i].context = std::make_shared<CodecContext>();
       chosen[i].context->dictionary = builders[i]->Take();
+      seconds[i] += Seconds(started);
       chosen[i].choose_seconds_per_byte =
-          seconds[i] / static_cast<double>(text_size);
+          (seconds[i] + builders[i]->pass_count() * read_seconds) /
+          static_cast<double>(text_size);
     }
     return chosen;
   }
 
-  absl::Status AddAllWithDictionary() {
-    Tell("dictionaries");
-    QUIRE_ASSIGN_OR_RETURN(const std::vector<Dictionary> dictionaries,
-                           Choose(sample_.text_size_bytes, feed_));
-    for (const Dictionary& dictionary : dictionaries) {
-      QUIRE_RETURN_IF_ERROR(AddWithDictionary(dictionary));
+  // As an archive keeps it; of a large one a part, as it takes long.
+  static absl::Status CompressDictionary(Dictionary& dictionary) {
+    const ByteView text = AsBytes(dictionary.context->dictionary);
+    if (text.empty()) {
+      return absl::OkStatus();
     }
+    const ByteView part =
+        text.first(std::min(text.size(), kTriedDictionaryBytes));
+    const double started = ThreadSeconds();
+    QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
+                           CompressStrongly(part, kDictionaryEffort));
+    const double scale =
+        static_cast<double>(text.size()) / static_cast<double>(part.size());
+    dictionary.compress_seconds = (ThreadSeconds() - started) * scale;
+    dictionary.disk_bytes =
+        static_cast<double>(compressed.bytes.size()) * scale;
     return absl::OkStatus();
   }
 
   absl::Status AddWithDictionary(const Dictionary& dictionary) {
     QUIRE_ASSIGN_OR_RETURN(const double unseen, UnseenFactor(dictionary));
-    const double dictionary_disk_bytes = DictionaryDiskBytes(dictionary);
     for (const Candidate& candidate : kCandidates) {
       if (candidate.dictionary_sizes[0] == 0) {
         continue;
@@ -200,9 +235,7 @@ class Planner {
         QUIRE_ASSIGN_OR_RETURN(const CodecTrialResult trial,
                                TryCodec(spec, dictionary.context,
                                         sample_.pieces, Trial(block_size)));
-        AddCell(candidate.codec, block_size, dictionary.wanted_size, trial,
-                unseen, dictionary_disk_bytes,
-                dictionary.choose_seconds_per_byte);
+        AddCell(candidate.codec, block_size, dictionary, trial, unseen);
       }
     }
     return absl::OkStatus();
@@ -227,7 +260,7 @@ class Planner {
     }
     QUIRE_ASSIGN_OR_RETURN(
         const std::vector<Dictionary> chosen,
-        Choose(text_size, [&](const TextSink& sink) -> absl::Status {
+        Choose(text_size, 0, [&](const TextSink& sink) -> absl::Status {
           for (const std::string& piece : halves[0]) {
             QUIRE_RETURN_IF_ERROR(sink(AsBytes(piece)));
           }
@@ -247,29 +280,13 @@ class Planner {
     return std::max(1.0, shares[1] / std::max(shares[0], 1e-9));
   }
 
-  // An archive keeps its dictionary under xz.
-  static double DictionaryDiskBytes(const Dictionary& dictionary) {
-    const std::vector<std::string> text = {dictionary.context->dictionary};
-    const absl::StatusOr<CodecSpec> xz = ParseCodecSpec("xz");
-    const absl::StatusOr<CodecTrialResult> trial =
-        xz.ok() && !text[0].empty()
-            ? TryCodec(*xz, nullptr, text,
-                       {.block_size_bytes = kBlockSizeBytesMax,
-                        .thread_count = 1,
-                        .seconds = 0.3})
-            : absl::StatusOr<CodecTrialResult>(CodecTrialResult());
-    const double share = trial.ok() ? trial->stored_share : 1;
-    return share * static_cast<double>(text[0].size());
-  }
-
   void AddCell(const std::string& codec, uint32_t block_size,
-               uint64_t dictionary_size, const CodecTrialResult& trial,
-               double unseen, double dictionary_disk_bytes,
-               double choose_seconds_per_byte) {
+               const Dictionary& dictionary, const CodecTrialResult& trial,
+               double unseen) {
     PlanCell cell;
     cell.codec = codec;
     cell.block_size_bytes = block_size;
-    cell.dictionary_size_bytes = dictionary_size;
+    cell.dictionary_size_bytes = dictionary.wanted_size;
     // Between what was seen, as if the dictionary grew with the text, and what
     // was not: the more the less the inputs are of the collection.
     const double seen = std::min(
@@ -281,7 +298,7 @@ class Planner {
     cell.figures = {trial.encode_bytes_per_second,
                     trial.decode_bytes_per_second, 1 / share};
     const double blocks = text_bytes_ / block_size;
-    const double fixed = dictionary_disk_bytes + blocks * kBlockDiskBytes +
+    const double fixed = dictionary.disk_bytes + blocks * kBlockDiskBytes +
                          Documents() * kDocumentDiskBytes +
                          static_cast<double>(sample_.id_size_bytes) * kIdShare *
                              text_bytes_ /
@@ -293,53 +310,47 @@ class Planner {
     cell.size_bytes_max =
         fixed + text_bytes_ * std::min(unseen_share + error, 1.0);
     cell.price = cell.size_bytes / 1e12 * options_.price_per_tb;
-    cell.build_seconds = text_bytes_ * choose_seconds_per_byte +
-                         sample_.read_seconds * text_bytes_ /
-                             static_cast<double>(sample_.text_size_bytes) +
-                         text_bytes_ / (trial.encode_bytes_per_second *
-                                        options_.core_count * kEncodingShare);
+    cell.build_seconds = BuildSeconds(dictionary, trial);
     cell.memory_bytes =
-        kServerMemoryBytes + static_cast<double>(dictionary_size) +
+        kServerMemoryBytes + static_cast<double>(dictionary.wanted_size) +
         Documents() * kDocumentMemoryBytes + blocks * kBlockMemoryBytes;
     AddReading(share, cell);
     plan_.cells.push_back(std::move(cell));
   }
 
+  // The dictionary is compressed by one thread while others encode.
+  double BuildSeconds(const Dictionary& dictionary,
+                      const CodecTrialResult& trial) const {
+    const double read = sample_.read_seconds * text_bytes_ /
+                        static_cast<double>(sample_.text_size_bytes);
+    const double encode = text_bytes_ / trial.encode_bytes_per_second;
+    return kBuildSecondsLeast +
+           text_bytes_ * dictionary.choose_seconds_per_byte + read +
+           trial.prepare_seconds +
+           std::max(dictionary.compress_seconds,
+                    (encode + dictionary.compress_seconds) /
+                        (options_.core_count * kEncodingShare));
+  }
+
   void AddReading(double share, PlanCell& cell) const {
-    const auto read_size = static_cast<double>(options_.read_size_bytes);
-    const double block = std::min<double>(cell.block_size_bytes, text_bytes_);
-    // Blocks that a range at any place touches, which lie side by side.
-    const double blocks = 1 + (read_size - 1) / block;
-    const double decode = blocks * block / cell.figures.decode_bytes_per_second;
-    const auto stored = static_cast<uint64_t>(blocks * block * share) + 1;
-    const DriveRates rates =
-        RatesOf(options_.drive, stored, static_cast<uint64_t>(cell.size_bytes),
-                options_.in_flight);
-    const double wire = read_size / options_.network_bytes_per_second;
-    const auto stations = [&](double call_seconds, double drive_per_second) {
-      const double drive = 1 / drive_per_second;
-      return std::vector<Station>{
-          {.name = "processors",
-           .demand_seconds = call_seconds + kDriveReadSeconds + decode,
-           .server_count = options_.core_count},
-          {.name = "drive",
-           .demand_seconds = drive,
-           .delay_seconds = std::max(0.0, rates.lone_seconds - drive)},
-          {.name = "network", .demand_seconds = wire}};
-    };
-    cell.random = SolveClosedNetwork(stations(kCallSeconds, rates.per_second),
-                                     options_.in_flight);
-    cell.batch = SolveClosedNetwork(
-        stations(kBatchItemSeconds, rates.batch_per_second), 1'000);
-    const double cores = options_.core_count;
-    const double from_drive = rates.sequential_bytes_per_second / share;
-    cell.full_bytes_per_second = PathBytesPerSecond(
-        options_.network_bytes_per_second,
-        cores / (1 / cell.figures.decode_bytes_per_second + kStreamByteSeconds),
-        from_drive);
-    cell.full_stored_bytes_per_second =
-        PathBytesPerSecond(options_.network_bytes_per_second / share,
-                           cores / (share * kStreamByteSeconds), from_drive);
+    const double spare =
+        static_cast<double>(options_.memory_bytes) - cell.memory_bytes -
+        static_cast<double>(cell.dictionary_size_bytes) * kReloadShare;
+    const ReadForecast forecast = ForecastReads(
+        {.text_bytes = text_bytes_,
+         .block_size_bytes = cell.block_size_bytes,
+         .stored_share = share,
+         .decode_bytes_per_second = cell.figures.decode_bytes_per_second,
+         .cache_bytes = kCacheBytesLeast + kCacheShare * std::max(spare, 0.0)},
+        {.drive = options_.drive,
+         .network_bytes_per_second = options_.network_bytes_per_second,
+         .core_count = options_.core_count,
+         .read_size_bytes = options_.read_size_bytes,
+         .in_flight = options_.in_flight});
+    cell.random = forecast.random;
+    cell.batch = forecast.batch;
+    cell.full_bytes_per_second = forecast.full_bytes_per_second;
+    cell.full_stored_bytes_per_second = forecast.full_stored_bytes_per_second;
   }
 
   void MarkPareto() {
@@ -407,7 +418,8 @@ class Planner {
         .drives_price = capacity / 1e12 * options_.price_per_tb,
         .capacity_bytes = capacity,
         .bytes_per_second =
-            RatesOf(options_.drive, 1 << 20, options_.drive.capacity_bytes, 1)
+            RatesOf(options_.drive, 1 << 20, options_.drive.capacity_bytes, 1,
+                    /*batch_in_flight=*/1)
                 .sequential_bytes_per_second,
         .core_count = options_.core_count};
     constexpr CodecFigures kNone = {1e15, 1e15, 1};

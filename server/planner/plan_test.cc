@@ -176,17 +176,17 @@ TEST(DrivePlanTest, ReadsWhatUsersWrite) {
 
 TEST(DrivePlanTest, DrivesAreAsFastAsTheirKind) {
   const DriveRates disk =
-      RatesOf(ParseDrive("hdd").value(), 8192, uint64_t{13} << 29, 64);
+      RatesOf(ParseDrive("hdd").value(), 8192, uint64_t{13} << 29, 64, 4'000);
   EXPECT_GT(disk.lone_seconds, 4e-3);
   EXPECT_GT(disk.per_second, 1.3 / disk.lone_seconds);
   EXPECT_GT(disk.batch_per_second, disk.per_second);
   EXPECT_GT(disk.sequential_bytes_per_second, 100e6);
   const DriveRates ssd =
-      RatesOf(ParseDrive("ssd").value(), 8192, uint64_t{13} << 29, 64);
+      RatesOf(ParseDrive("ssd").value(), 8192, uint64_t{13} << 29, 64, 4'000);
   EXPECT_LT(ssd.lone_seconds, 1e-3);
   EXPECT_GT(ssd.per_second, 10'000);
   const DriveRates store =
-      RatesOf(ParseDrive("s3:30ms,200MB").value(), 20'000, 1 << 30, 64);
+      RatesOf(ParseDrive("s3:30ms,200MB").value(), 20'000, 1 << 30, 64, 4'000);
   EXPECT_DOUBLE_EQ(store.lone_seconds, 0.0301);
   EXPECT_DOUBLE_EQ(store.per_second, 10'000);
 }
