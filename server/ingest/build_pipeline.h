@@ -108,10 +108,10 @@ struct BuildOptions {
   ReorderMode reorder = ReorderMode::kOff;
   // Stores what is compressed inside documents by zlib or gzip as its text,
   // with the codec that does so for `archive.codec`, in blocks that are cut
-  // around it (block_cutter.h); an archive without such members is the same
-  // without. Makes no difference for codecs that no other inflates for. Needs a
-  // file of about the size of the inflated text next to the archive, while the
-  // dictionary is chosen.
+  // around it (block_cutter.h); an archive with few such members, under 1/512
+  // of the text, is the same without. Makes no difference for codecs that no
+  // other inflates for. Needs a file of about the size of the inflated text
+  // next to the archive, while the dictionary is chosen.
   bool inflate = false;
   // Members of more text stay as they are: a read of any part of one makes all
   // of it again. At most kInflatedBlockSizeMax.

@@ -193,5 +193,26 @@ TEST(InflatedTextTest, ChangesNothingWithoutMembers) {
   EXPECT_EQ(with.stored_size_bytes, without.stored_size_bytes);
 }
 
+TEST(InflatedTextTest, LeavesFewMembersAsTheyAre) {
+  const TestDirectory directory;
+  const std::string member = GzipProgramStream(9, MakeTestText(9000, 3));
+  BuildOptions options = Options();
+  for (const size_t times : {400, 600}) {
+    const ArchiveInfo info = BuildAndVerify(
+        directory / "archive",
+        {{"a", MakeTestText(times * member.size(), 1)}, {"b", member}},
+        options);
+    EXPECT_EQ(info.codec.id,
+              times < 512 ? CodecId::kRlzInflate : CodecId::kRlz);
+  }
+  // Asked for by name, it is done.
+  options.archive.codec = *ParseCodecSpec("rlz-inflate");
+  EXPECT_FALSE(BuildAndVerify(
+                   directory / "archive",
+                   {{"a", MakeTestText(600 * member.size(), 1)}, {"b", member}},
+                   options)
+                   .found_members.empty());
+}
+
 }  // namespace
 }  // namespace quire
