@@ -25,11 +25,6 @@ constexpr size_t kReadSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
 
-// Where there is more text for each byte of the members, they are not inflated:
-// another dictionary is chosen then, and blocks end elsewhere, by which the
-// archive may get larger by some 0.03 % of the text.
-constexpr uint64_t kTextOfMembersMax = 512;
-
 // Of the archive at `path`.
 std::string DirectoryOf(std::string path) {
   while (path.size() > 1 && path.back() == '/') {
@@ -389,13 +384,8 @@ class ArchiveBuild {
       return inflater->Add(piece);
     }));
     QUIRE_ASSIGN_OR_RETURN(InflatedText text, inflater->Finish());
-    uint64_t member_bytes = 0;
-    for (const FoundMembers& found : text.found) {
-      member_bytes += found.size_bytes;
-    }
     if (text.members.empty() ||
-        (other != nullptr &&
-         member_bytes < *progress_.total_bytes / kTextOfMembersMax)) {
+        (other != nullptr && !text.PaysOff(*progress_.total_bytes))) {
       return absl::OkStatus();
     }
     if (other != nullptr) {

@@ -21,6 +21,9 @@ constexpr size_t kWindowsOfThread = 2;
 // Of the members of a window; those after are not in the text. Bytes.
 constexpr size_t kWindowTextSizeMax = size_t{16} << 20;
 
+// More text for each byte of its members, and they are too few.
+constexpr uint64_t kTextOfMembersMax = 512;
+
 constexpr char kSpoolContents[] = "the text with its members inflated";
 
 std::vector<FoundMembers> FoundBy(const DeflateFinderCounts& counts) {
@@ -45,6 +48,14 @@ std::vector<FoundMembers> FoundBy(const DeflateFinderCounts& counts) {
 }
 
 }  // namespace
+
+bool InflatedText::PaysOff(uint64_t raw_size_bytes) const {
+  uint64_t member_bytes = 0;
+  for (const FoundMembers& of_container : found) {
+    member_bytes += of_container.size_bytes;
+  }
+  return member_bytes >= raw_size_bytes / kTextOfMembersMax;
+}
 
 absl::StatusOr<std::unique_ptr<TextInflater>> TextInflater::Create(
     const InflatedTextOptions& options) {
