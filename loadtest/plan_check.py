@@ -16,9 +16,10 @@ Devices: `disk` is the one that --work lies on, past the page cache if its file 
 can; `hdd` and `ssd` are the drives of that name in the plan, modelled by
 `quired serve --device-model`.
 
-A ratio is measured over predicted. Where the load generator had no processor time left
-and the server had, a cell is marked `g` and does not count: what the server can do is
-not known. `--part N` plans from every N-th MiB of the corpus and tells the plan how
+A ratio is measured over predicted. Two kinds of measurements are marked and do not
+count, as what the server can do is not known: `g`, where the load generator had no
+processor time left and the server had; and `d`, where something else took more than a
+tenth of the processors. `--part N` plans from every N-th MiB of the corpus and tells the plan how
 large all of it is. Ends within --minutes: cells for which no time is left are left out,
 and the last lines say how many.
 """
@@ -27,6 +28,7 @@ import json
 import math
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -56,6 +58,8 @@ ENOUGH = {"archive": 0, "balanced": 2 / 3, "speed": 0.9}
 RECOMMENDED_WITHIN = 0.10
 # From here on processors count as busy.
 BUSY = 0.9
+# From here on what others take of the processors disturbs.
+DISTURBING = 0.1
 # Of starting and stopping a server.
 SERVER_SECONDS = 4
 
@@ -98,6 +102,27 @@ def split_cores(cores):
     """(server's, load generator's): halves, or the one that there is twice."""
     half = max(1, len(cores) // 2)
     return cores[:half], cores[half:] or cores
+
+
+def busy_seconds(cores, stat):
+    """Processor time of so many cores since the start of the machine, by a text of
+    /proc/stat."""
+    names = {f"cpu{core}" for core in cores}
+    ticks = 0
+    for line in stat.splitlines():
+        name, *fields = line.split()
+        if name in names:
+            # All but idle (4th) and iowait; guests are part of user time (proc(5)).
+            ticks += sum(map(int, fields[:3])) + sum(map(int, fields[5:8]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def mark_of(server, generator, others):
+    """Why a measurement does not count, `g` or `d`; empty if it does. Given are shares of
+    processors: of the server's, of the generator's and of all, what they took."""
+    if others > DISTURBING:
+        return "d"
+    return "g" if generator > BUSY > server else ""
 
 
 def write_part(corpus, part, path):
@@ -147,7 +172,7 @@ def shares(rows):
     for name, figures in (*((figure, (figure,)) for figure in FIGURES),
                           ("build and rates", ("build", *RATES))):
         ratios = [row["ratio"] for row in rows
-                  if row["figure"] in figures and not row["generator_limited"]]
+                  if row["figure"] in figures and not row["mark"]]
         if ratios:
             result.append({
                 "figure": name, "cells": len(ratios),
@@ -162,7 +187,8 @@ class PlanCheck:
     def __init__(self, arguments, scratch):
         self.arguments, self.scratch = arguments, scratch
         self.quired, = find_programs(arguments.build, "quired")
-        self.server_cores, generator_cores = split_cores(sorted(os.sched_getaffinity(0)))
+        self.cores = sorted(os.sched_getaffinity(0))
+        self.server_cores, generator_cores = split_cores(self.cores)
         self.generator_core_count = len(generator_cores)
         self.loader = Loader(arguments.build, self.on_cores(generator_cores))
         self.ends = time.monotonic() + 60 * arguments.minutes
@@ -172,6 +198,9 @@ class PlanCheck:
 
     def left_seconds(self):
         return self.ends - time.monotonic()
+
+    def busy_seconds(self):
+        return busy_seconds(self.cores, pathlib.Path("/proc/stat").read_text())
 
     @staticmethod
     def on_cores(cores):
@@ -206,34 +235,40 @@ class PlanCheck:
                      or cell["block_size_bytes"] in arguments.block_sizes))
 
     def build(self, cell):
-        """(archive, seconds)"""
+        """(archive, seconds, mark)"""
         archive = self.scratch / f"{len(self.rows)}.quire"
         codec, block_size, dictionary_size = key_of(cell)
         options = ["--codec", codec, "--block-size", f"{block_size}B",
                    "--threads", len(self.server_cores)]
         if dictionary_size:
             options += ["--dictionary-size", f"{dictionary_size}B"]
-        started = time.monotonic()
+        busy, own, started = self.busy_seconds(), children_seconds(), time.monotonic()
         self.run_on_server_cores(self.quired, "build", "--quiet", *options, "-o",
                                  archive, self.arguments.corpus)
-        return archive, time.monotonic() - started
+        elapsed = time.monotonic() - started
+        others = self.busy_seconds() - busy - (children_seconds() - own)
+        return archive, elapsed, mark_of(1, 0, others / elapsed / len(self.cores))
 
     def load(self, server, mode):
-        """(rate, the server's processor seconds, generator_limited) of one load."""
-        seconds = self.arguments.seconds
+        """(rate, the share of its processors that the server took, mark) of one load."""
         ranges = ["--range-size", f"{RANGE_BYTES}B"]
         options = {"random": [*ranges, "--in-flight", IN_FLIGHT],
                    "batch": [*ranges, "--batch-size", BATCH_SIZE],
                    "full": ["--streams", len(self.server_cores)]}[mode]
-        before = server.cpu_seconds()
+        busy, own, used = self.busy_seconds(), children_seconds(), server.cpu_seconds()
+        started = time.monotonic()
         report = self.loader.report([
-            ARCHIVE, "--server", server.address, "--mode", mode, "--duration", seconds, *options,
-            "--json", "-"])
-        used = server.cpu_seconds() - before
-        elapsed = report["seconds"]
-        rate = (report["text_bytes"] / 1e6 if mode == "full" else report["right"]) / elapsed
-        is_busy = report["own_cpu_seconds"] > BUSY * elapsed * self.generator_core_count
-        return rate, used, is_busy and used < BUSY * elapsed * len(self.server_cores)
+            ARCHIVE, "--server", server.address, "--mode", mode, "--duration",
+            self.arguments.seconds, *options, "--json", "-"])
+        elapsed = time.monotonic() - started
+        used = server.cpu_seconds() - used
+        others = self.busy_seconds() - busy - used - (children_seconds() - own)
+        seconds = report["seconds"]
+        share = used / seconds / len(self.server_cores)
+        rate = (report["text_bytes"] / 1e6 if mode == "full" else report["right"]) / seconds
+        return rate, share, mark_of(
+            share, report["own_cpu_seconds"] / seconds / self.generator_core_count,
+            others / elapsed / len(self.cores))
 
     def keep(self, device, cell, figure, measured, **more):
         predicted = predictions(cell)[figure]
@@ -241,7 +276,7 @@ class PlanCheck:
             "device": device, "codec": cell["codec"], "block_size_bytes": cell["block_size_bytes"],
             "dictionary_size_bytes": cell["dictionary_size_bytes"], "figure": figure,
             "predicted": predicted, "measured": measured, "ratio": measured / predicted,
-            "generator_limited": False, **more})
+            "mark": "", **more})
 
     def measure_rates(self, device, cell, archive):
         for mode in RATES:
@@ -250,9 +285,8 @@ class PlanCheck:
                 with cold_server(self.quired, ARCHIVE, archive, *DEVICES[device][1],
                                  command=self.on_cores(self.server_cores)) as server:
                     loads.append(self.load(server, mode))
-            rate, used, is_limited = sorted(loads)[len(loads) // 2]
-            self.keep(device, cell, mode, rate, generator_limited=is_limited,
-                      server_busy=used / self.arguments.seconds / len(self.server_cores))
+            rate, share, mark = sorted(loads)[len(loads) // 2]
+            self.keep(device, cell, mode, rate, mark=mark, server_busy=share)
 
     def seconds_of(self, cell):
         """About how long a cell takes, on the long side."""
@@ -272,15 +306,15 @@ class PlanCheck:
             if self.seconds_of(cell) > self.left_seconds():
                 self.left_out = len(cells) - number
                 break
-            archive, seconds = self.build(cell)
+            archive, seconds, mark = self.build(cell)
             # Of equal worth on all devices, and counted once.
             self.keep(None, cell, "size", directory_bytes(archive))
-            self.keep(None, cell, "build", seconds)
+            self.keep(None, cell, "build", seconds, mark=mark)
             for device in self.arguments.devices:
                 self.measure_rates(device, self.plans[device][key_of(cell)], archive)
             shutil.rmtree(archive)
             say(f"{number + 1} of {len(cells)}: {name_of(cell)}: " + ", ".join(
-                f"{row['figure']} {row['ratio']:.2f}" for row in self.rows
+                f"{row['figure']} {row['ratio']:.2f}{row['mark']}" for row in self.rows
                 if key_of(row) == key_of(cell)))
 
     def judgements(self):
@@ -296,6 +330,12 @@ class PlanCheck:
             rows += [{"device": device, **judge(objective, predicted, measured)}
                      for objective in ENOUGH if measured]
         return rows
+
+
+def children_seconds():
+    """Processor time of all children that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def say(text):
@@ -316,7 +356,7 @@ def table(check):
         scale, unit = {"size": (1e6, " MB"), "build": (1, " s"), "full": (1, " MB/s")}.get(
             row["figure"], (1, ""))
         return (f"{row['predicted'] / scale:,.3g}{unit} → {row['measured'] / scale:,.3g}: "
-                f"{row['ratio']:.2f}{' g' if row['generator_limited'] else ''}")
+                f"{row['ratio']:.2f}{' ' if row['mark'] else ''}{row['mark']}")
 
     columns = [(None, "size"), (None, "build"),
                *((device, mode) for device in check.arguments.devices for mode in RATES)]

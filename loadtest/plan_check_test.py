@@ -8,6 +8,7 @@ usage: plan_check_test.py [BUILD_DIRECTORY]
 import contextlib
 import io
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -18,23 +19,37 @@ import plan_check
 from live_server import make_documents, write_corpus
 
 
-def row(figure, ratio, generator_limited=False):
-    return {"figure": figure, "ratio": ratio, "generator_limited": generator_limited}
+def row(figure, ratio, mark=""):
+    return {"figure": figure, "ratio": ratio, "mark": mark}
 
 
 class SharesTest(unittest.TestCase):
     def test_within(self):
         rows = [row("size", 1.1), row("size", 0.8), row("size", 1.31), row("random", 0.5),
-                row("random", 1.0), row("random", 9.0, generator_limited=True)]
+                row("random", 1.0), row("random", 9.0, "g"), row("random", 9.0, "d")]
         by_figure = {share["figure"]: share for share in plan_check.shares(rows)}
         self.assertEqual(by_figure["size"], {
             "figure": "size", "cells": 3, "within": [1 / 3, 2 / 3], "median": 1.1, "worst": 1.31})
-        # Half as much is as bad as twice as much, and what the generator limits is unknown.
+        # Half as much is as bad as twice as much, and what is marked does not count.
         self.assertEqual(by_figure["random"], {
             "figure": "random", "cells": 2, "within": [0.5, 0.5], "median": 0.75, "worst": 0.5})
         # Sizes have a bound of their own.
         self.assertEqual(by_figure["build and rates"]["cells"], 2)
         self.assertNotIn("full", by_figure)
+
+    def test_marks(self):
+        self.assertEqual(plan_check.mark_of(0.95, 0.95, 0.05), "")
+        self.assertEqual(plan_check.mark_of(0.3, 0.3, 0.05), "")
+        self.assertEqual(plan_check.mark_of(0.7, 0.95, 0.05), "g")
+        self.assertEqual(plan_check.mark_of(0.7, 0.95, 0.2), "d")
+
+    def test_busy_seconds(self):
+        tick = os.sysconf("SC_CLK_TCK")
+        stat = ("cpu  9 9 9 9 9 9 9 9 9 9\n"
+                f"cpu0 {tick} {2 * tick} {3 * tick} 999 999 {4 * tick} {5 * tick} {6 * tick} 99 99\n"
+                f"cpu1 {tick} 0 0 999 999 0 0 0 99 99\ncpu10 77 0 0 0 0 0 0 0 0 0\nintr 5 6\n")
+        self.assertEqual(plan_check.busy_seconds([0], stat), 21)
+        self.assertEqual(plan_check.busy_seconds([0, 1], stat), 22)
 
     def test_split_cores(self):
         self.assertEqual(plan_check.split_cores([0, 1, 2, 3, 4]), ([0, 1], [2, 3, 4]))
