@@ -33,12 +33,13 @@ libraries=(
 # The second compiler with its sanitizers and checkers, and the Python modules
 # of the reference reader and of the end-to-end tests; iproute2 makes the slow
 # links of loadtest/wire_bench.py. Prometheus and Alertmanager are run by tests alone;
-# systemd and python3-seccomp check the unit of deploy/systemd.
+# systemd and python3-seccomp check the unit of deploy/systemd; e2fsprogs makes the
+# disk images of loadtest/migration_bench.py.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
-  python3-lz4 python3-yaml iproute2
+  python3-lz4 python3-yaml iproute2 e2fsprogs
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip
 )
@@ -48,6 +49,7 @@ checkers=(
 peers=(
   tabix libdeflate-dev librocksdb-dev liblzo2-dev libblosc-dev fio
   p7zip-full rzip lrzip zpaq borgbackup restic squashfs-tools xdelta3 zstd
+  e2fsprogs
 )
 
 # What makes Debian packages, checks them, and uses them in roots of their own.

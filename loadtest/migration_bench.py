@@ -12,8 +12,9 @@ are concatenated in order of name. A file NAME.raw with a NAME.tsv, as make_corp
 writes them, has a version for each first part of an id. Of a corpus above --sample-size a
 part is taken: those files and documents whose names have a small hash, so that versions
 keep the same ones; of other files the first bytes. For two Linux trees: apt-get download
-linux-source-6.1=VERSION (`apt-cache policy` lists two), dpkg -x, and their fs, mm, kernel;
-a disk image of a tree is made by mke2fs -d.
+linux-source-6.1=VERSION (`apt-cache policy` lists two), dpkg -x, and their fs, mm, kernel.
+A version ext4:DIRECTORY is the smallest disk image that holds a directory's files; of these
+a part is taken before the image is made.
 
 Peers that are not installed are left out: deploy/bootstrap.sh bench installs all. Sizes
 are of whole files as each program writes them, recipes included. Reading is modelled: a
@@ -22,6 +23,7 @@ window of 1 MiB takes each once in order of storage.
 """
 import dataclasses
 import hashlib
+import itertools
 import json
 import pathlib
 import shutil
@@ -34,6 +36,7 @@ import range_plot
 from bench_json import add_json_option, print_figures
 from bench_setup import find_programs, make_parser
 from codec_table import format_size, markdown
+from disk_image import append_image
 from live_server import parse_size, run_measured
 
 CHUNK_SIZES = (2048, 8192, 32768)
@@ -66,6 +69,7 @@ SWEEP = "gzip"
 DELTA_COMPRESSORS = ("gzip", "xz")
 SEEK_SECONDS, DISK_BYTES_PER_SECOND, BLOCK_SIZE = 0.008, 150e6, 64 << 10
 CHUNK_ENTRY = struct.Struct("<QII")
+IMAGE = "ext4:"
 
 
 class BenchError(Exception):
@@ -82,8 +86,9 @@ class Piece:
     size: int
     # By which it is sampled; empty: it is not, but truncated.
     name: str
-    # The version that it is of.
+    # The version that it is of, and the directory if that is a disk image.
     version: str
+    image_of: pathlib.Path | None = None
 
 
 def is_sampled(name, share):
@@ -95,9 +100,15 @@ def is_sampled(name, share):
 def pieces_of(version):
     """In order: a directory's files, the documents of NAME.raw if NAME.tsv is there, or
     the file."""
+    image_of = None
+    if version.startswith(IMAGE):
+        image_of = pathlib.Path(version.removeprefix(IMAGE))
+        if not image_of.is_dir():
+            raise BenchError(f"{image_of}: not a directory; {IMAGE} is the image of one")
+    version = image_of or pathlib.Path(version)
     index = version.with_suffix(".tsv")
     if version.is_dir():
-        return [Piece(path, 0, path.stat().st_size, str(path), str(version))
+        return [Piece(path, 0, path.stat().st_size, str(path), str(version), image_of)
                 for path in sorted(version.rglob("*"))
                 if path.is_file() and not path.is_symlink()]
     if not version.is_file():
@@ -114,19 +125,23 @@ def write_corpus(versions, sample_size, out):
     pieces = [piece for version in versions for piece in pieces_of(version)]
     total = sum(piece.size for piece in pieces)
     share = min(1, sample_size / max(1, total))
-    newest, version = 0, None
+    newest = 0
     with out.open("wb") as target:
-        for piece in pieces:
-            if piece.version != version:
-                newest, version = target.tell(), piece.version
-            if piece.name and not is_sampled(piece.name, share):
+        for (_, image_of), group in itertools.groupby(
+                pieces, lambda piece: (piece.version, piece.image_of)):
+            newest = target.tell()
+            chosen = [piece for piece in group
+                      if not piece.name or is_sampled(piece.name, share)]
+            if image_of and chosen:
+                append_image([piece.path for piece in chosen], image_of, target, out.parent)
                 continue
-            with piece.path.open("rb") as source:
-                source.seek(piece.offset)
-                target.write(source.read(piece.size if piece.name else
-                                         max(1, int(piece.size * share))))
+            for piece in chosen:
+                with piece.path.open("rb") as source:
+                    source.seek(piece.offset)
+                    target.write(source.read(piece.size if piece.name else
+                                             max(1, int(piece.size * share))))
     if out.stat().st_size == 0:
-        raise BenchError(f"{', '.join(map(str, versions))}: nothing to compress in a sample of "
+        raise BenchError(f"{', '.join(versions)}: nothing to compress in a sample of "
                          f"{format_size(sample_size)}; give files, or a larger --sample-size")
     return newest
 
@@ -441,7 +456,7 @@ def parse_corpus(parser, word):
     name, separator, paths = word.partition("=")
     if not separator or not name or not all(paths.split(",")):
         parser.error(f'a corpus must be NAME=PATH[,PATH...], got "{word}"')
-    return name, [pathlib.Path(path) for path in paths.split(",")]
+    return name, paths.split(",")
 
 
 def parse_arguments():

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
+import disk_image
 import migration_bench
 
 
@@ -66,7 +67,7 @@ def check_sample(directory):
     alone is truncated."""
     out = directory / "sample"
     versions = [directory / "old", directory / "new"]
-    newest = migration_bench.write_corpus(versions, 300_000, out)
+    newest = migration_bench.write_corpus([str(path) for path in versions], 300_000, out)
     size = out.stat().st_size
     assert 100_000 < size < 600_000 and abs(newest / size - 0.5) < 0.01, (newest, size)
     text, lines = b"", []
@@ -78,11 +79,34 @@ def check_sample(directory):
     (directory / "all.raw").write_bytes(text)
     (directory / "all.tsv").write_text("".join(lines))
     before = out.read_bytes()
-    assert migration_bench.write_corpus([directory / "all.raw"], 300_000, out) == newest
+    assert migration_bench.write_corpus([str(directory / "all.raw")], 300_000, out) == newest
     assert out.read_bytes() == before
     (directory / "all.tsv").unlink()
-    assert migration_bench.write_corpus([directory / "all.raw"], 300_000, out) == 0
+    assert migration_bench.write_corpus([str(directory / "all.raw")], 300_000, out) == 0
     assert out.read_bytes() == text[:out.stat().st_size] and 299_000 < out.stat().st_size <= 300_000
+
+
+def check_images(directory):
+    """Of each version one, a sound file system with all its files."""
+    out = directory / "images"
+    versions = [directory / "old", directory / "new"]
+    newest = migration_bench.write_corpus([f"ext4:{version}" for version in versions], 1 << 30,
+                                          out)
+    images = out.read_bytes()[:newest], out.read_bytes()[newest:]
+    for version, image in zip(versions, images, strict=True):
+        out.write_bytes(image)
+        disk_image.run_tool("e2fsck", "-f", "-n", out)
+        copies = directory / "copies" / version.name
+        copies.mkdir(parents=True)
+        disk_image.run_tool("debugfs", "-R", f"rdump / {copies}", out)
+        files = list(version.rglob("file*"))
+        for file in files:
+            assert (copies / file.relative_to(version)).read_bytes() == file.read_bytes(), file
+        assert len(image) < 1.5 * sum(file.stat().st_size for file in files), len(image)
+    # Of a sample, the same files of both.
+    newest = migration_bench.write_corpus([f"ext4:{version}" for version in versions], 300_000,
+                                          out)
+    assert newest == out.stat().st_size / 2 and newest < 0.8 * len(images[0]), newest
 
 
 def main():
@@ -91,6 +115,7 @@ def main():
         directory = pathlib.Path(scratch)
         make_versions(directory)
         check_sample(directory)
+        check_images(directory)
         corpus = f"tree={directory / 'old'},{directory / 'new'}"
         result = run(build, corpus, "--no-peers", "--work", directory, "--out",
                      directory / "drawn.svg", "--json", directory / "figures.json")
@@ -104,6 +129,7 @@ def main():
         for words, message in (
                 (("tree",), 'a corpus must be NAME=PATH[,PATH...], got "tree"'),
                 ((f"x={directory / 'none'}",), "none: no such file or directory"),
+                ((f"x=ext4:{directory / 'empty'}",), "empty: not a directory; ext4: is"),
                 ((f"x={directory / 'empty'}",), "nothing to compress"),
                 ((corpus, "--sample-size", "much"), '--sample-size must be a number'),
                 ((corpus, "--delta-chunks", 0), "--delta-chunks must be at least 1, got 0")):
