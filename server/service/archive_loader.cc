@@ -85,13 +85,13 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
       catalog_(catalog),
       store_(store) {}
 
-absl::StatusOr<std::shared_ptr<const ServedArchive>> ArchiveLoader::OpenOne(
+absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
     const ArchiveArgument& argument) {
   if (options_.before_opening) {
     options_.before_opening(argument.name);
   }
   QUIRE_ASSIGN_OR_RETURN(
-      std::shared_ptr<const ServedArchive> served,
+      std::shared_ptr<ServedArchive> served,
       OpenServedArchive(argument, options_.cache_form, options_.report_damage,
                         {.direct_io = options_.direct_io, .cancel = &stop_},
                         options_.range_decode));
@@ -131,7 +131,7 @@ absl::Status ArchiveLoader::OpenAll(const ServingChanged& changed,
 
 absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
   const auto& [argument, outline] = planned;
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> served,
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> served,
                          OpenOne(argument));
   // It may have been replaced by a larger one, at the expense of what is kept
   // for reloading.
@@ -220,7 +220,7 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
     need.served_bytes += other->archive->memory().total_bytes();
   }
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> fresh,
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
                          OpenOne(argument));
   // Once more, with what it takes: the path may name another archive by now.
   need.fresh_bytes = fresh->archive->memory().total_bytes();

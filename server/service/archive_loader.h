@@ -89,7 +89,7 @@ class ArchiveLoader {
 
  private:
   // Without publishing it.
-  absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenOne(
+  absl::StatusOr<std::shared_ptr<ServedArchive>> OpenOne(
       const ArchiveArgument& argument);
   // Into an empty place in the catalog; `outline` is what was planned for.
   absl::Status OpenPlanned(const PlannedArchive& planned);

@@ -29,6 +29,7 @@
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
+#include "server/service/connection_count.h"
 #include "server/service/listen_address.h"
 #include "server/service/metrics/server_collector.h"
 #include "server/service/reflection/reflected_types.h"
@@ -162,7 +163,8 @@ class ServerImpl final : public Server {
             [this] {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
             },
-            [this] { return broken_count_.load(); }})),
+            [this] { return broken_count_.load(); },
+            [this] { return CountConnections(address_); }})),
         stall_guard_(options_.stall_limit),
         default_quota_(options_.default_quota),
         core_{.catalog_of_all = catalog_,

@@ -82,17 +82,16 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> CallAccess::FindToRead(
     absl::string_view name) {
   NoteAsked(name);
   QUIRE_RETURN_IF_ERROR(status_);
-  if (control_ == nullptr) {
-    return catalog_.Find(name);
+  if (control_ != nullptr) {
+    QUIRE_RETURN_IF_ERROR(CheckRead(identity_.get(), name));
   }
-  QUIRE_RETURN_IF_ERROR(CheckRead(identity_.get(), name));
   absl::StatusOr<std::shared_ptr<const ServedArchive>> found =
       catalog_.Find(name);
-  if (absl::IsNotFound(found.status())) {
+  if (control_ != nullptr && absl::IsNotFound(found.status())) {
     return NotFoundFor(identity_.get(), name);
   }
   if (found.ok()) {
-    Reading(name);
+    Reading(**found);
   }
   return found;
 }
@@ -106,6 +105,7 @@ absl::StatusOr<v1::ArchiveDescription> CallAccess::Describe(
     const auto opening = catalog_.GetOpening();
     const auto archives = catalog_.Get();
     if (const auto found = archives->find(name); found != archives->end()) {
+      traffic_ = found->second->traffic;
       return found->second->description;
     }
     if (const auto found = opening->find(name); found != opening->end()) {
@@ -144,10 +144,14 @@ absl::Status CallAccess::Visit(
   return absl::OkStatus();
 }
 
-void CallAccess::Reading(absl::string_view name) {
+void CallAccess::Reading(const ServedArchive& archive) {
+  // Set once: a batch may be sending when it finds its archive again.
+  if (traffic_ == nullptr) {
+    traffic_ = archive.traffic;
+  }
   if (control_ != nullptr) {
     MutexLock lock(&mutex_);
-    reading_ = std::string(name);
+    reading_ = archive.name;
   }
 }
 

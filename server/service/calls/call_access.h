@@ -72,9 +72,13 @@ class CallAccess {
                              const std::shared_ptr<const ServedArchive>&)>
           visit);
 
-  // Notes that the call goes on reading that archive, which it found by
-  // Visit().
-  void Reading(absl::string_view name);
+  // Notes that the call reads that archive, which it found by Visit().
+  void Reading(const ServedArchive& archive);
+
+  // Of the first archive that the call read or described; null if there is
+  // none.
+  // REQUIRES: the first function that looks for an archive has returned.
+  ArchiveTraffic* traffic() const { return traffic_.get(); }
 
   // Whether the client may still do what it began: the rules may have changed,
   // and its identity may have expired. Costs next to nothing otherwise.
@@ -103,6 +107,7 @@ class CallAccess {
   std::string asked_ ABSL_GUARDED_BY(mutex_);
   // What the call reads; a call reads one archive.
   std::string reading_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<ArchiveTraffic> traffic_;
 };
 
 }  // namespace quire

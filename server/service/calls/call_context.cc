@@ -75,6 +75,9 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
 CallBooking::~CallBooking() {
   const absl::Time ended = absl::Now();
   core_.metrics.CallEnded(method_, code_, ended - started_);
+  if (ArchiveTraffic* const traffic = access_.traffic(); traffic != nullptr) {
+    traffic->AddCall();
+  }
   if (core_.call_log != nullptr) {
     WriteLog(ended);
   }

@@ -118,6 +118,9 @@ class CallBooking {
     quota_use_.Sent(size_bytes);
     sent_bytes_ += size_bytes;
     core_.metrics.BytesSent(method_, size_bytes);
+    if (ArchiveTraffic* const traffic = access_.traffic(); traffic != nullptr) {
+      traffic->AddSent(size_bytes);
+    }
   }
 
   // `size_bytes` is what the answer decodes to.
@@ -130,9 +133,7 @@ class CallBooking {
 
   // A counter that all threads share costs more than a short answer.
   void SendingAnswers(v1::WireEncoding encoding, const AnswerTally& answers) {
-    quota_use_.Sent(answers.size_bytes);
-    sent_bytes_ += answers.size_bytes;
-    core_.metrics.BytesSent(method_, answers.size_bytes);
+    Sending(answers.size_bytes);
     core_.metrics.AnswersSent(encoding, answers);
   }
 

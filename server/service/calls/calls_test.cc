@@ -151,7 +151,7 @@ class CallsTest : public ServerTest {
     }
   }
 
-  std::shared_ptr<const ServedArchive> OpenArchive() {
+  std::shared_ptr<ServedArchive> OpenArchive() {
     auto served =
         OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {});
     EXPECT_TRUE(served.ok()) << served.status();
@@ -172,8 +172,8 @@ class CallsTest : public ServerTest {
                               gate_, std::move(done)),
                           .note = ""};
                     }));
-    catalog_ =
-        std::make_unique<Catalog>(Catalog::ByName{{"docs", OpenArchive()}});
+    catalog_ = std::make_unique<Catalog>(Catalog::ByName{});
+    Publish();
     admission_ =
         std::make_unique<Admission>(limits_.in_flight_size_bytes_max(),
                                     limits_.client_in_flight_size_bytes_max());
@@ -250,7 +250,8 @@ class CallsTest : public ServerTest {
     fetch.extent = archive.BlockExtent(block);
     fetch.raw_size_bytes = archive.BlockSizeBytes(block);
     fetch.decoder = served->decoder;
-    store_->Fetch(std::move(fetch), [](absl::StatusOr<BlockPtr> /*block*/) {});
+    store_->Fetch(std::move(fetch),
+                  [](const absl::StatusOr<BlockPtr>& /*block*/) {});
     ASSERT_EQ(gate_.held_count(), 1u);
   }
 

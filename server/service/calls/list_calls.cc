@@ -102,6 +102,7 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
         } else if (served->wire_table != nullptr) {
           response.set_table(served->wire_table->serialised);
           response.set_checksum(served->wire_table->hash);
+          access.Reading(*served);
           is_found = true;
         }
       }));
@@ -222,7 +223,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
             opening = StillOpening(archive.name());
           } else {
             archive_ = served->archive;
-            booking_.access().Reading(archive.name());
+            booking_.access().Reading(*served);
           }
         }));
     if (archive_ == nullptr) {

@@ -182,7 +182,7 @@ absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
+absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
     DamageReporter report_damage, const ArchiveOpenOptions& options,
     RangeDecode range_decode) {
@@ -259,8 +259,34 @@ std::shared_ptr<const Catalog::OpeningByName> Catalog::GetOpening() const {
   return opening_;
 }
 
-void Catalog::Publish(std::shared_ptr<const ServedArchive> archive) {
+Catalog::TrafficByName Catalog::GetTraffic() const {
   MutexLock write_lock(&write_mutex_);
+  return traffic_;
+}
+
+std::shared_ptr<ArchiveTraffic> Catalog::TrafficOf(const std::string& name) {
+  const auto found = traffic_.find(name);
+  if (found != traffic_.end()) {
+    return found->second;
+  }
+  const bool has_space =
+      traffic_.size() - traffic_.count(kOtherArchives) < kTrafficArchivesMax;
+  std::shared_ptr<ArchiveTraffic>& traffic =
+      traffic_[has_space ? name : kOtherArchives];
+  if (traffic == nullptr) {
+    traffic = std::make_shared<ArchiveTraffic>();
+  }
+  return traffic;
+}
+
+void Catalog::Publish(std::shared_ptr<ServedArchive> archive) {
+  MutexLock write_lock(&write_mutex_);
+  // One that was counted with others stays so: a counter must not go back.
+  const auto before = Get();
+  const auto found = before->find(archive->name);
+  archive->traffic = found != before->end() && found->second->traffic != nullptr
+                         ? found->second->traffic
+                         : TrafficOf(archive->name);
   auto opening = std::make_shared<OpeningByName>(*GetOpening());
   opening->erase(archive->name);
   auto archives = std::make_shared<ByName>(*Get());
@@ -274,6 +300,7 @@ void Catalog::Remove(const std::string& name) {
   opening->erase(name);
   auto archives = std::make_shared<ByName>(*Get());
   archives->erase(name);
+  traffic_.erase(name);
   Replace(std::move(archives), std::move(opening));
 }
 

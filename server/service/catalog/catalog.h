@@ -22,6 +22,7 @@
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/service/catalog/archive_block_decoder.h"
+#include "server/service/catalog/archive_traffic.h"
 #include "server/service/catalog/wire_table.h"
 #include "server/storage/block_store.h"
 #include "server/storage/device/file_placement.h"
@@ -42,7 +43,8 @@ enum class RangeDecode {
   kPartition,
 };
 
-// One archive as it is served. Immutable but for the average.
+// One archive as it is served. Immutable once it is published, but for the
+// average and the traffic.
 struct ServedArchive {
   std::string name;
   std::shared_ptr<const Archive> archive;
@@ -61,6 +63,9 @@ struct ServedArchive {
   // Null if the archive has no symbol table.
   std::shared_ptr<const WireTable> wire_table;
   v1::ArchiveDescription description;
+  // Of all archives that were served under the name, one after the other.
+  // Null until the archive is published.
+  std::shared_ptr<ArchiveTraffic> traffic;
 };
 
 inline constexpr size_t kArchiveNameSizeMax = 128;
@@ -104,13 +109,18 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
 
 // Opens an archive for serving. `report_damage` may be empty. Blocks on I/O.
 // Errors: as Archive::Open().
-absl::StatusOr<std::shared_ptr<const ServedArchive>> OpenServedArchive(
+absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument, CacheForm cache_form,
     DamageReporter report_damage, const ArchiveOpenOptions& options = {},
     RangeDecode range_decode = RangeDecode::kAuto);
 
 // UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.
 absl::Status StillOpening(const std::string& name);
+
+// Archives whose traffic is counted apart; that of others is counted together.
+inline constexpr size_t kTrafficArchivesMax = 1000;
+// What stands for them; no archive can have that name.
+inline constexpr char kOtherArchives[] = "(others)";
 
 // Names of archives, in order.
 using ArchiveNames = std::set<std::string, std::less<>>;
@@ -140,13 +150,20 @@ class Catalog {
   std::shared_ptr<const OpeningByName> GetOpening() const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  using TrafficByName =
+      std::map<std::string, std::shared_ptr<ArchiveTraffic>, std::less<>>;
+
+  // Of all that are open, kOtherArchives among them if they are many.
+  TrafficByName GetTraffic() const ABSL_LOCKS_EXCLUDED(write_mutex_);
+
   // Puts an archive in its place, among those that are open. What was there
-  // before lives on while calls read it.
-  void Publish(std::shared_ptr<const ServedArchive> archive)
+  // before lives on while calls read it; its traffic is gone on with.
+  // REQUIRES: nobody else uses `archive`.
+  void Publish(std::shared_ptr<ServedArchive> archive)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
-  // Takes an archive away, open or not; if there is none of that name, does
-  // nothing. It lives on while calls read it.
+  // Takes an archive away, open or not, and its traffic; if there is none of
+  // that name, does nothing. It lives on while calls read it.
   void Remove(const std::string& name)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
@@ -159,13 +176,16 @@ class Catalog {
       absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  std::shared_ptr<ArchiveTraffic> TrafficOf(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_);
   void Replace(std::shared_ptr<const ByName> archives,
                std::shared_ptr<const OpeningByName> opening)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Held by one that publishes, from the copy of what there is to its
   // replacement; readers do not wait for it.
-  Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  TrafficByName traffic_ ABSL_GUARDED_BY(write_mutex_);
   mutable Mutex mutex_;
   std::shared_ptr<const ByName> archives_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const OpeningByName> opening_ ABSL_GUARDED_BY(mutex_);

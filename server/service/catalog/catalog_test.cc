@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 
 #include "codecs/base/status_matchers.h"
@@ -106,6 +107,67 @@ TEST(CatalogTest, RemovesWhatIsOpenAndWhatIsToCome) {
   catalog.Remove("absent");
   EXPECT_THAT(catalog.Names(), ::testing::ElementsAre("b", "d"));
   EXPECT_EQ(before->size(), 2u);
+}
+
+std::shared_ptr<ServedArchive> Named(const std::string& name) {
+  auto archive = std::make_shared<ServedArchive>();
+  archive->name = name;
+  return archive;
+}
+
+TEST(CatalogTest, TrafficGoesOnWhenAnArchiveIsReplaced) {
+  Catalog catalog({});
+  catalog.Publish(Named("a"));
+  const std::shared_ptr<const ServedArchive> first = *catalog.Find("a");
+  first->traffic->AddCall();
+  first->traffic->AddSent(100);
+  catalog.Publish(Named("a"));
+  const std::shared_ptr<const ServedArchive> second = *catalog.Find("a");
+  EXPECT_NE(first, second);
+  second->traffic->AddCall();
+  // A call that began before.
+  first->traffic->AddSent(11);
+  const auto totals = [&](const std::string& name) {
+    return catalog.GetTraffic().find(name)->second->totals();
+  };
+  EXPECT_EQ(totals("a").call_count, 2u);
+  EXPECT_EQ(totals("a").sent_bytes, 111u);
+
+  catalog.Remove("a");
+  EXPECT_TRUE(catalog.GetTraffic().empty());
+  first->traffic->AddCall();
+  catalog.Publish(Named("a"));
+  EXPECT_EQ(totals("a").call_count, 0u);
+}
+
+TEST(CatalogTest, CountsTheTrafficOfManyArchivesTogether) {
+  Catalog catalog({});
+  for (size_t i = 0; i < kTrafficArchivesMax + 2; ++i) {
+    catalog.Publish(Named(absl::StrCat("a", i)));
+  }
+  const std::string last = absl::StrCat("a", kTrafficArchivesMax + 1);
+  const std::string last_but_one = absl::StrCat("a", kTrafficArchivesMax);
+  catalog.Find(last).value()->traffic->AddCall();
+  catalog.Find(last_but_one).value()->traffic->AddCall();
+  Catalog::TrafficByName traffic = catalog.GetTraffic();
+  EXPECT_EQ(traffic.size(), kTrafficArchivesMax + 1);
+  ASSERT_TRUE(traffic.contains(kOtherArchives));
+  EXPECT_EQ(traffic[kOtherArchives]->totals().call_count, 2u);
+  EXPECT_EQ(traffic["a0"]->totals().call_count, 0u);
+  EXPECT_FALSE(traffic.contains(last));
+
+  // What was counted with others stays there, or counters would go back.
+  catalog.Remove("a0");
+  catalog.Publish(Named(last));
+  EXPECT_FALSE(catalog.GetTraffic().contains(last));
+  catalog.Publish(Named("new"));
+  EXPECT_TRUE(catalog.GetTraffic().contains("new"));
+  EXPECT_EQ(catalog.GetTraffic().size(), kTrafficArchivesMax + 1);
+}
+
+TEST(CatalogTest, NoArchiveHasTheNameOfOthers) {
+  EXPECT_THAT(ParseArchiveArgument(absl::StrCat(kOtherArchives, "=/a.quire")),
+              HasCode(absl::StatusCode::kInvalidArgument));
 }
 
 }  // namespace

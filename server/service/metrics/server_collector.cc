@@ -96,6 +96,28 @@ MetricFamily InfoFamily(const Catalog& catalog) {
   return family;
 }
 
+void AddTraffic(const Catalog& catalog, std::vector<MetricFamily>& families) {
+  MetricFamily calls{"quire_archive_calls_total",
+                     "Calls about an archive that have ended.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily sent{"quire_archive_sent_bytes_total",
+                    "Decoded bytes in answers, by archive.",
+                    MetricType::Counter,
+                    {}};
+  for (const auto& [name, traffic] : catalog.GetTraffic()) {
+    const ArchiveTraffic::Totals totals = traffic->totals();
+    calls.metric.push_back(Sample(MetricType::Counter,
+                                  static_cast<double>(totals.call_count),
+                                  {{"archive", name}}));
+    sent.metric.push_back(Sample(MetricType::Counter,
+                                 static_cast<double>(totals.sent_bytes),
+                                 {{"archive", name}}));
+  }
+  families.push_back(std::move(calls));
+  families.push_back(std::move(sent));
+}
+
 // Without TLS the family has no sample.
 MetricFamily CertificateFamily(std::optional<absl::Time> expiry) {
   MetricFamily family{"quire_certificate_expiry_timestamp_seconds",
@@ -254,6 +276,12 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       ArchivesFamily(sources_.catalog, sources_.broken_archives()),
       MemoryFamily(sources_.catalog),
   };
+  AddTraffic(sources_.catalog, families);
+  if (const std::optional<uint64_t> connections = sources_.connections()) {
+    families.push_back(gauge("quire_connections",
+                             "Connections of clients that are open.",
+                             *connections));
+  }
   for (MetricFamily& family : CollectProcessMetrics()) {
     families.push_back(std::move(family));
   }

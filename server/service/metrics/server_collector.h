@@ -34,6 +34,8 @@ class ServerCollector : public prometheus::Collectable {
     std::function<uint64_t()> dropped_log_lines;
     // Archives that are to be served and cannot be opened.
     std::function<uint64_t()> broken_archives;
+    // Of clients; nothing if that cannot be told.
+    std::function<std::optional<uint64_t>()> connections;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}
