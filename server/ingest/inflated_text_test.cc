@@ -197,7 +197,7 @@ TEST(InflatedTextTest, LeavesFewMembersAsTheyAre) {
   const TestDirectory directory;
   const std::string member = GzipProgramStream(9, MakeTestText(9000, 3));
   BuildOptions options = Options();
-  for (const size_t times : {400, 600}) {
+  for (const size_t times : {size_t{400}, size_t{600}}) {
     const ArchiveInfo info = BuildAndVerify(
         directory / "archive",
         {{"a", MakeTestText(times * member.size(), 1)}, {"b", member}},
