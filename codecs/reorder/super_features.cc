@@ -46,9 +46,8 @@ uint32_t ValueOf(uint64_t hash) {
 }
 
 // The greatest of each transform at the places selected; whether there are any.
-template <size_t extent>
 bool FindMaxima(ByteView chunk, uint64_t selection_mask,
-                std::span<uint32_t, extent> features) {
+                std::span<uint32_t> features) {
   bool is_selected = false;
   uint64_t hash = 0;
   for (const uint8_t byte : chunk) {
