@@ -25,8 +25,8 @@ def run_tool(name, *words):
 
 
 def append_image(files, root, target, work):
-    """Appends the smallest ext4 image that holds `files`, which are below `root`, to the
-    open file `target`; `work` is for intermediate files, some times their size."""
+    """Appends an ext4 image of `files`, which are below `root`, shrunk to about what they
+    need, to the open file `target`; `work` is for intermediate files, some times their size."""
     with tempfile.TemporaryDirectory(dir=work) as scratch:
         tree, image = pathlib.Path(scratch) / "tree", pathlib.Path(scratch) / "image"
         for file in files:
@@ -35,11 +35,11 @@ def append_image(files, root, target, work):
             shutil.copy2(file, copy)
         entries = list(tree.rglob("*"))
         blocks = sum(-(-entry.stat().st_size // BLOCK_SIZE) + 1 for entry in entries)
-        # Of twice the size, then shrunk: what its tables take is the tools' matter. No
-        # journal, as it would be zeros.
-        run_tool("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-b", BLOCK_SIZE, "-m", 0,
-                 "-N", len(entries) + 64, "-U", IDENTITY, "-E", f"hash_seed={IDENTITY}",
-                 "-d", tree, image, 2 * blocks + 4096)
+        # A block more for each file and 4 MiB are room for tables, of which resize2fs takes
+        # back what it can: far less of a larger image. No journal, as it would be zeros.
+        run_tool("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal,^resize_inode",
+                 "-b", BLOCK_SIZE, "-m", 0, "-N", len(entries) + 64, "-U", IDENTITY,
+                 "-E", f"hash_seed={IDENTITY}", "-d", tree, image, blocks + 1024)
         run_tool("resize2fs", "-f", "-M", image)
         with image.open("rb") as source:
             shutil.copyfileobj(source, target)

@@ -13,8 +13,8 @@ writes them, has a version for each first part of an id. Of a corpus above --sam
 part is taken: those files and documents whose names have a small hash, so that versions
 keep the same ones; of other files the first bytes. For two Linux trees: apt-get download
 linux-source-6.1=VERSION (`apt-cache policy` lists two), dpkg -x, and their fs, mm, kernel.
-A version ext4:DIRECTORY is the smallest disk image that holds a directory's files; of these
-a part is taken before the image is made.
+A version ext4:DIRECTORY is a disk image of a directory's files, shrunk; of these a part is
+taken before the image is made.
 
 Peers that are not installed are left out: deploy/bootstrap.sh bench installs all. Sizes
 are of whole files as each program writes them, recipes included. Reading is modelled: a
