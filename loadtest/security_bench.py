@@ -1,36 +1,30 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What TLS and tokens cost: cached reads with and without them.
+"""What TLS, tokens and the access log cost: cached reads with and without them.
 
     loadtest/security_bench.py --build build/release
 
-Four servers serve one archive: plain, with tokens, with TLS, and with both. In each
-round quire-loadtest reads from each of them in turn, unary and in batches; ratios are
-of neighbours in one round, so that what else the machine does counts for all.
+Five servers serve one archive at the same time: plain, with tokens, with tokens and an
+access log, with TLS, and with TLS and tokens. In each round quire-loadtest reads from
+each of them in turn, unary and in batches; ratios are of neighbours in one round, so
+that what else the machine does counts for all.
 """
+import contextlib
 import json
 import pathlib
 import statistics
 import subprocess
 import tempfile
-import time
 
 from bench_json import add_json_option, print_figures
 from bench_setup import build_text_archive, find_programs, machine_load, make_parser
+from certificates import Authority
 from codec_table import markdown
 from live_server import LiveServer, make_documents
 
 MODES = {"random": ["--mode", "random", "--in-flight", "32"],
          "batch": ["--mode", "batch", "--batch-size", "1000", "--streams", "4"]}
-
-
-def make_certificate(directory):
-    certificate, key = directory / "server.pem", directory / "server.key"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=bench",
-         "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
-    return certificate, key
+KINDS = ("tokens", "tokens and log", "TLS", "TLS and tokens")
 
 
 def make_token(quired, directory):
@@ -59,25 +53,30 @@ def run_rounds(arguments, directory):
     archive = build_text_archive(
         quired, str(directory / "bench"), make_documents(arguments.documents, seed=5),
         ["--dictionary-size", "256KiB"])
-    certificate, key = make_certificate(directory)
+    authority = Authority(directory, "authority")
+    certificate, key = authority.sign("server")
     token, rules = make_token(quired, directory)
-    tls = ["--tls-cert", certificate, "--tls-key", key], ["--ca", certificate]
+    tls = ["--tls-cert", certificate, "--tls-key", key], ["--ca", authority.pem]
     tokens = ["--access", rules], ["--token-file", token]
-    kinds = {"plain": ([], []), "tokens": tokens, "TLS": tls,
+    log = ["--access-log", directory / "access.log"]
+    kinds = {"plain": ([], []), "tokens": tokens, "tokens and log": (tokens[0] + log, tokens[1]),
+             "TLS": tls,
              "TLS and tokens": (tls[0] + tokens[0], tls[1] + tokens[1])}
     rounds = []
-    for mode in MODES:
-        for size in arguments.sizes.split(","):
-            for _ in range(arguments.rounds):
-                figures = {}
-                for kind, (server_options, client_options) in kinds.items():
-                    with LiveServer(quired, [f"bench={archive}"], "--memory", "512MiB",
-                                    *map(str, server_options)) as server:
-                        # Once for the cache.
-                        measure(arguments, loadtest, server, client_options, mode, size)
-                        figures[kind] = measure(arguments, loadtest, server, client_options,
-                                                mode, size)
-                rounds.append({"mode": mode, "size": size, "figures": figures})
+    with contextlib.ExitStack() as stack:
+        servers = {kind: stack.enter_context(LiveServer(
+            quired, [f"bench={archive}"], "--memory", "512MiB", *map(str, server_options)))
+                   for kind, (server_options, _) in kinds.items()}
+        for mode in MODES:
+            for size in arguments.sizes.split(","):
+                # The first round is for the caches.
+                for number in range(arguments.rounds + 1):
+                    # There and back, so that none is always the first.
+                    order = list(kinds)[::-1 if number % 2 else 1]
+                    figures = {kind: measure(arguments, loadtest, servers[kind], kinds[kind][1],
+                                             mode, size) for kind in order}
+                    if number > 0:
+                        rounds.append({"mode": mode, "size": size, "figures": figures})
     return rounds
 
 
@@ -90,7 +89,7 @@ def ratios(rounds, mode, size, kind, name):
 def summarise(rounds):
     rows = []
     for mode, size in dict.fromkeys((each["mode"], each["size"]) for each in rounds):
-        for kind in ("tokens", "TLS", "TLS and tokens"):
+        for kind in KINDS:
             cpu = ratios(rounds, mode, size, kind, "cpu_us")
             rate = ratios(rounds, mode, size, kind, "requests_per_second")
             rows.append({"mode": mode, "size": size, "kind": kind,
@@ -111,8 +110,8 @@ def table(rows):
 
 def main():
     parser = make_parser(__doc__, "quired", "quire-loadtest")
-    parser.add_argument("--requests", type=int, default=100_000, help="of each run")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=10_000, help="of each run")
+    parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--sizes", default="256B,16KiB", help="of the ranges")
     parser.add_argument("--documents", type=int, default=1_000)
     add_json_option(parser)
