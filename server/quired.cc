@@ -2,6 +2,7 @@
 //
 // quired: builds, checks, shows and serves archives. Each subcommand is a file
 // in server/commands.
+#include <csignal>
 #include <iostream>
 
 #include "CLI/CLI.hpp"
@@ -59,6 +60,8 @@ Manual QuiredManual() {
 
 int main(int argc, char** argv) {
   quire::RaiseFileLimit();
+  // A limit on file sizes (ulimit -f) is seen as EFBIG where a file is written.
+  std::signal(SIGXFSZ, SIG_IGN);
   int exit_code = quire::kExitGood;
   return quire::RunProgram(
       "quired", "builds, checks and serves compressed archives of documents",

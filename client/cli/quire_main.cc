@@ -97,6 +97,8 @@ int main(int argc, char** argv) {
   quire::PrepareReadingProcess();
   // A reader that goes away is seen as EPIPE where it matters.
   std::signal(SIGPIPE, SIG_IGN);
+  // And a limit on file sizes (ulimit -f) as EFBIG.
+  std::signal(SIGXFSZ, SIG_IGN);
   quire::CliSettings settings;
   return quire::RunProgram("quire",
                            "reads documents out of archives on a Quire server",

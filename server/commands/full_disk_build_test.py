@@ -44,12 +44,11 @@ class FullDiskBuildTest(unittest.TestCase):
         self.assertEqual(self.build("off", resource.RLIM_INFINITY).returncode, 0)
 
     def build(self, reorder, file_size_bytes_max):
-        # SIGXFSZ stays ignored, as Python has it, so that writes fail.
         return subprocess.run(
             [QUIRED, "build", "--quiet", "--force", "-o", self.archive,
              "--codec", "zstd", "--segment-size", str(SEGMENT_SIZE_BYTES),
              "--reorder", reorder, self.source],
-            stderr=subprocess.PIPE, text=True, check=False, restore_signals=False,
+            stderr=subprocess.PIPE, text=True, check=False,
             preexec_fn=lambda: resource.setrlimit(
                 resource.RLIMIT_FSIZE,
                 (file_size_bytes_max, resource.RLIM_INFINITY)))
