@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 
 namespace quire {
 
@@ -32,26 +31,28 @@ std::vector<uint32_t> OrderByLeader(std::vector<uint32_t> leaders,
 
 void ChunkClusters::Add(absl::Span<const uint64_t> features) {
   const auto number = static_cast<uint32_t>(leaders_.size());
+  firsts_.clear();
+  for (const uint64_t feature : features) {
+    firsts_.push_back(feature == 0 ? number : first_with_.Add(feature, number));
+  }
+  AddFirsts(firsts_);
+}
+
+void ChunkClusters::AddFirsts(absl::Span<const uint32_t> firsts) {
+  const auto number = static_cast<uint32_t>(leaders_.size());
   // What follows what the last chunk resembled, if this one resembles that.
   const uint32_t expected = resembled_ + 1;
   uint32_t found = number;
-  for (const uint64_t feature : features) {
-    if (feature == 0) {
-      continue;
-    }
-    const std::optional<uint32_t> known = first_with_.Find(feature);
-    if (known.has_value() && (found == number || *known == expected)) {
-      found = *known;
+  for (const uint32_t first : firsts) {
+    if (first != number && (found == number || first == expected)) {
+      found = first;
     }
   }
   resembled_ = found;
   leaders_.push_back(found == number ? number : leaders_[found]);
   uint8_t shared_count = 0;
-  for (const uint64_t feature : features) {
-    if (feature != 0) {
-      const uint32_t first = first_with_.Add(feature, number);
-      shared_count += first != number && leaders_[first] == leaders_.back();
-    }
+  for (const uint32_t first : firsts) {
+    shared_count += first != number && leaders_[first] == leaders_.back();
   }
   shared_counts_.push_back(shared_count);
 }

@@ -37,6 +37,10 @@ class ChunkClusters {
   // The next chunk; at most 2^32 - 1. Of its super-features 0 stands for none.
   void Add(absl::Span<const uint64_t> features);
 
+  // The same for who knows which chunk was the first with each of its
+  // super-features; its own number where it is that itself, or has none.
+  void AddFirsts(absl::Span<const uint32_t> firsts);
+
   // No chunk comes any more: forgets what only Add() needs, most of its memory.
   void EndAdding() { first_with_ = {}; }
 
@@ -60,6 +64,8 @@ class ChunkClusters {
  private:
   // From a super-feature to the first chunk that had it.
   FirstNumberTable first_with_;
+  // For Add().
+  std::vector<uint32_t> firsts_;
   // Not in one piece, which would grow by doubling.
   std::deque<uint32_t> leaders_;
   std::deque<uint8_t> shared_counts_;

@@ -58,15 +58,8 @@ void FirstNumberTable::Grow(Part& part) {
       larger[SlotOf(larger, static_cast<uint32_t>(entry >> kKeyShift))] = entry;
     }
   }
+  slot_count_ += larger.size() - part.slots.size();
   part.slots = std::move(larger);
-}
-
-size_t FirstNumberTable::MemoryBytes() const {
-  size_t bytes = 0;
-  for (const Part& part : parts_) {
-    bytes += part.slots.capacity() * sizeof(uint64_t);
-  }
-  return bytes;
 }
 
 }  // namespace quire

@@ -26,8 +26,13 @@ class FirstNumberTable {
   // REQUIRES: number < 2^32 - 1.
   uint32_t Add(uint64_t hash, uint32_t number);
 
+  // What it keeps of a hash: those that are equal in this are one to it.
+  static uint64_t KeptBits(uint64_t hash) {
+    return uint64_t{PartOf(hash)} << 32 | KeyOf(hash);
+  }
+
   // Of the heap.
-  size_t MemoryBytes() const;
+  size_t MemoryBytes() const { return slot_count_ * sizeof(uint64_t); }
 
  private:
   // So many tables in one that the one that grows is a small part of all.
@@ -46,9 +51,11 @@ class FirstNumberTable {
 
   // The slot that has the key, or the one to put it. REQUIRES: one is free.
   static size_t SlotOf(const std::vector<uint64_t>& slots, uint32_t key);
-  static void Grow(Part& part);
+  void Grow(Part& part);
 
   std::array<Part, size_t{1} << kPartBits> parts_;
+  // Of all parts.
+  size_t slot_count_ = 0;
 };
 
 }  // namespace quire

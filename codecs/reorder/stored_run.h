@@ -4,8 +4,9 @@
 #ifndef QUIRE_CODECS_REORDER_STORED_RUN_H_
 #define QUIRE_CODECS_REORDER_STORED_RUN_H_
 
+#include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <deque>
 #include <vector>
 
 namespace quire {
@@ -19,7 +20,7 @@ struct StoredRun {
   bool operator==(const StoredRun&) const = default;
 };
 
-// Runs in the order of the text, as few as say the same.
+// Runs in the order of the text, as few as say the same. Memory: 16 bytes each.
 // Thread-compatible.
 class RunList {
  public:
@@ -36,12 +37,22 @@ class RunList {
     }
   }
 
-  const std::vector<StoredRun>& runs() const { return runs_; }
+  size_t size() const { return runs_.size(); }
 
-  std::vector<StoredRun> Take() && { return std::move(runs_); }
+  size_t MemoryBytes() const { return runs_.size() * sizeof(StoredRun); }
+
+  std::vector<StoredRun> Take() && {
+    std::vector<StoredRun> runs;
+    runs.reserve(runs_.size());
+    for (; !runs_.empty(); runs_.pop_front()) {
+      runs.push_back(runs_.front());
+    }
+    return runs;
+  }
 
  private:
-  std::vector<StoredRun> runs_;
+  // Not in one piece, which would grow by doubling.
+  std::deque<StoredRun> runs_;
 };
 
 }  // namespace quire

@@ -168,6 +168,10 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
         "--dictionary-size must be at least 1 byte and less than ",
         "2GiB, got ", FormatByteSizeExact(options.dictionary_size_bytes)));
   }
+  if (options.build_memory_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "--build-memory must be at least 1 byte, got 0");
+  }
   if (options.segment_size_bytes == 0) {
     return absl::InvalidArgumentError(
         "--segment-size must be at least 1 byte, got 0");
@@ -257,6 +261,11 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
           ->type_name("MODE")
           ->capture_default_str();
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
+  AddByteSizeOption(
+      subcommand, "--build-memory", options.build_memory_bytes,
+      "Memory that the tables of --reorder may take, about 60 bytes for each 2 "
+      "KiB that are stored; with less, auto and full sort in files next to "
+      "OUT, and need a third of it. The archive does not depend on it");
   CLI::Option* const inflate =
       subcommand
           .add_option(
@@ -307,6 +316,7 @@ absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   build.inflate_member_size_bytes_max = options.inflate_member_size_bytes;
   build.symbol_table = !options.no_symbol_table;
   build.segment_size_bytes = options.segment_size_bytes;
+  build.build_memory_bytes = options.build_memory_bytes;
   build.threads = options.threads;
   return build;
 }

@@ -16,6 +16,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/inflate/inflated_block.h"
 #include "server/commands/subcommand_support.h"
+#include "server/ingest/build_memory.h"
 #include "server/ingest/build_pipeline.h"
 
 namespace quire {
@@ -31,6 +32,7 @@ struct EncodingOptions {
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
   std::string reorder = "off";
+  uint64_t build_memory_bytes = kBuildMemoryBytesDefault;
   std::string inflate = "off";
   uint64_t inflate_member_size_bytes = kInflatedBlockSizeMax;
   bool no_symbol_table = false;

@@ -4,6 +4,7 @@
 the text to be stored is written aside, while it is moved, and while the archive
 is. The error names the directory or file and the reason, the archive that was
 there stays as it was, and nothing else is left. Files are limited by RLIMIT_FSIZE.
+There is so little memory that what finds similar text is sorted in files, too.
 
 Usage: full_disk_build_test.py; QUIRE_BINARY_DIR names the build directory.
 """
@@ -47,7 +48,7 @@ class FullDiskBuildTest(unittest.TestCase):
         return subprocess.run(
             [QUIRED, "build", "--quiet", "--force", "-o", self.archive,
              "--codec", "zstd", "--segment-size", str(SEGMENT_SIZE_BYTES),
-             "--reorder", reorder, self.source],
+             "--reorder", reorder, "--build-memory", "64KiB", self.source],
             stderr=subprocess.PIPE, text=True, check=False,
             preexec_fn=lambda: resource.setrlimit(
                 resource.RLIMIT_FSIZE,

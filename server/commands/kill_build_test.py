@@ -3,7 +3,8 @@
 """SIGKILLs `quired build`, the first times as soon as it has begun to write, then
 at random moments. Afterwards the archive is absent or whole (if it was there
 before: the old one or the new one, and whole), nothing is left but the partial
-archive, and the next build cleans that up. Half of the builds reorder the text.
+archive, and the next build cleans that up. Half of the builds reorder the text, in so
+little memory that they sort in files.
 Fails if builds were not killed, or left nothing.
 
 Usage: kill_build_test.py [SEED]; QUIRE_BINARY_DIR names the build directory.
@@ -36,7 +37,8 @@ def make_input(directory, generator):
 
 def build_command(archive, source, *options):
     return [QUIRED, "build", "--quiet", "-o", archive, "--dictionary-size",
-            "64KiB", "--segment-size", "200KiB", *options, source]
+            "64KiB", "--segment-size", "200KiB", "--build-memory", "48KiB",
+            *options, source]
 
 
 def uuid_of_whole(archive):

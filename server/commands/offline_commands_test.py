@@ -531,6 +531,8 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--codec", "zstd", "--dictionary-method", "uniform", "in"]),
             (2, 'must be coverage or uniform, got "random"',
              [*good, "--dictionary-method", "random", "in"]),
+            (2, "--build-memory must be at least 1 byte, got 0",
+             [*good, "--build-memory", "0", "in"]),
             (2, '--reorder must be off, auto, dedup or full, got "on"',
              [*good, "--reorder", "on", "in"]),
             (2, '--inflate must be off or auto, got "on"',

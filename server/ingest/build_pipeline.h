@@ -19,6 +19,7 @@
 #include "codecs/inflate/inflated_block.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/ingest/build_memory.h"
 #include "server/ingest/dictionary_choice.h"
 #include "server/ingest/input_failures.h"
 #include "server/ingest/sources/input_limits.h"
@@ -106,6 +107,9 @@ struct BuildOptions {
   // Needs a file of about the size of the text, two with kAuto and kFull, next
   // to the archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;
+  // What the tables of that may take; the archive does not depend on it
+  // (ReorderOptions).
+  uint64_t build_memory_bytes = kBuildMemoryBytesDefault;
   // Stores what is compressed inside documents by zlib or gzip as its text,
   // with the codec that does so for `archive.codec`, in blocks that are cut
   // around it (block_cutter.h); an archive with few such members, under 1/512

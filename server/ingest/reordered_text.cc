@@ -59,6 +59,7 @@ TextReorderer::TextReorderer(Spool spool, const ReorderOptions& options)
       unit_size_bytes_min_(std::max<uint64_t>(
           kRunPairSizeBytesMin, options.segment_size_bytes / kChunkCountMax)),
       spool_(std::move(spool)),
+      memory_(options.memory_bytes_max),
       sum_(std::make_unique<Checksummer64>()) {
   QUIRE_CHECK(options_.duplicate_size_bytes_min >= kRunPairSizeBytesMin,
               "shorter duplicates than the format allows");
@@ -77,7 +78,7 @@ absl::Status TextReorderer::Add(ByteView piece) {
     QUIRE_RETURN_IF_ERROR(Place(text.subspan(pending_used_, size)));
     pending_used_ += size;
   }
-  return absl::OkStatus();
+  return HoldTables();
 }
 
 absl::Status TextReorderer::EndDocument(NewDocument document) {
@@ -222,6 +223,17 @@ absl::Status TextReorderer::Flush(Spool& spool) {
   return absl::OkStatus();
 }
 
+absl::Status TextReorderer::HoldTables() {
+  const uint64_t now_bytes =
+      runs_.MemoryBytes() + chunk_numbers_.MemoryBytes() +
+      chunk_offsets_.MemoryBytes() + units_.MemoryBytes();
+  const uint64_t later_bytes =
+      moved_spool_.has_value()
+          ? TextMigration::MemoryBytesMin(units_.size(), runs_.size())
+          : 0;
+  return memory_.Hold(earlier_run_bytes_ + std::max(now_bytes, later_bytes));
+}
+
 absl::Status TextReorderer::EndSegment() {
   QUIRE_RETURN_IF_ERROR(EndDuplicates());
   QUIRE_RETURN_IF_ERROR(Flush(spool_));
@@ -231,17 +243,15 @@ absl::Status TextReorderer::EndSegment() {
     summed_size_bytes_ = 0;
   }
   segment_.layout.stored_text_size_bytes = std::exchange(stored_size_bytes_, 0);
+  QUIRE_RETURN_IF_ERROR(HoldTables());
   segment_.layout.runs = std::exchange(runs_, {}).Take();
-  memory_bytes_max_ =
-      std::max(memory_bytes_max_, chunk_numbers_.MemoryBytes() +
-                                      chunk_offsets_.MemoryBytes() +
-                                      units_.MemoryBytes());
   // Before there are tables of similar text.
   chunk_numbers_ = {};
   chunk_offsets_ = {};
   if (moved_spool_.has_value()) {
     QUIRE_RETURN_IF_ERROR(MigrateSegment());
   }
+  earlier_run_bytes_ += segment_.layout.runs.size() * sizeof(StoredRun);
   text_.segments.push_back(std::exchange(segment_, {}));
   segment_offset_ = spool_.size_bytes();
   return absl::OkStatus();
@@ -252,11 +262,13 @@ absl::Status TextReorderer::MigrateSegment() {
       {.text = spool_,
        .checksum = std::exchange(segment_checksum_, {}).Get(),
        .units = units_,
-       .price = options_.price});
+       .price = options_.price,
+       .spill_directory = options_.spool_directory,
+       .memory = memory_,
+       .other_held_bytes = earlier_run_bytes_});
   QUIRE_RETURN_IF_ERROR(migration.Run(
       segment_.layout.runs,
       [this](ByteView text) { return Write(text, *moved_spool_); }));
-  memory_bytes_max_ = std::max(memory_bytes_max_, migration.memory_bytes_max());
   QUIRE_RETURN_IF_ERROR(Flush(*moved_spool_));
   QUIRE_ASSIGN_OR_RETURN(
       spool_, Spool::Create(options_.spool_directory, kSpoolContents));

@@ -26,6 +26,7 @@
 #include "codecs/reorder/stored_run.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/index/document_index_builder.h"
+#include "server/ingest/build_memory.h"
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
 
@@ -34,9 +35,14 @@ namespace quire {
 struct ReorderOptions {
   // Where a file without a name holds the stored text until it is encoded.
   std::string spool_directory;
-  // Of the largest segment; bounds the memory, at most 64 bytes for each chunk
-  // that is stored and 32 for each run: chunks grow with it, from 2 KiB.
+  // Of the largest segment; chunks grow with it, from 2 KiB, so that there are
+  // not too many.
   uint64_t segment_size_bytes = 0;
+  // What the tables may take, which is 64 bytes for each chunk that is stored,
+  // and 16 for each run, twice if text moves. Where that is more, the largest
+  // of them goes to files, and 21 bytes a chunk are left. The result is the
+  // same.
+  uint64_t memory_bytes_max = kBuildMemoryBytesDefault;
   // A duplicate is left out if that leaves out so many bytes in a row. At least
   // kRunPairSizeBytesMin. Short ones save little, and make a range touch more
   // blocks.
@@ -80,8 +86,9 @@ class TextReorderer {
   static absl::StatusOr<std::unique_ptr<TextReorderer>> Create(
       const ReorderOptions& options);
 
-  // The next bytes of the current document. Errors: Unavailable  no space is
-  // left in the directory.
+  // The next bytes of the current document.
+  // Errors: Unavailable        no space is left in the directory.
+  //         ResourceExhausted  the tables would take more than they may.
   absl::Status Add(ByteView piece);
 
   // Ends the document that all text since the last one is of; its size is known
@@ -96,9 +103,8 @@ class TextReorderer {
   // Errors: as Add().
   absl::StatusOr<ReorderedText> Finish();
 
-  // What finding duplicates and similar text took in the largest segment that
-  // has ended, beside its runs.
-  size_t memory_bytes_max() const { return memory_bytes_max_; }
+  // What the tables took at most.
+  uint64_t held_bytes_max() const { return memory_.held_bytes_max(); }
 
  private:
   TextReorderer(Spool spool, const ReorderOptions& options);
@@ -113,6 +119,8 @@ class TextReorderer {
   absl::Status Store(ByteView text);
   // Whether the text stored next is moved apart from what was stored last.
   bool BeginsUnit() const;
+  // Notes what the tables take, and what they will at least.
+  absl::Status HoldTables();
   absl::Status MigrateSegment();
   // Appends text to `spool`, in large pieces.
   absl::Status Write(ByteView text, Spool& spool);
@@ -129,7 +137,9 @@ class TextReorderer {
   std::optional<Spool> moved_spool_;
   ReorderedText text_;
   Checksummer64 checksum_;
-  size_t memory_bytes_max_ = 0;
+  BuildMemory memory_;
+  // What the runs of the segments before take.
+  uint64_t earlier_run_bytes_ = 0;
 
   // --- Of the current segment ---
   ReorderedText::Segment segment_;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/reordered_text.h"
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -14,6 +17,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/reorder/offset_list.h"
+#include "server/ingest/build_memory.h"
 #include "server/ingest/sources/spool.h"
 #include "server/ingest/text_migration.h"
 
@@ -36,12 +40,15 @@ absl::StatusOr<ReorderedText> Reorder(const Segments& segments,
                                       size_t piece_size = 1 << 20,
                                       uint64_t duplicate_size_bytes_min = 512,
                                       Moves moves = Moves::kNothing,
-                                      std::optional<ReorderPrice> price = {}) {
+                                      std::optional<ReorderPrice> price = {},
+                                      uint64_t memory_bytes_max = 1 << 30,
+                                      uint64_t* held_bytes_max = nullptr) {
   QUIRE_ASSIGN_OR_RETURN(
       const auto reorderer,
       TextReorderer::Create(
           {.spool_directory = ::testing::TempDir(),
            .segment_size_bytes = 1 << 20,
+           .memory_bytes_max = memory_bytes_max,
            .duplicate_size_bytes_min = duplicate_size_bytes_min,
            .moves = moves,
            .price = price}));
@@ -54,6 +61,9 @@ absl::StatusOr<ReorderedText> Reorder(const Segments& segments,
       QUIRE_RETURN_IF_ERROR(reorderer->EndDocument({.id = "x"}));
     }
     QUIRE_RETURN_IF_ERROR(reorderer->EndSegment());
+  }
+  if (held_bytes_max != nullptr) {
+    *held_bytes_max = reorderer->held_bytes_max();
   }
   return reorderer->Finish();
 }
@@ -165,7 +175,7 @@ TEST(ReorderedTextTest, AMillionTinyDocumentsTakeLittleMemory) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
                                reorderer->Finish());
     EXPECT_EQ(reordered.segments[0].documents.count(), 1000000u);
-    EXPECT_LT(reorderer->memory_bytes_max(), 1u << 20);
+    EXPECT_LT(reorderer->held_bytes_max(), 1u << 20);
   }
 }
 
@@ -312,8 +322,147 @@ TEST(ReorderedTextTest, TakesSixtyFourBytesAChunkAtMost) {
       QUIRE_ASSERT_OK(reorderer->EndDocument({.id = "x"}));
     }
     QUIRE_ASSERT_OK(reorderer->EndSegment());
-    EXPECT_LE(reorderer->memory_bytes_max(), 64 * chunk_count);
-    EXPECT_GE(reorderer->memory_bytes_max(), 8 * chunk_count);
+    EXPECT_LE(reorderer->held_bytes_max(), 64 * chunk_count);
+    EXPECT_GE(reorderer->held_bytes_max(), 8 * chunk_count);
+  }
+}
+
+void ExpectSame(const ReorderedText& a, const ReorderedText& b) {
+  EXPECT_EQ(a.checksum, b.checksum);
+  EXPECT_EQ(a.size_bytes, b.size_bytes);
+  ASSERT_EQ(a.segments.size(), b.segments.size());
+  for (size_t s = 0; s < a.segments.size(); ++s) {
+    EXPECT_EQ(a.segments[s].layout.runs, b.segments[s].layout.runs);
+    EXPECT_EQ(a.segments[s].layout.sums, b.segments[s].layout.sums);
+  }
+}
+
+// Versions of a few texts that change in many places, and noise.
+Segments ChangingTexts(size_t size_bytes) {
+  Segments segments(2);
+  std::mt19937_64 random(17);
+  for (std::vector<std::string>& segment : segments) {
+    for (uint64_t text = 0; text < 3; ++text) {
+      std::string changed = Noise(size_bytes, text);
+      for (uint64_t version = 0; version < 4; ++version) {
+        for (size_t i = random() % 900; i < changed.size();
+             i += 100 + random() % 4000) {
+          changed[i] = static_cast<char>(random());
+        }
+        segment.push_back(changed);
+      }
+    }
+    segment.push_back(Noise(size_bytes, random()));
+  }
+  return segments;
+}
+
+TEST(ReorderedTextTest, IsTheSameWithinAnyMemoryThatIsEnough) {
+  const Segments segments = ChangingTexts(600'000);
+  const ReorderPrice price = {.block_size_bytes = 65536};
+  for (const auto& given : {std::optional<ReorderPrice>(), {price}}) {
+    uint64_t most = 0;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const ReorderedText in_memory,
+        Reorder(segments, 1 << 20, 512, Moves::kChunks, given, 1 << 30, &most));
+    ExpectRestores(in_memory, segments);
+    // Between what is too little and what is enough: the least that is.
+    uint64_t too_little = 0;
+    uint64_t enough = most + (100 << 10);
+    while (enough - too_little > 5000) {
+      const uint64_t limit = (too_little + enough) / 2;
+      uint64_t held = 0;
+      const absl::StatusOr<ReorderedText> within =
+          Reorder(segments, 1 << 20, 512, Moves::kChunks, given, limit, &held);
+      if (within.ok()) {
+        EXPECT_LE(held, limit);
+        ExpectSame(*within, in_memory);
+        enough = limit;
+      } else {
+        EXPECT_EQ(within.status().code(), absl::StatusCode::kResourceExhausted);
+        EXPECT_THAT(std::string(within.status().message()),
+                    testing::HasSubstr("give more"));
+        too_little = limit;
+      }
+    }
+    // So little that super-features went to files.
+    EXPECT_LT(enough, most * 4 / 5);
+  }
+}
+
+TEST(ReorderedTextTest, TheTableOfDuplicatesIsWithinTheMemoryToo) {
+  const Segments segments = {{Noise(20 << 20, 1)}};
+  EXPECT_EQ(Reorder(segments, 1 << 20, 512, Moves::kNothing, {}, 100'000)
+                .status()
+                .code(),
+            absl::StatusCode::kResourceExhausted);
+  // 10,240 chunks of 15 bytes.
+  QUIRE_EXPECT_OK(
+      Reorder(segments, 1 << 20, 512, Moves::kNothing, {}, 300'000).status());
+}
+
+// Limits the size of files while it is there.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t size_bytes_max)
+      : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {size_bytes_max, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+TEST(TextMigrationTest, NoSpaceForSuperFeaturesIsAnError) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
+                             Spool::Create(::testing::TempDir(), "text"));
+  const std::string text = Noise(8 << 20, 1);
+  QUIRE_ASSERT_OK(spool.Append(AsBytes(text)));
+  OffsetList units;
+  for (uint64_t i = 0; i < text.size(); i += 1024) {
+    units.Append(i);
+  }
+  for (const bool has_space : {true, false}) {
+    BuildMemory memory(units.size() * 22 + (70 << 10));
+    TextMigration migration({.text = spool,
+                             .checksum = Checksum64(AsBytes(text)),
+                             .units = units,
+                             .spill_directory = ::testing::TempDir(),
+                             .memory = memory});
+    std::vector<StoredRun> runs = {{text.size(), 0}};
+    std::optional<FileSizeLimit> limit;
+    if (!has_space) {
+      limit.emplace(100'000);
+    }
+    uint64_t written_bytes = 0;
+    const absl::Status status = migration.Run(runs, [&](ByteView piece) {
+      written_bytes += piece.size();
+      return absl::OkStatus();
+    });
+    limit.reset();
+    if (has_space) {
+      QUIRE_EXPECT_OK(status);
+      EXPECT_EQ(written_bytes, text.size());
+    } else {
+      EXPECT_EQ(written_bytes, 0u);
+      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+      EXPECT_THAT(
+          std::string(status.message()),
+          testing::AllOf(testing::StartsWith(::testing::TempDir()),
+                         testing::HasSubstr("the super-features of the text"),
+                         testing::HasSubstr("File too large")));
+    }
   }
 }
 
@@ -326,10 +475,13 @@ TEST(TextMigrationTest, TextThatIsNotWhatWasWrittenIsAnError) {
   units.Append(0);
   units.Append(5000);
   for (const bool is_right : {true, false}) {
+    BuildMemory memory(1 << 20);
     TextMigration migration(
         {.text = spool,
          .checksum = Checksum64(AsBytes(is_right ? text : Noise(10000, 2))),
-         .units = units});
+         .units = units,
+         .spill_directory = ::testing::TempDir(),
+         .memory = memory});
     std::vector<StoredRun> runs = {{10000, 0}};
     std::string written;
     const absl::Status status = migration.Run(runs, [&](ByteView piece) {

@@ -8,9 +8,21 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/reorder/super_features.h"
 #include "server/archive/format/layout_section.h"
+#include "server/ingest/spilled_clusters.h"
 
 namespace quire {
 namespace {
+
+// Of a unit, with its super-features in memory: its offset, its checksum and
+// what ChunkClusters takes. Few units take a little more each.
+constexpr uint64_t kUnitMemoryBytes = 57;
+constexpr uint64_t kUnitsMemoryBytes = 80 << 10;
+// Without: its offset, its checksum, and most while an order is chosen.
+constexpr uint64_t kUnitMemoryBytesMin = 21;
+// Of that while clusters are found.
+constexpr uint64_t kUnitClusterBytes = 13;
+// For super-features, so that they are written in pieces worth a write.
+constexpr uint64_t kSpillMemoryBytesMin = 16 << 10;
 
 absl::Status TextChanged() {
   return absl::DataLossError(
@@ -37,7 +49,23 @@ absl::Status TextMigration::ReadUnit(size_t unit,
   return input_.text.ReadAt(input_.units[unit], text);
 }
 
-absl::Status TextMigration::FindClusters() {
+uint64_t TextMigration::MemoryBytesMin(size_t unit_count, size_t run_count) {
+  return unit_count * kUnitMemoryBytesMin + run_count * sizeof(StoredRun) +
+         kSpillMemoryBytesMin;
+}
+
+absl::Status TextMigration::FindClusters(size_t run_count) {
+  const size_t unit_count = input_.units.size();
+  const uint64_t run_bytes = run_count * sizeof(StoredRun);
+  const uint64_t held_bytes = input_.other_held_bytes + run_bytes;
+  QUIRE_RETURN_IF_ERROR(Hold(MemoryBytesMin(unit_count, run_count)));
+  std::optional<SpilledClusters> spilled;
+  if (input_.memory.limit_bytes() <
+      held_bytes + unit_count * kUnitMemoryBytes + kUnitsMemoryBytes) {
+    spilled.emplace(input_.spill_directory, input_.memory.limit_bytes() -
+                                                held_bytes -
+                                                unit_count * kUnitClusterBytes);
+  }
   std::vector<uint8_t> text;
   Checksummer64 checksum;
   checksums_.reserve(input_.units.size());
@@ -45,13 +73,25 @@ absl::Status TextMigration::FindClusters() {
     QUIRE_RETURN_IF_ERROR(ReadUnit(i, text));
     checksum.Add(text);
     checksums_.push_back(ChecksumOfUnit(text));
-    clusters_.Add(SuperFeaturesOf(text));
+    const SuperFeatures features = SuperFeaturesOf(text);
+    if (spilled.has_value()) {
+      QUIRE_RETURN_IF_ERROR(spilled->Add(features));
+    } else {
+      clusters_.Add(features);
+    }
   }
-  memory_bytes_max_ = input_.units.MemoryBytes() +
-                      checksums_.size() * sizeof(uint32_t) +
-                      clusters_.MemoryBytes();
+  if (checksum.Get() != input_.checksum) {
+    return TextChanged();
+  }
+  if (spilled.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(clusters_, spilled->Take());
+    return Hold(input_.memory.limit_bytes() - input_.other_held_bytes);
+  }
+  QUIRE_RETURN_IF_ERROR(Hold(run_bytes + input_.units.MemoryBytes() +
+                             checksums_.size() * sizeof(uint32_t) +
+                             clusters_.MemoryBytes()));
   clusters_.EndAdding();
-  return checksum.Get() == input_.checksum ? absl::OkStatus() : TextChanged();
+  return absl::OkStatus();
 }
 
 std::vector<uint32_t> TextMigration::ChooseOrder(
@@ -100,11 +140,12 @@ std::vector<bool> TextMigration::JoinedUnits(
 absl::Status TextMigration::Run(
     std::vector<StoredRun>& runs,
     const std::function<absl::Status(ByteView)>& write) {
-  QUIRE_RETURN_IF_ERROR(FindClusters());
+  QUIRE_RETURN_IF_ERROR(FindClusters(runs.size()));
+  uint64_t written_bytes = 0;
+  std::vector<uint32_t> order = ChooseOrder(runs);
   std::vector<uint64_t> new_offsets(input_.units.size());
   std::vector<uint8_t> text;
-  uint64_t written_bytes = 0;
-  for (const uint32_t i : ChooseOrder(runs)) {
+  for (const uint32_t i : order) {
     QUIRE_RETURN_IF_ERROR(ReadUnit(i, text));
     if (ChecksumOfUnit(text) != checksums_[i]) {
       return TextChanged();
@@ -113,8 +154,14 @@ absl::Status TextMigration::Run(
     new_offsets[i] = written_bytes;
     written_bytes += text.size();
   }
+  std::vector<uint32_t>().swap(order);
+  std::vector<uint32_t>().swap(checksums_);
+  const uint64_t table_bytes = input_.units.MemoryBytes() +
+                               new_offsets.size() * sizeof(uint64_t) +
+                               runs.size() * sizeof(StoredRun);
   RunList moved;
   for (const StoredRun& run : runs) {
+    QUIRE_RETURN_IF_ERROR(Hold(table_bytes + moved.MemoryBytes()));
     uint64_t offset = run.stored_offset;
     const uint64_t end = offset + run.size_bytes;
     for (size_t i = UnitAt(offset); offset < end; ++i) {

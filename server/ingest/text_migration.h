@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,7 @@
 #include "codecs/reorder/offset_list.h"
 #include "codecs/reorder/reorder_price.h"
 #include "codecs/reorder/stored_run.h"
+#include "server/ingest/build_memory.h"
 #include "server/ingest/sources/spool.h"
 
 namespace quire {
@@ -33,10 +35,17 @@ struct MigrationInput {
   // Units move only where that is worth it; without, wherever there is similar
   // text before them.
   std::optional<ReorderPrice> price = std::nullopt;
+  // Where super-features go that memory has no space for.
+  std::string spill_directory;
+  // What all tables may take, and what those take that are not of this text.
+  BuildMemory& memory;
+  uint64_t other_held_bytes = 0;
 };
 
-// Migrates one segment's text. Memory: at most 56 bytes a unit, and 32 for each
-// run. Not to be used again. Thread-compatible.
+// Migrates one segment's text. Memory: 56 bytes a unit, or 21 where that is
+// more than may be held and super-features go to files; and 16 for each run,
+// before and after. The result is the same. Not to be used again.
+// Thread-compatible.
 class TextMigration {
  public:
   // `input` is used as long as this is.
@@ -47,13 +56,13 @@ class TextMigration {
   // bytes stay with their neighbours, so that runs remain within
   // kRunPairSizeBytesMin if they were.
   // REQUIRES: each unit's first byte comes in runs before all bytes after it.
-  // Errors: those of `write` and of Spool::ReadAt(); DataLoss  the text is not
-  // what was written.
+  // Errors: those of `write` and of Spool; ResourceExhausted  the tables take
+  // more than they may; DataLoss  the text is not what was written.
   absl::Status Run(std::vector<StoredRun>& runs,
                    const std::function<absl::Status(ByteView)>& write);
 
-  // What finding similar units took at most.
-  size_t memory_bytes_max() const { return memory_bytes_max_; }
+  // What the tables take at least, with so many units and runs.
+  static uint64_t MemoryBytesMin(size_t unit_count, size_t run_count);
 
  private:
   uint64_t SizeOf(size_t unit) const;
@@ -64,7 +73,13 @@ class TextMigration {
   }
 
   absl::Status ReadUnit(size_t unit, std::vector<uint8_t>& text) const;
-  absl::Status FindClusters();
+  absl::Status FindClusters(size_t run_count);
+
+  // Notes that the tables take so much.
+  absl::Status Hold(uint64_t bytes) {
+    return input_.memory.Hold(input_.other_held_bytes + bytes);
+  }
+
   std::vector<uint32_t> ChooseOrder(const std::vector<StoredRun>& runs);
   std::vector<bool> JoinedUnits(const std::vector<StoredRun>& runs) const;
 
@@ -72,7 +87,6 @@ class TextMigration {
   ChunkClusters clusters_;
   // Of each unit, half of its Checksum64().
   std::vector<uint32_t> checksums_;
-  size_t memory_bytes_max_ = 0;
 };
 
 }  // namespace quire

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// How much memory the tables of a reordered build may take.
+#ifndef QUIRE_SERVER_INGEST_BUILD_MEMORY_H_
+#define QUIRE_SERVER_INGEST_BUILD_MEMORY_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/byte_size.h"
+
+namespace quire {
+
+inline constexpr uint64_t kBuildMemoryBytesDefault = kGiB;
+
+// Thread-compatible.
+class BuildMemory {
+ public:
+  explicit BuildMemory(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+  uint64_t limit_bytes() const { return limit_bytes_; }
+
+  // The most that Hold() was told.
+  uint64_t held_bytes_max() const { return held_bytes_max_; }
+
+  // The tables take `bytes` in all now, or soon.
+  // Errors: ResourceExhausted  that is more than the limit.
+  absl::Status Hold(uint64_t bytes) {
+    if (bytes > limit_bytes_) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the tables of --reorder take at least ", FormatByteSize(bytes),
+          " of memory for what has been read, and --build-memory is ",
+          FormatByteSizeExact(limit_bytes_),
+          "; give more, or a smaller --segment-size"));
+    }
+    held_bytes_max_ = std::max(held_bytes_max_, bytes);
+    return absl::OkStatus();
+  }
+
+ private:
+  uint64_t limit_bytes_;
+  uint64_t held_bytes_max_ = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_BUILD_MEMORY_H_
