@@ -54,7 +54,8 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeAuto(
     QUIRE_ASSIGN_OR_RETURN(
         members[i], MakeOrThrow(AutoMembers(objective)[i].spec, context, use));
   }
-  return MakeAutoCodec(info, objective, std::move(members), context, use);
+  return MakeAutoCodec(info, objective, BuiltInSpeeds(objective),
+                       std::move(members), context, use);
 }
 
 // A codec that inflates, over its text codec at the same level.

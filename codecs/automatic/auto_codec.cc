@@ -22,15 +22,14 @@ constexpr size_t kHeaderSize = 1;
 // Bytes that look uniformly distributed to an entropy of so many thousandths of
 // a bit have nothing to gain from codes of their own.
 constexpr uint32_t kRandomEntropy = 7950;
-// By which rearranging as numbers must lower the entropy to be tried, and to
-// which to be more than the bias of few samples.
-constexpr uint32_t kNumericGain = 300;
-constexpr uint32_t kNumericEntropyMax = 7700;
 // Of a block's text, known to the dictionary: from here on xz, which has none,
 // is not tried.
 constexpr uint32_t kWellKnownPerMille = 500;
 // What the filter finds by mistake stays below.
 constexpr uint32_t kUnknownPerMille = 20;
+// Of a block: by what the time of another member must differ from that of rlz
+// to outweigh the sizes.
+constexpr size_t kTimeDivisor = 16;
 
 constexpr std::array kMemberIds = {CodecId::kCopy, CodecId::kLz4, CodecId::kXz,
                                    CodecId::kNumeric, CodecId::kRlz};
@@ -63,10 +62,11 @@ absl::StatusOr<size_t> ReadMember(ByteView stored) {
 class AutoCodec final : public CodecBase {
  public:
   AutoCodec(const CodecInfo& info, AutoObjective objective,
-            AutoMemberCodecs members,
+            const AutoSpeeds& speeds, AutoMemberCodecs members,
             std::shared_ptr<const CodecContext> context, CodecUse use)
       : CodecBase(info, use),
         objective_(objective),
+        speeds_(speeds),
         members_(std::move(members)),
         context_(std::move(context)) {
     if (use == CodecUse::kEncodeAndDecode) {
@@ -119,11 +119,12 @@ class AutoCodec final : public CodecBase {
     QUIRE_RETURN_IF_ERROR(best.Try(kCopy));
     const ByteEntropy entropy = MeasureEntropy(raw);
     const uint32_t known = filter_->SharePerMille(raw);
-    const bool numeric = entropy.as_numbers + kNumericGain <= entropy.plain &&
-                         entropy.as_numbers <= kNumericEntropyMax;
+    const bool numeric = LooksNumeric(entropy);
     const bool looks_random = !numeric && entropy.plain >= kRandomEntropy &&
                               known <= kUnknownPerMille;
-    if (looks_random || objective_ == AutoObjective::kSpeed) {
+    const size_t margin = raw.size() / kTimeDivisor;
+    const bool lz4_is_quicker = TimeOf(kLz4, raw) + margin < TimeOf(kRlz, raw);
+    if (looks_random || lz4_is_quicker) {
       QUIRE_RETURN_IF_ERROR(best.Try(kLz4));
     }
     if (looks_random && best.member() == kCopy) {
@@ -133,8 +134,9 @@ class AutoCodec final : public CodecBase {
     if (numeric) {
       QUIRE_RETURN_IF_ERROR(best.Try(kNumeric));
     }
-    // Its decoder is so slow that otherwise it never pays.
-    if (objective_ == AutoObjective::kArchive && known <= kWellKnownPerMille) {
+    // Its decoder is so slow that where time matters it hardly ever pays.
+    if (!lz4_is_quicker && known <= kWellKnownPerMille &&
+        TimeOf(kXz, raw) <= TimeOf(kRlz, raw) + margin) {
       QUIRE_RETURN_IF_ERROR(best.Try(kXz));
     }
     return best.size();
@@ -174,8 +176,7 @@ class AutoCodec final : public CodecBase {
           codec_.members_[member]->Encode(raw_, candidate.subspan(kHeaderSize),
                                           *scratch));
       const size_t size = kHeaderSize + member_size;
-      const uint64_t cost = MemberCost(AutoMembers(codec_.objective_)[member],
-                                       codec_.objective_, raw_.size(), size);
+      const uint64_t cost = size + codec_.TimeOf(member, raw_);
       if (!is_first && cost >= cost_) {
         return absl::OkStatus();
       }
@@ -202,6 +203,10 @@ class AutoCodec final : public CodecBase {
     size_t size_ = 0;
     uint64_t cost_ = 0;
   };
+
+  uint64_t TimeOf(Member member, ByteView raw) const {
+    return TimeCost(speeds_[member], objective_, raw.size());
+  }
 
   absl::StatusOr<Scratch*> ScratchOf(size_t member,
                                      AutoScratch& scratch) const {
@@ -235,6 +240,7 @@ class AutoCodec final : public CodecBase {
   }
 
   const AutoObjective objective_;
+  const AutoSpeeds speeds_;
   const AutoMemberCodecs members_;
   const std::shared_ptr<const CodecContext> context_;
   // Of the dictionary; to encode.
@@ -244,13 +250,14 @@ class AutoCodec final : public CodecBase {
 }  // namespace
 
 std::unique_ptr<BlockCodec> MakeAutoCodec(
-    const CodecInfo& info, AutoObjective objective, AutoMemberCodecs members,
-    std::shared_ptr<const CodecContext> context, CodecUse use) {
+    const CodecInfo& info, AutoObjective objective, const AutoSpeeds& speeds,
+    AutoMemberCodecs members, std::shared_ptr<const CodecContext> context,
+    CodecUse use) {
   for (size_t i = 0; i < kAutoMemberCount; ++i) {
     QUIRE_CHECK(members[i]->info().id == kMemberIds[i]);
   }
-  return std::make_unique<AutoCodec>(info, objective, std::move(members),
-                                     std::move(context), use);
+  return std::make_unique<AutoCodec>(
+      info, objective, speeds, std::move(members), std::move(context), use);
 }
 
 absl::StatusOr<CodecId> AutoMemberOf(ByteView stored) {

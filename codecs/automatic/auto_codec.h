@@ -5,7 +5,8 @@
 //   payload: u8 the member's CodecId; the rest: a payload of that codec
 //
 // A block is looked at first (block_probe.h); of what may suit it, at most
-// three are tried; the one of least cost (member_choice.h) is stored. Members
+// three besides copy are tried; the one of least cost (member_choice.h) is
+// stored. Members
 // are those of member_choice.h: `auto` itself is none.
 #ifndef QUIRE_CODECS_AUTOMATIC_AUTO_CODEC_H_
 #define QUIRE_CODECS_AUTOMATIC_AUTO_CODEC_H_
@@ -26,11 +27,13 @@ using AutoMemberCodecs =
 
 // `info` is the codec's entry in the registry, `members` the codecs of
 // AutoMembers(objective), in their order, made for `use`. The dictionary of
-// `context` is that of the members.
-// May throw std::bad_alloc.
+// `context` is that of the members. `speeds` are what choices depend on; they
+// make no difference to decoding.
+// REQUIRES: speeds within AutoSpeed's bounds. May throw std::bad_alloc.
 std::unique_ptr<BlockCodec> MakeAutoCodec(
-    const CodecInfo& info, AutoObjective objective, AutoMemberCodecs members,
-    std::shared_ptr<const CodecContext> context, CodecUse use);
+    const CodecInfo& info, AutoObjective objective, const AutoSpeeds& speeds,
+    AutoMemberCodecs members, std::shared_ptr<const CodecContext> context,
+    CodecUse use);
 
 // The codec that a payload of `auto` is in. Errors: DataLoss  the payload is
 // empty, or there is no such member.

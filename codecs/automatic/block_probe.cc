@@ -11,6 +11,10 @@
 namespace quire {
 namespace {
 
+// By how much, and to what, to be more than the bias of few samples.
+constexpr uint32_t kNumericGain = 300;
+constexpr uint32_t kNumericEntropyMax = 7700;
+
 constexpr size_t kLanes = 8;
 constexpr size_t kSliceCount = 4;
 constexpr size_t kSliceSize = 4 << 10;
@@ -113,6 +117,11 @@ ByteEntropy MeasureEntropy(ByteView block) {
   }
   return {.plain = per_byte(BitsOf(values, 1)),
           .as_numbers = per_byte(as_numbers)};
+}
+
+bool LooksNumeric(const ByteEntropy& entropy) {
+  return entropy.as_numbers + kNumericGain <= entropy.plain &&
+         entropy.as_numbers <= kNumericEntropyMax;
 }
 
 namespace {

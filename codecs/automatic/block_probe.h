@@ -29,6 +29,9 @@ struct ByteEntropy {
 // Of samples of `block`, 16 KiB in all. REQUIRES: !block.empty().
 ByteEntropy MeasureEntropy(ByteView block);
 
+// Whether rearranging the block's bytes as those of numbers lowers its entropy.
+bool LooksNumeric(const ByteEntropy& entropy);
+
 // Says whether a text has parts in common with a dictionary: a Bloom filter of
 // the dictionary's pieces that begin at multiples of their size, with all bits
 // of a piece in one word. Every common part of 2 * kPieceSize - 1 bytes or more

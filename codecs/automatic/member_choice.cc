@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/automatic/member_choice.h"
 
+#include <algorithm>
 #include <array>
 
 namespace quire {
@@ -8,27 +9,36 @@ namespace {
 
 using Members = std::array<AutoMember, kAutoMemberCount>;
 
-constexpr AutoMember kCopy = {{.id = CodecId::kCopy}, 10'000, 10'000};
+// In 10^6 bytes per second.
+constexpr AutoSpeed Megabytes(uint64_t encode, uint64_t decode) {
+  return {.encode = encode * 1'000'000, .decode = decode * 1'000'000};
+}
+
+constexpr AutoMember kCopy = {{.id = CodecId::kCopy},
+                              Megabytes(10'000, 10'000)};
 
 // Speeds are those of blocks of 64 KiB of a web crawl, rounded; numeric's those
 // of floating-point numbers.
-constexpr Members kFast = {{kCopy,
-                            {{.id = CodecId::kLz4, .level = 1}, 600, 3000},
-                            {{.id = CodecId::kXz, .level = 0}, 15, 100},
-                            {{.id = CodecId::kNumeric, .level = 3}, 80, 1000},
-                            {{.id = CodecId::kRlz, .level = 1}, 120, 1200}}};
-constexpr Members kMiddle = {{kCopy,
-                              {{.id = CodecId::kLz4, .level = 1}, 600, 3000},
-                              {{.id = CodecId::kXz, .level = 6}, 4, 100},
-                              {{.id = CodecId::kNumeric, .level = 9}, 30, 1000},
-                              {{.id = CodecId::kRlz, .level = 2}, 60, 1200}}};
-constexpr Members kSmall = {{kCopy,
-                             {{.id = CodecId::kLz4, .level = 1}, 600, 3000},
-                             {{.id = CodecId::kXz, .level = 9}, 4, 100},
-                             {{.id = CodecId::kNumeric, .level = 19}, 3, 1000},
-                             {{.id = CodecId::kRlz, .level = 3}, 6, 1200}}};
+constexpr Members kFast = {
+    {kCopy,
+     {{.id = CodecId::kLz4, .level = 1}, Megabytes(600, 3000)},
+     {{.id = CodecId::kXz, .level = 0}, Megabytes(15, 100)},
+     {{.id = CodecId::kNumeric, .level = 3}, Megabytes(80, 1000)},
+     {{.id = CodecId::kRlz, .level = 1}, Megabytes(120, 1200)}}};
+constexpr Members kMiddle = {
+    {kCopy,
+     {{.id = CodecId::kLz4, .level = 1}, Megabytes(600, 3000)},
+     {{.id = CodecId::kXz, .level = 6}, Megabytes(4, 100)},
+     {{.id = CodecId::kNumeric, .level = 9}, Megabytes(30, 1000)},
+     {{.id = CodecId::kRlz, .level = 2}, Megabytes(60, 1200)}}};
+constexpr Members kSmall = {
+    {kCopy,
+     {{.id = CodecId::kLz4, .level = 1}, Megabytes(600, 3000)},
+     {{.id = CodecId::kXz, .level = 9}, Megabytes(4, 100)},
+     {{.id = CodecId::kNumeric, .level = 19}, Megabytes(3, 1000)},
+     {{.id = CodecId::kRlz, .level = 3}, Megabytes(6, 1200)}}};
 
-// What a second of work is worth, in 10^6 bytes.
+// What a second of work is worth, in bytes.
 struct Price {
   uint64_t decoding = 0;
   uint64_t encoding = 0;
@@ -38,9 +48,9 @@ constexpr Price PriceOf(AutoObjective objective) {
   switch (objective) {
     case AutoObjective::kSpeed:
       // About what a disk delivers in the time.
-      return {.decoding = 500, .encoding = 2};
+      return {.decoding = 500'000'000, .encoding = 2'000'000};
     case AutoObjective::kBalanced:
-      return {.decoding = 10, .encoding = 0};
+      return {.decoding = 10'000'000, .encoding = 0};
     case AutoObjective::kArchive:
       break;
   }
@@ -62,11 +72,18 @@ std::span<const AutoMember, kAutoMemberCount> AutoMembers(
   return kSmall;
 }
 
-uint64_t MemberCost(const AutoMember& member, AutoObjective objective,
-                    size_t raw_size, size_t stored_size) {
+AutoSpeeds BuiltInSpeeds(AutoObjective objective) {
+  AutoSpeeds speeds;
+  std::ranges::transform(AutoMembers(objective), speeds.begin(),
+                         &AutoMember::speed);
+  return speeds;
+}
+
+uint64_t TimeCost(const AutoSpeed& speed, AutoObjective objective,
+                  size_t raw_size) {
   const Price price = PriceOf(objective);
-  return stored_size + raw_size * price.decoding / member.decode_speed +
-         raw_size * price.encoding / member.encode_speed;
+  return raw_size * price.decoding / speed.decode +
+         raw_size * price.encoding / speed.encode;
 }
 
 }  // namespace quire

@@ -7,12 +7,14 @@
 //   stored bytes + block / p_d * (bytes per second of decoding)
 //                + block / p_c * (bytes per second of encoding)
 //
-// with the members' speeds p_c and p_d out of a table: choices depend on the
-// data alone, never on a clock. After equation 2 of "Data Compression for
+// with the members' speeds p_c and p_d out of a table, the one here or one that
+// a plan has measured: choices depend on the data and the table alone, never on
+// a clock. After equation 2 of "Data Compression for
 // Climate Data" (Kuhn, Kunkel, Ludwig), section 2.1.
 #ifndef QUIRE_CODECS_AUTOMATIC_MEMBER_CHOICE_H_
 #define QUIRE_CODECS_AUTOMATIC_MEMBER_CHOICE_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,24 +33,44 @@ enum class AutoObjective {
   kArchive = 3,
 };
 
-// A codec that blocks of `auto` may be in.
-struct AutoMember {
-  CodecSpec spec;
-  // In 10^6 bytes of text per second on one core. What counts is their ratio.
-  uint32_t encode_speed = 0;
-  uint32_t decode_speed = 0;
+inline constexpr std::array kAutoObjectives = {
+    AutoObjective::kSpeed, AutoObjective::kBalanced, AutoObjective::kArchive};
+
+// A codec's, in bytes of text per second on one core. What counts is the ratio
+// of one to the other.
+struct AutoSpeed {
+  // No speed is outside these.
+  static constexpr uint64_t kMin = 1'000;
+  static constexpr uint64_t kMax = 1'000'000'000'000;
+
+  uint64_t encode = 0;
+  uint64_t decode = 0;
 };
 
 inline constexpr size_t kAutoMemberCount = 5;
+
+// Of the members of one objective, in their order.
+using AutoSpeeds = std::array<AutoSpeed, kAutoMemberCount>;
+
+// A codec that blocks of `auto` may be in.
+struct AutoMember {
+  CodecSpec spec;
+  // Where no plan has another.
+  AutoSpeed speed;
+};
 
 // In order of id, for every objective of the same codecs: copy, lz4, xz,
 // numeric, rlz.
 std::span<const AutoMember, kAutoMemberCount> AutoMembers(
     AutoObjective objective);
 
-// Of a block of `raw_size` bytes that the member stores in `stored_size`.
-uint64_t MemberCost(const AutoMember& member, AutoObjective objective,
-                    size_t raw_size, size_t stored_size);
+// Those of AutoMembers(objective).
+AutoSpeeds BuiltInSpeeds(AutoObjective objective);
+
+// What encoding and decoding `raw_size` bytes of text cost. REQUIRES: raw_size
+// <= kBlockSizeBytesMax; both speeds are within AutoSpeed's bounds.
+uint64_t TimeCost(const AutoSpeed& speed, AutoObjective objective,
+                  size_t raw_size);
 
 }  // namespace quire
 

@@ -19,25 +19,38 @@ const AutoMember& Find(AutoObjective objective, CodecId id) {
 }
 
 uint64_t Cost(AutoObjective objective, CodecId id, size_t stored_size) {
-  return MemberCost(Find(objective, id), objective, kBlockSize, stored_size);
+  return stored_size +
+         TimeCost(Find(objective, id).speed, objective, kBlockSize);
 }
 
 TEST(MemberChoiceTest, EveryObjectiveHasTheSameMembersInOrder) {
-  for (const AutoObjective objective :
-       {AutoObjective::kSpeed, AutoObjective::kBalanced,
-        AutoObjective::kArchive}) {
+  for (const AutoObjective objective : kAutoObjectives) {
     const auto members = AutoMembers(objective);
     for (size_t i = 0; i < members.size(); ++i) {
       EXPECT_EQ(members[i].spec.id,
                 AutoMembers(AutoObjective::kSpeed)[i].spec.id);
       EXPECT_NE(members[i].spec.id, CodecId::kAuto);
-      EXPECT_GT(members[i].decode_speed, 0u);
-      EXPECT_GT(members[i].encode_speed, 0u);
+      const AutoSpeed speed = BuiltInSpeeds(objective)[i];
+      EXPECT_EQ(speed.encode, members[i].speed.encode);
+      EXPECT_EQ(speed.decode, members[i].speed.decode);
+      for (const uint64_t value : {speed.encode, speed.decode}) {
+        EXPECT_GE(value, AutoSpeed::kMin);
+        EXPECT_LE(value, AutoSpeed::kMax);
+      }
       if (i > 0) {
         EXPECT_LT(members[i - 1].spec.id, members[i].spec.id);
       }
     }
   }
+}
+
+TEST(MemberChoiceTest, NoSpeedMakesTheCostOverflow) {
+  constexpr AutoSpeed kSlowest = {AutoSpeed::kMin, AutoSpeed::kMin};
+  // A second is worth 502 MB, and a megabyte takes 1048.576 s.
+  EXPECT_EQ(TimeCost(kSlowest, AutoObjective::kSpeed, kBlockSizeBytesMax),
+            uint64_t{502} * 1'048'576 * 1000);
+  constexpr AutoSpeed kFastest = {AutoSpeed::kMax, AutoSpeed::kMax};
+  EXPECT_EQ(TimeCost(kFastest, AutoObjective::kSpeed, kBlockSizeBytesMax), 526);
 }
 
 TEST(MemberChoiceTest, AnArchiveCountsBytesAlone) {

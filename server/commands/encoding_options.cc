@@ -5,6 +5,7 @@
 
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -205,11 +206,13 @@ std::vector<std::string> CodecNames() {
 
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
   subcommand
-      .add_option("--plan", options.plan,
-                  "Take --codec, --block-size and --dictionary-size from what "
-                  "quired plan --json wrote, unless they are given; the text "
-                  "must have at least half and at most twice the size that was "
-                  "planned for")
+      .add_option(
+          "--plan", options.plan,
+          "Take --codec, --block-size and --dictionary-size from what "
+          "quired plan --json wrote, unless they are given, and how "
+          "fast the codecs are that --codec auto chooses from; the text "
+          "must have at least half and at most twice the size that was "
+          "planned for")
       ->type_name("FILE");
   CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
@@ -296,9 +299,11 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
 
 absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   BuildOptions build;
+  std::optional<PlannedSpeeds> speeds;
   if (!options.plan.empty()) {
     QUIRE_ASSIGN_OR_RETURN(const RecommendedArchive planned,
                            ReadPlanFile(options.plan));
+    speeds = planned.auto_speeds;
     Apply(planned, options);
     build.archive.plan_hash = planned.hash;
     build.check_text_size = [planned](uint64_t text_size_bytes) {
@@ -306,6 +311,10 @@ absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
     };
   }
   QUIRE_ASSIGN_OR_RETURN(build.archive.codec, CheckOptions(options));
+  if (speeds.has_value() && build.archive.codec.id == CodecId::kAuto) {
+    build.auto_speeds = SpeedsOf(
+        *speeds, static_cast<AutoObjective>(build.archive.codec.level));
+  }
   build.archive.block_size_bytes =
       static_cast<uint32_t>(options.block_size_bytes);
   build.dictionary_size_bytes = options.dictionary_size_bytes;

@@ -136,6 +136,22 @@ class OfflineCommandsTest(unittest.TestCase):
         result = self.run_quired("recompress", "y.quire", "-o", "z.quire", "--plan", "plan.json")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.inspect("z.quire")["uuid"], self.inspect("x.quire")["uuid"])
+        # Codec auto chooses by the speeds in the plan.
+        planned = ["--plan", "auto.json", "--codec", "auto", "--objective", "speed"]
+        segments = []
+        for rlz_speed, threads in ((10**9, 1), (10**9, 3), (10**6, 1)):
+            speed = {"encode_bytes_per_second": rlz_speed, "decode_bytes_per_second": rlz_speed}
+            (self.directory / "auto.json").write_text(json.dumps(
+                {**plan, "codec_speeds": {**plan["codec_speeds"], "rlz:1": speed}}))
+            self.build("-o", "a.quire", "--force", *planned, "--threads", threads, "in")
+            segments.append((self.directory / "a.quire/segment-000000").read_bytes())
+        self.assertEqual(segments[0], segments[1])
+        self.assertNotEqual(segments[0], segments[2])
+        del plan["codec_speeds"]["xz:9"]
+        (self.directory / "auto.json").write_text(json.dumps(plan))
+        result = self.run_quired("build", "-o", "n.quire", *planned, "in")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b'auto.json: "codec_speeds" of the plan has no codec xz:9', result.stderr)
         # Of another collection, of another version, and no plan.
         result = self.run_quired("build", "-o", "n.quire", "--plan", "plan.json", "in/d/000.txt")
         self.assertEqual(result.returncode, 1)
@@ -277,7 +293,7 @@ class OfflineCommandsTest(unittest.TestCase):
                                  "--price-per-tb", "18", "--disk", "hdd")
         self.assertEqual(result.returncode, 0, result.stderr)
         plan = json.loads(result.stdout)
-        self.assertEqual(plan["version"], 1)
+        self.assertEqual(plan["version"], 2)
         self.assertIn("<svg", page.read_text())
         # What it recommends can be built as it says.
         command = plan["commands"][0].split()

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/format/archive_format.h"
 #include "server/archive/format/block_frame.h"
 #include "server/archive/kept_blocks.h"
 
@@ -14,6 +15,12 @@ namespace {
 size_t BlockSizeMax(const BlockStageOptions& options) {
   return options.cutter != nullptr ? kBlockSizeBytesMax
                                    : options.block_size_bytes;
+}
+
+// As ArchiveInfo has it.
+std::string FormatPlanHash(const ArchiveWriterOptions& options) {
+  return options.plan_hash.has_value() ? FormatChecksum(*options.plan_hash)
+                                       : "";
 }
 
 }  // namespace
@@ -127,14 +134,18 @@ absl::StatusOr<bool> BlockStage::CopyBlock(size_t size_bytes) {
   return true;
 }
 
-bool HasBlocksOf(const Archive& archive, const CodecSpec& codec,
+bool HasBlocksOf(const Archive& archive, const ArchiveWriterOptions& options,
                  const CodecContext& context) {
+  const CodecSpec& codec = options.codec;
   const CodecSpec& found = archive.info().codec;
   const CodecInfo* const info = FindCodec(codec.id);
   // What inflates depends on more than these.
   return info != nullptr && !info->inflates() && found.id == codec.id &&
          found.level == codec.level &&
          found.partition_size_bytes == codec.partition_size_bytes &&
+         // A plan says what auto chooses.
+         (codec.id != CodecId::kAuto ||
+          archive.info().plan_hash == FormatPlanHash(options)) &&
          std::ranges::equal(archive.dictionary(),
                             AsBytes(context.dictionary)) &&
          (!info->needs_symbol_table ||

@@ -104,8 +104,9 @@ class BlockStage {
   std::vector<uint8_t> frame_;
 };
 
-// Whether the archive's blocks are what this codec would make of their text.
-bool HasBlocksOf(const Archive& archive, const CodecSpec& codec,
+// Whether the archive's blocks are what the codec of `options` would make of
+// their text.
+bool HasBlocksOf(const Archive& archive, const ArchiveWriterOptions& options,
                  const CodecContext& context);
 
 }  // namespace quire

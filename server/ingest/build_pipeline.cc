@@ -10,10 +10,10 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
-#include "codecs/inflate/inflating_codec.h"
 #include "server/archive/unfinished_archive.h"
 #include "server/ingest/block_cutter.h"
 #include "server/ingest/block_stage.h"
+#include "server/ingest/encoder_codec.h"
 #include "server/ingest/inflated_text.h"
 #include "server/ingest/reordered_text.h"
 #include "server/ingest/symbol_sampler.h"
@@ -96,7 +96,7 @@ class ArchiveBuild {
       sampler_.emplace(*progress_.total_bytes);
     }
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
-    QUIRE_ASSIGN_OR_RETURN(codec_, MakeCodec(context));
+    QUIRE_ASSIGN_OR_RETURN(codec_, MakeEncoder(options_, context));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
     QUIRE_RETURN_IF_ERROR(StartStage(*context));
     QUIRE_RETURN_IF_ERROR(stored_.has_value() ? EncodeStoredText() : Encode());
@@ -397,22 +397,6 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::unique_ptr<BlockCodec>> MakeCodec(
-      const std::shared_ptr<const CodecContext>& context) const {
-    CodecSpec spec = options_.archive.codec;
-    const CodecInfo* const info = FindCodec(spec.id);
-    if (info == nullptr || !info->inflates()) {
-      return MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode);
-    }
-    spec.id = info->text_codec;
-    QUIRE_ASSIGN_OR_RETURN(
-        std::unique_ptr<BlockCodec> text_codec,
-        MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode));
-    return MakeInflatingCodec(*info, std::move(text_codec),
-                              CodecUse::kEncodeAndDecode,
-                              options_.inflate_member_size_bytes_max);
-  }
-
   static NewDocument ToNewDocument(const SourceDocument& document) {
     return {.id = document.id,
             .capture_time_ms = document.capture_time_ms,
@@ -529,7 +513,7 @@ class ArchiveBuild {
         .threads = options_.threads,
         .may_be_kept = is_resumable(),
         .copied = copied != nullptr && !stored_.has_value() &&
-                          HasBlocksOf(*copied, options_.archive.codec, context)
+                          HasBlocksOf(*copied, options_.archive, context)
                       ? copied
                       : nullptr};
     QUIRE_ASSIGN_OR_RETURN(

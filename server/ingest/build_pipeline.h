@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/automatic/member_choice.h"
 #include "codecs/inflate/inflated_block.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
@@ -104,6 +105,9 @@ struct BuildOptions {
   // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
+  // Of codec `auto`: what its choices depend on; unset: what is built in. They
+  // must be those of the plan that `archive.plan_hash` names.
+  std::optional<AutoSpeeds> auto_speeds;
   // Needs a file of about the size of the text, two with kAuto and kFull, next
   // to the archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/byte_size.h"
+#include "server/archive/format/archive_format.h"
 #include "server/ingest/archive_source.h"
 
 namespace quire {
@@ -41,6 +42,13 @@ std::string Parameters(const Archive& archive, const BuildOptions& options) {
   if (options.inflate || (info != nullptr && info->inflates())) {
     absl::StrAppend(&lines, "inflate member size ",
                     FormatByteSizeExact(options.inflate_member_size_bytes_max),
+                    "\n");
+  }
+  if (codec.id == CodecId::kAuto) {
+    absl::StrAppend(&lines, "plan ",
+                    options.archive.plan_hash.has_value()
+                        ? FormatChecksum(*options.archive.plan_hash)
+                        : "none",
                     "\n");
   }
   if (info != nullptr && info->has_partitions()) {

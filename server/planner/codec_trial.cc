@@ -125,7 +125,8 @@ class Trial {
         codec_.StoredSizeMax(options_.block_size_bytes));
     std::vector<uint8_t> raw(options_.block_size_bytes);
     IncompressibleShare incompressible;
-    while (share.encode_seconds < options_.seconds || next_ < kTrialBlocksMin) {
+    while (share.encode_seconds < options_.seconds ||
+           next_ < options_.block_count_min) {
       const size_t i = next_.fetch_add(1);
       if (i >= blocks_.size()) {
         return;

@@ -15,18 +15,19 @@
 
 namespace quire {
 
+inline constexpr size_t kTrialBlocksMin = 48;
+
 struct TrialOptions {
   uint32_t block_size_bytes = 64 << 10;
   uint32_t thread_count = 1;
   // Blocks are encoded, evenly spread, until so much CPU time is spent, but at
-  // least kTrialBlocksMin of them where there are as many.
+  // least so many of them where there are as many.
   double seconds = 1;
+  size_t block_count_min = kTrialBlocksMin;
   // IncompressibleShare of the text that the pieces stand for; the result is
   // corrected for blocks that have more or less of it.
   double incompressible_share = 0;
 };
-
-inline constexpr size_t kTrialBlocksMin = 48;
 
 struct CodecTrialResult {
   uint64_t block_count = 0;

@@ -20,6 +20,7 @@
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "server/archive/format/section_compression.h"
+#include "server/planner/auto_trial.h"
 #include "server/planner/codec_trial.h"
 #include "server/planner/read_forecast.h"
 
@@ -63,6 +64,8 @@ constexpr std::array kCandidates = {
     Candidate{"rlz:max", {16 * kMiB, 64 * kMiB}},
 };
 constexpr std::array<uint32_t, 3> kBlockSizes = {16 << 10, 64 << 10, 256 << 10};
+// In which members of auto are compared.
+constexpr uint32_t kSpeedBlockSize = 64 << 10;
 
 double Seconds(std::chrono::steady_clock::time_point since) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - since)
@@ -104,6 +107,10 @@ class Planner {
       QUIRE_RETURN_IF_ERROR(compressed[i].get());
       QUIRE_RETURN_IF_ERROR(AddWithDictionary(dictionaries[i]));
     }
+    Tell("what codec auto chooses from");
+    QUIRE_RETURN_IF_ERROR(TryAutoMembers(dictionaries.front().context,
+                                         sample_.pieces, SpeedTrial(),
+                                         plan_.codec_speeds));
     std::ranges::sort(plan_.cells, {}, &PlanCell::size_bytes);
     MarkPareto();
     Recommend();
@@ -132,6 +139,22 @@ class Planner {
             .incompressible_share = sample_.incompressible_share};
   }
 
+  // Says nothing of sizes.
+  TrialOptions SpeedTrial() const {
+    TrialOptions trial = Trial(kSpeedBlockSize);
+    trial.seconds /= 4;
+    trial.block_count_min /= 3;
+    return trial;
+  }
+
+  // The first dictionary's are those that count.
+  void NoteSpeed(const CodecSpec& spec, uint32_t block_size,
+                 const CodecTrialResult& trial) {
+    if (block_size == kSpeedBlockSize) {
+      plan_.codec_speeds.emplace(FormatCodecSpec(spec), SpeedOf(trial));
+    }
+  }
+
   absl::Status AddPlain(const std::string& codec) {
     QUIRE_ASSIGN_OR_RETURN(const CodecSpec spec, ParseCodecSpec(codec));
     for (const uint32_t block_size : kBlockSizes) {
@@ -140,6 +163,7 @@ class Planner {
       QUIRE_ASSIGN_OR_RETURN(
           const CodecTrialResult trial,
           TryCodec(spec, nullptr, sample_.pieces, Trial(block_size)));
+      NoteSpeed(spec, block_size, trial);
       AddCell(codec, block_size, {}, trial, /*unseen=*/1);
     }
     return absl::OkStatus();
@@ -235,6 +259,7 @@ class Planner {
         QUIRE_ASSIGN_OR_RETURN(const CodecTrialResult trial,
                                TryCodec(spec, dictionary.context,
                                         sample_.pieces, Trial(block_size)));
+        NoteSpeed(spec, block_size, trial);
         AddCell(candidate.codec, block_size, dictionary, trial, unseen);
       }
     }

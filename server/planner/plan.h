@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/choose/compression_cost.h"
+#include "server/planner/auto_trial.h"
 #include "server/planner/collection_sample.h"
 #include "server/planner/drive_plan.h"
 #include "server/planner/server_model.h"
@@ -99,6 +100,8 @@ struct Plan {
   // Index of the recommended one; unset if none is fit.
   std::optional<size_t> recommended;
   std::vector<PlanEncoding> encodings;
+  // What codec auto is to choose by.
+  PlannedSpeeds codec_speeds;
   // Of the recommended codec: below which throughput of a link it pays.
   std::vector<PlanThreshold> thresholds;
   // Drives for the text as it is, and for the recommended archive: as few as

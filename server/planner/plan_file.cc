@@ -19,7 +19,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr uint64_t kPlanVersion = 1;
+constexpr uint64_t kPlanVersion = 2;
+// Has no speeds of codecs.
+constexpr uint64_t kPlanVersionMin = 1;
 // A plan has some 50 KB.
 constexpr size_t kPlanSizeBytesMax = size_t{16} << 20;
 
@@ -28,9 +30,9 @@ absl::Status Invalid(absl::string_view what) {
       absl::StrCat(what, "; give a file that quired plan --json has written"));
 }
 
-// A whole number of the object that is at most `max`.
-absl::StatusOr<uint64_t> Number(const Json& object, const char* name,
-                                uint64_t max) {
+// A whole number of the object that is `min` to `max`.
+absl::StatusOr<uint64_t> Number(const Json& object, absl::string_view name,
+                                uint64_t max, uint64_t min = 0) {
   const auto found = object.find(name);
   if (found == object.end() || !found->is_number_unsigned()) {
     return Invalid(
@@ -42,6 +44,10 @@ absl::StatusOr<uint64_t> Number(const Json& object, const char* name,
   if (value > max) {
     return Invalid(absl::StrCat("\"", name, "\" of a plan must be at most ",
                                 max, ", got ", value));
+  }
+  if (value < min) {
+    return Invalid(absl::StrCat("\"", name, "\" of a plan must be at least ",
+                                min, ", got ", value));
   }
   return value;
 }
@@ -69,6 +75,43 @@ absl::StatusOr<RecommendedArchive> ParseCell(const Json& cell) {
   return planned;
 }
 
+absl::StatusOr<AutoSpeed> ParseSpeed(const Json& speeds,
+                                     const std::string& codec) {
+  const auto found = speeds.find(codec);
+  if (found == speeds.end() || !found->is_object()) {
+    return Invalid(
+        absl::StrCat("\"codec_speeds\" of the plan has no codec ", codec));
+  }
+  const auto read = [&](absl::string_view name) -> absl::StatusOr<uint64_t> {
+    const absl::StatusOr<uint64_t> speed =
+        Number(*found, name, AutoSpeed::kMax, AutoSpeed::kMin);
+    return speed.ok()
+               ? speed
+               : absl::Status(speed.status().code(),
+                              absl::StrCat("\"codec_speeds\", codec ", codec,
+                                           ": ", speed.status().message()));
+  };
+  AutoSpeed speed;
+  QUIRE_ASSIGN_OR_RETURN(speed.encode, read("encode_bytes_per_second"));
+  QUIRE_ASSIGN_OR_RETURN(speed.decode, read("decode_bytes_per_second"));
+  return speed;
+}
+
+absl::StatusOr<PlannedSpeeds> ParseSpeeds(const Json& plan) {
+  const auto speeds = plan.find("codec_speeds");
+  if (speeds == plan.end() || !speeds->is_object()) {
+    return Invalid("the plan has no object \"codec_speeds\"");
+  }
+  PlannedSpeeds planned;
+  for (const AutoObjective objective : kAutoObjectives) {
+    for (const AutoMember& member : AutoMembers(objective)) {
+      const std::string codec = FormatCodecSpec(member.spec);
+      QUIRE_ASSIGN_OR_RETURN(planned[codec], ParseSpeed(*speeds, codec));
+    }
+  }
+  return planned;
+}
+
 }  // namespace
 
 absl::StatusOr<RecommendedArchive> ParsePlan(absl::string_view json) {
@@ -79,10 +122,10 @@ absl::StatusOr<RecommendedArchive> ParsePlan(absl::string_view json) {
   }
   QUIRE_ASSIGN_OR_RETURN(const uint64_t version,
                          Number(plan, "version", UINT64_MAX));
-  if (version != kPlanVersion) {
+  if (version < kPlanVersionMin || version > kPlanVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat("a plan of version ", version, ", this program reads ",
-                     kPlanVersion, "; plan again"));
+                     kPlanVersionMin, " to ", kPlanVersion, "; plan again"));
   }
   const auto cells = plan.find("cells");
   if (cells == plan.end() || !cells->is_array()) {
@@ -104,6 +147,9 @@ absl::StatusOr<RecommendedArchive> ParsePlan(absl::string_view json) {
   planned.hash = Checksum64(AsBytes(json));
   QUIRE_ASSIGN_OR_RETURN(planned.text_size_bytes,
                          Number(plan, "text_size_bytes", UINT64_MAX / 4));
+  if (version > kPlanVersionMin) {
+    QUIRE_ASSIGN_OR_RETURN(planned.auto_speeds, ParseSpeeds(plan));
+  }
   return planned;
 }
 

@@ -5,10 +5,13 @@
 #define QUIRE_SERVER_PLANNER_PLAN_FILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+
+#include "server/planner/auto_trial.h"
 
 namespace quire {
 
@@ -23,6 +26,8 @@ struct RecommendedArchive {
   uint64_t hash = 0;
   // Of the collection that the plan was made for.
   uint64_t text_size_bytes = 0;
+  // What codec auto is to choose by; plans of version 1 have none.
+  std::optional<PlannedSpeeds> auto_speeds = std::nullopt;
 };
 
 // `json` is untrusted.

@@ -15,6 +15,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (planned.ok()) {
     QUIRE_CHECK(ParseCodecSpec(planned->codec).ok());
     CheckPlanFits(*planned, size).IgnoreError();
+    for (const AutoObjective objective : kAutoObjectives) {
+      if (!planned->auto_speeds.has_value()) {
+        break;
+      }
+      for (const AutoSpeed& speed :
+           SpeedsOf(*planned->auto_speeds, objective)) {
+        TimeCost(speed, objective, kBlockSizeBytesMax);
+      }
+    }
   }
   return 0;
 }

@@ -26,6 +26,12 @@ std::string SomePlan() {
   plan.cells[1].block_size_bytes = 16384;
   plan.cells[1].dictionary_size_bytes = 1 << 20;
   plan.recommended = 1;
+  for (const AutoObjective objective : kAutoObjectives) {
+    for (const AutoMember& member : AutoMembers(objective)) {
+      plan.codec_speeds[FormatCodecSpec(member.spec)] = member.speed;
+    }
+  }
+  plan.codec_speeds["xz:6"] = {.encode = 3'456'789, .decode = 87'654'321};
   return FormatPlanJson({}, plan);
 }
 
@@ -46,6 +52,58 @@ TEST(PlanFileTest, ReadsTheRecommendedCellOfWhatPlanWrites) {
   EXPECT_NE(planned.hash, ParsePlan(SomePlan() + " ")->hash);
 }
 
+TEST(PlanFileTest, ReadsTheSpeedsThatAutoChoosesBy) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const RecommendedArchive planned,
+                             ParsePlan(SomePlan()));
+  ASSERT_TRUE(planned.auto_speeds.has_value());
+  for (const AutoObjective objective : kAutoObjectives) {
+    const AutoSpeeds speeds = SpeedsOf(*planned.auto_speeds, objective);
+    for (size_t i = 0; i < speeds.size(); ++i) {
+      const AutoMember& member = AutoMembers(objective)[i];
+      const bool is_changed = FormatCodecSpec(member.spec) == "xz:6";
+      EXPECT_EQ(speeds[i].encode, is_changed ? 3'456'789 : member.speed.encode);
+      EXPECT_EQ(speeds[i].decode,
+                is_changed ? 87'654'321 : member.speed.decode);
+    }
+  }
+}
+
+TEST(PlanFileTest, ThoseOfVersion1HaveNoSpeeds) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const RecommendedArchive planned,
+      ParsePlan(absl::StrReplaceAll(With("\"version\": 2", "\"version\": 1"),
+                                    {{"\"codec_speeds\"", "\"other\""}})));
+  EXPECT_EQ(planned.codec, "rlz:2");
+  EXPECT_FALSE(planned.auto_speeds.has_value());
+}
+
+TEST(PlanFileTest, NamesTheSpeedThatIsWrong) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {With("\"codec_speeds\"", "\"speeds\""), "no object \"codec_speeds\""},
+      {With("\"xz:6\"", "\"xz:5\""),
+       "\"codec_speeds\" of the plan has no "
+       "codec xz:6"},
+      {With("87654321", "0"),
+       "\"codec_speeds\", codec xz:6: "
+       "\"decode_bytes_per_second\" of a plan must be "
+       "at least 1000, got 0"},
+      {With("87654321", "-5"),
+       "codec xz:6: a plan must have a whole number "
+       "\"decode_bytes_per_second\""},
+      {With("87654321", "1e300"), "\"decode_bytes_per_second\""},
+      {With("87654321", "null"), "\"decode_bytes_per_second\""},
+      {With("87654321", "\"fast\""), "\"decode_bytes_per_second\""},
+      {With("87654321", "NaN"), "not a JSON object"},
+      {With("3456789", "1000000000001"),
+       "\"encode_bytes_per_second\" of a plan must be at most 1000000000000"},
+      {With("3456789", "999"), "at least 1000, got 999"}};
+  for (const auto& [json, message] : cases) {
+    const auto planned = ParsePlan(json);
+    EXPECT_EQ(planned.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(planned.status().message(), HasSubstr(message));
+  }
+}
+
 TEST(PlanFileTest, SaysWhatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"", "not a JSON object"},
@@ -53,8 +111,9 @@ TEST(PlanFileTest, SaysWhatIsWrong) {
       {SomePlan().substr(0, 200), "not a JSON object"},
       {std::string(100000, '['), "not a JSON object"},
       {"{}", "\"version\""},
-      {With("\"version\": 1", "\"version\": 2"), "of version 2"},
-      {With("\"version\": 1", "\"version\": \"1\""), "\"version\""},
+      {With("\"version\": 2", "\"version\": 3"), "of version 3"},
+      {With("\"version\": 2", "\"version\": 0"), "of version 0"},
+      {With("\"version\": 2", "\"version\": \"1\""), "\"version\""},
       {With("\"cells\"", "\"rows\""), "no list \"cells\""},
       {With("\"recommended\": 1", "\"recommended\": 2"), "cell 2 of 2"},
       {With("\"recommended\": 1", "\"recommended\": -1"), "\"recommended\""},

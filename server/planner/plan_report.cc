@@ -307,6 +307,11 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
   for (const PlanCell& cell : plan.cells) {
     cells.push_back(ToJson(cell));
   }
+  nlohmann::json speeds = nlohmann::json::object();
+  for (const auto& [codec, speed] : plan.codec_speeds) {
+    speeds[codec] = {{"encode_bytes_per_second", speed.encode},
+                     {"decode_bytes_per_second", speed.decode}};
+  }
   nlohmann::json encodings = nlohmann::json::array();
   for (const PlanEncoding& encoding : plan.encodings) {
     encodings.push_back({{"name", encoding.name},
@@ -321,7 +326,7 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
          {"pipelined_bytes_per_second", threshold.pipelined_bytes_per_second}});
   }
   nlohmann::json json = {
-      {"version", 1},
+      {"version", 2},
       {"text_size_bytes", plan.text_size_bytes},
       {"sample_size_bytes", plan.sample_size_bytes},
       {"document_count", plan.document_count},
@@ -332,6 +337,7 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
       {"in_flight", request.options.in_flight},
       {"objective", ObjectiveName(request.options.objective)},
       {"cells", std::move(cells)},
+      {"codec_speeds", std::move(speeds)},
       {"encodings", std::move(encodings)},
       {"thresholds", std::move(thresholds)},
       {"plain_drives", ToJson(plan.plain_drives)},

@@ -211,6 +211,14 @@ TEST(PlanTest, FindsTheDictionaryWorthIt) {
     EXPECT_GT(cell.full_bytes_per_second, 0);
     EXPECT_GT(cell.build_seconds, 0);
   }
+  for (const AutoObjective objective : kAutoObjectives) {
+    for (const AutoSpeed& speed : SpeedsOf(plan.codec_speeds, objective)) {
+      EXPECT_GT(speed.encode, AutoSpeed::kMin);
+      EXPECT_GT(speed.decode, AutoSpeed::kMin);
+      EXPECT_LT(speed.encode, AutoSpeed::kMax);
+      EXPECT_LT(speed.decode, AutoSpeed::kMax);
+    }
+  }
   ASSERT_EQ(plan.encodings.size(), 3U);
   ASSERT_EQ(plan.thresholds.size(), 2U);
   EXPECT_NEAR(plan.thresholds[1].bytes_per_second,
@@ -272,7 +280,7 @@ TEST(PlanReportTest, EveryFormHasEveryRow) {
   const std::string table = FormatPlan(request, plan);
   const auto json = nlohmann::json::parse(FormatPlanJson(request, plan));
   const std::string html = FormatPlanHtml(request, plan);
-  EXPECT_EQ(json["version"], 1);
+  EXPECT_EQ(json["version"], 2);
   EXPECT_EQ(json["cells"].size(), plan.cells.size());
   EXPECT_EQ(json["recommended"], *plan.recommended);
   for (const PlanCell& cell : plan.cells) {
