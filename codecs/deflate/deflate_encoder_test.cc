@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -122,6 +123,61 @@ TEST(DeflateEncoderTest, MakesWhatGzipMakesOfManyTexts) {
         << "text " << i << ", " << size << " bytes, "
         << DeflateParametersText(parameters);
   }
+}
+
+// Texts whose chains of three bytes are long, up to beyond what any level
+// follows: the search is by four bytes then.
+TEST(DeflateEncoderTest, MakesWhatZlibAndGzipMakeOfLongChains) {
+  TestRandom random(kSeed);
+  DeflateEncoder encoder;
+  std::vector<std::string> texts;
+  for (const uint64_t letters : {2U, 3U, 12U}) {
+    std::string text;
+    while (text.size() < 80000) {
+      text += static_cast<char>('a' + RandomBelow(random, letters));
+      if (RandomBelow(random, 100) == 0) {
+        text += text.substr(RandomBelow(random, text.size()),
+                            RandomBelow(random, 300));
+      }
+    }
+    texts.push_back(text);
+  }
+  // Lines that begin alike, and then bytes without any match.
+  std::string lines;
+  while (lines.size() < 60000) {
+    lines += "entry:" + std::to_string(RandomBelow(random, 100000)) + "\n";
+  }
+  texts.push_back(lines + RandomBytes(random, 70000) + lines);
+  for (const std::string& text : texts) {
+    for (const uint8_t level : {uint8_t{8}, uint8_t{9}}) {
+      for (const uint8_t window_bits : {uint8_t{9}, uint8_t{15}}) {
+        for (const uint8_t memory_level : {uint8_t{1}, uint8_t{8}}) {
+          const DeflateParameters parameters = {.level = level,
+                                                .memory_level = memory_level,
+                                                .window_bits = window_bits};
+          ASSERT_TRUE(EncodedStream(encoder, parameters, text) ==
+                      ZlibStream(parameters, text))
+              << text.substr(0, 20) << ", "
+              << DeflateParametersText(parameters);
+        }
+      }
+      const std::string made = GzipProgramStream(level, text);
+      ASSERT_TRUE(
+          EncodedStream(encoder,
+                        {.encoder = DeflateEncoderId::kGzip, .level = level},
+                        text) ==
+          made.substr(kGzipHeaderSize,
+                      made.size() - kGzipHeaderSize - kGzipTrailerSize));
+    }
+  }
+  // Some 12 steps a byte by three bytes, of which each has many places, and 6
+  // by four.
+  std::string numbers;
+  while (numbers.size() < 60000) {
+    numbers += std::to_string(RandomBelow(random, 1000000));
+  }
+  EncodedStream(encoder, {.level = 9}, numbers);
+  EXPECT_LT(encoder.work(), 9 * numbers.size());
 }
 
 TEST(DeflateEncoderTest, EndsWhereItIsTold) {

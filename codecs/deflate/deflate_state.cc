@@ -46,6 +46,11 @@ struct Effort {
 };
 
 constexpr uint8_t kLazyLevelMin = 4;
+// From this level on the search may be by four bytes, once it takes more steps
+// than this for each byte.
+constexpr uint8_t kByFourLevelMin = 8;
+constexpr uint64_t kByFourStepsMin = 8;
+constexpr uint32_t kHashOfFourBits = 15;
 constexpr std::array<Effort, 10> kEfforts = {{{0, 0, 0, 0},
                                               {4, 4, 8, 4},
                                               {4, 5, 16, 8},
@@ -56,6 +61,10 @@ constexpr std::array<Effort, 10> kEfforts = {{{0, 0, 0, 0},
                                               {8, 32, 128, 256},
                                               {32, 128, 258, 1024},
                                               {32, 258, 258, 4096}}};
+
+inline uint32_t HashOfFour(uint32_t bytes) {
+  return (bytes * 0x9E3779B1U) >> (32 - kHashOfFourBits);
+}
 
 // How many bytes at `a` and `b` are equal, at most kDeflateMatchMax. Reads up
 // to 7 bytes behind those.
@@ -141,6 +150,12 @@ void DeflateState::Start(const DeflateParameters& parameters, ByteView text) {
   }
   head_.assign(size_t{hash_mask_} + 1, 0);
   previous_.resize(window_size_);
+  may_use_fours_ = parameters.level >= kByFourLevelMin;
+  starts_fours_ = false;
+  by_four_ = false;
+  head_of_four_.clear();
+  previous_of_four_.clear();
+  text_size_ = text.size();
   left_ = text;
   at_ = 0;
   ahead_ = 0;
@@ -159,7 +174,9 @@ void DeflateState::Move() {
   match_at_ -= window_size_;
   block_at_ -= static_cast<int64_t>(window_size_);
   const auto size = static_cast<uint16_t>(window_size_);
-  for (std::vector<uint16_t>* const places : {&head_, &previous_}) {
+  fours_end_ -= std::min(fours_end_, window_size_);
+  for (std::vector<uint16_t>* const places :
+       {&head_, &previous_, &head_of_four_, &previous_of_four_}) {
     for (uint16_t& place : *places) {
       place = place >= size ? static_cast<uint16_t>(place - size) : uint16_t{0};
     }
@@ -186,17 +203,49 @@ void DeflateState::Fill() {
   }
 }
 
+inline uint32_t DeflateState::HashOfThree(size_t position) const {
+  const uint8_t* const bytes = window_.data() + position;
+  return (uint32_t{bytes[0]} << (2 * hash_shift_) ^
+          uint32_t{bytes[1]} << hash_shift_ ^ uint32_t{bytes[2]}) &
+         hash_mask_;
+}
+
 // Remembers a place. Returns the last one whose three bytes have the same hash.
 inline uint32_t DeflateState::Insert(size_t position) {
-  const uint8_t* const bytes = window_.data() + position;
-  const uint32_t hash =
-      (uint32_t{bytes[0]} << (2 * hash_shift_) ^
-       uint32_t{bytes[1]} << hash_shift_ ^ uint32_t{bytes[2]}) &
-      hash_mask_;
+  const uint32_t hash = HashOfThree(position);
   const uint16_t last = head_[hash];
   previous_[position & (window_size_ - 1)] = last;
   head_[hash] = static_cast<uint16_t>(position);
+  if (by_four_) {
+    number_[position & (window_size_ - 1)] = ++numbers_[hash];
+  }
   return last;
+}
+
+// From `at_` on the search is by four bytes.
+// REQUIRES: all places before have been inserted.
+void DeflateState::StartFours() {
+  starts_fours_ = false;
+  by_four_ = true;
+  number_.resize(window_size_);
+  numbers_.resize(head_.size());
+  head_of_four_.assign(size_t{1} << kHashOfFourBits, 0);
+  previous_of_four_.resize(window_size_);
+  fours_end_ = at_ - std::min(at_, window_size_);
+  for (size_t i = fours_end_; i < at_; ++i) {
+    number_[i & (window_size_ - 1)] = ++numbers_[HashOfThree(i)];
+  }
+}
+
+inline void DeflateState::InsertFours() {
+  const uint8_t* const window = window_.data();
+  const size_t mask = window_size_ - 1;
+  for (; fours_end_ < at_; ++fours_end_) {
+    uint16_t& head = head_of_four_[HashOfFour(
+        LoadLittleEndian<uint32_t>(window + fours_end_))];
+    previous_of_four_[fours_end_ & mask] = head;
+    head = static_cast<uint16_t>(fours_end_);
+  }
 }
 
 // The longest match for what is next that is longer than `best`, along the
@@ -251,6 +300,68 @@ size_t DeflateState::LongestMatch(uint32_t candidate, size_t best) {
   return std::min(best, ahead_);
 }
 
+// The same, by the chains of four bytes. REQUIRES: ahead_ >= kAheadMin.
+size_t DeflateState::LongestMatchByFour(uint32_t candidate, size_t best) {
+  InsertFours();
+  const uint8_t* const window = window_.data();
+  const uint8_t* const next = window + at_;
+  const size_t mask = window_size_ - 1;
+  const size_t limit = at_ > distance_max_ ? at_ - distance_max_ : 0;
+  const uint32_t chain = best >= good_length_ ? chain_max_ / 4 : chain_max_;
+  const uint16_t number = number_[at_ & mask];
+  const uint16_t* const previous = previous_of_four_.data();
+  const uint32_t bytes = LoadLittleEndian<uint32_t>(next);
+  size_t longest = std::max(best, kDeflateMatchMin);
+  uint32_t steps = 0;
+  uint32_t place = head_of_four_[HashOfFour(bytes)];
+  // Only the first place of the chain of three bytes may lie at the limit.
+  for (; place > limit || (place == limit && place == candidate);
+       place = previous[place & mask]) {
+    if (++steps > chain) {
+      // Mostly other bytes that have the same hash.
+      work_ += steps;
+      return LongestMatch(candidate, best);
+    }
+    if (static_cast<uint16_t>(number - number_[place & mask]) > chain &&
+        LoadLittleEndian<uint32_t>(window + place) == bytes) {
+      break;
+    }
+    const size_t last = longest - (sizeof(uint32_t) - 1);
+    if (LoadLittleEndian<uint32_t>(window + place + last) !=
+        LoadLittleEndian<uint32_t>(next + last)) {
+      continue;
+    }
+    const size_t size = EqualSize(next, window + place);
+    if (size > longest) {
+      match_at_ = place;
+      longest = size;
+      if (size >= nice_length_) {
+        break;
+      }
+    }
+  }
+  if (longest == kDeflateMatchMin && best < kDeflateMatchMin) {
+    // No match of four bytes: the nearest of three is the longest.
+    longest = best;
+    const uint32_t three = LoadLittleEndian<uint32_t>(next) << 8;
+    uint32_t left = chain;
+    do {
+      ++steps;
+      if (at_ - candidate > kShortDistanceMax) {
+        break;
+      }
+      if (LoadLittleEndian<uint32_t>(window + candidate) << 8 == three) {
+        match_at_ = candidate;
+        longest = kDeflateMatchMin;
+        break;
+      }
+      candidate = previous_[candidate & mask];
+    } while (candidate > limit && --left != 0);
+  }
+  work_ += steps;
+  return longest;
+}
+
 bool DeflateState::FindGreedily(DeflateEncoder::Sink sink) {
   for (;;) {
     Refill(kAheadMin);
@@ -294,13 +405,18 @@ bool DeflateState::FindLazily(DeflateEncoder::Sink sink) {
     if (ahead_ == 0) {
       break;
     }
+    if (starts_fours_) {
+      StartFours();
+    }
     const uint32_t candidate = ahead_ >= kDeflateMatchMin ? Insert(at_) : 0;
     const size_t last_length = length;
     const size_t last_match_at = match_at_;
     length = kNoMatch;
     if (candidate != 0 && last_length < lazy_length_max_ &&
         at_ - candidate <= distance_max_ && at_ <= search_end_) {
-      length = LongestMatch(candidate, last_length);
+      length = by_four_ && ahead_ >= kAheadMin
+                   ? LongestMatchByFour(candidate, last_length)
+                   : LongestMatch(candidate, last_length);
       if ((only_long_ && length <= kFilteredLengthMax) ||
           (length == kDeflateMatchMin && at_ - match_at_ > kShortDistanceMax)) {
         length = kNoMatch;
@@ -435,6 +551,9 @@ bool DeflateState::AtStop(size_t symbol_at, DeflateEncoder::Sink sink) {
     return false;
   }
   SetStop();
+  starts_fours_ =
+      !by_four_ && may_use_fours_ &&
+      work_ - text_size_ > kByFourStepsMin * (text_size_ - unread_size());
   return true;
 }
 

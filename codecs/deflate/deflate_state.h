@@ -25,6 +25,12 @@ namespace quire {
 // 0 ends a chain, so what lies there is never found: which place that is
 // depends on when the window moves, and so do the bytes.
 //
+// Where these turn out to be long, chains of places whose next four bytes have
+// the same hash are followed instead: they have all matches of four bytes and
+// more, and fewer places. As each place knows which one in its chain of three
+// bytes it is, how far the search would have gone there is known, and the
+// matches are the same.
+//
 // Thread-compatible.
 class DeflateState {
  public:
@@ -57,8 +63,12 @@ class DeflateState {
     }
   }
 
+  uint32_t HashOfThree(size_t position) const;
   uint32_t Insert(size_t position);
+  void StartFours();
+  void InsertFours();
   size_t LongestMatch(uint32_t candidate, size_t best);
+  size_t LongestMatchByFour(uint32_t candidate, size_t best);
 
   // After each symbol: false if the work is to end. The symbol is what the
   // search at `symbol_at` led to.
@@ -94,11 +104,24 @@ class DeflateState {
   // No match is looked for behind this place.
   size_t search_end_ = 0;
 
+  size_t text_size_ = 0;
   // What of the text is not in the window yet.
   ByteView left_;
   std::vector<uint8_t> window_;
   std::vector<uint16_t> head_;
   std::vector<uint16_t> previous_;
+  // While the search is by four bytes: which one in its chain of three each
+  // place is, modulo 2^16, and how many places each of these has had.
+  bool may_use_fours_ = false;
+  bool starts_fours_ = false;
+  bool by_four_ = false;
+  std::vector<uint16_t> number_;
+  std::vector<uint16_t> numbers_;
+  // Chains of places whose next four bytes have the same hash, of all places
+  // before `fours_end_`.
+  std::vector<uint16_t> head_of_four_;
+  std::vector<uint16_t> previous_of_four_;
+  size_t fours_end_ = 0;
   // Places in the window: what is encoded next, how much of the text follows
   // there, where the last match that was found begins, and where the block
   // does: below 0 once that has left the window.
