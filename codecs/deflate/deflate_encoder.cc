@@ -23,6 +23,13 @@ absl::Status DeflateEncoder::Encode(const DeflateParameters& parameters,
   return state().Encode(parameters, text, sink, limits);
 }
 
+absl::Status DeflateEncoder::EncodePieces(const DeflateParameters& parameters,
+                                          uint64_t text_size, Source source,
+                                          Sink sink,
+                                          const DeflateLimits& limits) {
+  return state().EncodePieces(parameters, text_size, source, sink, limits);
+}
+
 uint64_t DeflateEncoder::work() const {
   return state_ == nullptr ? 0 : state_->work();
 }

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/deflate/deflate_parameters.h"
@@ -35,7 +36,7 @@ struct DeflateLimits {
 // with one exception: where small windows or memory level 9 meet text that does
 // not compress, they may. Here the text comes at once.
 //
-// Thread-compatible. Some 450 KiB, allocated when the first text comes.
+// Thread-compatible. Some 700 KiB, allocated when the first text comes.
 class DeflateEncoder {
  public:
   DeflateEncoder();
@@ -54,6 +55,16 @@ class DeflateEncoder {
   //         Cancelled          limits.cancelled() or `sink` said so.
   absl::Status Encode(const DeflateParameters& parameters, ByteView text,
                       Sink sink, const DeflateLimits& limits = {});
+
+  // The next piece of a text, which is valid until the next call; not empty.
+  using Source = absl::FunctionRef<absl::StatusOr<ByteView>()>;
+
+  // As Encode(), of a text of `text_size` bytes that comes in pieces of any
+  // size. Asks for no more than that.
+  // Errors: as Encode(), and those of `source`.
+  absl::Status EncodePieces(const DeflateParameters& parameters,
+                            uint64_t text_size, Source source, Sink sink,
+                            const DeflateLimits& limits = {});
 
   // The steps that the last Encode() took.
   uint64_t work() const;

@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 
-#include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
 
 namespace quire {
@@ -349,8 +348,8 @@ class DeflateFinder::Scan {
       Spend(decoded.text_size);
       return 0;
     }
-    const ByteView text = ByteView(finder_.text_).first(decoded.text_size);
     const ByteView member = document_.subspan(begin, member_size);
+    const ByteView text = ByteView(finder_.text_).first(decoded.text_size);
     const DeflateTrailer trailer = MakeDeflateTrailer(container, text);
     if (!std::ranges::equal(member.last(trailer_size),
                             ByteView(trailer).first(trailer_size))) {
@@ -395,8 +394,7 @@ class DeflateFinder::Scan {
             .recipe = {.parameters = *parameters,
                        .container = container,
                        .text_size = text.size(),
-                       .member_size = member_size,
-                       .checksum = Checksum64(member)},
+                       .member_size = member_size},
             .text = text});
     return begin + member_size;
   }

@@ -10,10 +10,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/check.h"
-#include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/base/varint.h"
 
 namespace quire {
 namespace {
@@ -25,6 +23,8 @@ constexpr uint64_t kTextOfByteMax = 1032;
 constexpr uint64_t kStreamSizeMin = 2;
 // What a text of any kind may take, by its size, and each text all the same.
 constexpr uint64_t kWorkOfByteMax = 64;
+constexpr uint64_t kWorkOfFurtherByteMax = 32;
+constexpr uint64_t kFurtherFrom = uint64_t{1} << 20;
 constexpr uint64_t kWorkFree = uint64_t{1} << 18;
 
 }  // namespace
@@ -45,19 +45,36 @@ size_t DeflateTrailerSize(DeflateContainer container) {
   return 4 * static_cast<size_t>(container);
 }
 
-DeflateTrailer MakeDeflateTrailer(DeflateContainer container, ByteView text) {
+DeflateTrailerMaker::DeflateTrailerMaker(DeflateContainer container)
+    : container_(container),
+      sum_(container == DeflateContainer::kZlib ? 1 : 0) {}
+
+void DeflateTrailerMaker::Add(ByteView piece) {
+  const auto size = static_cast<uInt>(piece.size());
+  if (container_ == DeflateContainer::kZlib) {
+    sum_ = static_cast<uint32_t>(adler32(sum_, piece.data(), size));
+  } else if (container_ == DeflateContainer::kGzip) {
+    sum_ = static_cast<uint32_t>(crc32(sum_, piece.data(), size));
+  }
+  size_ += size;
+}
+
+DeflateTrailer DeflateTrailerMaker::trailer() const {
   DeflateTrailer trailer = {};
-  const auto size = static_cast<uInt>(text.size());
-  if (container == DeflateContainer::kZlib) {
+  if (container_ == DeflateContainer::kZlib) {
     // The only number here whose first byte is its highest.
-    const auto sum = static_cast<uint32_t>(adler32(1, text.data(), size));
-    StoreLittleEndian(__builtin_bswap32(sum), trailer.data());
-  } else if (container == DeflateContainer::kGzip) {
-    const auto sum = static_cast<uint32_t>(crc32(0, text.data(), size));
-    StoreLittleEndian(sum, trailer.data());
-    StoreLittleEndian(static_cast<uint32_t>(text.size()), trailer.data() + 4);
+    StoreLittleEndian(__builtin_bswap32(sum_), trailer.data());
+  } else if (container_ == DeflateContainer::kGzip) {
+    StoreLittleEndian(sum_, trailer.data());
+    StoreLittleEndian(size_, trailer.data() + 4);
   }
   return trailer;
+}
+
+DeflateTrailer MakeDeflateTrailer(DeflateContainer container, ByteView text) {
+  DeflateTrailerMaker maker(container);
+  maker.Add(text);
+  return maker.trailer();
 }
 
 uint32_t DeflateRecipeKind(const DeflateRecipe& recipe) {
@@ -78,38 +95,6 @@ absl::Status SetDeflateRecipeKind(uint32_t kind, DeflateRecipe& recipe) {
   return absl::OkStatus();
 }
 
-void AppendDeflateRecipe(const DeflateRecipe& recipe, std::string& out) {
-  AppendVarint(DeflateRecipeKind(recipe), out);
-  AppendVarint(recipe.text_size, out);
-  AppendVarint(recipe.member_size, out);
-  std::array<uint8_t, sizeof(uint64_t)> checksum;
-  StoreLittleEndian(recipe.checksum, checksum.data());
-  out.append(checksum.begin(), checksum.end());
-}
-
-absl::StatusOr<DeflateRecipe> TakeDeflateRecipe(ByteView& in) {
-  ByteView rest = in;
-  DeflateRecipe recipe;
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t kind, TakeVarint(rest));
-  if (kind >= kDeflateRecipeKindEnd) {
-    return absl::DataLossError(
-        absl::StrCat("a kind of compressed member must be below ",
-                     kDeflateRecipeKindEnd, ", found ", kind));
-  }
-  QUIRE_RETURN_IF_ERROR(
-      SetDeflateRecipeKind(static_cast<uint32_t>(kind), recipe));
-  QUIRE_ASSIGN_OR_RETURN(recipe.text_size, TakeVarint(rest));
-  QUIRE_ASSIGN_OR_RETURN(recipe.member_size, TakeVarint(rest));
-  if (rest.size() < sizeof(uint64_t)) {
-    return absl::DataLossError(
-        "the recipe of a compressed member is truncated");
-  }
-  recipe.checksum = LoadLittleEndian<uint64_t>(rest.data());
-  QUIRE_RETURN_IF_ERROR(CheckDeflateRecipe(recipe));
-  in = rest.subspan(sizeof(uint64_t));
-  return recipe;
-}
-
 absl::Status CheckDeflateRecipe(const DeflateRecipe& recipe) {
   const uint64_t trailer = DeflateTrailerSize(recipe.container);
   if (recipe.text_size > kDeflateTextSizeMax ||
@@ -125,24 +110,31 @@ absl::Status CheckDeflateRecipe(const DeflateRecipe& recipe) {
 }
 
 uint64_t DeflateWorkMax(uint64_t text_size) {
-  return kWorkFree + kWorkOfByteMax * std::min(text_size, kDeflateTextSizeMax);
+  const uint64_t size = std::min(text_size, kDeflateTextSizeMax);
+  const uint64_t first = std::min(size, kFurtherFrom);
+  return kWorkFree + kWorkOfByteMax * first +
+         kWorkOfFurtherByteMax * (size - first);
 }
 
-absl::Status RecreateDeflateMember(const DeflateRecipe& recipe, ByteView text,
+absl::Status RecreateDeflateMember(const DeflateRecipe& recipe,
+                                   DeflateEncoder::Source source,
                                    DeflateEncoder& encoder, MutableByteView out,
                                    absl::FunctionRef<bool()> cancelled) {
   QUIRE_CHECK(out.size() == recipe.member_size);
   QUIRE_RETURN_IF_ERROR(CheckDeflateRecipe(recipe));
-  if (text.size() != recipe.text_size) {
-    return absl::DataLossError(
-        absl::StrCat("the text of a compressed member must have ",
-                     recipe.text_size, " bytes, found ", text.size()));
-  }
   const size_t trailer_size = DeflateTrailerSize(recipe.container);
   MutableByteView left = out.first(out.size() - trailer_size);
+  DeflateTrailerMaker trailer_maker(recipe.container);
   bool is_longer = false;
-  const absl::Status status = encoder.Encode(
-      recipe.parameters, text,
+  const absl::Status status = encoder.EncodePieces(
+      recipe.parameters, recipe.text_size,
+      [&] {
+        absl::StatusOr<ByteView> piece = source();
+        if (piece.ok()) {
+          trailer_maker.Add(*piece);
+        }
+        return piece;
+      },
       [&](ByteView bytes) {
         if (bytes.size() > left.size()) {
           is_longer = true;
@@ -152,7 +144,7 @@ absl::Status RecreateDeflateMember(const DeflateRecipe& recipe, ByteView text,
         left = left.subspan(bytes.size());
         return true;
       },
-      {.work_max = DeflateWorkMax(text.size()), .cancelled = cancelled});
+      {.work_max = DeflateWorkMax(recipe.text_size), .cancelled = cancelled});
   if (is_longer || (status.ok() && !left.empty())) {
     return absl::DataLossError(absl::StrCat(
         "a compressed member must have ", recipe.member_size,
@@ -162,14 +154,8 @@ absl::Status RecreateDeflateMember(const DeflateRecipe& recipe, ByteView text,
     return absl::DataLossError(status.message());
   }
   QUIRE_RETURN_IF_ERROR(status);
-  const DeflateTrailer trailer = MakeDeflateTrailer(recipe.container, text);
-  std::copy_n(trailer.begin(), trailer_size,
-              out.end() - static_cast<ptrdiff_t>(trailer_size));
-  if (Checksum64(out) != recipe.checksum) {
-    return absl::DataLossError(
-        "a compressed member made from its text has another checksum than it "
-        "had when the archive was built");
-  }
+  const DeflateTrailer trailer = trailer_maker.trailer();
+  std::copy_n(trailer.begin(), trailer_size, out.last(trailer_size).begin());
   return absl::OkStatus();
 }
 

@@ -40,21 +40,35 @@ absl::string_view DeflateContainerName(DeflateContainer container);
 // 0, 4, 8 bytes.
 size_t DeflateTrailerSize(DeflateContainer container);
 
-// What follows the stream of `text`: DeflateTrailerSize() bytes, then zeros.
-// REQUIRES: text.size() <= kDeflateTextSizeMax.
-using DeflateTrailer = std::array<uint8_t, 8>;
-DeflateTrailer MakeDeflateTrailer(DeflateContainer container, ByteView text);
-
 // No member has a longer text. Bytes.
 inline constexpr uint64_t kDeflateTextSizeMax = uint64_t{1} << 31;
+
+// DeflateTrailerSize() bytes, then zeros.
+using DeflateTrailer = std::array<uint8_t, 8>;
+
+// What follows the stream of a text that comes in pieces, of at most
+// kDeflateTextSizeMax bytes in all.
+class DeflateTrailerMaker {
+ public:
+  explicit DeflateTrailerMaker(DeflateContainer container);
+
+  void Add(ByteView piece);
+  DeflateTrailer trailer() const;
+
+ private:
+  DeflateContainer container_;
+  uint32_t sum_;
+  uint32_t size_ = 0;
+};
+
+// Of a text that is there as a whole.
+DeflateTrailer MakeDeflateTrailer(DeflateContainer container, ByteView text);
 
 struct DeflateRecipe {
   DeflateParameters parameters;
   DeflateContainer container = DeflateContainer::kRaw;
   uint64_t text_size = 0;    // Bytes.
   uint64_t member_size = 0;  // Bytes, with what follows the stream.
-  // Checksum64() of the member.
-  uint64_t checksum = 0;
 
   bool operator==(const DeflateRecipe&) const = default;
 };
@@ -69,34 +83,28 @@ uint32_t DeflateRecipeKind(const DeflateRecipe& recipe);
 // Errors: DataLoss  no recipe is of this kind.
 absl::Status SetDeflateRecipeKind(uint32_t kind, DeflateRecipe& recipe);
 
-// Appends kind, sizes and checksum: 13 to 21 bytes, one form for each recipe.
-void AppendDeflateRecipe(const DeflateRecipe& recipe, std::string& out);
-
-// Takes one recipe off the front of `in`, and checks it as
-// CheckDeflateRecipe().
-// Errors: DataLoss  malformed or truncated.
-absl::StatusOr<DeflateRecipe> TakeDeflateRecipe(ByteView& in);
-
 // Whether the sizes are possible: DEFLATE makes at most 1032 bytes of text of
 // one byte.
 // Errors: DataLoss  they are not.
 absl::Status CheckDeflateRecipe(const DeflateRecipe& recipe);
 
-// The most steps (DeflateLimits) that a member of so much text may take: more
-// are refused when members are looked for, and are DataLoss when they are made
-// again. A server can charge this before it starts.
+// The most steps (DeflateLimits) that a member of so much text may take, fewer
+// for each byte behind the first MiB: more are refused when members are looked
+// for, and are DataLoss when they are made again. A server can charge this
+// before it starts.
 uint64_t DeflateWorkMax(uint64_t text_size);
 
-// Makes the member again from its text, in the memory of `out` and `encoder`.
-// Delivers nothing that is not what the checksum says: on an error `out` is
-// undefined.
+// Makes the member again in the memory of `out` and `encoder`, from its text,
+// whose pieces `source` gives. Whether these were the right bytes is not known:
+// the caller has a checksum.
 // REQUIRES: out.size() == recipe.member_size.
-// Errors: DataLoss   `text` has another size; or the member gets another size
-//                    or checksum, or takes more work than DeflateWorkMax().
+// Errors: DataLoss   the sizes cannot be, or the member gets another one, or
+//                    takes more work than DeflateWorkMax(); `out` is undefined.
 //         Cancelled  `cancelled` said so; asked as in DeflateLimits.
+//         those of `source`.
 absl::Status RecreateDeflateMember(
-    const DeflateRecipe& recipe, ByteView text, DeflateEncoder& encoder,
-    MutableByteView out,
+    const DeflateRecipe& recipe, DeflateEncoder::Source source,
+    DeflateEncoder& encoder, MutableByteView out,
     absl::FunctionRef<bool()> cancelled = DeflateLimits::Never);
 
 }  // namespace quire

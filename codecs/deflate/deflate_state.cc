@@ -88,18 +88,28 @@ absl::Status DeflateState::Encode(const DeflateParameters& parameters,
                                   ByteView text, DeflateEncoder::Sink sink,
                                   const DeflateLimits& limits,
                                   std::span<const DeflateSymbol> expected) {
-  work_ = text.size();
+  return EncodePieces(
+      parameters, text.size(), [&] { return absl::StatusOr<ByteView>(text); },
+      sink, limits, expected);
+}
+
+absl::Status DeflateState::EncodePieces(
+    const DeflateParameters& parameters, uint64_t text_size,
+    DeflateEncoder::Source source, DeflateEncoder::Sink sink,
+    const DeflateLimits& limits, std::span<const DeflateSymbol> expected) {
+  work_ = text_size;
   if (!AreValid(parameters)) {
     return absl::InvalidArgumentError("not parameters of a DEFLATE encoder");
   }
-  if (text.size() > std::numeric_limits<uint32_t>::max()) {
+  if (text_size > std::numeric_limits<uint32_t>::max()) {
     return absl::InvalidArgumentError(
         "a text of 4 GiB or more cannot be encoded as one member");
   }
+  source_ = &source;
   limits_ = &limits;
   expected_ = expected;
   status_ = absl::OkStatus();
-  Start(parameters, text);
+  Start(parameters, static_cast<size_t>(text_size));
   bool goes_on = false;
   switch (parameters.strategy) {
     case DeflateStrategy::kHuffmanOnly:
@@ -122,7 +132,8 @@ absl::Status DeflateState::Encode(const DeflateParameters& parameters,
                  : absl::CancelledError("the rest is not wanted");
 }
 
-void DeflateState::Start(const DeflateParameters& parameters, ByteView text) {
+void DeflateState::Start(const DeflateParameters& parameters,
+                         size_t text_size) {
   is_gzip_ = parameters.encoder == DeflateEncoderId::kGzip;
   may_end_early_ = is_gzip_ && parameters.level >= kGzipEarlyLevelMin;
   only_long_ = parameters.strategy == DeflateStrategy::kFiltered;
@@ -144,8 +155,8 @@ void DeflateState::Start(const DeflateParameters& parameters, ByteView text) {
 
   // What is behind the text matters to gzip, whose window begins as zeros.
   window_.resize(2 * window_size_ + kWindowSlack);
-  if (is_gzip_ && text.size() < window_.size()) {
-    std::fill(window_.begin() + static_cast<ptrdiff_t>(text.size()),
+  if (is_gzip_ && text_size < window_.size()) {
+    std::fill(window_.begin() + static_cast<ptrdiff_t>(text_size),
               window_.end(), uint8_t{0});
   }
   head_.assign(size_t{hash_mask_} + 1, 0);
@@ -155,8 +166,9 @@ void DeflateState::Start(const DeflateParameters& parameters, ByteView text) {
   by_four_ = false;
   head_of_four_.clear();
   previous_of_four_.clear();
-  text_size_ = text.size();
-  left_ = text;
+  text_size_ = text_size;
+  left_size_ = text_size;
+  piece_ = {};
   at_ = 0;
   ahead_ = 0;
   match_at_ = 0;
@@ -183,17 +195,38 @@ void DeflateState::Move() {
   }
 }
 
+// False if the source failed: then the text ends here.
+bool DeflateState::NextPiece() {
+  absl::StatusOr<ByteView> piece = (*source_)();
+  if (piece.ok() && !piece->empty()) {
+    piece_ = *piece;
+    return true;
+  }
+  status_ = piece.ok() ? absl::InternalError("a piece of a text is empty")
+                       : piece.status();
+  left_size_ = 0;
+  return false;
+}
+
 void DeflateState::Fill() {
   do {
     if (at_ >= window_size_ + distance_max_) {
       Move();
     }
-    const size_t size = std::min(2 * window_size_ - ahead_ - at_, left_.size());
-    std::copy_n(left_.begin(), size,
-                window_.begin() + static_cast<ptrdiff_t>(at_ + ahead_));
-    left_ = left_.subspan(size);
-    ahead_ += size;
-  } while (ahead_ < kAheadMin && !left_.empty());
+    size_t room = std::min(2 * window_size_ - ahead_ - at_, left_size_);
+    left_size_ -= room;
+    while (room > 0) {
+      if (piece_.empty() && !NextPiece()) {
+        return;
+      }
+      const size_t size = std::min(room, piece_.size());
+      std::copy_n(piece_.begin(), size,
+                  window_.begin() + static_cast<ptrdiff_t>(at_ + ahead_));
+      piece_ = piece_.subspan(size);
+      ahead_ += size;
+      room -= size;
+    }
+  } while (ahead_ < kAheadMin && left_size_ != 0);
   // gzip looks for more only once in vain, and then clears so much that a
   // hash has bytes. zlib may still move its window.
   if (is_gzip_ && ahead_ < kAheadMin) {

@@ -41,20 +41,28 @@ class DeflateState {
                       DeflateEncoder::Sink sink, const DeflateLimits& limits,
                       std::span<const DeflateSymbol> expected = {});
 
+  // As DeflateEncoder::EncodePieces(), and as Encode().
+  absl::Status EncodePieces(const DeflateParameters& parameters,
+                            uint64_t text_size, DeflateEncoder::Source source,
+                            DeflateEncoder::Sink sink,
+                            const DeflateLimits& limits,
+                            std::span<const DeflateSymbol> expected = {});
+
   uint64_t work() const { return work_; }
 
   // What the last Encode() that was ended early has not come to. Bytes of the
   // text; work() counts them all.
-  size_t unread_size() const { return left_.size() + ahead_; }
+  size_t unread_size() const { return left_size_ + ahead_; }
 
  private:
-  void Start(const DeflateParameters& parameters, ByteView text);
+  void Start(const DeflateParameters& parameters, size_t text_size);
   bool FindGreedily(DeflateEncoder::Sink sink);
   bool FindLazily(DeflateEncoder::Sink sink);
   bool FindRuns(DeflateEncoder::Sink sink);
   bool FindNothing(DeflateEncoder::Sink sink);
 
   void Fill();
+  bool NextPiece();
   void Move();
 
   void Refill(size_t wanted) {
@@ -84,6 +92,7 @@ class DeflateState {
 
   DeflateBlockWriter block_;
   const DeflateLimits* limits_ = nullptr;
+  const DeflateEncoder::Source* source_ = nullptr;
   std::span<const DeflateSymbol> expected_;
   absl::Status status_;
   uint64_t work_ = 0;
@@ -105,8 +114,9 @@ class DeflateState {
   size_t search_end_ = 0;
 
   size_t text_size_ = 0;
-  // What of the text is not in the window yet.
-  ByteView left_;
+  // How much of the text is not in the window yet, and the front of that.
+  size_t left_size_ = 0;
+  ByteView piece_;
   std::vector<uint8_t> window_;
   std::vector<uint16_t> head_;
   std::vector<uint16_t> previous_;

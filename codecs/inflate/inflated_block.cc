@@ -25,31 +25,34 @@ absl::StatusOr<size_t> TakeNumber(const char* what, uint64_t max,
   return static_cast<size_t>(value);
 }
 
-// The member that `recipe` makes of `text`. Its checksum is not looked at.
-absl::Status RecreateMember(const DeflateRecipe& recipe, ByteView text,
-                            DeflateEncoder& encoder, MutableByteView member) {
-  const size_t trailer_size = DeflateTrailerSize(recipe.container);
-  MutableByteView left = member.first(member.size() - trailer_size);
-  const absl::Status status =
-      encoder.Encode(recipe.parameters, text,
-                     [&left](ByteView piece) {
-                       if (piece.size() > left.size()) {
-                         return false;
-                       }
-                       std::ranges::copy(piece, left.begin());
-                       left = left.subspan(piece.size());
-                       return true;
-                     },
-                     {.work_max = DeflateWorkMax(text.size())});
-  if (!status.ok() || !left.empty()) {
-    return absl::DataLossError(
-        absl::StrCat("a compressed member is not ", member.size(),
-                     " bytes of its text: ", status.message()));
+// A text that comes in pieces, taken by any sizes.
+class PieceReader {
+ public:
+  explicit PieceReader(DeflateEncoder::Source source) : source_(source) {}
+
+  // The next bytes, at least one and at most `size_max`, which is not 0.
+  absl::StatusOr<ByteView> Take(size_t size_max) {
+    if (piece_.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(piece_, source_());
+    }
+    const ByteView taken = piece_.first(std::min(piece_.size(), size_max));
+    piece_ = piece_.subspan(taken.size());
+    return taken;
   }
-  const DeflateTrailer trailer = MakeDeflateTrailer(recipe.container, text);
-  std::copy_n(trailer.begin(), trailer_size, member.last(trailer_size).begin());
-  return absl::OkStatus();
-}
+
+  absl::Status Copy(MutableByteView to) {
+    while (!to.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(const ByteView piece, Take(to.size()));
+      std::ranges::copy(piece, to.begin());
+      to = to.subspan(piece.size());
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  DeflateEncoder::Source source_;
+  ByteView piece_;
+};
 
 }  // namespace
 
@@ -79,9 +82,11 @@ absl::Status TakeInflatedHead(ByteView& stored, uint64_t member_count,
                                             " bytes cannot have ", member_count,
                                             " compressed members"));
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      head.text_size_bytes,
-      TakeNumber("size of the inflated text", kInflatedBlockSizeMax, stored));
+  QUIRE_ASSIGN_OR_RETURN(head.text_size_bytes,
+                         TakeNumber("size of the inflated text",
+                                    member_count == 1 ? kInflatedLargeSizeMax
+                                                      : kInflatedBlockSizeMax,
+                                    stored));
   size_t raw_left = raw_size_bytes;
   size_t text_left = head.text_size_bytes;
   uint64_t work_left = kInflatedBlockWorkMax;
@@ -106,14 +111,14 @@ absl::Status TakeInflatedHead(ByteView& stored, uint64_t member_count,
     QUIRE_RETURN_IF_ERROR(CheckDeflateRecipe(member.recipe));
     const uint64_t work = DeflateWorkMax(member.recipe.text_size);
     if (member.recipe.member_size < kInflatedMemberSizeMin ||
-        work > work_left) {
+        (work > work_left && member_count > 1)) {
       return absl::DataLossError(
           absl::StrCat("a member of ", member.recipe.member_size, " bytes, of ",
                        member.recipe.text_size, " of text, expected at least ",
                        kInflatedMemberSizeMin,
                        " bytes and no more work than a block may take"));
     }
-    work_left -= work;
+    work_left -= std::min(work, work_left);
     raw_left -= static_cast<size_t>(member.recipe.member_size);
     text_left -= static_cast<size_t>(member.recipe.text_size);
     head.members.push_back(member);
@@ -131,23 +136,26 @@ absl::Status TakeInflatedHead(ByteView& stored, uint64_t member_count,
   return absl::OkStatus();
 }
 
-absl::Status RecreateBlock(const InflatedHead& head, ByteView text,
+absl::Status RecreateBlock(const InflatedHead& head,
+                           DeflateEncoder::Source source,
                            DeflateEncoder& encoder, MutableByteView raw) {
-  QUIRE_CHECK(text.size() == head.text_size_bytes);
+  PieceReader text(source);
   size_t end = 0;
   for (const InflatedMember& member : head.members) {
-    const size_t gap = member.offset - end;
+    QUIRE_RETURN_IF_ERROR(text.Copy(raw.subspan(end, member.offset - end)));
     const auto member_size = static_cast<size_t>(member.recipe.member_size);
-    const auto text_size = static_cast<size_t>(member.recipe.text_size);
-    std::ranges::copy(text.first(gap), raw.subspan(end).begin());
-    text = text.subspan(gap);
-    QUIRE_RETURN_IF_ERROR(
-        RecreateMember(member.recipe, text.first(text_size), encoder,
-                       raw.subspan(member.offset, member_size)));
-    text = text.subspan(text_size);
+    auto text_left = static_cast<size_t>(member.recipe.text_size);
+    QUIRE_RETURN_IF_ERROR(RecreateDeflateMember(
+        member.recipe,
+        [&] {
+          absl::StatusOr<ByteView> piece = text.Take(text_left);
+          text_left -= piece.ok() ? piece->size() : 0;
+          return piece;
+        },
+        encoder, raw.subspan(member.offset, member_size)));
     end = member.offset + member_size;
   }
-  std::ranges::copy(text, raw.subspan(end).begin());
+  QUIRE_RETURN_IF_ERROR(text.Copy(raw.subspan(end)));
   return Checksum64(raw) == head.checksum
              ? absl::OkStatus()
              : absl::DataLossError(
@@ -158,7 +166,19 @@ absl::Status RecreateBlock(const InflatedHead& head, ByteView text,
 BlockInflater::BlockInflater(size_t member_text_size_max)
     : finder_({.member_size_min = kInflatedMemberSizeMin,
                .text_size_max =
-                   std::min(member_text_size_max, kInflatedBlockSizeMax)}) {}
+                   std::min(member_text_size_max, kInflatedLargeSizeMax)}) {}
+
+bool BlockInflater::MayAdd(const DeflateRecipe& recipe, size_t text_size,
+                           uint64_t work_left) const {
+  if (recipe.member_size < kInflatedMemberSizeMin) {
+    return false;
+  }
+  if (head_.members.empty()) {
+    return text_size <= kInflatedLargeSizeMax;
+  }
+  return text_size <= kInflatedBlockSizeMax &&
+         DeflateWorkMax(recipe.text_size) <= work_left;
+}
 
 bool BlockInflater::Inflate(ByteView block) {
   head_.members.clear();
@@ -167,16 +187,14 @@ bool BlockInflater::Inflate(ByteView block) {
   uint64_t work_left = kInflatedBlockWorkMax;
   finder_.Find(block, [&](const DeflateMember& member) {
     const auto offset = static_cast<size_t>(member.offset);
-    const uint64_t work = DeflateWorkMax(member.recipe.text_size);
     const size_t behind =
         block.size() - offset - static_cast<size_t>(member.recipe.member_size);
-    if (work > work_left ||
-        member.recipe.member_size < kInflatedMemberSizeMin ||
-        text_.size() + (offset - end) + member.text.size() + behind >
-            kInflatedBlockSizeMax) {
+    if (!MayAdd(member.recipe,
+                text_.size() + (offset - end) + member.text.size() + behind,
+                work_left)) {
       return;
     }
-    work_left -= work;
+    work_left -= std::min(DeflateWorkMax(member.recipe.text_size), work_left);
     const ByteView gap = block.subspan(end, offset - end);
     text_.insert(text_.end(), gap.begin(), gap.end());
     text_.insert(text_.end(), member.text.begin(), member.text.end());

@@ -23,16 +23,20 @@ namespace quire {
 
 // Shorter members stay as they are. Bytes, of the member and of its text.
 inline constexpr size_t kInflatedMemberSizeMin = 64;
-// Of a block with its members inflated, in bytes.
+// Of a block with several members inflated, in bytes.
 inline constexpr size_t kInflatedBlockSizeMax = kBlockSizeBytesMax;
-// What the members of one block may take to make again: the sum of their
-// DeflateWorkMax(). Bounds the time that a block, whoever made it, takes.
+// Of a block with one member. Its text is encoded, and decoded, in parts of
+// kInflatedPartSize.
+inline constexpr size_t kInflatedLargeSizeMax = size_t{6} << 20;
+inline constexpr size_t kInflatedPartSize = kInflatedBlockSizeMax;
+// What several members of one block may take to make again: the sum of their
+// DeflateWorkMax(). Bounds the time that a block, whoever made it, takes; a
+// block with one member has the bound of that.
 inline constexpr uint64_t kInflatedBlockWorkMax = uint64_t{1} << 27;
 
 struct InflatedMember {
   // In the block, where the member's stream begins.
   size_t offset = 0;
-  // Its checksum is not used: the block has one.
   DeflateRecipe recipe;
 };
 
@@ -57,19 +61,23 @@ void AppendInflatedHead(const InflatedHead& head, std::string& out);
 absl::Status TakeInflatedHead(ByteView& stored, uint64_t member_count,
                               size_t raw_size_bytes, InflatedHead& head);
 
-// Makes the block of its inflated text again.
-// REQUIRES: text.size() == head.text_size_bytes; `head` is of a block of
-//           raw.size() bytes.
+// Makes the block again of its inflated text, whose pieces `source` gives: as
+// many bytes in all as the head says, if it is asked for so many.
+// REQUIRES: `head` is of a block of raw.size() bytes.
 // Errors: DataLoss  not the block that the checksum is of; the contents of
 //                   `raw` are then unspecified.
-absl::Status RecreateBlock(const InflatedHead& head, ByteView text,
+//         those of `source`.
+absl::Status RecreateBlock(const InflatedHead& head,
+                           DeflateEncoder::Source source,
                            DeflateEncoder& encoder, MutableByteView raw);
 
 // Replaces the members of blocks by their text.
-// Thread-compatible. Memory: at most some 8 MiB and the inflated block.
+// Thread-compatible. Memory: at most 4 MiB, four times the longest text of a
+// member that it inflates, and the inflated block.
 class BlockInflater {
  public:
-  // Members of more than `member_text_size_max` bytes of text stay as they are.
+  // Members of more than `member_text_size_max` bytes of text stay as they are,
+  // and of more than kInflatedLargeSizeMax.
   explicit BlockInflater(size_t member_text_size_max);
 
   // False if `block` has no members that may be inflated: then text() and
@@ -83,6 +91,11 @@ class BlockInflater {
   const InflatedHead& head() const { return head_; }
 
  private:
+  // Whether one more member may be inflated, by which the block's text, with
+  // what follows the member, would have so many bytes.
+  bool MayAdd(const DeflateRecipe& recipe, size_t text_size,
+              uint64_t work_left) const;
+
   DeflateFinder finder_;
   InflatedHead head_;
   std::vector<uint8_t> text_;

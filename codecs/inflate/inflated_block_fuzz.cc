@@ -39,7 +39,9 @@ void TakeAndFollow(ByteView input) {
   }
   static auto* const encoder = new DeflateEncoder;
   std::vector<uint8_t> raw(raw_size);
-  RecreateBlock(head, text, *encoder, raw).IgnoreError();
+  RecreateBlock(
+      head, [&] { return absl::StatusOr<ByteView>(text); }, *encoder, raw)
+      .IgnoreError();
 }
 
 // A block with what the finder takes for members comes back.
@@ -47,14 +49,20 @@ void InflateAndRecreate(ByteView block) {
   if (block.empty() || block.size() > kBlockSizeBytesMax) {
     return;
   }
-  static auto* const inflater = new BlockInflater(kInflatedBlockSizeMax);
+  static auto* const inflater = new BlockInflater(kInflatedLargeSizeMax);
   static auto* const encoder = new DeflateEncoder;
   if (!inflater->Inflate(block)) {
     return;
   }
   std::vector<uint8_t> raw(block.size());
-  QUIRE_CHECK(
-      RecreateBlock(inflater->head(), inflater->text(), *encoder, raw).ok());
+  // In pieces that end anywhere.
+  ByteView left = inflater->text();
+  const auto next = [&] {
+    const ByteView piece = left.first(std::min<size_t>(left.size(), 1009));
+    left = left.subspan(piece.size());
+    return absl::StatusOr<ByteView>(piece);
+  };
+  QUIRE_CHECK(RecreateBlock(inflater->head(), next, *encoder, raw).ok());
   QUIRE_CHECK(std::ranges::equal(raw, block));
 }
 

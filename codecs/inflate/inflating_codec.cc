@@ -100,10 +100,45 @@ class InflatingCodec final : public CodecBase {
     }
     QUIRE_RETURN_IF_ERROR(
         TakeInflatedHead(stored, member_count, raw.size(), mine.head));
-    mine.text.resize(mine.head.text_size_bytes);
-    QUIRE_RETURN_IF_ERROR(
-        text_codec_->Decode(stored, mine.text, *mine.of_text_codec));
-    return RecreateBlock(mine.head, mine.text, mine.encoder, raw);
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<ByteView> parts,
+                           TakeParts(stored, mine.head.text_size_bytes));
+    size_t text_left = mine.head.text_size_bytes;
+    size_t next = 0;
+    return RecreateBlock(
+        mine.head,
+        [&]() -> absl::StatusOr<ByteView> {
+          mine.text.resize(std::min(text_left, kInflatedPartSize));
+          QUIRE_RETURN_IF_ERROR(text_codec_->Decode(parts[next++], mine.text,
+                                                    *mine.of_text_codec));
+          text_left -= mine.text.size();
+          return ByteView(mine.text);
+        },
+        mine.encoder, raw);
+  }
+
+  static size_t PartCount(size_t text_size) {
+    return (text_size + kInflatedPartSize - 1) / kInflatedPartSize;
+  }
+
+  // What follows the head, divided.
+  static absl::StatusOr<std::vector<ByteView>> TakeParts(ByteView stored,
+                                                         size_t text_size) {
+    std::vector<uint64_t> sizes;
+    for (size_t i = 1; i < PartCount(text_size); ++i) {
+      QUIRE_ASSIGN_OR_RETURN(sizes.emplace_back(), TakeVarint(stored));
+    }
+    std::vector<ByteView> parts;
+    for (const uint64_t size : sizes) {
+      if (size > stored.size()) {
+        return absl::DataLossError(
+            absl::StrCat("a part of the inflated text has ", size,
+                         " bytes, but only ", stored.size(), " are left"));
+      }
+      parts.push_back(stored.first(static_cast<size_t>(size)));
+      stored = stored.subspan(static_cast<size_t>(size));
+    }
+    parts.push_back(stored);
+    return parts;
   }
 
   absl::StatusOr<size_t> EncodeEitherWay(ByteView raw, MutableByteView stored,
@@ -122,11 +157,7 @@ class InflatingCodec final : public CodecBase {
     }
     mine.encoded_head.clear();
     AppendInflatedHead(mine.inflater->head(), mine.encoded_head);
-    const ByteView text = mine.inflater->text();
-    mine.encoded_text.resize(text_codec_->StoredSizeMax(text.size()));
-    QUIRE_ASSIGN_OR_RETURN(
-        const size_t text_size,
-        text_codec_->Encode(text, mine.encoded_text, *mine.of_text_codec));
+    QUIRE_ASSIGN_OR_RETURN(const size_t text_size, EncodeText(mine));
     const ByteView head = AsBytes(mine.encoded_head);
     if (head.size() + text_size >= plain_size) {
       return plain_size;
@@ -135,6 +166,31 @@ class InflatingCodec final : public CodecBase {
     std::copy_n(mine.encoded_text.begin(), text_size,
                 stored.subspan(head.size()).begin());
     return head.size() + text_size;
+  }
+
+  // Encodes the inflated text, part by part, and appends the sizes of all parts
+  // but the last to the head. Returns the size of all of them.
+  absl::StatusOr<size_t> EncodeText(InflatingScratch& mine) const {
+    ByteView text = mine.inflater->text();
+    size_t encoded_size = 0;
+    while (!text.empty()) {
+      const ByteView part =
+          text.first(std::min(text.size(), kInflatedPartSize));
+      text = text.subspan(part.size());
+      mine.encoded_text.resize(
+          std::max(mine.encoded_text.size(),
+                   encoded_size + text_codec_->StoredSizeMax(part.size())));
+      QUIRE_ASSIGN_OR_RETURN(
+          const size_t size,
+          text_codec_->Encode(
+              part, MutableByteView(mine.encoded_text).subspan(encoded_size),
+              *mine.of_text_codec));
+      encoded_size += size;
+      if (!text.empty()) {
+        AppendVarint(size, mine.encoded_head);
+      }
+    }
+    return encoded_size;
   }
 
   absl::Status NoMemory() const {

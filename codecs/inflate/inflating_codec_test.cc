@@ -140,6 +140,55 @@ TEST_F(InflatingCodecTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
   EXPECT_EQ(Encode(blocks[2])[0], 0);
 }
 
+TEST_F(InflatingCodecTest, EncodesALargeTextInParts) {
+  TestRandom random(kSeed);
+  // Of two parts and a bit, and of exactly two.
+  for (const size_t size : {(size_t{2} << 20) + 1, (size_t{2} << 20) - 100}) {
+    std::string text;
+    while (text.size() < size) {
+      text += KnownText(RandomBelow(random, 200 << 10), 5000);
+      text += Words(random, 60);
+    }
+    text.resize(size);
+    const std::string head = Words(random, 100);
+    const std::string block = head + GzipProgramStream(9, text);
+    ASSERT_LT(block.size(), kBlockSizeBytesMax);
+    const std::string plain = Encode(block);
+    EXPECT_EQ(plain[0], 0);  // By default members have at most 1 MiB of text.
+    const auto codec = MakeInflatingCodec(
+        codec_->info(),
+        *MakeBlockCodec({.id = CodecId::kRlz, .level = 2}, context_,
+                        CodecUse::kEncodeAndDecode),
+        CodecUse::kEncodeAndDecode, kInflatedLargeSizeMax);
+    const auto scratch = codec->NewScratch();
+    std::string stored(codec->StoredSizeMax(block.size()), '?');
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const size_t stored_size,
+        codec->Encode(AsBytes(block), AsMutableBytes(stored), *scratch));
+    stored.resize(stored_size);
+    ASSERT_EQ(stored[0], 1);
+    EXPECT_LT(stored.size(), plain.size() / 2);
+    EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
+    // The size of the first part, which follows the head.
+    for (size_t i = 0; i < 60; ++i) {
+      for (const char flip : {'\x01', '\x40', '\x80'}) {
+        stored[i] ^= flip;
+        // Where a flip changes nothing of the text, as in zstd's unused bits.
+        const auto decoded = Decode(stored, block.size());
+        EXPECT_TRUE(decoded.ok() ? *decoded == block
+                                 : absl::IsDataLoss(decoded.status()))
+            << i;
+        stored[i] ^= flip;
+      }
+    }
+    for (const size_t left :
+         {stored.size() - 1, stored.size() / 2, size_t{30}}) {
+      EXPECT_THAT(Decode(stored.substr(0, left), block.size()),
+                  HasCode(absl::StatusCode::kDataLoss));
+    }
+  }
+}
+
 TEST_F(InflatingCodecTest, BoundsWhatABlockBecomes) {
   // Each is a bomb of 300 KiB in some 300 bytes.
   const std::string bomb = ZlibStream({.level = 9}, std::string(300 << 10, 'x'),
@@ -148,7 +197,7 @@ TEST_F(InflatingCodecTest, BoundsWhatABlockBecomes) {
   while (block.size() < 8000) {
     block += bomb;
   }
-  BlockInflater inflater(kInflatedBlockSizeMax);
+  BlockInflater inflater(kInflatedLargeSizeMax);
   if (inflater.Inflate(AsBytes(block))) {
     EXPECT_LE(inflater.text().size(), kInflatedBlockSizeMax);
   }
@@ -213,6 +262,15 @@ TEST(InflatedHeadTest, RefusesWhatCannotBe) {
   InflatedHead head = SomeHead();
   head.text_size_bytes = kInflatedBlockSizeMax + 1;
   expect(head, 1000, "size of the inflated text");
+  // One member may have more.
+  head = SomeHead();
+  head.members.pop_back();
+  head.members[0].recipe.member_size = 60000;
+  head.members[0].recipe.text_size = kInflatedLargeSizeMax - 100;
+  head.text_size_bytes = kInflatedLargeSizeMax;
+  QUIRE_EXPECT_OK(Take(head, 60100));
+  ++head.text_size_bytes;
+  expect(head, 60101, "size of the inflated text");
   head = SomeHead();
   head.text_size_bytes = 2000;
   expect(head, 1000, "size of a member's text");

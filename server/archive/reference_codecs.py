@@ -452,17 +452,25 @@ def decode_rlz_inflate(payload, size, dictionary):
     if count == 0:
         return decode_zstd_with_dictionary(payload[fields.position :], size, dictionary)
     text_size = fields.varint()
-    require(text_size <= 1 << 20 and count <= size // 64, "rlz-inflate: bounds")
+    text_size_max = 6 << 20 if count == 1 else 1 << 20
+    require(text_size <= text_size_max and count <= size // 64, "rlz-inflate: bounds")
     members = [[fields.varint() for _ in range(4)] for _ in range(count)]
     for _, _, member_size, member_text in members:
         require(member_size >= 64 and member_text // 1032 <= member_size, "size of a member")
         require(member_size <= member_text + member_text // 8 + 64, "size of a member")
-    require(sum((1 << 18) + 64 * member[3] for member in members) <= 1 << 27,
+    require(count == 1 or sum((1 << 18) + 64 * member[3] for member in members) <= 1 << 27,
             "work of a block")
     expected, = struct.unpack("<Q", fields.take(8))
     require(sum(gap + text for gap, _, _, text in members) <= text_size, "texts of members")
-    text = decode_zstd_with_dictionary(payload[fields.position :], text_size, dictionary)
-    require(len(text) == text_size, "size of the inflated text")
+    full_parts = (text_size - 1) >> 20
+    sizes = [fields.varint() for _ in range(full_parts)]
+    parts = [fields.take(part_size) for part_size in sizes] + [rest_of(fields)]
+    text = b""
+    for number, part in enumerate(parts):
+        part_text = decode_zstd_with_dictionary(part, text_size, dictionary)
+        expected_size = 1 << 20 if number < full_parts else text_size - (full_parts << 20)
+        require(len(part_text) == expected_size, "size of the inflated text")
+        text += part_text
     block = b""
     end = 0
     for gap, kind, member_size, member_text in members:

@@ -157,10 +157,10 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
   QUIRE_RETURN_IF_ERROR(ParseReorderMode(options.reorder).status());
   QUIRE_RETURN_IF_ERROR(ParseInflate(options.inflate).status());
   if (options.inflate_member_size_bytes == 0 ||
-      options.inflate_member_size_bytes > kInflatedBlockSizeMax) {
+      options.inflate_member_size_bytes > kInflatedLargeSizeMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("--inflate-member-size must be 1 byte to ",
-                     FormatByteSizeExact(kInflatedBlockSizeMax), ", got ",
+                     FormatByteSizeExact(kInflatedLargeSizeMax), ", got ",
                      FormatByteSizeExact(options.inflate_member_size_bytes)));
   }
   if (options.dictionary_size_bytes == 0 ||
@@ -284,7 +284,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
                     options.inflate_member_size_bytes,
                     "With --inflate auto, members of more text than this stay "
                     "as they are, as a read of any part of one makes all of it "
-                    "again; at most 1MiB");
+                    "again; at most 6MiB, and 1MiB compressed");
   subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
                       "No table for answers in FSST; it would take 2 KB");
   AddByteSizeOption(subcommand, "--segment-size", options.segment_size_bytes,

@@ -42,11 +42,14 @@ size_t BlockCutter::SizeAt(uint64_t start) {
       growth += member.text_size - std::min(member.size, member.text_size);
       continue;
     }
+    // The only member of a block may have a larger text.
+    const bool is_large = text_size > kInflatedBlockSizeMax;
     const bool fits = end >= kVaryingBlockSizeBytesMin &&
                       end <= kBlockSizeBytesMax &&
-                      text_size <= kInflatedBlockSizeMax;
-    const bool is_far = before >= kVaryingBlockSizeBytesMin &&
-                        (!fits || before >= block_size_ / kShortFraction);
+                      text_size <= kInflatedLargeSizeMax;
+    const bool is_far =
+        before >= kVaryingBlockSizeBytesMin &&
+        (!fits || is_large || before >= block_size_ / kShortFraction);
     if (is_far) {
       return before;
     }

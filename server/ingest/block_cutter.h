@@ -27,7 +27,7 @@ struct MemberPlace {
 // its inflated text longer than four times that. Then it ends before the
 // member; or with it, if hardly anything is before it. A member that is larger
 // than a block has one of its own, up to the limits of kBlockSizeBytesMax and
-// kInflatedBlockSizeMax. Members that fit no block are divided.
+// kInflatedLargeSizeMax. Members that fit no block are divided.
 //
 // What it says depends on the members and on where the block begins, no more:
 // text that changes after the members were looked for is still divided into

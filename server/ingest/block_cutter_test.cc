@@ -50,11 +50,21 @@ TEST(BlockCutterTest, BoundsTheInflatedText) {
 
 TEST(BlockCutterTest, LeavesAMemberThatFitsNoBlock) {
   BlockCutter cutter(
-      {{.offset = 100, .size = 100'000, .text_size = kInflatedBlockSizeMax}},
+      {{.offset = 100, .size = 100'000, .text_size = kInflatedLargeSizeMax}},
       kBlock);
   EXPECT_EQ(cutter.SizeAt(0), kBlock);
   // From a part of it on.
   EXPECT_EQ(cutter.SizeAt(kBlock), kBlock);
+}
+
+TEST(BlockCutterTest, GivesALargeTextABlockOfItsOwn) {
+  BlockCutter cutter({{.offset = 600, .size = 300, .text_size = 2000},
+                      {.offset = 1000, .size = 100'000, .text_size = 3 << 20},
+                      {.offset = 101'000, .size = 300, .text_size = 2000}},
+                     kBlock);
+  EXPECT_EQ(cutter.SizeAt(0), 1000u);
+  EXPECT_EQ(cutter.SizeAt(1000), 100'000u);
+  EXPECT_EQ(cutter.SizeAt(101'000), kBlock);
 }
 
 // Any members: blocks are within the limits, and a block of which an inflated
@@ -69,7 +79,7 @@ TEST(BlockCutterTest, KeepsItsPromisesForAnyMembers) {
       const auto size = static_cast<uint32_t>(
           64 + random() % (uint64_t{1} << (8 + random() % 13)));
       const auto text_size = static_cast<uint32_t>(std::min<uint64_t>(
-          kInflatedBlockSizeMax, size * (1 + random() % 100)));
+          kInflatedLargeSizeMax, size * (1 + random() % 100)));
       const uint64_t offset =
           end + random() % (uint64_t{1} << (1 + random() % 17));
       members.push_back(

@@ -122,7 +122,7 @@ struct BuildOptions {
   // next to the archive, while the dictionary is chosen.
   bool inflate = false;
   // Members of more text stay as they are: a read of any part of one makes all
-  // of it again. At most kInflatedBlockSizeMax.
+  // of it again. At most kInflatedLargeSizeMax.
   size_t inflate_member_size_bytes_max = kInflatedBlockSizeMax;
   // Trains a symbol table for answers in FSST, on a sample that is taken while
   // the inputs are read anyway. Must be true for codecs that use the table.
@@ -145,7 +145,8 @@ struct BuildOptions {
 
   // Affects performance: threads that encode, at least 1. Memory grows by two
   // blocks, raw and stored, with each; where members are inflated by some 50
-  // MiB while they are looked for, and by blocks of 1 MiB.
+  // MiB while they are looked for (70 MiB with the largest), and by blocks of 1
+  // MiB and five times the longest text.
   uint32_t threads = 1;
 
   // Told of the size of the text once it is known, and ends the build with an

@@ -71,7 +71,7 @@ TextInflater::TextInflater(Spool spool, const InflatedTextOptions& options)
     finders_.push_back(std::make_unique<DeflateFinder>(DeflateFinderOptions{
         .member_size_min = kInflatedMemberSizeMin,
         .text_size_max =
-            std::min(options.member_text_size_max, kInflatedBlockSizeMax)}));
+            std::min(options.member_text_size_max, kInflatedLargeSizeMax)}));
   }
 }
 

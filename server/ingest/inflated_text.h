@@ -28,9 +28,10 @@ namespace quire {
 struct InflatedTextOptions {
   // Where a file without a name holds the text.
   std::string spool_directory;
-  // Members of more text stay as they are. At most kInflatedBlockSizeMax.
+  // Members of more text stay as they are. At most kInflatedLargeSizeMax.
   size_t member_text_size_max = kInflatedBlockSizeMax;
-  // At least 1. The text does not depend on it. Each takes some 50 MiB at most.
+  // At least 1. The text does not depend on it. Each takes at most some
+  // 45 MiB and four times the longest text of a member.
   uint32_t threads = 1;
 };
 

@@ -332,11 +332,21 @@ void WriteBadInflatedBlocks(const std::string& directory) {
   // The numbers of members and of bytes of inflated text; of the member gap,
   // kind, size and size of its text.
   block("block-inflate-count", "\x04\x01");
-  block("block-inflate-size", "\x01\x81\x80\x40");
+  block("block-inflate-size", "\x02\x81\x80\x40");
+  block("block-inflate-large", "\x01\x81\x80\x80\x03");
   block("block-inflate-kind", std::string("\x01\xC8\x01\0\0\x40\x40", 7));
   block("block-inflate-gap", "\x01\xC8\x01\xC9\x01");
   block("block-inflate-text",
         std::string("\x01\x80\x40\0\x85\xC3\x06\x40\x81\x40", 10));
+  // A text of 1,100,000 bytes has two parts; a checksum of zeros.
+  WriteBad(directory, "block-inflate-part", [](Crafted& made) {
+    made.UseDictionary("dictionary text");
+    made.UseCodec(
+        CodecId::kRlzInflate,
+        std::string("\x01\xE0\x91\x43\0\x85\xC3\x06\xA0\x1F\xE0\x91\x43", 13) +
+            std::string(8, '\0') + "\x7Fxyz",
+        std::string(4000, 'a'));
+  });
 }
 
 // Blocks of codecs with a dictionary or a symbol table.

@@ -271,6 +271,36 @@ void WriteVarying(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
+// One block whose inflated text is longer than what is encoded at once.
+void WriteParts(const std::string& directory) {
+  const ArchiveWriterOptions options = {
+      .codec = ParseCodecSpec("rlz-inflate").value(),
+      .block_size_bytes = 65536,
+      .blocks_vary = true};
+  const std::string verse = Verse(24000);
+  auto context = std::make_shared<CodecContext>();
+  context->dictionary = verse;
+  const auto codec =
+      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode);
+  const auto writer =
+      ArchiveWriter::Create(directory + "/good/parts", options, context);
+  QUIRE_CHECK(codec.ok() && writer.ok(), "no writer");
+  std::string text;
+  std::mt19937_64 random(1);
+  while (text.size() < 1'040'000) {
+    text += verse.substr(random() % 20000, 700);
+  }
+  const std::string member =
+      Compressed({.encoder = DeflateEncoderId::kGzip, .level = 9},
+                 DeflateContainer::kGzip, text);
+  const std::string document = verse + member + verse.substr(0, 300);
+  absl::Status status =
+      WriteTestSegment({{.id = "large", .text = document}}, {document.size()},
+                       codec->get(), **writer);
+  status.Update((*writer)->Commit().status());
+  QUIRE_CHECK(status.ok(), status.ToString());
+}
+
 int Main(const std::string& directory) {
   std::filesystem::create_directories(directory + "/good");
   WriteGood(directory, "empty", "copy", {});
@@ -281,6 +311,7 @@ int Main(const std::string& directory) {
   WriteLayout(directory);
   WriteGood(directory, "inflated", "rlz-inflate", MemberSegments());
   WriteVarying(directory);
+  WriteParts(directory);
   WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
