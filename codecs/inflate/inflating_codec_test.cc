@@ -18,6 +18,7 @@
 #include "codecs/codec_test_inputs.h"
 #include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/inflate/inflated_block.h"
+#include "codecs/inflate/inflated_count.h"
 
 namespace quire {
 namespace {
@@ -186,6 +187,38 @@ TEST_F(InflatingCodecTest, EncodesALargeTextInParts) {
       EXPECT_THAT(Decode(stored.substr(0, left), block.size()),
                   HasCode(absl::StatusCode::kDataLoss));
     }
+  }
+}
+
+TEST_F(InflatingCodecTest, IsCounted) {
+  TestRandom random(kSeed);
+  const std::string zlib = ZlibStream({.level = 6}, KnownText(1000, 30000),
+                                      DeflateContainer::kZlib);
+  const std::string gzip = GzipProgramStream(9, KnownText(50000, 20000));
+  const std::string with = Encode(zlib + gzip + zlib + Words(random, 300));
+  const std::string without = Encode(Words(random, 3000));
+  ASSERT_EQ(with[0], 3);
+  InflatedCount count;
+  count.Add(AsBytes(with));
+  count.Add(AsBytes(without));
+  const InflatedMembers& of_zlib = count.of(DeflateContainer::kZlib);
+  const InflatedMembers& of_gzip = count.of(DeflateContainer::kGzip);
+  EXPECT_EQ(of_zlib.count, 2u);
+  EXPECT_EQ(of_zlib.size_bytes, 2 * (zlib.size() - 2));
+  EXPECT_EQ(of_gzip.count, 1u);
+  EXPECT_EQ(of_gzip.size_bytes, gzip.size() - 10);
+  EXPECT_EQ(count.of(DeflateContainer::kRaw), InflatedMembers());
+  // Each takes its part of the payload; the words have some.
+  EXPECT_NEAR(static_cast<double>(of_zlib.stored_size_bytes),
+              3.0 * static_cast<double>(of_gzip.stored_size_bytes), 6);
+  EXPECT_LT(of_zlib.stored_size_bytes + of_gzip.stored_size_bytes, with.size());
+  // What is damaged does no harm, and both add up.
+  InflatedCount sum;
+  sum.Add(count);
+  sum.Add(count);
+  EXPECT_EQ(sum.of(DeflateContainer::kZlib).count, 4u);
+  for (size_t size = 0; size < std::min<size_t>(with.size(), 60); ++size) {
+    sum.Add(AsBytes(with).first(size));
   }
 }
 

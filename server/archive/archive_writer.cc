@@ -125,7 +125,9 @@ absl::StatusOr<KeptBlock> ArchiveWriter::KeepBlock(uint64_t size_bytes) {
 ArchiveWriter::ArchiveWriter(PartialDirectory directory,
                              const ArchiveWriterOptions& options,
                              std::shared_ptr<const CodecContext> dictionary)
-    : directory_(std::move(directory)), blocks_vary_(options.blocks_vary) {
+    : directory_(std::move(directory)),
+      blocks_vary_(options.blocks_vary),
+      inflates_(FindCodec(options.codec.id)->inflates()) {
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
   manifest_.plan_hash = options.plan_hash;
@@ -143,6 +145,9 @@ absl::Status ArchiveWriter::AppendBlock(ByteView raw, ByteView stored) {
     const FramePayload payload = {.bytes = is_raw ? raw : stored,
                                   .is_raw = is_raw};
     members_.Add(MemberOf(payload), raw.size(), payload.bytes.size());
+  }
+  if (inflates_ && stored.size() < raw.size()) {
+    inflated_.Add(stored);
   }
   return absl::OkStatus();
 }
@@ -199,6 +204,12 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
     manifest_.dictionary = *dictionary;
   }
   manifest_.members = members_.members();
+  for (const KeptBlocks& kept : kept_) {
+    inflated_.Add(kept.inflated);
+  }
+  for (FoundMembers& found : manifest_.found_members) {
+    found.inflated = inflated_.of(found.container);
+  }
   manifest_.uuid = manifest_.DeriveUuid();
   const std::string file = EncodeManifest(manifest_);
   // What no reader would take is not published.

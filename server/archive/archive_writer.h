@@ -18,6 +18,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
+#include "codecs/inflate/inflated_count.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/archive_description.h"
@@ -158,6 +159,8 @@ class ArchiveWriter {
   // First, so that it outlives those who write into it.
   PartialDirectory directory_;
   const bool blocks_vary_;
+  // Whether the codec inflates.
+  const bool inflates_;
   // Whether a later writer may go on.
   bool is_resumable_ = false;
   // Of each segment that has some, the one that is written included.
@@ -165,6 +168,8 @@ class ArchiveWriter {
   Manifest manifest_;
   // With codec auto.
   MemberCount members_;
+  // With a codec that inflates, of blocks that were not kept.
+  InflatedCount inflated_;
   std::optional<DictionaryFileWriter> dictionary_;
   std::optional<SegmentWriter> segment_;
   absl::Status status_;

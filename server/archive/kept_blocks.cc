@@ -66,6 +66,9 @@ absl::StatusOr<KeptBlocks> ReadKeptBlocks(
   if (!has_header) {
     return kept;
   }
+  const CodecInfo* const codec =
+      FindCodec(static_cast<CodecId>(header.codec_id));
+  const bool inflates = codec != nullptr && codec->inflates();
   kept.end = kSegmentHeaderSizeBytes;
   std::vector<uint8_t> frame;
   while (true) {
@@ -85,6 +88,9 @@ absl::StatusOr<KeptBlocks> ReadKeptBlocks(
         {.payload_size_bytes = static_cast<uint32_t>(payload->bytes.size()),
          .member = MemberOf(*payload),
          .is_raw = payload->is_raw});
+    if (inflates && !payload->is_raw) {
+      kept.inflated.Add(payload->bytes);
+    }
     kept.block_chain = ExtendBlockChain(kept.block_chain, *checksum);
     kept.end += frame.size();
     QUIRE_RETURN_IF_ERROR(on_read(frame.size()));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "codecs/inflate/inflated_count.h"
 #include "server/archive/format/segment_format.h"
 
 namespace quire {
@@ -28,6 +29,8 @@ struct KeptBlocks {
   std::vector<KeptBlock> blocks;
   // Of all of them (ExtendBlockChain()).
   uint64_t block_chain = 0;
+  // With a codec that inflates: what they hold of compressed members.
+  InflatedCount inflated;
   // Where the last of them ends in the file.
   uint64_t end = 0;
 };

@@ -104,6 +104,21 @@ void PrintFoundMembers(const FoundMembers& found) {
       absl::StrCat(FormatCount(found.count), " of ",
                    FormatByteSize(found.size_bytes), " stored as ",
                    FormatByteSize(found.text_size_bytes), " of text"));
+  const InflatedMembers& inflated = found.inflated;
+  // Archives of earlier programs do not say.
+  if (inflated.count > 0) {
+    PrintLine("  as text",
+              absl::StrCat(
+                  FormatCount(inflated.count), " of ",
+                  FormatByteSize(inflated.size_bytes), " in ",
+                  FormatByteSize(inflated.stored_size_bytes),
+                  inflated.stored_size_bytes < inflated.size_bytes
+                      ? absl::StrCat(": ",
+                                     FormatByteSize(inflated.size_bytes -
+                                                    inflated.stored_size_bytes),
+                                     " saved")
+                      : ""));
+  }
   for (const KeptMembers& kept : KeptAsTheyAre(found)) {
     PrintLine(
         "  as they are",
@@ -221,6 +236,9 @@ void PrintJson(const Archive& archive) {
     to["count"] = found.count;
     to["size_bytes"] = found.size_bytes;
     to["text_size_bytes"] = found.text_size_bytes;
+    to["inflated"] = {{"count", found.inflated.count},
+                      {"size_bytes", found.inflated.size_bytes},
+                      {"stored_size_bytes", found.inflated.stored_size_bytes}};
     for (const KeptMembers& kept : KeptAsTheyAre(found)) {
       Json& refused = to["kept"][kept.why];
       refused["count"] = kept.refused.count;

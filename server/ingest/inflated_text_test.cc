@@ -165,6 +165,10 @@ TEST(InflatedTextTest, CutsBlocksAroundLargeMembers) {
   // Without their headers.
   EXPECT_EQ(found.size_bytes, member_bytes - 10 * documents.size());
   EXPECT_GT(found.text_size_bytes, found.size_bytes);
+  EXPECT_EQ(found.inflated.count, found.count);
+  EXPECT_EQ(found.inflated.size_bytes, found.size_bytes);
+  EXPECT_GT(found.inflated.stored_size_bytes, 0u);
+  EXPECT_LT(found.inflated.stored_size_bytes, found.size_bytes / 2);
   options.threads = 3;
   const ArchiveInfo again =
       BuildAndVerify(directory / "with", documents, options);

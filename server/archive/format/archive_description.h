@@ -19,6 +19,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/deflate/deflate_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "codecs/inflate/inflated_count.h"
 
 namespace quire {
 
@@ -80,6 +81,8 @@ struct FoundMembers {
   uint64_t count = 0;
   uint64_t size_bytes = 0;
   uint64_t text_size_bytes = 0;
+  // Those of them that their blocks got smaller with.
+  InflatedMembers inflated = {};
   // Those that are stored as they are, by DeflateRefusal.
   std::array<Refused, kDeflateRefusalCount> refused = {};
 

@@ -89,6 +89,9 @@ void ToProto(const FoundMembers& found, pb::FoundMembers& message) {
   message.set_count(found.count);
   message.set_size_bytes(found.size_bytes);
   message.set_text_size_bytes(found.text_size_bytes);
+  message.set_inflated_count(found.inflated.count);
+  message.set_inflated_size_bytes(found.inflated.size_bytes);
+  message.set_inflated_stored_size_bytes(found.inflated.stored_size_bytes);
   for (uint32_t reason = 0; reason < found.refused.size(); ++reason) {
     AddRefused(reason, found.refused[reason], message);
   }
@@ -100,6 +103,8 @@ FoundMembers FromProto(const pb::FoundMembers& message) {
   found.count = message.count();
   found.size_bytes = message.size_bytes();
   found.text_size_bytes = message.text_size_bytes();
+  found.inflated = {message.inflated_count(), message.inflated_size_bytes(),
+                    message.inflated_stored_size_bytes()};
   for (const pb::RefusedMembers& refused : message.refused()) {
     if (refused.reason() < found.refused.size()) {
       found.refused[refused.reason()] = {refused.count(), refused.size_bytes()};
