@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/commands/encoding_options.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,7 +22,10 @@
 #include "codecs/rlz/dictionary_builder.h"
 #include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
+#include "server/archive/files/file_io.h"
+#include "server/ingest/text_migration.h"
 #include "server/planner/plan_file.h"
+#include "server/storage/device/drive_kind.h"
 
 namespace quire {
 namespace {
@@ -268,7 +272,8 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
       subcommand, "--build-memory", options.build_memory_bytes,
       "Memory that the tables of --reorder may take, about 60 bytes for each 2 "
       "KiB that are stored; with less, auto and full sort in files next to "
-      "OUT, and need a third of it. The archive does not depend on it");
+      "OUT, and need a third of it; on a hard disk text that moves takes what "
+      "is left of it. The archive does not depend on it");
   CLI::Option* const inflate =
       subcommand
           .add_option(
@@ -333,6 +338,15 @@ absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
 std::string OutputDirectory(const std::string& output) {
   std::string directory = fs::path(output).parent_path();
   return directory.empty() ? "." : directory;
+}
+
+uint64_t SeekCostBytes(const std::string& output_directory) {
+  const UniqueFd directory(
+      open(output_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.is_open() && DetectDrive(directory.get()).drive.kind ==
+                                    DriveKind::kRotational
+             ? kHardDiskSeekCostBytes
+             : 0;
 }
 
 absl::Status CheckOutput(const std::string& output, bool replace,

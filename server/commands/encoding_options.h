@@ -57,6 +57,9 @@ absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options);
 // Of the archive that is to be at `output`: "." for a plain name.
 std::string OutputDirectory(const std::string& output);
 
+// For BuildOptions of an archive there.
+uint64_t SeekCostBytes(const std::string& output_directory);
+
 // Failures that would otherwise be found only after reading all inputs.
 // `replace_option` is the one that sets `replace`.
 // Errors: NotFound, PermissionDenied  the directory; AlreadyExists.

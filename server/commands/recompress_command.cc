@@ -119,6 +119,7 @@ int RunRecompress(RecompressCommandOptions options) {
   if (!output.ok()) {
     return ReportFailure(output);
   }
+  build->seek_cost_bytes = SeekCostBytes(OutputDirectory(options.output));
   const auto start = std::chrono::steady_clock::now();
   const absl::StatusOr<std::shared_ptr<const Archive>> input =
       Archive::Open(options.input);

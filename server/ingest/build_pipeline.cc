@@ -317,6 +317,7 @@ class ArchiveBuild {
     ReorderOptions options;
     options.spool_directory = DirectoryOf(path);
     options.memory_bytes_max = options_.build_memory_bytes;
+    options.seek_cost_bytes = options_.seek_cost_bytes;
     options.segment_size_bytes =
         std::min(options_.segment_size_bytes, *progress_.total_bytes);
     if (options_.reorder == ReorderMode::kFull) {

@@ -114,6 +114,9 @@ struct BuildOptions {
   // What the tables of that may take; the archive does not depend on it
   // (ReorderOptions).
   uint64_t build_memory_bytes = kBuildMemoryBytesDefault;
+  // Of the drive that the archive goes to; 0 if seeks cost nothing there
+  // (ReorderOptions).
+  uint64_t seek_cost_bytes = 0;
   // Stores what is compressed inside documents by zlib or gzip as its text,
   // with the codec that does so for `archive.codec`, in blocks that are cut
   // around it (block_cutter.h); an archive with few such members, under 1/512

@@ -265,7 +265,8 @@ absl::Status TextReorderer::MigrateSegment() {
        .price = options_.price,
        .spill_directory = options_.spool_directory,
        .memory = memory_,
-       .other_held_bytes = earlier_run_bytes_});
+       .other_held_bytes = earlier_run_bytes_,
+       .seek_cost_bytes = options_.seek_cost_bytes});
   QUIRE_RETURN_IF_ERROR(migration.Run(
       segment_.layout.runs,
       [this](ByteView text) { return Write(text, *moved_spool_); }));

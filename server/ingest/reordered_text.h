@@ -43,6 +43,10 @@ struct ReorderOptions {
   // of them goes to files, and 21 bytes a chunk are left. The result is the
   // same.
   uint64_t memory_bytes_max = kBuildMemoryBytesDefault;
+  // Of the drive that has the directory, how much it reads in the time of a
+  // seek; 0 if seeks cost nothing. Where they do, text that moves takes what
+  // the tables leave of the memory. The result is the same.
+  uint64_t seek_cost_bytes = 0;
   // A duplicate is left out if that leaves out so many bytes in a row. At least
   // kRunPairSizeBytesMin. Short ones save little, and make a range touch more
   // blocks.

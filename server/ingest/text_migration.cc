@@ -19,10 +19,15 @@ constexpr uint64_t kUnitMemoryBytes = 57;
 constexpr uint64_t kUnitsMemoryBytes = 80 << 10;
 // Without: its offset, its checksum, and most while an order is chosen.
 constexpr uint64_t kUnitMemoryBytesMin = 21;
-// Of that while clusters are found.
+// While units are written: the same, and their order in a window.
+constexpr uint64_t kUnitWriteBytes = 24;
+// While clusters are found.
 constexpr uint64_t kUnitClusterBytes = 13;
 // For super-features, so that they are written in pieces worth a write.
 constexpr uint64_t kSpillMemoryBytesMin = 16 << 10;
+
+// Handed on at once.
+constexpr size_t kPieceSizeBytes = 1 << 20;
 
 absl::Status TextChanged() {
   return absl::DataLossError(
@@ -137,28 +142,87 @@ std::vector<bool> TextMigration::JoinedUnits(
   return is_joined;
 }
 
+absl::Status TextMigration::ReadAscending(
+    const std::vector<uint32_t>& units,
+    const std::vector<uint64_t>& new_offsets, uint64_t window_offset,
+    std::vector<uint8_t>& window) const {
+  std::vector<uint8_t> gap;
+  uint64_t read_end = input_.units[units.front()];
+  for (const uint32_t i : units) {
+    const uint64_t gap_size = input_.units[i] - read_end;
+    if (gap_size > 0 && gap_size <= input_.seek_cost_bytes) {
+      gap.resize(gap_size);
+      QUIRE_RETURN_IF_ERROR(input_.text.ReadAt(read_end, gap));
+    }
+    const MutableByteView unit = MutableByteView(window).subspan(
+        new_offsets[i] - window_offset, SizeOf(i));
+    QUIRE_RETURN_IF_ERROR(input_.text.ReadAt(input_.units[i], unit));
+    if (ChecksumOfUnit(unit) != checksums_[i]) {
+      return TextChanged();
+    }
+    read_end = input_.units[i] + unit.size();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> TextMigration::WriteUnits(
+    const std::vector<uint32_t>& order, uint64_t window_size_bytes,
+    const std::function<absl::Status(ByteView)>& write) const {
+  std::vector<uint64_t> new_offsets(order.size());
+  std::vector<uint32_t> units;
+  std::vector<uint8_t> window;
+  window.reserve(window_size_bytes);
+  uint64_t written_bytes = 0;
+  for (size_t i = 0; i < order.size();) {
+    uint64_t size = 0;
+    units.clear();
+    do {
+      new_offsets[order[i]] = written_bytes + size;
+      size += SizeOf(order[i]);
+      units.push_back(order[i++]);
+    } while (i < order.size() && size + SizeOf(order[i]) <= window_size_bytes);
+    std::ranges::sort(units);
+    window.resize(size);
+    QUIRE_RETURN_IF_ERROR(
+        ReadAscending(units, new_offsets, written_bytes, window));
+    for (ByteView rest = window; !rest.empty();) {
+      const ByteView piece = rest.first(std::min(rest.size(), kPieceSizeBytes));
+      QUIRE_RETURN_IF_ERROR(write(piece));
+      rest = rest.subspan(piece.size());
+    }
+    written_bytes += size;
+  }
+  return new_offsets;
+}
+
+uint64_t TextMigration::WindowSizeBytes(uint64_t table_bytes) const {
+  const uint64_t held_bytes =
+      input_.other_held_bytes + table_bytes + 2 * input_.seek_cost_bytes;
+  return input_.seek_cost_bytes == 0 || held_bytes > input_.memory.limit_bytes()
+             ? 0
+             : std::min(input_.memory.limit_bytes() - held_bytes,
+                        input_.text.size_bytes());
+}
+
 absl::Status TextMigration::Run(
     std::vector<StoredRun>& runs,
     const std::function<absl::Status(ByteView)>& write) {
   QUIRE_RETURN_IF_ERROR(FindClusters(runs.size()));
-  uint64_t written_bytes = 0;
   std::vector<uint32_t> order = ChooseOrder(runs);
-  std::vector<uint64_t> new_offsets(input_.units.size());
-  std::vector<uint8_t> text;
-  for (const uint32_t i : order) {
-    QUIRE_RETURN_IF_ERROR(ReadUnit(i, text));
-    if (ChecksumOfUnit(text) != checksums_[i]) {
-      return TextChanged();
-    }
-    QUIRE_RETURN_IF_ERROR(write(text));
-    new_offsets[i] = written_bytes;
-    written_bytes += text.size();
+  uint64_t table_bytes =
+      runs.size() * sizeof(StoredRun) + order.size() * kUnitWriteBytes;
+  const uint64_t window_size_bytes = WindowSizeBytes(table_bytes);
+  if (window_size_bytes > 0) {
+    QUIRE_RETURN_IF_ERROR(
+        Hold(table_bytes + window_size_bytes + input_.seek_cost_bytes));
   }
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<uint64_t> new_offsets,
+                         WriteUnits(order, window_size_bytes, write));
   std::vector<uint32_t>().swap(order);
   std::vector<uint32_t>().swap(checksums_);
-  const uint64_t table_bytes = input_.units.MemoryBytes() +
-                               new_offsets.size() * sizeof(uint64_t) +
-                               runs.size() * sizeof(StoredRun);
+  table_bytes = input_.units.MemoryBytes() +
+                new_offsets.size() * sizeof(uint64_t) +
+                runs.size() * sizeof(StoredRun);
   RunList moved;
   for (const StoredRun& run : runs) {
     QUIRE_RETURN_IF_ERROR(Hold(table_bytes + moved.MemoryBytes()));
