@@ -16,6 +16,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
 #include "server/planner/collection_sample.h"
+#include "server/planner/control_mean.h"
 
 namespace quire {
 namespace {
@@ -50,28 +51,28 @@ class SpreadOrder {
   size_t step_ = 1;
 };
 
+ControlMean::Controls ToControls(const Compressibility& compressibility) {
+  return {compressibility.incompressible_share, compressibility.lz4_share};
+}
+
 // What one thread has done.
 struct Share {
   absl::Status status = absl::OkStatus();
   uint64_t blocks = 0;
   uint64_t raw = 0;
-  // Of incompressible shares x and stored shares y of blocks.
-  double x = 0;
-  double y = 0;
-  double xx = 0;
-  double xy = 0;
-  double yy = 0;
-  double last_y = 0;
+  // Of the shares of blocks that are stored.
+  ControlMean stored_share;
   double encode_seconds = 0;
   double decode_seconds = 0;
 };
 
 class Trial {
  public:
-  Trial(const BlockCodec& codec, std::vector<ByteView> blocks,
+  Trial(const BlockCodec& codec, std::span<const std::string> pieces,
         const TrialOptions& options)
       : codec_(codec),
-        blocks_(std::move(blocks)),
+        piece_count_(pieces.size()),
+        blocks_(CutIntoBlocks(pieces, options.block_size_bytes)),
         order_(blocks_.size()),
         options_(options) {}
 
@@ -89,31 +90,23 @@ class Trial {
       QUIRE_RETURN_IF_ERROR(share.status);
       all.blocks += share.blocks;
       all.raw += share.raw;
-      all.x += share.x;
-      all.y += share.y;
-      all.xx += share.xx;
-      all.xy += share.xy;
-      all.yy += share.yy;
+      all.stored_share.Add(share.stored_share);
       all.encode_seconds += share.encode_seconds;
       all.decode_seconds += share.decode_seconds;
     }
     const auto count = static_cast<double>(all.blocks);
     const auto raw = static_cast<double>(all.raw);
-    const double mean_x = all.x / count;
-    const double mean_y = all.y / count;
-    const double variance_x = std::max(0.0, all.xx / count - mean_x * mean_x);
-    const double covariance = all.xy / count - mean_x * mean_y;
-    const double slope = variance_x > 1e-9 ? covariance / variance_x : 0;
-    const double variance =
-        std::max(0.0, all.yy / count - mean_y * mean_y - slope * covariance);
-    const double left_out = 1 - count / static_cast<double>(blocks_.size());
+    const ControlMean::Estimate share =
+        all.stored_share.EstimateFor(ToControls(options_.compressibility));
+    const double left_out =
+        1 - raw / std::max(raw, static_cast<double>(options_.text_size_bytes));
+    const double independent =
+        std::min(count, static_cast<double>(piece_count_));
     return CodecTrialResult{
         .block_count = all.blocks,
         .raw_bytes = all.raw,
-        .stored_share = std::clamp(
-            mean_y + slope * (options_.incompressible_share - mean_x), 1e-6,
-            1.0),
-        .share_error = std::sqrt(variance / count * left_out),
+        .stored_share = std::clamp(share.mean, 1e-6, 1.0),
+        .share_error = std::sqrt(share.variance / independent * left_out),
         .encode_bytes_per_second = raw / std::max(all.encode_seconds, 1e-9),
         .decode_bytes_per_second = raw / std::max(all.decode_seconds, 1e-9)};
   }
@@ -124,29 +117,26 @@ class Trial {
     std::vector<uint8_t> stored(
         codec_.StoredSizeMax(options_.block_size_bytes));
     std::vector<uint8_t> raw(options_.block_size_bytes);
-    IncompressibleShare incompressible;
+    CompressibilityMeter meter;
     while (share.encode_seconds < options_.seconds ||
            next_ < options_.block_count_min) {
       const size_t i = next_.fetch_add(1);
       if (i >= blocks_.size()) {
         return;
       }
+      const ByteView block = blocks_[order_.At(i)];
+      meter.Add(block);
       share.status =
-          TryBlock(blocks_[order_.At(i)], stored, raw, *scratch, share);
-      incompressible.Add(blocks_[order_.At(i)]);
-      const double x = incompressible.Take();
-      share.x += x;
-      share.xx += x * x;
-      share.xy += x * share.last_y;
+          TryBlock(block, meter.Take(), stored, raw, *scratch, share);
       if (!share.status.ok()) {
         return;
       }
     }
   }
 
-  absl::Status TryBlock(ByteView block, MutableByteView stored,
-                        MutableByteView raw, BlockCodec::Scratch& scratch,
-                        Share& share) const {
+  absl::Status TryBlock(ByteView block, const Compressibility& compressibility,
+                        MutableByteView stored, MutableByteView raw,
+                        BlockCodec::Scratch& scratch, Share& share) const {
     const double started = ThreadSeconds();
     QUIRE_ASSIGN_OR_RETURN(const size_t size,
                            codec_.Encode(block, stored, scratch));
@@ -164,15 +154,14 @@ class Trial {
         static_cast<double>(kept) / static_cast<double>(block.size());
     ++share.blocks;
     share.raw += block.size();
-    share.y += share_kept;
-    share.yy += share_kept * share_kept;
-    share.last_y = share_kept;
+    share.stored_share.Add(share_kept, ToControls(compressibility));
     share.encode_seconds += encoded - started;
     share.decode_seconds += decoded - encoded;
     return absl::OkStatus();
   }
 
   const BlockCodec& codec_;
+  const size_t piece_count_;
   const std::vector<ByteView> blocks_;
   const SpreadOrder order_;
   const TrialOptions options_;
@@ -196,10 +185,8 @@ absl::StatusOr<CodecTrialResult> TryCodec(
       const std::unique_ptr<BlockCodec> codec,
       MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode));
   const double prepare_seconds = ThreadSeconds() - started;
-  QUIRE_ASSIGN_OR_RETURN(
-      CodecTrialResult result,
-      Trial(*codec, CutIntoBlocks(pieces, options.block_size_bytes), options)
-          .Run());
+  QUIRE_ASSIGN_OR_RETURN(CodecTrialResult result,
+                         Trial(*codec, pieces, options).Run());
   result.prepare_seconds = prepare_seconds;
   return result;
 }

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/block_codec.h"
+#include "server/planner/collection_sample.h"
 
 namespace quire {
 
@@ -24,16 +25,19 @@ struct TrialOptions {
   // least so many of them where there are as many.
   double seconds = 1;
   size_t block_count_min = kTrialBlocksMin;
-  // IncompressibleShare of the text that the pieces stand for; the result is
-  // corrected for blocks that have more or less of it.
-  double incompressible_share = 0;
+  // Of the text that the pieces stand for; the result is corrected for blocks
+  // that are harder or easier to compress than that.
+  Compressibility compressibility;
+  // The size of that text; 0: that of the pieces.
+  uint64_t text_size_bytes = 0;
 };
 
 struct CodecTrialResult {
   uint64_t block_count = 0;
   uint64_t raw_bytes = 0;
-  // Stored over raw, by linear regression on the share that is incompressible;
-  // blocks that do not shrink count as their text. And its standard error.
+  // Stored over raw, by linear regression on Compressibility; blocks that do
+  // not shrink count as their text. And its standard error, as if each piece
+  // were like a single block: what is close together is much alike.
   double stored_share = 1;
   double share_error = 0;
   // What the codec takes before its first block: to index a dictionary.

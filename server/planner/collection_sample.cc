@@ -103,7 +103,7 @@ absl::Status ReadSource(const Source& source, const DocumentSink& on_document,
 
 }  // namespace
 
-IncompressibleShare::IncompressibleShare()
+CompressibilityMeter::CompressibilityMeter()
     : codec_(MakeBlockCodec({.id = CodecId::kLz4, .level = 1}, nullptr,
                             CodecUse::kEncodeAndDecode)
                  .value()),
@@ -112,9 +112,9 @@ IncompressibleShare::IncompressibleShare()
   unit_.reserve(kUnitSizeBytes);
 }
 
-IncompressibleShare::~IncompressibleShare() = default;
+CompressibilityMeter::~CompressibilityMeter() = default;
 
-void IncompressibleShare::Add(ByteView text) {
+void CompressibilityMeter::Add(ByteView text) {
   while (!text.empty()) {
     const size_t part = std::min(text.size(), kUnitSizeBytes - unit_.size());
     unit_.insert(unit_.end(), text.begin(),
@@ -126,26 +126,27 @@ void IncompressibleShare::Add(ByteView text) {
   }
 }
 
-void IncompressibleShare::EndUnit() {
-  const absl::StatusOr<size_t> size = codec_->Encode(unit_, stored_, *scratch_);
+void CompressibilityMeter::EndUnit() {
+  const size_t size =
+      codec_->Encode(unit_, stored_, *scratch_).value_or(unit_.size());
   size_bytes_ += unit_.size();
-  if (!size.ok() || *size > unit_.size() - unit_.size() / 10) {
+  lz4_bytes_ += std::min(size, unit_.size());
+  if (size > unit_.size() - unit_.size() / 10) {
     incompressible_bytes_ += unit_.size();
   }
   unit_.clear();
 }
 
-double IncompressibleShare::Take() {
+Compressibility CompressibilityMeter::Take() {
   if (!unit_.empty()) {
     EndUnit();
   }
-  const double share = size_bytes_ == 0
-                           ? 0
-                           : static_cast<double>(incompressible_bytes_) /
-                                 static_cast<double>(size_bytes_);
-  size_bytes_ = 0;
-  incompressible_bytes_ = 0;
-  return share;
+  const auto size =
+      static_cast<double>(std::max<uint64_t>(std::exchange(size_bytes_, 0), 1));
+  return {
+      .incompressible_share =
+          static_cast<double>(std::exchange(incompressible_bytes_, 0)) / size,
+      .lz4_share = static_cast<double>(std::exchange(lz4_bytes_, 0)) / size};
 }
 
 uint64_t CollectionSample::size_bytes() const {
@@ -170,7 +171,7 @@ absl::StatusOr<CollectionSample> SampleCollection(
   const auto started = std::chrono::steady_clock::now();
   CollectionSample sample;
   PieceKeeper keeper(size_bytes_max);
-  IncompressibleShare incompressible;
+  CompressibilityMeter meter;
   std::chrono::steady_clock::duration looking{};
   for (const std::unique_ptr<Source>& source : sources) {
     QUIRE_RETURN_IF_ERROR(ReadSource(
@@ -183,7 +184,7 @@ absl::StatusOr<CollectionSample> SampleCollection(
           sample.text_size_bytes += text.size();
           const auto since = std::chrono::steady_clock::now();
           keeper.Add(text);
-          incompressible.Add(text);
+          meter.Add(text);
           looking += std::chrono::steady_clock::now() - since;
           return absl::OkStatus();
         }));
@@ -194,7 +195,7 @@ absl::StatusOr<CollectionSample> SampleCollection(
         "are not empty");
   }
   sample.pieces = keeper.Take();
-  sample.incompressible_share = incompressible.Take();
+  sample.compressibility = meter.Take();
   sample.read_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started -
                                     looking)

@@ -20,6 +20,16 @@
 
 namespace quire {
 
+// How hard a text is to compress. What a sample has too much or too little of
+// what came compressed is what most misleads.
+struct Compressibility {
+  // Of its units of 16 KiB those that LZ4 does not make a tenth smaller: what
+  // came compressed, or is random.
+  double incompressible_share = 0;
+  // LZ4's size of all units over theirs; of one that does not shrink its own.
+  double lz4_share = 0;
+};
+
 // The documents one after the other, cut into pieces of kPieceSizeBytes, of
 // which every n-th is kept, n a power of two; the last may be shorter. With n =
 // 1 it is the whole text.
@@ -30,8 +40,8 @@ struct CollectionSample {
   uint64_t text_size_bytes = 0;
   uint64_t document_count = 0;
   uint64_t id_size_bytes = 0;
-  // Of all text, as IncompressibleShare() says.
-  double incompressible_share = 0;
+  // Of all text.
+  Compressibility compressibility;
   // In the order of the text.
   std::vector<std::string> pieces;
   // How long reading the sources took.
@@ -42,19 +52,17 @@ struct CollectionSample {
   bool is_whole() const { return size_bytes() == text_size_bytes; }
 };
 
-// How much of a text came compressed or is random: of its units of 16 KiB those
-// that LZ4 does not make a tenth smaller. What a sample has too much or too
-// little of this is what most misleads.
+// Measures text.
 // Thread-compatible.
-class IncompressibleShare {
+class CompressibilityMeter {
  public:
-  IncompressibleShare();
-  ~IncompressibleShare();
+  CompressibilityMeter();
+  ~CompressibilityMeter();
 
   // What follows; units go on from one part to the next.
   void Add(ByteView text);
-  // 0 to 1, of whole units and of what is left over; 0 of nothing.
-  double Take();
+  // Of all since the last call, what is left of a unit too; zeros of nothing.
+  Compressibility Take();
 
  private:
   void EndUnit();
@@ -65,6 +73,7 @@ class IncompressibleShare {
   std::vector<uint8_t> stored_;
   uint64_t size_bytes_ = 0;
   uint64_t incompressible_bytes_ = 0;
+  uint64_t lz4_bytes_ = 0;
 };
 
 // Takes the next part of a text.

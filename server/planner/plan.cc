@@ -136,7 +136,8 @@ class Planner {
     return {.block_size_bytes = block_size,
             .thread_count = options_.core_count,
             .seconds = options_.trial_seconds,
-            .incompressible_share = sample_.incompressible_share};
+            .compressibility = sample_.compressibility,
+            .text_size_bytes = sample_.text_size_bytes};
   }
 
   // Says nothing of sizes.

@@ -132,7 +132,9 @@ TEST(CodecTrialTest, CorrectsForWhatCameCompressed) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const CodecTrialResult trial,
       TryCodec(lz4, nullptr, pieces,
-               {.seconds = 0.01, .incompressible_share = 0.25}));
+               {.seconds = 0.01,
+                .compressibility = {.incompressible_share = 0.25,
+                                    .lz4_share = 0.25}}));
   EXPECT_NEAR(trial.stored_share, 0.25, 0.02);
 }
 
@@ -147,7 +149,8 @@ TEST(CollectionSampleTest, SaysHowMuchCameCompressed) {
       SampleCollection(
           Holding({{"noise", noise}, {"text", std::string(3 << 20, 'x')}}),
           8 << 20));
-  EXPECT_NEAR(sample.incompressible_share, 0.25, 1e-3);
+  EXPECT_NEAR(sample.compressibility.incompressible_share, 0.25, 1e-3);
+  EXPECT_NEAR(sample.compressibility.lz4_share, 0.25 + 0.75 / 256, 2e-3);
 }
 
 TEST(CollectionSampleTest, RefusesNothing) {
