@@ -7,6 +7,8 @@ Usage: build_memory_test.py; QUIRE_BINARY_DIR names the build directory.
 """
 import os
 import random
+import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -72,9 +74,19 @@ class BuildMemoryTest(unittest.TestCase):
                 result = self.run_quired("build", "-o", "x", "--reorder", mode,
                                          "--build-memory", memory, "in")
                 self.assertEqual(result.returncode, 1, result.stderr)
-                self.assertIn(f"and --build-memory is {memory}; give more, or a "
-                              "smaller --segment-size", result.stderr)
+                self.assertIn(f"and --build-memory is {memory}; give about ",
+                              result.stderr)
                 self.assertEqual(os.listdir(self.directory), ["in"])
+                # Who does that once or twice gets an archive.
+                for _ in range(2):
+                    memory = re.search("give about ([^,]+),", result.stderr)[1]
+                    result = self.run_quired(
+                        "build", "-o", "x", "--reorder", mode,
+                        "--build-memory", memory, "in")
+                    if result.returncode == 0:
+                        break
+                self.assertEqual(result.returncode, 0, result.stderr)
+                shutil.rmtree(self.directory / "x")
 
     def test_without_reordering_it_does_not_matter(self):
         result = self.run_quired("build", "-o", "x", "--build-memory", "1B", "in")

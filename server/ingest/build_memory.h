@@ -26,21 +26,29 @@ class BuildMemory {
   // The most that Hold() was told.
   uint64_t held_bytes_max() const { return held_bytes_max_; }
 
-  // The tables take `bytes` in all now, or soon.
-  // Errors: ResourceExhausted  that is more than the limit.
-  absl::Status Hold(uint64_t bytes) {
+  // The tables take `bytes` in all now, or soon, for that share of the text.
+  // Errors: ResourceExhausted  that is more than the limit; with an estimate of
+  //                            what would be enough.
+  absl::Status Hold(uint64_t bytes, double share_done = 1) {
     if (bytes > limit_bytes_) {
+      const double enough_bytes =
+          static_cast<double>(bytes) * kReserve / share_done;
       return absl::ResourceExhaustedError(absl::StrCat(
           "the tables of --reorder take at least ", FormatByteSize(bytes),
           " of memory for what has been read, and --build-memory is ",
-          FormatByteSizeExact(limit_bytes_),
-          "; give more, or a smaller --segment-size"));
+          FormatByteSizeExact(limit_bytes_), "; give about ",
+          FormatByteSizeExact(static_cast<uint64_t>(enough_bytes) / kKiB *
+                              kKiB),
+          ", or a smaller --segment-size"));
     }
     held_bytes_max_ = std::max(held_bytes_max_, bytes);
     return absl::OkStatus();
   }
 
  private:
+  // Other tables come later.
+  static constexpr double kReserve = 1.5;
+
   uint64_t limit_bytes_;
   uint64_t held_bytes_max_ = 0;
 };

@@ -67,6 +67,7 @@ TextReorderer::TextReorderer(Spool spool, const ReorderOptions& options)
 
 absl::Status TextReorderer::Add(ByteView piece) {
   document_size_bytes_ += piece.size();
+  segment_text_size_bytes_ += piece.size();
   AddToSums(piece);
   pending_.erase(pending_.begin(),
                  pending_.begin() + static_cast<ptrdiff_t>(pending_used_));
@@ -231,7 +232,12 @@ absl::Status TextReorderer::HoldTables() {
       moved_spool_.has_value()
           ? TextMigration::MemoryBytesMin(units_.size(), runs_.size())
           : 0;
-  return memory_.Hold(earlier_run_bytes_ + std::max(now_bytes, later_bytes));
+  const double share_done =
+      static_cast<double>(std::max<uint64_t>(1, segment_text_size_bytes_)) /
+      static_cast<double>(std::max<uint64_t>(
+          {1, options_.segment_size_bytes, segment_text_size_bytes_}));
+  return memory_.Hold(earlier_run_bytes_ + std::max(now_bytes, later_bytes),
+                      share_done);
 }
 
 absl::Status TextReorderer::EndSegment() {
@@ -254,6 +260,7 @@ absl::Status TextReorderer::EndSegment() {
   earlier_run_bytes_ += segment_.layout.runs.size() * sizeof(StoredRun);
   text_.segments.push_back(std::exchange(segment_, {}));
   segment_offset_ = spool_.size_bytes();
+  segment_text_size_bytes_ = 0;
   return absl::OkStatus();
 }
 

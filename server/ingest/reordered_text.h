@@ -152,6 +152,8 @@ class TextReorderer {
   uint64_t segment_offset_ = 0;
   // Its size.
   uint64_t stored_size_bytes_ = 0;
+  // That of all its text so far.
+  uint64_t segment_text_size_bytes_ = 0;
   // From the hash of a chunk to its number in chunk_offsets_, which has the
   // places in the stored text.
   FirstNumberTable chunk_numbers_;

@@ -380,7 +380,7 @@ TEST(ReorderedTextTest, IsTheSameWithinAnyMemoryThatIsEnough) {
       } else {
         EXPECT_EQ(within.status().code(), absl::StatusCode::kResourceExhausted);
         EXPECT_THAT(std::string(within.status().message()),
-                    testing::HasSubstr("give more"));
+                    testing::HasSubstr("give about"));
         too_little = limit;
       }
     }
