@@ -118,10 +118,17 @@ class AutoCodec final : public CodecBase {
     Best best(*this, raw, stored, mine);
     QUIRE_RETURN_IF_ERROR(best.Try(kCopy));
     const ByteEntropy entropy = MeasureEntropy(raw);
-    const uint32_t known = filter_->SharePerMille(raw);
+    // Of most blocks nobody asks.
+    std::optional<uint32_t> found;
+    const auto known = [&] {
+      if (!found.has_value()) {
+        found = filter_->SharePerMille(raw);
+      }
+      return *found;
+    };
     const bool numeric = LooksNumeric(entropy);
     const bool looks_random = !numeric && entropy.plain >= kRandomEntropy &&
-                              known <= kUnknownPerMille;
+                              known() <= kUnknownPerMille;
     const size_t margin = raw.size() / kTimeDivisor;
     const bool lz4_is_quicker = TimeOf(kLz4, raw) + margin < TimeOf(kRlz, raw);
     if (looks_random || lz4_is_quicker) {
@@ -135,8 +142,8 @@ class AutoCodec final : public CodecBase {
       QUIRE_RETURN_IF_ERROR(best.Try(kNumeric));
     }
     // Its decoder is so slow that where time matters it hardly ever pays.
-    if (!lz4_is_quicker && known <= kWellKnownPerMille &&
-        TimeOf(kXz, raw) <= TimeOf(kRlz, raw) + margin) {
+    if (!lz4_is_quicker && TimeOf(kXz, raw) <= TimeOf(kRlz, raw) + margin &&
+        known() <= kWellKnownPerMille) {
       QUIRE_RETURN_IF_ERROR(best.Try(kXz));
     }
     return best.size();
