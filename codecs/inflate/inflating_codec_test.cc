@@ -192,8 +192,8 @@ TEST_F(InflatingCodecTest, EncodesALargeTextInParts) {
 
 TEST_F(InflatingCodecTest, IsCounted) {
   TestRandom random(kSeed);
-  const std::string zlib = ZlibStream({.level = 6}, KnownText(1000, 30000),
-                                      DeflateContainer::kZlib);
+  const std::string zlib =
+      ZlibStream({.level = 6}, KnownText(1000, 30000), DeflateContainer::kZlib);
   const std::string gzip = GzipProgramStream(9, KnownText(50000, 20000));
   const std::string with = Encode(zlib + gzip + zlib + Words(random, 300));
   const std::string without = Encode(Words(random, 3000));
