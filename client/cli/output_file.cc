@@ -125,6 +125,21 @@ absl::Status OutputFile::Write(ByteView bytes) {
   return buffer_.size() < kBufferSizeBytes ? absl::OkStatus() : Flush();
 }
 
+absl::Status OutputFile::WriteAt(uint64_t offset, ByteView bytes) {
+  QUIRE_CHECK(aside_ && buffer_.empty());
+  while (!bytes.empty()) {
+    const ssize_t written =
+        pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written >= 0) {
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      offset += static_cast<uint64_t>(written);
+    } else if (errno != EINTR) {
+      return SystemError("cannot write to", path_);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status OutputFile::Flush() {
   size_t done = 0;
   absl::Status status;

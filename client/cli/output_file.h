@@ -5,6 +5,7 @@
 #ifndef QUIRE_CLIENT_CLI_OUTPUT_FILE_H_
 #define QUIRE_CLIENT_CLI_OUTPUT_FILE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,10 @@ class OutputFile {
   absl::Status Write(ByteView bytes);
 
   absl::Status Write(absl::string_view text) { return Write(AsBytes(text)); }
+
+  // Writes at a place of the file, whatever was written before and elsewhere.
+  // Not together with Write(). REQUIRES: is_aside(). Errors: as Flush().
+  absl::Status WriteAt(uint64_t offset, ByteView bytes);
 
   // Hands on what Write() kept.
   // Errors: IsClosedOutput(); FailedPrecondition, naming the path and the

@@ -312,9 +312,19 @@ absl::Status RunScan(CliRun& run) {
                          run.client().GetArchive(View(settings.archive)));
   run.progress().SetTotal(options.size_bytes.value_or(
       archive.size_bytes() - std::min(options.offset, archive.size_bytes())));
+  // Into a file that is written aside, its bytes may come in any order.
+  options.stored_order = run.output().is_aside() && options.offset == 0 &&
+                         !options.size_bytes.has_value();
   uint64_t next_offset = options.offset;
   const absl::Status status = run.client().Scan(
       View(settings.archive), options, [&](const ScanPiece& piece) {
+        for (const ScanPlace& place : piece.places) {
+          run.progress().Add(place.data.size(), 0);
+          QUIRE_RETURN_IF_ERROR(run.output().WriteAt(place.offset, place.data));
+        }
+        if (!piece.places.empty()) {
+          return absl::OkStatus();
+        }
         run.progress().Add(piece.data.size(), 0);
         QUIRE_RETURN_IF_ERROR(run.WriteData(piece.data));
         next_offset = piece.offset + piece.data.size();

@@ -44,6 +44,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
@@ -159,15 +160,31 @@ struct ScanOptions {
   // Unset: ClientOptions::encoding. With `auto` a scan changes its encoding on
   // its way.
   std::optional<EncodingChoice> encoding = {};
+  // All of the archive, in the order that is quickest for the server where text
+  // is stored in another order than its own (`quired build --reorder`): pieces
+  // then have places. Not together with `offset` and `size_bytes`.
+  bool stored_order = false;
+};
+
+// Where some bytes of a piece belong.
+struct ScanPlace {
+  // Of the archive's logical space.
+  uint64_t offset = 0;
+  ByteView data;
 };
 
 // One piece of a scan. Valid during the sink's call.
 struct ScanPiece {
+  // Of the archive's logical space; without meaning where there are places.
   uint64_t offset = 0;
   ByteView data;
   // Goes on after this piece, as long as the archive stays the same; may be
   // kept on disk.
   absl::string_view resume_token;
+  // In stored order, of an archive that has another one than its own: where
+  // the bytes belong. Those of all pieces add up to the archive's size; servers
+  // that know no such order, and other archives, give none.
+  absl::Span<const ScanPlace> places = {};
 };
 
 // Takes the next bytes of a stream and their offset (in the archive's logical

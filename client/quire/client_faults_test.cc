@@ -202,6 +202,102 @@ TEST_F(ClientFaultsTest, FindsAnswersToAnotherQuestion) {
   EXPECT_EQ(text, "");
 }
 
+// Makes places of a message: its halves, the second one first.
+void AddPlaces(v1::ScanResponse& message) {
+  const auto size = static_cast<uint32_t>(message.range().size_bytes());
+  const uint32_t half = size / 2;
+  for (const uint32_t begin : {half, 0U}) {
+    v1::ScanPlace& place = *message.add_places();
+    place.set_offset(message.range().offset() + begin);
+    place.set_text_offset(begin);
+    place.set_size_bytes(begin == 0 ? half : size - half);
+  }
+}
+
+TEST_F(ClientFaultsTest, ScansInStoredOrder) {
+  std::string text(web_text_.size(), '?');
+  const auto scan = [&] {
+    return client_->Scan(
+        "web", {.stored_order = true}, [&](const ScanPiece& piece) {
+          for (const ScanPlace& place : piece.places) {
+            text.replace(place.offset, place.data.size(),
+                         AsText(place.data).data(), place.data.size());
+          }
+          return absl::OkStatus();
+        });
+  };
+  // A server that knows no such order.
+  QUIRE_EXPECT_OK(scan());
+  EXPECT_EQ(text, std::string(web_text_.size(), '?'));
+  FakeFaults faults;
+  faults.edit_scan = AddPlaces;
+  faults.broken_streams = 2;
+  faults.messages_before_break = 2;
+  server_->SetFaults(faults);
+  QUIRE_EXPECT_OK(scan());
+  EXPECT_EQ(text, web_text_);
+  EXPECT_THAT(client_->Scan("web", {.offset = 5, .stored_order = true},
+                            [](const ScanPiece&) { return absl::OkStatus(); }),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        HasSubstr("whole archive")));
+}
+
+TEST_F(ClientFaultsTest, ChecksPlaces) {
+  using Edit = void (*)(v1::ScanResponse&);
+  const auto scan_with = [&](Edit edit, bool stored_order = true) {
+    FakeFaults faults;
+    faults.edit_scan = [edit](v1::ScanResponse& message) {
+      AddPlaces(message);
+      edit(message);
+    };
+    server_->SetFaults(faults);
+    return client_->Scan("web", {.stored_order = stored_order},
+                         [](const ScanPiece&) { return absl::OkStatus(); });
+  };
+  const auto refused = [](const char* message) {
+    return FailsWith(absl::StatusCode::kInternal, HasSubstr(message));
+  };
+  QUIRE_EXPECT_OK(scan_with([](v1::ScanResponse&) {}));
+  EXPECT_THAT(scan_with([](v1::ScanResponse&) {}, /*stored_order=*/false),
+              refused("was not asked for"));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.mutable_places(1)->set_size_bytes(0);
+              }),
+              refused("a place of 0 bytes"));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.mutable_places(0)->set_text_offset(501);
+              }),
+              refused("a place of 500 bytes from 501 on of 1000"));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.mutable_places(0)->set_text_offset(UINT32_MAX);
+                message.mutable_places(0)->set_size_bytes(UINT32_MAX);
+              }),
+              refused("a place of 4294967295 bytes"));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.mutable_places(0)->set_offset(UINT64_MAX);
+              }),
+              refused("at offset 18446744073709551615"));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.clear_resume_token();
+              }),
+              refused("without a resume token"));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                if (message.range().offset() > 0) {
+                  message.clear_places();
+                }
+              }),
+              refused("without a place"));
+  // Too few bytes, and too many.
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.mutable_places()->RemoveLast();
+              }),
+              FailsWith(absl::StatusCode::kDataLoss, HasSubstr("ended early")));
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                *message.add_places() = message.places(0);
+              }),
+              HasCode(absl::StatusCode::kDataLoss));
+}
+
 TEST_F(ClientFaultsTest, NoticesStreamsThatEndEarly) {
   for (int message_count : {0, 2}) {
     FakeFaults faults;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -24,6 +25,9 @@ absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
+// No archive is larger (FORMAT.md, "Limits"), and no sum of two overflows.
+constexpr uint64_t kOffsetMax = uint64_t{1} << 62;
+
 // How far a scan came: what is still to be asked for, and what must come next.
 class ScanState {
  public:
@@ -33,6 +37,7 @@ class ScanState {
         to_archive_end_(!options.size_bytes.has_value() &&
                         options.resume_token.empty()) {
     request_.set_archive(std::string(archive));
+    request_.set_stored_order(options.stored_order);
     if (options.resume_token.empty()) {
       taken_.next_offset = options.offset;
       GoOnAtOffset();
@@ -52,13 +57,19 @@ class ScanState {
 
   // Whether the message may come next.
   absl::Status Accept(const v1::ScanResponse& message) {
-    return received_.Pass(message.range());
+    return Pass(message, received_);
   }
 
   absl::Status Take(const v1::ScanResponse& message, absl::string_view text,
                     ScanSink sink) {
-    QUIRE_RETURN_IF_ERROR(taken_.Pass(message.range()));
+    QUIRE_RETURN_IF_ERROR(Pass(message, taken_));
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<ScanPlace> places,
+                           PlacesOf(message, text));
     if (message.resume_token().empty()) {
+      if (!places.empty()) {
+        return absl::InternalError(
+            "the server sent bytes in stored order without a resume token");
+      }
       GoOnAtOffset();
     } else {
       // The token knows the end, too.
@@ -70,12 +81,16 @@ class ScanState {
     }
     return sink({.offset = message.range().offset(),
                  .data = AsBytes(text),
-                 .resume_token = View(message.resume_token())});
+                 .resume_token = View(message.resume_token()),
+                 .places = places});
   }
 
   // Whether all that was asked is there. Where a token of the caller's ends is
   // known to the server alone.
   bool complete(uint64_t archive_size_bytes) const {
+    if (taken_.is_stored_order) {
+      return !to_archive_end_ || taken_.placed_size_bytes == archive_size_bytes;
+    }
     if (taken_.left_size_bytes.has_value()) {
       return *taken_.left_size_bytes == 0;
     }
@@ -86,6 +101,9 @@ class ScanState {
   struct Position {
     std::optional<uint64_t> next_offset = {};
     std::optional<uint64_t> left_size_bytes = {};
+    // Messages have places, of so many bytes so far.
+    bool is_stored_order = false;
+    uint64_t placed_size_bytes = 0;
 
     absl::Status Pass(const v1::ByteRange& range) {
       const uint64_t size_bytes = range.size_bytes();
@@ -104,6 +122,49 @@ class ScanState {
       return absl::OkStatus();
     }
   };
+
+  absl::Status Pass(const v1::ScanResponse& message, Position& position) const {
+    if (message.places().empty()) {
+      return position.is_stored_order
+                 ? absl::InternalError(
+                       "the server sent bytes without a place in a scan in "
+                       "stored order")
+                 : position.Pass(message.range());
+    }
+    if (!request_.stored_order()) {
+      return absl::InternalError(
+          "the server sent bytes in stored order, which was not asked for");
+    }
+    position.is_stored_order = true;
+    for (const v1::ScanPlace& place : message.places()) {
+      const uint64_t end = uint64_t{place.text_offset()} + place.size_bytes();
+      if (place.size_bytes() == 0 || end > message.range().size_bytes() ||
+          place.offset() > kOffsetMax) {
+        return absl::InternalError(absl::StrCat(
+            "the server sent a place of ", place.size_bytes(), " bytes from ",
+            place.text_offset(), " on of ", message.range().size_bytes(),
+            ", at offset ", place.offset()));
+      }
+      position.placed_size_bytes += place.size_bytes();
+    }
+    return absl::OkStatus();
+  }
+
+  // REQUIRES: Pass() said OK.
+  static absl::StatusOr<std::vector<ScanPlace>> PlacesOf(
+      const v1::ScanResponse& message, absl::string_view text) {
+    std::vector<ScanPlace> places;
+    places.reserve(static_cast<size_t>(message.places_size()));
+    for (const v1::ScanPlace& place : message.places()) {
+      if (uint64_t{place.text_offset()} + place.size_bytes() > text.size()) {
+        return absl::InternalError("the server sent a place behind the text");
+      }
+      places.push_back({.offset = place.offset(),
+                        .data = AsBytes(text).subspan(place.text_offset(),
+                                                      place.size_bytes())});
+    }
+    return places;
+  }
 
   void GoOnAtOffset() {
     request_.set_offset(next_offset());
@@ -214,6 +275,12 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   if (!options.resume_token.empty() && options.size_bytes.has_value()) {
     return absl::InvalidArgumentError(
         "a resume token knows where its scan ends; give no size with it");
+  }
+  if (options.stored_order &&
+      (options.offset != 0 || options.size_bytes.has_value())) {
+    return absl::InvalidArgumentError(
+        "a scan in stored order is of the whole archive; give no offset and no "
+        "size with it");
   }
   // How much there is must be known, or an early end would pass for the end.
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription before,

@@ -176,6 +176,14 @@ uint64_t Archive::SegmentBlockCount(uint32_t segment_index) const {
   return segments_[segment_index].reader.block_count();
 }
 
+uint64_t Archive::SegmentStart(uint32_t segment_index) const {
+  return segments_[segment_index].start;
+}
+
+const SegmentLayout& Archive::SegmentLayoutOf(uint32_t segment_index) const {
+  return segments_[segment_index].reader.layout();
+}
+
 absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
                                   MutableByteView raw,
                                   BlockCodec::Scratch& scratch) const {

@@ -32,6 +32,7 @@
 
 namespace quire {
 
+class SegmentLayout;
 class SegmentReader;
 struct ArchiveDirectory;
 
@@ -129,8 +130,12 @@ class Archive {
   // Where the block lies with all that belongs to it: header, payload and
   // checksum (FORMAT.md: "block frame").
   Extent BlockExtent(BlockAddress block) const;
-  // Number of blocks of one segment. REQUIRES: segment_index < segment_count.
+  // Number of blocks of one segment; where it begins in the logical space; and
+  // where its text is in its blocks.
+  // REQUIRES for these: segment_index < segment_count.
   uint64_t SegmentBlockCount(uint32_t segment_index) const;
+  uint64_t SegmentStart(uint32_t segment_index) const;
+  const SegmentLayout& SegmentLayoutOf(uint32_t segment_index) const;
 
   // Checks the frame read from BlockExtent(block) and decodes it to `raw`.
   // REQUIRES: raw.size() == BlockSizeBytes(block).

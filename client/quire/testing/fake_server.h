@@ -74,6 +74,8 @@ struct FakeFaults {
   int missing_tables = 0;
   // Done to answers that are encoded; their checksum is of what this leaves.
   std::function<void(v1::EncodingDetails& details, std::string& data)> spoil;
+  // Done to each message of a scan.
+  std::function<void(v1::ScanResponse& message)> edit_scan;
 };
 
 struct FakeSettings {

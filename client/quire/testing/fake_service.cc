@@ -322,6 +322,17 @@ void FakeServer::Service::Fill(const Resolved& resolved,
   }
 }
 
+void FakeServer::Service::EditScan(v1::ScanResponse& message) {
+  std::function<void(v1::ScanResponse&)> edit;
+  {
+    MutexLock lock(&mutex_);
+    edit = faults_.edit_scan;
+  }
+  if (edit) {
+    edit(message);
+  }
+}
+
 template void FakeServer::Service::Fill(const Resolved&, const Accepted&,
                                         v1::ReadResponse&);
 template void FakeServer::Service::Fill(const Resolved&, const Accepted&,

@@ -108,6 +108,7 @@ class FakeServer::Service final : public v1::Archive::Service {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether this fault is due now; if so, once less from now on.
   bool Due(int FakeFaults::*fault) ABSL_LOCKS_EXCLUDED(mutex_);
+  void EditScan(v1::ScanResponse& message) ABSL_LOCKS_EXCLUDED(mutex_);
   // OK to go on with a stream that has sent so many messages, or how it ends.
   enum class StreamFate { kGoOn, kBreak, kEnd };
   StreamFate FateAfter(int message_count) ABSL_LOCKS_EXCLUDED(mutex_);

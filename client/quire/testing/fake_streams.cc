@@ -105,6 +105,7 @@ grpc::Status FakeServer::Service::Scan(
     Fill(piece, request->accepted_encodings(), response);
     response.set_resume_token(
         absl::StrCat(request->archive(), "/", offset, "/", end));
+    EditScan(response);
     if (!writer->Write(response)) {
       return grpc::Status::CANCELLED;
     }

@@ -43,6 +43,11 @@ class SegmentLayout {
   // REQUIRES: offset < size_bytes.
   uint64_t RunAt(uint64_t offset) const;
 
+  // Where the run begins in the text. REQUIRES: run < run_count().
+  uint64_t StartOf(uint64_t run) const {
+    return is_identity() ? 0 : starts_[run];
+  }
+
   struct StoredPiece {
     uint64_t stored_offset = 0;
     uint64_t size_bytes = 0;

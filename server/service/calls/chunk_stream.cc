@@ -11,6 +11,7 @@
 
 #include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
+#include "server/archive/stored_order.h"
 #include "server/service/calls/reading_stream.h"
 #include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
@@ -27,9 +28,23 @@ namespace {
 // the call itself.
 constexpr uint64_t kKeptBytesMin = 1 << 10;
 
+// Places of a message in stored order, and what each takes at most, in memory
+// and serialised.
+constexpr size_t kPlacesMax = 2048;
+constexpr uint64_t kPlaceBytes = sizeof(StoredPlace) + 32;
+
+// What one message says besides its text.
+struct ChunkHead {
+  LogicalRange range;
+  // In stored order: where the text belongs, and what follows.
+  std::vector<StoredPlace> places;
+  StoredOrder::Position next;
+  bool is_first = false;
+};
+
 // One message to be.
 struct Chunk {
-  LogicalRange range;
+  ChunkHead head;
   uint64_t pinned_bytes = 0;
   std::shared_ptr<RangeRead> read;
   // Set when the read has ended.
@@ -51,7 +66,7 @@ class ChunkStream
     absl::Status status =
         OrNoMemory("begin a stream", [&] { return Begin(buffer); });
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      chunks_left_ = status.ok();
+      chunks_left_ = status.ok() && !(order_.has_value() && order_->at_end());
       End(std::move(status));
     });
   }
@@ -77,14 +92,17 @@ class ChunkStream
     v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
     // Of the document that was asked for, for the first message.
     std::string description = {};
+    // Set for all of the archive in stored order; then `target` is not used.
+    std::optional<StoredOrder> order = std::nullopt;
+    StoredOrder::Position position = {};
   };
 
   // Errors: all that the method has for its request.
   virtual absl::StatusOr<Task> ResolveRequest(
       const grpc::ByteBuffer& buffer) = 0;
   // Appends the fields of a message that go before its text.
-  virtual void AppendHead(LogicalRange range, bool is_first,
-                          const Answer& answer, AnswerBytes& bytes) const = 0;
+  virtual void AppendHead(const ChunkHead& head, const Answer& answer,
+                          AnswerBytes& bytes) const = 0;
   virtual int data_field_number() const = 0;
 
   const Task& task() const { return task_; }
@@ -93,21 +111,31 @@ class ChunkStream
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     QUIRE_ASSIGN_OR_RETURN(task_, ResolveRequest(buffer));
-    const LogicalRange range = task_.target.range;
+    const bool is_stored_order = task_.order.has_value();
+    const LogicalRange range = is_stored_order
+                                   ? LogicalRange{{0},
+                                                  task_.archive->archive->info()
+                                                      .stored_text_size_bytes}
+                                   : task_.target.range;
     const auto memory_bytes = [this, range](uint64_t size_bytes_max) {
       return AnswerMemoryBytesMax(*task_.archive,
                                   std::min(range.size_bytes, size_bytes_max),
                                   task_.encoding);
     };
     // gRPC keeps the request for as long as the call lives.
-    const uint64_t kept_bytes = buffer.Length() + task_.description.size();
+    const uint64_t kept_bytes =
+        buffer.Length() + task_.description.size() +
+        (is_stored_order ? StoredOrder::MemoryBytes(*task_.archive->archive)
+                         : 0);
     if (kept_bytes >= kKeptBytesMin) {
       QUIRE_ASSIGN_OR_RETURN(
           kept_ticket_,
           core_.admission.Admit(client_, kept_bytes, Admission::Use::kStream));
     }
     MutexLock lock(&mutex_);
-    next_head_bytes_ = kAnswerFramingSizeBytesMax + task_.description.size();
+    next_head_bytes_ = kAnswerFramingSizeBytesMax + task_.description.size() +
+                       (is_stored_order ? kPlacesMax * kPlaceBytes : 0);
+    order_ = std::exchange(task_.order, std::nullopt);
     QUIRE_ASSIGN_OR_RETURN(
         window_,
         StreamWindow::Open(
@@ -121,6 +149,10 @@ class ChunkStream
                  std::min(core_.stream_window_size_bytes,
                           memory_bytes(range.size_bytes) + next_head_bytes_)}));
     next_offset_ = range.offset.value;
+    if (order_.has_value()) {
+      QUIRE_RETURN_IF_ERROR(order_->GoTo(task_.position));
+      next_offset_ = order_->offset();
+    }
     end_offset_ = range.offset.value + range.size_bytes;
     return absl::OkStatus();
   }
@@ -140,7 +172,13 @@ class ChunkStream
         if (!ended_with_.ok() || !chunks_left_) {
           return;
         }
-        slices = NextSlices();
+        std::optional<StoredOrder::Stretch> stretch;
+        if (order_.has_value()) {
+          stretch = NextStretch();
+          slices = stretch->blocks;
+        } else {
+          slices = NextSlices();
+        }
         const uint64_t pinned_bytes = MemoryBytes(slices);
         if (!window_.is_in_use()) {
           End(window_.Raise(pinned_bytes));
@@ -152,17 +190,28 @@ class ChunkStream
         for (const BlockSlice& slice : slices) {
           size_bytes += slice.size_bytes;
         }
-        chunks_.push_back({.range = {{next_offset_}, size_bytes},
+        chunks_.push_back({.head = {.range = {{next_offset_}, size_bytes},
+                                    .places = {},
+                                    .next = {},
+                                    .is_first = false},
                            .pinned_bytes = pinned_bytes,
                            .read = nullptr,
                            .answer = std::nullopt});
         // A deque never moves its elements while it grows and shrinks at its
         // ends; this one stays until its read has ended.
         chunk = &chunks_.back();
-        next_offset_ += size_bytes;
-        chunks_left_ = next_offset_ < end_offset_;
-        // Only the first one has a description.
-        next_head_bytes_ = kAnswerFramingSizeBytesMax;
+        if (stretch.has_value()) {
+          order_->Pass(*stretch);
+          chunk->head.places = std::move(stretch->places);
+          chunk->head.next = stretch->next;
+          next_offset_ = stretch->next.offset;
+          chunks_left_ = !order_->at_end();
+        } else {
+          next_offset_ += size_bytes;
+          chunks_left_ = next_offset_ < end_offset_;
+          // Only the first one has a description.
+          next_head_bytes_ = kAnswerFramingSizeBytesMax;
+        }
         ++reads_in_flight_;
       }
       std::shared_ptr<RangeRead> read = StartAnswer(
@@ -208,6 +257,17 @@ class ChunkStream
     return slices;
   }
 
+  // The same in stored order.
+  StoredOrder::Stretch NextStretch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const uint64_t size_bytes = window_.message_size_bytes();
+    return order_->Peek(
+        std::min(core_.limits.chunk_size_bytes_max(), size_bytes), kPlacesMax,
+        [&](const std::vector<BlockSlice>& slices)
+            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+              return MemoryBytes(slices) <= size_bytes;
+            });
+  }
+
   void OnAnswer(Chunk* chunk, absl::StatusOr<Answer> answer)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -217,9 +277,8 @@ class ChunkStream
   }
 
   void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
-    LogicalRange range;
+    ChunkHead head;
     Answer answer;
-    bool is_first = false;
     {
       MutexLock lock(&mutex_);
       if (writing_ || !ended_with_.ok() || chunks_.empty() ||
@@ -231,17 +290,17 @@ class ChunkStream
         End(chunk.answer->status());
         return;
       }
-      range = chunk.range;
+      head = std::move(chunk.head);
       answer = *std::move(*chunk.answer);
       writing_pinned_bytes_ = chunk.pinned_bytes;
       chunks_.pop_front();
-      is_first = !std::exchange(wrote_first_, true);
+      head.is_first = !std::exchange(wrote_first_, true);
     }
     AnswerBytes bytes;
-    AppendHead(range, is_first, answer, bytes);
+    AppendHead(head, answer, bytes);
     bytes.AppendBytesField(data_field_number(), answer.pieces);
     message_ = bytes.Take();
-    booking_.SendingAnswer(range.size_bytes, answer);
+    booking_.SendingAnswer(head.range.size_bytes, answer);
     BeginWriting();
     StartWrite(&message_);
   }
@@ -276,6 +335,8 @@ class ChunkStream
   std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
   bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Set in stored order.
+  std::optional<StoredOrder> order_ ABSL_GUARDED_BY(mutex_);
   // What describes the next chunk takes.
   uint64_t next_head_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -311,13 +372,13 @@ class ReadStreamCall : public ChunkStream {
     return task;
   }
 
-  void AppendHead(LogicalRange range, bool is_first, const Answer& answer,
+  void AppendHead(const ChunkHead& chunk, const Answer& answer,
                   AnswerBytes& bytes) const override {
     v1::ReadStreamResponse head;
-    *head.mutable_range() = ToProto(range);
+    *head.mutable_range() = ToProto(chunk.range);
     DescribeData(answer, head);
     bytes.AppendFields(head);
-    if (is_first && !task().description.empty()) {
+    if (chunk.is_first && !task().description.empty()) {
       bytes.AppendField(
           {v1::ReadStreamResponse::kDocumentFieldNumber, task().description});
     }
@@ -340,22 +401,40 @@ class ScanCall : public ChunkStream {
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.archive,
                            booking_.access().FindToRead(request.archive()));
-    QUIRE_ASSIGN_OR_RETURN(task.target.range,
-                           ResolveScan(*task.archive->archive, request));
+    const Archive& archive = *task.archive->archive;
+    if (request.stored_order() && StoredOrder::IsThere(archive)) {
+      QUIRE_ASSIGN_OR_RETURN(task.position,
+                             ResolveStoredScan(archive, request));
+      task.order.emplace(archive);
+    } else {
+      QUIRE_ASSIGN_OR_RETURN(task.target.range, ResolveScan(archive, request));
+    }
     task.encoding = ChooseEncoding(request.accepted_encodings(), *task.archive);
     return task;
   }
 
-  void AppendHead(LogicalRange range, bool /*is_first*/, const Answer& answer,
+  void AppendHead(const ChunkHead& chunk, const Answer& answer,
                   AnswerBytes& bytes) const override {
-    const LogicalRange all = task().target.range;
+    const Archive& archive = *task().archive->archive;
+    const LogicalRange range = chunk.range;
     v1::ScanResponse head;
     *head.mutable_range() = ToProto(range);
     DescribeData(answer, head);
+    for (const StoredPlace& from : chunk.places) {
+      v1::ScanPlace& place = *head.add_places();
+      place.set_offset(from.offset);
+      place.set_text_offset(from.offset_in_text);
+      place.set_size_bytes(from.size_bytes);
+    }
+    const LogicalRange all = task().target.range;
     head.set_resume_token(
-        MakeResumeToken(*task().archive->archive,
-                        {.next_offset = range.offset.value + range.size_bytes,
-                         .end_offset = all.offset.value + all.size_bytes}));
+        chunk.places.empty()
+            ? MakeResumeToken(
+                  archive,
+                  ScanPosition{
+                      .next_offset = range.offset.value + range.size_bytes,
+                      .end_offset = all.offset.value + all.size_bytes})
+            : MakeResumeToken(archive, chunk.next));
     bytes.AppendFields(head);
   }
 

@@ -50,6 +50,10 @@ std::string BoundToScan(const Archive& archive) {
   return absl::StrCat("scan/", archive.info().uuid);
 }
 
+std::string BoundToStoredScan(const Archive& archive) {
+  return absl::StrCat("stored scan/", archive.info().uuid);
+}
+
 std::string BoundToList(const Archive& archive, absl::string_view prefix) {
   return absl::StrCat("list/", archive.info().uuid, "/", prefix);
 }
@@ -61,6 +65,36 @@ std::string MakeResumeToken(const Archive& archive, ScanPosition position) {
   AppendVarint(position.next_offset, body);
   AppendVarint(position.end_offset, body);
   return Seal(BoundToScan(archive), body);
+}
+
+std::string MakeResumeToken(const Archive& archive,
+                            StoredOrder::Position position) {
+  std::string body;
+  AppendVarint(position.offset, body);
+  AppendVarint(position.places_given, body);
+  return Seal(BoundToStoredScan(archive), body);
+}
+
+absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
+    const Archive& archive, const v1::ScanRequest& request) {
+  if (request.has_size_bytes() || request.offset() != 0) {
+    return ServiceError(
+        absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+        "stored_order: is of the whole archive; leave out offset and "
+        "size_bytes");
+  }
+  StoredOrder::Position position;
+  if (request.start_case() == v1::ScanRequest::kResumeToken) {
+    const absl::StatusOr<std::string> body = Unseal(
+        BoundToStoredScan(archive), request.resume_token(), "resume_token");
+    if (!body.ok()) {
+      return body.status();
+    }
+    ByteView rest = AsBytes(*body);
+    position.offset = TakeVarint(rest).value_or(0);
+    position.places_given = TakeVarint(rest).value_or(0);
+  }
+  return position;
 }
 
 absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,

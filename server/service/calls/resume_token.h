@@ -13,6 +13,7 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "server/archive/archive.h"
+#include "server/archive/stored_order.h"
 
 namespace quire {
 
@@ -24,6 +25,17 @@ struct ScanPosition {
 
 // Good for this archive as it is now: bound to its uuid.
 std::string MakeResumeToken(const Archive& archive, ScanPosition position);
+
+// The same for one in stored order.
+std::string MakeResumeToken(const Archive& archive,
+                            StoredOrder::Position position);
+
+// Where a Scan request in stored order begins.
+// Errors: InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
+//                          other contents or another order; an offset or a
+//                          size besides stored_order.
+absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
+    const Archive& archive, const v1::ScanRequest& request);
 
 // The range that a Scan request asks for.
 // Errors: OutOfRange       RANGE_PAST_END.

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/stored_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+
+#include "server/archive/index/segment_layout.h"
+
+namespace quire {
+namespace {
+
+uint64_t StoredStart(const SegmentLayout& layout, uint64_t run) {
+  return layout.PieceOf(run, layout.StartOf(run)).stored_offset;
+}
+
+uint64_t RunCountMax(const Archive& archive) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < archive.info().segment_count; ++i) {
+    most = std::max(most, archive.SegmentLayoutOf(i).run_count());
+  }
+  return most;
+}
+
+}  // namespace
+
+bool StoredOrder::IsThere(const Archive& archive) {
+  return archive.has_layout() &&
+         RunCountMax(archive) < std::numeric_limits<uint32_t>::max();
+}
+
+uint64_t StoredOrder::MemoryBytes(const Archive& archive) {
+  return 2 * sizeof(uint32_t) * RunCountMax(archive);
+}
+
+uint64_t StoredOrder::EndOfRun(uint64_t run) const {
+  const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
+  const auto piece = layout.PieceOf(run, layout.StartOf(run));
+  return piece.stored_offset + piece.size_bytes;
+}
+
+void StoredOrder::SkipEmptySegments() {
+  while (!at_end() && archive_->SegmentBlockCount(segment_) == 0) {
+    ++segment_;
+  }
+}
+
+void StoredOrder::LoadSegment() {
+  if (is_loaded_) {
+    return;
+  }
+  is_loaded_ = true;
+  SkipEmptySegments();
+  const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
+  runs_.resize(layout.run_count());
+  std::iota(runs_.begin(), runs_.end(), 0U);
+  std::ranges::sort(runs_, [&](uint32_t a, uint32_t b) {
+    const uint64_t of_a = StoredStart(layout, a);
+    const uint64_t of_b = StoredStart(layout, b);
+    return of_a < of_b || (of_a == of_b && a < b);
+  });
+  next_ = 0;
+  open_.clear();
+  open_.reserve(runs_.size());
+}
+
+absl::Status StoredOrder::GoTo(Position position) {
+  const auto no_block = [&] {
+    return absl::OutOfRangeError(absl::StrCat(
+        "no block begins at byte ", position.offset, " of the stored text"));
+  };
+  SkipEmptySegments();
+  while (!at_end() && segment_start_ + start_ < position.offset) {
+    start_ += archive_->BlockSizeBytes({segment_, block_});
+    if (++block_ == archive_->SegmentBlockCount(segment_)) {
+      segment_start_ += start_;
+      start_ = 0;
+      block_ = 0;
+      ++segment_;
+      SkipEmptySegments();
+    }
+  }
+  if (segment_start_ + start_ != position.offset) {
+    return no_block();
+  }
+  places_given_ = position.places_given;
+  if (!at_end() && places_given_ > 0) {
+    LoadSegment();
+    const uint64_t end = start_ + archive_->BlockSizeBytes({segment_, block_});
+    StartRuns(end);
+    std::vector<StoredPlace> none;
+    if (places_given_ >= VisitPlaces(start_, end, 0, 0, none)) {
+      return no_block();
+    }
+  }
+  return absl::OkStatus();
+}
+
+void StoredOrder::StartRuns(uint64_t end) {
+  const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
+  while (next_ < runs_.size() && StoredStart(layout, runs_[next_]) < end) {
+    if (EndOfRun(runs_[next_]) > start_) {
+      open_.push_back(runs_[next_]);
+    }
+    ++next_;
+  }
+}
+
+uint64_t StoredOrder::VisitPlaces(uint64_t start, uint64_t end, uint64_t skip,
+                                  size_t max,
+                                  std::vector<StoredPlace>& places) const {
+  const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
+  const uint64_t logical_start = archive_->SegmentStart(segment_);
+  uint64_t count = 0;
+  for (const uint32_t run : open_) {
+    const uint64_t in_text = layout.StartOf(run);
+    const auto piece = layout.PieceOf(run, in_text);
+    const uint64_t from = std::max(piece.stored_offset, start);
+    const uint64_t to = std::min(piece.stored_offset + piece.size_bytes, end);
+    if (from >= to) {
+      continue;
+    }
+    if (count >= skip && places.size() < max) {
+      places.push_back(
+          {.offset = logical_start + in_text + (from - piece.stored_offset),
+           .offset_in_text = static_cast<uint32_t>(from - start),
+           .size_bytes = static_cast<uint32_t>(to - from)});
+    }
+    ++count;
+  }
+  return count;
+}
+
+StoredOrder::Stretch StoredOrder::Peek(
+    uint64_t size_bytes_max, size_t places_max,
+    absl::FunctionRef<bool(const std::vector<BlockSlice>&)> fits) {
+  LoadSegment();
+  const uint64_t block_count = archive_->SegmentBlockCount(segment_);
+  Stretch stretch;
+  // What was given in part is finished first.
+  uint64_t most = places_given_ > 0 ? block_ + 1 : block_count;
+  for (uint64_t block = block_; block < most; ++block) {
+    const uint32_t size = archive_->BlockSizeBytes({segment_, block});
+    if (!stretch.blocks.empty() && stretch.size_bytes + size > size_bytes_max) {
+      break;
+    }
+    stretch.blocks.push_back(
+        {.block = {segment_, block}, .offset_in_block = 0, .size_bytes = size});
+    stretch.size_bytes += size;
+  }
+  while (true) {
+    const uint64_t end = start_ + stretch.size_bytes;
+    StartRuns(end);
+    stretch.places.clear();
+    const uint64_t count =
+        VisitPlaces(start_, end, places_given_, places_max, stretch.places);
+    const uint64_t given = places_given_ + stretch.places.size();
+    if (stretch.blocks.size() == 1 ||
+        (count == given && fits(stretch.blocks))) {
+      const bool is_whole = count == given;
+      stretch.next = {.offset = segment_start_ + (is_whole ? end : start_),
+                      .places_given = is_whole ? 0 : given};
+      return stretch;
+    }
+    const size_t kept = stretch.blocks.size() / 2;
+    while (stretch.blocks.size() > kept) {
+      stretch.size_bytes -= stretch.blocks.back().size_bytes;
+      stretch.blocks.pop_back();
+    }
+  }
+}
+
+void StoredOrder::Pass(const Stretch& stretch) {
+  places_given_ = stretch.next.places_given;
+  if (places_given_ > 0) {
+    return;
+  }
+  start_ += stretch.size_bytes;
+  block_ += stretch.blocks.size();
+  std::erase_if(open_,
+                [this](uint32_t run) { return EndOfRun(run) <= start_; });
+  if (block_ == archive_->SegmentBlockCount(segment_)) {
+    segment_start_ += start_;
+    start_ = 0;
+    block_ = 0;
+    ++segment_;
+    SkipEmptySegments();
+    is_loaded_ = false;
+  }
+}
+
+}  // namespace quire

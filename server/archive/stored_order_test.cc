@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/archive/stored_order.h"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/archive/archive_writer.h"
+#include "server/archive/testing/archive_testing.h"
+
+namespace quire {
+namespace {
+
+constexpr uint32_t kBlockSize = 4096;
+
+// No two runs in a row are shorter than this together.
+constexpr uint64_t kPiece = 600;
+
+// Any stored text, and runs of it that use all of it, some of it often.
+void WriteRandomSegment(uint64_t seed, ArchiveWriter& writer,
+                        std::string& text) {
+  std::mt19937_64 random(seed);
+  std::string stored(2000 + random() % 60000, '\0');
+  for (char& byte : stored) {
+    byte = static_cast<char>(random());
+  }
+  std::vector<StoredRun> runs;
+  std::string own;
+  // Runs that go on are one.
+  const auto add = [&](uint64_t from, uint64_t size) {
+    own += stored.substr(from, size);
+    if (!runs.empty() &&
+        runs.back().stored_offset + runs.back().size_bytes == from) {
+      runs.back().size_bytes += size;
+    } else if (size > 0) {
+      runs.push_back({size, from});
+    }
+  };
+  std::vector<uint64_t> cuts = {0, stored.size()};
+  for (uint64_t i = random() % 40; i > 0; --i) {
+    cuts.push_back(random() % (stored.size() / kPiece) * kPiece);
+  }
+  std::ranges::sort(cuts);
+  std::vector<size_t> order(cuts.size() - 1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  std::ranges::shuffle(order, random);
+  for (const size_t i : order) {
+    // All of it once, and parts again, which reach over cuts.
+    add(random() % (stored.size() - 2 * kPiece), kPiece + random() % kPiece);
+    add(cuts[i], cuts[i + 1] - cuts[i]);
+  }
+  QUIRE_ASSERT_OK(WriteTestSegment({{.id = absl::StrCat(seed), .text = own}},
+                                   stored, runs, {kBlockSize}, nullptr,
+                                   writer));
+  text += own;
+}
+
+class StoredOrderTest : public ::testing::Test {
+ protected:
+  void WriteArchive(uint64_t seed) {
+    text_.clear();
+    const ArchiveWriterOptions options = {.codec = {.id = CodecId::kCopy},
+                                          .block_size_bytes = kBlockSize,
+                                          .replace = true};
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto writer,
+        ArchiveWriter::Create(directory_.File("a"), options, nullptr));
+    for (uint64_t i = 0; i < 3; ++i) {
+      WriteRandomSegment(3 * seed + i, *writer, text_);
+    }
+    QUIRE_ASSERT_OK(writer->Commit().status());
+    QUIRE_ASSERT_OK_AND_ASSIGN(archive_, Archive::Open(directory_.File("a")));
+  }
+
+  std::string TextOf(const std::vector<BlockSlice>& blocks) {
+    std::string text;
+    const auto scratch = archive_->codec().NewScratch();
+    for (const BlockSlice& slice : blocks) {
+      EXPECT_EQ(slice.size_bytes, archive_->BlockSizeBytes(slice.block));
+      std::string block(slice.size_bytes, '?');
+      QUIRE_EXPECT_OK(
+          archive_->ReadBlock(slice.block, AsMutableBytes(block), *scratch));
+      text += block;
+    }
+    return text;
+  }
+
+  TemporaryDirectory directory_;
+  std::string text_;
+  std::shared_ptr<const Archive> archive_;
+};
+
+TEST_F(StoredOrderTest, GivesEachByteItsPlacesOnce) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    WriteArchive(seed);
+    ASSERT_TRUE(StoredOrder::IsThere(*archive_));
+    EXPECT_GT(StoredOrder::MemoryBytes(*archive_), 0u);
+    std::mt19937_64 random(seed);
+    const size_t places_max = 1 + random() % 9;
+    const uint64_t size_max = random() % 20000;
+    const size_t blocks_max = 1 + random() % 5;
+    std::string made(text_.size(), '?');
+    std::string count(text_.size(), '\0');
+    StoredOrder order(*archive_);
+    QUIRE_ASSERT_OK(order.GoTo({}));
+    StoredOrder::Position position;
+    while (!order.at_end()) {
+      // Now and then it is taken up by another one.
+      if (random() % 4 == 0) {
+        StoredOrder other(*archive_);
+        QUIRE_ASSERT_OK(other.GoTo(position));
+        order = std::move(other);
+      }
+      EXPECT_EQ(order.offset(), position.offset);
+      const StoredOrder::Stretch stretch = order.Peek(
+          size_max, places_max,
+          [&](const auto& slices) { return slices.size() <= blocks_max; });
+      const StoredOrder::Stretch same = order.Peek(
+          size_max, places_max,
+          [&](const auto& slices) { return slices.size() <= blocks_max; });
+      EXPECT_EQ(same.places, stretch.places);
+      EXPECT_EQ(same.next, stretch.next);
+      const std::string text = TextOf(stretch.blocks);
+      ASSERT_EQ(text.size(), stretch.size_bytes);
+      EXPECT_LE(stretch.blocks.size(), blocks_max);
+      ASSERT_FALSE(stretch.places.empty());
+      EXPECT_LE(stretch.places.size(), places_max);
+      for (const StoredPlace& place : stretch.places) {
+        made.replace(place.offset, place.size_bytes, text, place.offset_in_text,
+                     place.size_bytes);
+        for (uint32_t i = 0; i < place.size_bytes; ++i) {
+          ++count[place.offset + i];
+        }
+      }
+      order.Pass(stretch);
+      position = stretch.next;
+    }
+    EXPECT_TRUE(made == text_);
+    EXPECT_EQ(count, std::string(text_.size(), '\1'));
+    EXPECT_EQ(position.offset, archive_->info().stored_text_size_bytes);
+    // At the end there is nothing more, and not everywhere is a block.
+    StoredOrder end(*archive_);
+    QUIRE_EXPECT_OK(end.GoTo(position));
+    EXPECT_TRUE(end.at_end());
+    for (const StoredOrder::Position wrong :
+         {StoredOrder::Position{position.offset + 1, 0},
+          StoredOrder::Position{0, 1'000'000}, StoredOrder::Position{1, 0}}) {
+      StoredOrder nowhere(*archive_);
+      EXPECT_THAT(nowhere.GoTo(wrong), HasCode(absl::StatusCode::kOutOfRange));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire
