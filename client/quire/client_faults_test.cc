@@ -214,17 +214,22 @@ void AddPlaces(v1::ScanResponse& message) {
   }
 }
 
+ScanOptions InStoredOrder() {
+  ScanOptions options;
+  options.stored_order = true;
+  return options;
+}
+
 TEST_F(ClientFaultsTest, ScansInStoredOrder) {
   std::string text(web_text_.size(), '?');
   const auto scan = [&] {
-    return client_->Scan(
-        "web", {.stored_order = true}, [&](const ScanPiece& piece) {
-          for (const ScanPlace& place : piece.places) {
-            text.replace(place.offset, place.data.size(),
-                         AsText(place.data).data(), place.data.size());
-          }
-          return absl::OkStatus();
-        });
+    return client_->Scan("web", InStoredOrder(), [&](const ScanPiece& piece) {
+      for (const ScanPlace& place : piece.places) {
+        text.replace(place.offset, place.data.size(), AsText(place.data).data(),
+                     place.data.size());
+      }
+      return absl::OkStatus();
+    });
   };
   // A server that knows no such order.
   QUIRE_EXPECT_OK(scan());
@@ -236,7 +241,9 @@ TEST_F(ClientFaultsTest, ScansInStoredOrder) {
   server_->SetFaults(faults);
   QUIRE_EXPECT_OK(scan());
   EXPECT_EQ(text, web_text_);
-  EXPECT_THAT(client_->Scan("web", {.offset = 5, .stored_order = true},
+  ScanOptions options = InStoredOrder();
+  options.offset = 5;
+  EXPECT_THAT(client_->Scan("web", options,
                             [](const ScanPiece&) { return absl::OkStatus(); }),
               FailsWith(absl::StatusCode::kInvalidArgument,
                         HasSubstr("whole archive")));
@@ -251,7 +258,9 @@ TEST_F(ClientFaultsTest, ChecksPlaces) {
       edit(message);
     };
     server_->SetFaults(faults);
-    return client_->Scan("web", {.stored_order = stored_order},
+    ScanOptions options = InStoredOrder();
+    options.stored_order = stored_order;
+    return client_->Scan("web", options,
                          [](const ScanPiece&) { return absl::OkStatus(); });
   };
   const auto refused = [](const char* message) {
