@@ -124,14 +124,15 @@ def archive_sizes(block_sizes, dictionary_sizes):
             if block_size == middle(block_sizes) or size == middle(dictionary_sizes)]
 
 
-def measure_archive(quired, source, text_bytes, spec, block_size, method, size_bytes, directory):
+def measure_archive(quired, source, text_bytes, spec, block_size, method, size_bytes, directory,
+                    options=()):
     """A row of kind `archive`: all files that `quired build` writes."""
     archive = directory / "measured.quire"
     shutil.rmtree(archive, ignore_errors=True)
     _, cpu, peak, _ = run_measured(
         [quired, "build", "--quiet", "--codec", spec, "--block-size", f"{block_size}B",
-         "--dictionary-size", f"{size_bytes}B", "--dictionary-method", method, "-o", archive,
-         source])
+         "--dictionary-size", f"{size_bytes}B", "--dictionary-method", method, *options,
+         "-o", archive, source])
     stored = sum(file.stat().st_size for file in archive.rglob("*") if file.is_file())
     shutil.rmtree(archive)
     return {"kind": "archive", "codec": spec, "block_size_bytes": block_size,

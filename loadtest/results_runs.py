@@ -55,10 +55,13 @@ def archive_check(setting, out):
 
 def archive_sizes(setting, out):
     sample, whole = setting.sample, f"{setting.stem}.raw"
+    large = "--inflate auto --inflate-member-size 6MiB"
     archives = setting.choose(
         [f"{sample},rlz,64KiB,16MiB", f"{sample},rlz:max,64KiB,16MiB",
          f"{sample},rlz:max,16KiB,16MiB", f"{sample},rlz:max,64KiB,64MiB",
-         f"{whole},rlz,64KiB,64MiB", f"{whole},rlz:max,64KiB,192MiB"],
+         f"{whole},rlz,64KiB,64MiB", f"{whole},rlz:max,64KiB,192MiB",
+         f"{setting.stem}.tar,rlz,64KiB,64MiB,{large}",
+         f"{setting.stem}.tar,rlz:max,64KiB,192MiB,{large}"],
         [f"{sample},{codec},64KiB,{QUICK_DICTIONARY}" for codec in ("rlz", "rlz:max")])
     return [setting.script("archive_sizes.py", "--out", setting.work, *(
         word for archive in archives for word in ("--archive", archive)), "--json", out)]
