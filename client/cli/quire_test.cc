@@ -382,6 +382,29 @@ TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {
                            " >> \"", path, ".partial\"\n")));
 }
 
+TEST_F(QuireTest, AScanInStoredOrderIsWholeOrNotThere) {
+  FakeFaults faults;
+  faults.edit_scan = [](v1::ScanResponse& message) {
+    v1::ScanPlace& place = *message.add_places();
+    place.set_offset(message.range().offset());
+    place.set_size_bytes(static_cast<uint32_t>(message.range().size_bytes()));
+  };
+  server_->SetFaults(faults);
+  const std::string path = directory_ + "/scan";
+  EXPECT_EQ(Run({"scan", "web", "-o", path}).exit_code, 0);
+  EXPECT_EQ(FileText(path), web_text_);
+  std::filesystem::remove(path);
+  faults.early_ends = 1;
+  faults.messages_before_break = 2;
+  server_->SetFaults(faults);
+  const ProgramRun run = Run({"scan", "web", "-o", path});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
+  EXPECT_THAT(run.err, HasSubstr("what came is not kept"));
+  EXPECT_THAT(run.err, HasSubstr("quire scan web > FILE"));
+}
+
 TEST_F(QuireTest, ReportsDamage) {
   FakeFaults faults;
   faults.wrong_checksums = 1;

@@ -316,6 +316,7 @@ absl::Status RunScan(CliRun& run) {
   options.stored_order = run.output().is_aside() && options.offset == 0 &&
                          !options.size_bytes.has_value();
   uint64_t next_offset = options.offset;
+  bool has_holes = false;
   const absl::Status status = run.client().Scan(
       View(settings.archive), options, [&](const ScanPiece& piece) {
         for (const ScanPlace& place : piece.places) {
@@ -323,6 +324,7 @@ absl::Status RunScan(CliRun& run) {
           QUIRE_RETURN_IF_ERROR(run.output().WriteAt(place.offset, place.data));
         }
         if (!piece.places.empty()) {
+          has_holes = true;
           return absl::OkStatus();
         }
         run.progress().Add(piece.data.size(), 0);
@@ -338,6 +340,13 @@ absl::Status RunScan(CliRun& run) {
                       options.offset + *options.size_bytes - next_offset);
     }
     run.SetContinuation(std::move(command));
+  }
+  if (!status.ok() && has_holes) {
+    run.Note(absl::StrCat(
+        "what came is not kept, as this archive's text does not come in its "
+        "own "
+        "order; quire scan ",
+        settings.archive, " > FILE takes longer and keeps what it has"));
   }
   return status;
 }
