@@ -182,8 +182,10 @@ struct ScanPiece {
   // kept on disk.
   absl::string_view resume_token;
   // In stored order, of an archive that has another one than its own: where
-  // the bytes belong. Those of all pieces add up to the archive's size; servers
-  // that know no such order, and other archives, give none.
+  // the bytes belong. Those of all pieces make up the archive, each byte once,
+  // or the scan fails in the end (DataLoss); one that goes on by a resume token
+  // of the caller's does not know of those before. Servers that know no such
+  // order, and other archives, give none.
   absl::Span<const ScanPlace> places = {};
 };
 

@@ -301,10 +301,28 @@ TEST_F(ClientFaultsTest, ChecksPlaces) {
                 message.mutable_places()->RemoveLast();
               }),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("ended early")));
+  const auto wrong_places = FailsWith(absl::StatusCode::kDataLoss,
+                                      HasSubstr("some overlap, or lie behind"));
   EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
                 *message.add_places() = message.places(0);
               }),
-              HasCode(absl::StatusCode::kDataLoss));
+              wrong_places);
+  // As many as there are, but one on another, and one behind the end.
+  EXPECT_THAT(
+      scan_with([](v1::ScanResponse& message) {
+        message.mutable_places(0)->set_offset(message.places(1).offset());
+        message.mutable_places(0)->set_size_bytes(
+            message.places(1).size_bytes());
+        message.mutable_places(1)->set_size_bytes(
+            static_cast<uint32_t>(message.range().size_bytes()) -
+            message.places(0).size_bytes());
+      }),
+      wrong_places);
+  EXPECT_THAT(scan_with([](v1::ScanResponse& message) {
+                message.mutable_places(0)->set_offset(
+                    message.places(0).offset() + (uint64_t{1} << 40));
+              }),
+              wrong_places);
 }
 
 TEST_F(ClientFaultsTest, NoticesStreamsThatEndEarly) {

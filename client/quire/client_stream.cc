@@ -3,6 +3,7 @@
 // The calls of Client that answer in a stream.
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "client/quire/internal/answer_check.h"
 #include "client/quire/internal/stream_call.h"
 #include "client/quire/internal/wire_call.h"
+#include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -85,11 +88,30 @@ class ScanState {
                  .places = places});
   }
 
+  // Why complete() is false.
+  absl::Status Incomplete(uint64_t archive_size_bytes) const {
+    if (!taken_.is_stored_order) {
+      return absl::DataLossError(
+          absl::StrCat("the stream ended early: the scan stopped at offset ",
+                       next_offset(), " of ", archive_size_bytes));
+    }
+    return absl::DataLossError(
+        taken_.placed_size_bytes < archive_size_bytes
+            ? absl::StrCat("the stream ended early: ", taken_.placed_size_bytes,
+                           " of ", archive_size_bytes, " bytes came")
+            : absl::StrCat("the places of the bytes that the server sent are "
+                           "not the ",
+                           archive_size_bytes,
+                           " bytes of the archive: some overlap, or lie "
+                           "behind its end"));
+  }
+
   // Whether all that was asked is there. Where a token of the caller's ends is
   // known to the server alone.
   bool complete(uint64_t archive_size_bytes) const {
     if (taken_.is_stored_order) {
-      return !to_archive_end_ || taken_.placed_size_bytes == archive_size_bytes;
+      return !to_archive_end_ ||
+             taken_.edges == EdgeOf(0) - EdgeOf(archive_size_bytes);
     }
     if (taken_.left_size_bytes.has_value()) {
       return *taken_.left_size_bytes == 0;
@@ -104,6 +126,11 @@ class ScanState {
     // Messages have places, of so many bytes so far.
     bool is_stored_order = false;
     uint64_t placed_size_bytes = 0;
+    // Modulo 2^64 the sum of EdgeOf() where each place begins, less that where
+    // each ends. Between places that join these cancel each other, so that of
+    // places that are the archive, each byte once, its own edges are left; of
+    // any others, but by chance, something else.
+    uint64_t edges = 0;
 
     absl::Status Pass(const v1::ByteRange& range) {
       const uint64_t size_bytes = range.size_bytes();
@@ -146,8 +173,17 @@ class ScanState {
             ", at offset ", place.offset()));
       }
       position.placed_size_bytes += place.size_bytes();
+      position.edges +=
+          EdgeOf(place.offset()) - EdgeOf(place.offset() + place.size_bytes());
     }
     return absl::OkStatus();
+  }
+
+  // A number for each offset that no server knows.
+  uint64_t EdgeOf(uint64_t offset) const {
+    uint8_t bytes[sizeof(uint64_t)];
+    StoreLittleEndian(offset, bytes);
+    return Checksum64(bytes, key_);
   }
 
   // REQUIRES: Pass() said OK.
@@ -174,6 +210,8 @@ class ScanState {
   }
 
   v1::ScanRequest request_;
+  const uint64_t key_ =
+      (uint64_t{std::random_device()()} << 32) | std::random_device()();
   // Messages may be received while those before them are not yet taken.
   Position received_;
   Position taken_;
@@ -343,9 +381,7 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
   if (after.uuid() != before.uuid() && state.complete(after.size_bytes())) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(
-      absl::StrCat("the stream ended early: the scan stopped at offset ",
-                   state.next_offset(), " of ", after.size_bytes()));
+  return state.Incomplete(after.size_bytes());
 }
 
 absl::Status Client::GetDictionary(absl::string_view hash, ByteSink sink) {

@@ -52,7 +52,8 @@ class StoredOrder {
   // what it takes.
   static bool IsThere(const Archive& archive);
 
-  // What one takes at most: 8 bytes for each run of the largest segment.
+  // What one takes at most: 24 bytes for each run of the largest segment while
+  // that is begun, 8 later.
   static uint64_t MemoryBytes(const Archive& archive);
 
   explicit StoredOrder(const Archive& archive) : archive_(&archive) {}

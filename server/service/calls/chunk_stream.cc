@@ -172,10 +172,11 @@ class ChunkStream
         if (!ended_with_.ok() || !chunks_left_) {
           return;
         }
-        std::optional<StoredOrder::Stretch> stretch;
         if (order_.has_value()) {
-          stretch = NextStretch();
-          slices = stretch->blocks;
+          if (!stretch_.has_value()) {
+            stretch_ = NextStretch();
+          }
+          slices = stretch_->blocks;
         } else {
           slices = NextSlices();
         }
@@ -200,11 +201,12 @@ class ChunkStream
         // A deque never moves its elements while it grows and shrinks at its
         // ends; this one stays until its read has ended.
         chunk = &chunks_.back();
-        if (stretch.has_value()) {
-          order_->Pass(*stretch);
-          chunk->head.places = std::move(stretch->places);
-          chunk->head.next = stretch->next;
-          next_offset_ = stretch->next.offset;
+        if (order_.has_value()) {
+          order_->Pass(*stretch_);
+          chunk->head.places = std::move(stretch_->places);
+          chunk->head.next = stretch_->next;
+          next_offset_ = stretch_->next.offset;
+          stretch_.reset();
           chunks_left_ = !order_->at_end();
         } else {
           next_offset_ += size_bytes;
@@ -335,8 +337,9 @@ class ChunkStream
   std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
   bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Set in stored order.
+  // Set in stored order; and what comes next, while there is no space for it.
   std::optional<StoredOrder> order_ ABSL_GUARDED_BY(mutex_);
+  std::optional<StoredOrder::Stretch> stretch_ ABSL_GUARDED_BY(mutex_);
   // What describes the next chunk takes.
   uint64_t next_head_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
