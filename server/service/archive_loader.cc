@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -154,7 +155,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
     const std::function<void(bool)>& ended) {
   std::vector<LogLine> lines;
   std::vector<std::string> unchanged;
-  ArchiveNames names;
+  std::set<absl::string_view> names;
   for (const ArchiveArgument& argument : wanted) {
     names.insert(argument.name);
   }

@@ -250,7 +250,7 @@ class ServerImpl final : public Server {
 
   OpeningProgress opening_progress() const override {
     return {.open_count = catalog_.Get()->size(),
-            .archive_count = catalog_.Names().size()};
+            .archive_count = catalog_.size()};
   }
 
   std::vector<LogLine> Reload(const ServerChanges& changes) override
@@ -363,7 +363,7 @@ class ServerImpl final : public Server {
     if (broken.empty()) {
       return absl::OkStatus();
     }
-    if (!options_.skip_broken || catalog_.Names().empty()) {
+    if (!options_.skip_broken || catalog_.size() == 0) {
       return JoinReasons(broken, catalog_.Get()->size());
     }
     for (const BrokenArchive& archive : broken) {

@@ -54,13 +54,10 @@ bool CallAccess::May(const AccessIdentity* identity, Right right,
 
 absl::Status CallAccess::NotFoundFor(const AccessIdentity* identity,
                                      absl::string_view name) const {
-  ArchiveNames names;
-  for (const std::string& other : catalog_.Names()) {
-    if (May(identity, Right::kList, other)) {
-      names.insert(other);
-    }
-  }
-  return NoSuchArchive(name, names);
+  return NoSuchArchive(name,
+                       catalog_.SampleNames([&](const std::string& other) {
+                         return May(identity, Right::kList, other);
+                       }));
 }
 
 absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
@@ -68,7 +65,7 @@ absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
   if (May(identity, Right::kRead, name)) {
     return absl::OkStatus();
   }
-  return May(identity, Right::kList, name) && catalog_.Names().contains(name)
+  return May(identity, Right::kList, name) && catalog_.Contains(name)
              ? ServiceError(
                    absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED,
                    absl::StrCat("archive \"", name,

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -13,16 +12,16 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
+#include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
 namespace {
 
-// Of an error message.
-constexpr size_t kListedNamesMax = 5;
 // Most archives are opened in less.
 constexpr absl::Duration kOpeningRetryDelay = absl::Milliseconds(500);
 
@@ -56,17 +55,12 @@ bool IsArchiveName(absl::string_view name) {
   return true;
 }
 
-// "docs, web and 3 more".
-std::string ListNames(const ArchiveNames& all) {
-  std::string names;
-  size_t count = 0;
-  for (const std::string& name : all) {
-    if (count == kListedNamesMax) {
-      return absl::StrCat(names, " and ", all.size() - count, " more");
-    }
-    absl::StrAppend(&names, count++ == 0 ? "" : ", ", name);
-  }
-  return names.empty() ? "none at all" : names;
+// ", but docs, web and others"; empty if there are no names.
+std::string ListNames(const NameSample& sample) {
+  return sample.names.empty()
+             ? ""
+             : absl::StrCat(", but ", absl::StrJoin(sample.names, ", "),
+                            sample.has_more ? " and others" : "");
 }
 
 }  // namespace
@@ -97,6 +91,31 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
   return description;
 }
 
+namespace {
+
+// The archive at a path, which may hold '='.
+ArchiveArgument NamedByPath(absl::string_view path) {
+  absl::string_view stem = path;
+  while (absl::ConsumeSuffix(&stem, "/")) {
+  }
+  stem = stem.substr(stem.rfind('/') + 1);
+  absl::ConsumeSuffix(&stem, ".quire");
+  return {.name = std::string(stem), .path = std::string(path)};
+}
+
+absl::Status CheckArchiveName(const ArchiveArgument& argument) {
+  return IsArchiveName(argument.name)
+             ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   "\"", argument.name,
+                   "\" cannot be an archive's name: use 1 to ",
+                   kArchiveNameSizeMax,
+                   " letters, digits, dots, underscores and dashes, as in ",
+                   "NAME=", argument.path));
+}
+
+}  // namespace
+
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
   ArchiveArgument argument;
   const size_t equals = text.find('=');
@@ -107,25 +126,13 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
     argument.name = std::string(text.substr(0, equals));
     argument.path = std::string(text.substr(equals + 1));
   } else {
-    argument.path = std::string(text);
-    absl::string_view stem = text;
-    while (absl::ConsumeSuffix(&stem, "/")) {
-    }
-    stem = stem.substr(stem.rfind('/') + 1);
-    absl::ConsumeSuffix(&stem, ".quire");
-    argument.name = std::string(stem);
+    argument = NamedByPath(text);
   }
   if (argument.path.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", text, "\" names no archive; write PATH or ", "NAME=PATH"));
   }
-  if (!IsArchiveName(argument.name)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", argument.name, "\" cannot be an archive's name: use 1 to ",
-        kArchiveNameSizeMax,
-        " letters, digits, dots, underscores and dashes, as in ",
-        "NAME=", argument.path));
-  }
+  QUIRE_RETURN_IF_ERROR(CheckArchiveName(argument));
   return argument;
 }
 
@@ -148,13 +155,12 @@ absl::StatusOr<std::vector<ArchiveArgument>> FindArchives(
          !fs::exists(path / "MANIFEST", ignored))) {
       continue;
     }
-    absl::StatusOr<ArchiveArgument> argument =
-        ParseArchiveArgument(path.string());
-    if (!argument.ok()) {
+    ArchiveArgument argument = NamedByPath(path.string());
+    if (const absl::Status status = CheckArchiveName(argument); !status.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(path.string(), ": ", argument.status().message()));
+          absl::StrCat(path.string(), ": ", status.message()));
     }
-    found.push_back(*std::move(argument));
+    found.push_back(std::move(argument));
   }
   if (error) {
     return ErrnoStatus(error.value(), directory, "list");
@@ -226,27 +232,56 @@ absl::Status StillOpening(const std::string& name) {
       {{"archive", name}}, kOpeningRetryDelay);
 }
 
-absl::Status NoSuchArchive(absl::string_view name, const ArchiveNames& others) {
+absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {
   // It may be cut within a character, which no message could carry.
   const std::string quoted =
       absl::CHexEscape(name.substr(0, kArchiveNameSizeMax));
   return ServiceError(absl::StatusCode::kNotFound, v1::ARCHIVE_NOT_FOUND,
-                      name.empty()
-                          ? "the request names no archive"
-                          : absl::StrCat("no archive \"", quoted,
-                                         "\" here, but ", ListNames(others)),
+                      name.empty() ? "the request names no archive"
+                                   : absl::StrCat("no archive \"", quoted,
+                                                  "\" here", ListNames(others)),
                       {{"archive", quoted}});
 }
 
-ArchiveNames Catalog::Names() const {
-  ArchiveNames names;
-  for (const auto& [name, description] : *GetOpening()) {
-    names.insert(name);
+size_t Catalog::size() const {
+  const Snapshot snapshot = GetBoth();
+  return snapshot.open->size() + snapshot.opening->size();
+}
+
+bool Catalog::Contains(absl::string_view name) const {
+  const Snapshot snapshot = GetBoth();
+  return snapshot.open->contains(name) || snapshot.opening->contains(name);
+}
+
+NameSample Catalog::SampleNames(
+    absl::FunctionRef<bool(const std::string&)> is_shown) const {
+  const Snapshot snapshot = GetBoth();
+  auto open = snapshot.open->begin();
+  auto opening = snapshot.opening->begin();
+  NameSample sample;
+  for (size_t considered = 0;; ++considered) {
+    const bool is_last_open = open == snapshot.open->end();
+    const bool is_last_opening = opening == snapshot.opening->end();
+    if (is_last_open && is_last_opening) {
+      return sample;
+    }
+    const bool is_open =
+        is_last_opening || (!is_last_open && open->first < opening->first);
+    const std::string& name = is_open ? (open++)->first : (opening++)->first;
+    const bool is_full = sample.names.size() == kSampledNamesMax;
+    if (considered == kConsideredNamesMax || (is_full && is_shown(name))) {
+      sample.has_more = true;
+      return sample;
+    }
+    if (!is_full && is_shown(name)) {
+      sample.names.push_back(name);
+    }
   }
-  for (const auto& [name, served] : *Get()) {
-    names.insert(name);
-  }
-  return names;
+}
+
+Catalog::Snapshot Catalog::GetBoth() const {
+  MutexLock lock(&mutex_);
+  return {.open = archives_, .opening = opening_};
 }
 
 std::shared_ptr<const Catalog::ByName> Catalog::Get() const {
@@ -328,7 +363,8 @@ absl::StatusOr<std::shared_ptr<const ServedArchive>> Catalog::Find(
   if (is_opening) {
     return StillOpening(key);
   }
-  return NoSuchArchive(name, Names());
+  return NoSuchArchive(
+      name, SampleNames([](const std::string& /*name*/) { return true; }));
 }
 
 }  // namespace quire

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -122,15 +122,25 @@ inline constexpr size_t kTrafficArchivesMax = 1000;
 // What stands for them; no archive can have that name.
 inline constexpr char kOtherArchives[] = "(others)";
 
-// Names of archives, in order.
-using ArchiveNames = std::set<std::string, std::less<>>;
+// Some names of archives, for a message.
+struct NameSample {
+  // In order; at most kSampledNamesMax.
+  std::vector<std::string> names;
+  // True if there may be others.
+  bool has_more = false;
+};
 
-// NOT_FOUND (ARCHIVE_NOT_FOUND); names some of `others`.
-absl::Status NoSuchArchive(absl::string_view name, const ArchiveNames& others);
+inline constexpr size_t kSampledNamesMax = 5;
+// Names that are considered for a sample: any client can ask for one.
+inline constexpr size_t kConsideredNamesMax = 100;
+
+// NOT_FOUND (ARCHIVE_NOT_FOUND); names `others`.
+absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 
 // Archives that are open, and those that are named already but still being
-// opened. Thread-safe. Get() is a pointer copy; calls keep the snapshot they
-// started with, so that a reload never pulls an archive away from under them.
+// opened; none is both. Thread-safe. Get() is a pointer copy; calls keep the
+// snapshot they started with, so that a reload never pulls an archive away from
+// under them.
 class Catalog {
  public:
   using ByName =
@@ -167,8 +177,15 @@ class Catalog {
   void Remove(const std::string& name)
       ABSL_LOCKS_EXCLUDED(write_mutex_, mutex_);
 
-  // The names of all.
-  ArchiveNames Names() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Archives, open or not.
+  size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // True for a name of an archive, open or not.
+  bool Contains(absl::string_view name) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The first names that `is_shown` is true of, among the first
+  // kConsideredNamesMax: the time is bounded, however many archives there are.
+  NameSample SampleNames(absl::FunctionRef<bool(const std::string&)> is_shown)
+      const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Errors: NotFound (ARCHIVE_NOT_FOUND); names some of those that there are.
   //         Unavailable (ARCHIVE_OPENING).
@@ -181,6 +198,14 @@ class Catalog {
   void Replace(std::shared_ptr<const ByName> archives,
                std::shared_ptr<const OpeningByName> opening)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(write_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Snapshot {
+    std::shared_ptr<const ByName> open;
+    std::shared_ptr<const OpeningByName> opening;
+  };
+
+  // Both of one moment.
+  Snapshot GetBoth() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Held by one that publishes, from the copy of what there is to its
   // replacement; readers do not wait for it.

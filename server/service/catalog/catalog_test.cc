@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/catalog.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +23,12 @@ std::string MessageOfNotFound(const Catalog::ByName& archives) {
   return std::string(status.message());
 }
 
+std::shared_ptr<ServedArchive> Named(const std::string& name) {
+  auto archive = std::make_shared<ServedArchive>();
+  archive->name = name;
+  return archive;
+}
+
 TEST(CatalogTest, NamesThoseThatThereAre) {
   Catalog::ByName archives = {{"docs", nullptr}};
   EXPECT_EQ(MessageOfNotFound(archives), "no archive \"x\" here, but docs");
@@ -32,7 +40,62 @@ TEST(CatalogTest, NamesThoseThatThereAre) {
   archives["e"] = nullptr;
   archives["f"] = nullptr;
   EXPECT_EQ(MessageOfNotFound(archives),
-            "no archive \"x\" here, but a, b, c, d, docs and 2 more");
+            "no archive \"x\" here, but a, b, c, d, docs and others");
+}
+
+TEST(CatalogTest, SamplesNamesInOrder) {
+  const auto all = [](const std::string& /*name*/) { return true; };
+  EXPECT_THAT(Catalog({}).SampleNames(all).names, ::testing::ElementsAre());
+  EXPECT_EQ(MessageOfNotFound({}), "no archive \"x\" here");
+  const Catalog catalog({{"b", nullptr}, {"d", nullptr}, {"e", nullptr}},
+                        {{"a", {}}, {"c", {}}, {"f", {}}});
+  EXPECT_EQ(catalog.size(), 6u);
+  EXPECT_TRUE(catalog.Contains("a"));
+  EXPECT_TRUE(catalog.Contains("e"));
+  EXPECT_FALSE(catalog.Contains("g"));
+  const NameSample sample = catalog.SampleNames(all);
+  EXPECT_THAT(sample.names, ::testing::ElementsAre("a", "b", "c", "d", "e"));
+  EXPECT_TRUE(sample.has_more);
+  // Names that are not shown are not hinted at either.
+  const NameSample shown =
+      catalog.SampleNames([](const std::string& name) { return name != "f"; });
+  EXPECT_EQ(shown.names.size(), kSampledNamesMax);
+  EXPECT_FALSE(shown.has_more);
+}
+
+TEST(CatalogTest, ConsidersABoundedNumberOfNames) {
+  Catalog::ByName archives;
+  for (int i = 0; i < 10'000; ++i) {
+    archives[absl::StrCat("n", i)] = nullptr;
+  }
+  const Catalog catalog(std::move(archives));
+  size_t asked_count = 0;
+  const NameSample none = catalog.SampleNames([&](const std::string&) {
+    ++asked_count;
+    return false;
+  });
+  EXPECT_LE(asked_count, kConsideredNamesMax);
+  EXPECT_TRUE(none.names.empty());
+  EXPECT_TRUE(none.has_more);
+}
+
+// Snapshots are replaced while they are read.
+TEST(CatalogTest, IsReadWhileArchivesComeAndGo) {
+  Catalog catalog({});
+  std::atomic<bool> is_done = false;
+  std::jthread reader([&] {
+    while (!is_done) {
+      EXPECT_THAT(catalog.Find("x"), HasCode(absl::StatusCode::kNotFound));
+      EXPECT_LE(catalog.size(), 3u);
+      EXPECT_FALSE(catalog.Contains("x"));
+    }
+  });
+  for (int i = 0; i < 3000; ++i) {
+    const std::string name = absl::StrCat("a", i % 3);
+    catalog.Publish(Named(name));
+    catalog.Remove(name);
+  }
+  is_done = true;
 }
 
 TEST(ArchiveArgumentTest, TakesNameAndPath) {
@@ -81,6 +144,8 @@ TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
   }
   std::ofstream(directory / "docs/MANIFEST") << "x";
   std::ofstream(directory / ".hidden.quire/MANIFEST") << "x";
+  // A build that was stopped after its last file.
+  std::ofstream(directory / "docs.quire.partial/MANIFEST") << "x";
   std::ofstream(directory / "file.quire") << "x";
   fs::create_directory_symlink(directory / "target", directory / "b.quire");
   fs::create_directory_symlink(directory / "nowhere", directory / "c.quire");
@@ -99,20 +164,35 @@ TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
   EXPECT_THAT(FindArchives(scratch), HasCode(absl::StatusCode::kNotFound));
 }
 
+// As in NAME=PATH, but here all of it is the path.
+TEST(FindArchivesTest, TakesPathsWithAnEqualsSign) {
+  namespace fs = std::filesystem;
+  std::string scratch = fs::temp_directory_path() / "quire-archives-XXXXXX";
+  ASSERT_NE(mkdtemp(scratch.data()), nullptr);
+  const fs::path before = fs::current_path();
+  fs::current_path(scratch);
+  fs::create_directories("a=b/docs.quire");
+  const auto found = FindArchives("a=b");
+  fs::current_path(before);
+  fs::remove_all(scratch);
+  QUIRE_ASSERT_OK(found);
+  ASSERT_EQ(found->size(), 1u);
+  EXPECT_EQ(found->front().name, "docs");
+  EXPECT_EQ(found->front().path, "a=b/docs.quire");
+}
+
 TEST(CatalogTest, RemovesWhatIsOpenAndWhatIsToCome) {
   Catalog catalog({{"a", nullptr}, {"b", nullptr}}, {{"c", {}}, {"d", {}}});
   const auto before = catalog.Get();
   catalog.Remove("a");
   catalog.Remove("c");
   catalog.Remove("absent");
-  EXPECT_THAT(catalog.Names(), ::testing::ElementsAre("b", "d"));
+  EXPECT_FALSE(catalog.Contains("a"));
+  EXPECT_TRUE(catalog.Contains("b"));
+  EXPECT_FALSE(catalog.Contains("c"));
+  EXPECT_TRUE(catalog.Contains("d"));
+  EXPECT_EQ(catalog.size(), 2u);
   EXPECT_EQ(before->size(), 2u);
-}
-
-std::shared_ptr<ServedArchive> Named(const std::string& name) {
-  auto archive = std::make_shared<ServedArchive>();
-  archive->name = name;
-  return archive;
 }
 
 TEST(CatalogTest, TrafficGoesOnWhenAnArchiveIsReplaced) {
