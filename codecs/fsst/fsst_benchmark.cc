@@ -270,7 +270,8 @@ void BM_Lz4Decode(benchmark::State& state) {
 std::vector<size_t> Lz4Lines(std::string& out) {
   std::vector<size_t> ends;
   size_t size = 0;
-  for (const ByteView line : TheColumn().lines) {
+  const Column& column = TheColumn();
+  for (const ByteView line : column.lines) {
     size += static_cast<size_t>(LZ4_compress_default(
         Chars(line), &out[size], static_cast<int>(line.size()),
         static_cast<int>(out.size() - size)));
