@@ -229,7 +229,7 @@ class ServerImpl final : public Server {
 
   absl::Status OpenArchives() override ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
-    if (grpc_server_ == nullptr) {
+    if (is_shut_down_) {
       return absl::CancelledError("the server was shut down");
     }
     std::vector<BrokenArchive> broken;
@@ -256,7 +256,7 @@ class ServerImpl final : public Server {
   std::vector<LogLine> Reload(const ServerChanges& changes) override
       ABSL_LOCKS_EXCLUDED(loader_mutex_) {
     MutexLock lock(&loader_mutex_);
-    if (grpc_server_ == nullptr) {
+    if (is_shut_down_) {
       return {};
     }
     bool succeeded = changes.is_wanted;
@@ -304,7 +304,7 @@ class ServerImpl final : public Server {
   void CheckAlive(std::function<void()> answered) override
       ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);
-    if (drain_ended_ || draining_ || grpc_server_ == nullptr) {
+    if (drain_ended_ || draining_) {
       return;
     }
     // A channel of its own: one that is kept would age as others do.
@@ -331,9 +331,11 @@ class ServerImpl final : public Server {
     withdrawn_ = true;
     draining_ = true;
     MutexLock lock(&loader_mutex_);
-    if (grpc_server_ == nullptr) {
+    // Null if it never came to listen.
+    if (is_shut_down_ || grpc_server_ == nullptr) {
       return;
     }
+    is_shut_down_ = true;
     grpc_server_->GetHealthCheckService()->Shutdown();
     unix_listener_.reset();
     grpc_server_->Shutdown(absl::ToChronoTime(
@@ -343,14 +345,13 @@ class ServerImpl final : public Server {
       MutexLock drain_lock(&drain_mutex_);
       drain_ended_ = true;
     }
-    grpc_server_.reset();
     admin_server_.reset();
   }
 
   void EndDrain() override ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     draining_ = true;
     MutexLock lock(&drain_mutex_);
-    if (!drain_ended_ && grpc_server_ != nullptr) {
+    if (!drain_ended_) {
       grpc_server_cancel_all_calls(grpc_server_->c_server());
     }
     drain_ended_ = true;
@@ -528,9 +529,10 @@ class ServerImpl final : public Server {
   const std::unique_ptr<BlockStore> store_;
   // Held while archives are opened or the server is shut down.
   Mutex loader_mutex_;
+  bool is_shut_down_ ABSL_GUARDED_BY(loader_mutex_) = false;
   // Never held while calls end.
   Mutex drain_mutex_;
-  // Nothing is waited for, and grpc_server_ may go away.
+  // Nothing is waited for.
   bool drain_ended_ ABSL_GUARDED_BY(drain_mutex_) = false;
   // Stop() needs no lock.
   ArchiveLoader loader_;
@@ -548,6 +550,8 @@ class ServerImpl final : public Server {
   std::string metrics_address_;
   // Null without TLS.
   std::unique_ptr<TlsCertificates> certificates_;
+  // Set before others can call, and kept until the destructor: threads use it
+  // without a lock. Withdraw() may come during Shutdown(), or after it.
   std::unique_ptr<grpc::Server> grpc_server_;
   // Null if the address is not of a unix socket.
   std::unique_ptr<UnixListener> unix_listener_;

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -387,6 +388,21 @@ TEST_F(ServerLifeTest, DrainsAndRefuses) {
   grpc::ClientContext context;
   EXPECT_EQ(stub().GetArchive(&context, request, &response).error_code(),
             grpc::StatusCode::UNAVAILABLE);
+}
+
+// SIGTERM while the drain delay lasts, and the end of the server: both threads
+// use what gRPC has of it.
+TEST_F(ServerLifeTest, IsWithdrawnWhileAndAfterItIsShutDown) {
+  WriteArchive(archive_path(), MakeDocuments(2, 1));
+  StartServer();
+  {
+    const std::jthread stopper([&] { server().Shutdown(absl::Seconds(30)); });
+    server().Withdraw();
+  }
+  server().Withdraw();
+  server().EndDrain();
+  server().CheckAlive([] { ADD_FAILURE() << "a server that is gone answers"; });
+  EXPECT_TRUE(Reload().empty());
 }
 
 TEST_F(ServerLifeTest, ServesOnAUnixSocketAndKeepsItsPlace) {
