@@ -36,6 +36,22 @@ uint64_t InflatingMemoryBytes(CodecId codec) {
                    uint64_t{kInflatingScratchSizeMax};
 }
 
+// ArchiveOutline::memory_bytes and Archive::memory_bytes_max().
+uint64_t PlannedMemoryBytes(const Manifest& manifest) {
+  uint64_t size_bytes =
+      kFixedMemoryBytes + InflatingMemoryBytes(manifest.codec.id);
+  if (manifest.dictionary.has_value()) {
+    size_bytes += manifest.dictionary->size_bytes;
+  }
+  if (manifest.symbol_table.has_value()) {
+    size_bytes += kSymbolTableMemoryBytes;
+  }
+  for (const ManifestSegment& segment : manifest.segments) {
+    size_bytes += SegmentReader::EstimateMemoryBytes(segment);
+  }
+  return size_bytes;
+}
+
 }  // namespace
 
 struct Archive::Segment {
@@ -78,19 +94,13 @@ absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
         outline = {
             .info = manifest.Describe(directory.manifest_file.size_bytes),
             .files = files.Identify(directory),
-            .memory_bytes =
-                kFixedMemoryBytes + InflatingMemoryBytes(manifest.codec.id)};
+            .memory_bytes = PlannedMemoryBytes(manifest)};
         if (manifest.dictionary.has_value()) {
           const ManifestDictionary& dictionary = *manifest.dictionary;
-          outline.memory_bytes += dictionary.size_bytes;
           outline.opening_bytes = dictionary.file_size_bytes +
                                   DecompressionBytes(dictionary.size_bytes);
         }
-        if (manifest.symbol_table.has_value()) {
-          outline.memory_bytes += kSymbolTableMemoryBytes;
-        }
         for (const ManifestSegment& segment : manifest.segments) {
-          outline.memory_bytes += SegmentReader::EstimateMemoryBytes(segment);
           outline.opening_bytes =
               std::max(outline.opening_bytes,
                        SegmentReader::EstimateOpeningBytes(segment));
@@ -113,6 +123,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   files_ = files.Identify(directory);
   direct_io_note_ = std::move(files.direct_io_note);
   info_ = manifest.Describe(directory.manifest_file.size_bytes);
+  memory_bytes_max_ = PlannedMemoryBytes(manifest);
   auto context = std::make_shared<CodecContext>();
   if (files.dictionary.has_value()) {
     QUIRE_ASSIGN_OR_RETURN(

@@ -49,8 +49,7 @@ struct ArchiveOutline {
   ArchiveInfo info;
   // As Archive::files().
   std::vector<FileIdentity> files;
-  // At least what memory() of the opened archive sums up to. What a segment
-  // says differs from it only if Open() refuses the archive.
+  // Archive::memory_bytes_max() of the opened archive.
   uint64_t memory_bytes = 0;
   // About what Open() takes on top of that while it runs.
   uint64_t opening_bytes = 0;
@@ -95,6 +94,11 @@ class Archive {
   const ArchiveInfo& info() const { return info_; }
 
   const ArchiveMemory& memory() const { return memory_; }
+
+  // Upper bound on the sum of memory(), in bytes. It follows from the manifest
+  // alone, so that memory that is planned before an archive is opened and
+  // memory that is counted afterwards agree.
+  uint64_t memory_bytes_max() const { return memory_bytes_max_; }
 
   // Which files on disk it consists of: differs from those of another opening
   // whenever a file was replaced or written to in between.
@@ -245,6 +249,7 @@ class Archive {
   const std::string path_;
   ArchiveInfo info_;
   ArchiveMemory memory_;
+  uint64_t memory_bytes_max_ = 0;
   std::shared_ptr<const CodecContext> context_;
   std::unique_ptr<const BlockCodec> codec_;
   std::vector<Segment> segments_;

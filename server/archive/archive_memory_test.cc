@@ -42,6 +42,7 @@ void ExpectAccounted(const std::string& path, double estimate_factor_max) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
   const std::optional<uint64_t> after = HeapBytes();
   const uint64_t memory = archive->memory().total_bytes();
+  EXPECT_EQ(archive->memory_bytes_max(), estimate);
   EXPECT_GE(estimate, memory);
   constexpr double kSlackBytes = 256 << 10;
   EXPECT_LE(static_cast<double>(estimate),
@@ -126,6 +127,26 @@ TEST(ArchiveMemoryTest, OfEachCodecIsAccounted) {
                          std::make_shared<CodecContext>(
                              CodecContext{dictionary, CraftedSymbolTable()})));
     ExpectAccounted(path, 2);
+  }
+}
+
+// A dictionary is the largest part of most archives. Sizes just past a power of
+// two are those that a string which grows takes most for.
+TEST(ArchiveMemoryTest, OfDictionariesOfAnySizeIsAccounted) {
+  for (const size_t size_bytes :
+       {size_t{1} << 20, (size_t{2} << 20) + 1, size_t{5} << 20}) {
+    SCOPED_TRACE(size_bytes);
+    const TemporaryDirectory directory;
+    ArchiveWriterOptions options;
+    options.codec = ParseCodecSpec("rlz").value();
+    QUIRE_ASSERT_OK(WriteTestArchive(
+        directory.File("a"), options, {{{.id = "a", .text = "text"}}},
+        std::make_shared<CodecContext>(
+            CodecContext{.dictionary = std::string(size_bytes, 'x')})));
+    ExpectAccounted(directory.File("a"), 1.05);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                               Archive::Open(directory.File("a")));
+    EXPECT_EQ(archive->memory().dictionary_bytes, size_bytes);
   }
 }
 

@@ -136,7 +136,7 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
                          OpenOne(argument));
   // It may have been replaced by a larger one, at the expense of what is kept
   // for reloading.
-  const uint64_t memory_bytes = served->archive->memory().total_bytes();
+  const uint64_t memory_bytes = served->archive->memory_bytes_max();
   const uint64_t more_bytes =
       memory_bytes - std::min(memory_bytes, outline.memory_bytes);
   if (unplanned_bytes_.fetch_add(more_bytes) + more_bytes >
@@ -218,13 +218,13 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
                      .fresh_bytes = outline.memory_bytes};
   const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
   for (const auto& [name, other] : *archives) {
-    need.served_bytes += other->archive->memory().total_bytes();
+    need.served_bytes += other->archive->memory_bytes_max();
   }
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
                          OpenOne(argument));
   // Once more, with what it takes: the path may name another archive by now.
-  need.fresh_bytes = fresh->archive->memory().total_bytes();
+  need.fresh_bytes = fresh->archive->memory_bytes_max();
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
   // The same text in other files: a copy put in place of damaged ones.
   const bool is_same_text =
@@ -248,7 +248,7 @@ uint64_t ArchiveLoader::ReplacedBytes() {
   uint64_t size_bytes = 0;
   std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
     const std::shared_ptr<const Archive> archive = replaced.lock();
-    size_bytes += archive == nullptr ? 0 : archive->memory().total_bytes();
+    size_bytes += archive == nullptr ? 0 : archive->memory_bytes_max();
     return archive == nullptr;
   });
   return size_bytes;

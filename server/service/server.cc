@@ -217,7 +217,7 @@ class ServerImpl final : public Server {
     std::vector<ArchiveNeed> needs;
     const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
     for (const auto& [name, served] : *archives) {
-      needs.push_back({name, served->archive->memory().total_bytes()});
+      needs.push_back({name, served->archive->memory_bytes_max()});
     }
     return absl::StrCat(DescribePlan(plan_, needs),
                         options_.direct_io == DirectIo::kOff

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -16,7 +17,10 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 
+#include "codecs/base/byte_size.h"
+#include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/service/limits/memory_plan.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
@@ -300,13 +304,16 @@ class ServerReloadTest : public ServerTest {
  protected:
   // Nearly all of its memory is the dictionary.
   void WriteDictionaryOf(char letter) {
+    WriteDictionary(archive_path(), std::string(kDictionarySizeBytes, letter));
+  }
+
+  static void WriteDictionary(const std::string& path, std::string dictionary) {
     ArchiveWriterOptions options{.codec = ParseCodecSpec("rlz").value(),
                                  .replace = true};
     const auto context = std::make_shared<CodecContext>(
-        CodecContext{.dictionary = std::string(kDictionarySizeBytes, letter)});
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const auto writer,
-        ArchiveWriter::Create(archive_path(), options, context));
+        CodecContext{.dictionary = std::move(dictionary)});
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
+                               ArchiveWriter::Create(path, options, context));
     QUIRE_ASSERT_OK(writer->AddDocument({.id = "a", .size_bytes = 1}));
     QUIRE_ASSERT_OK(writer->AppendBlock(AsBytes("a"), {}));
     QUIRE_ASSERT_OK(writer->Commit());
@@ -347,6 +354,32 @@ class ServerReloadTest : public ServerTest {
 
   static constexpr uint64_t kDictionarySizeBytes = 4 << 20;
 };
+
+// Dictionaries of sizes that are no powers of two, in the least memory that the
+// plan takes: what is counted must be what was planned.
+TEST_F(ServerReloadTest, ArchivesOpenInTheMemoryThatWasPlanned) {
+  ServerOptions options;
+  std::vector<ArchiveNeed> needs;
+  for (const uint64_t size_bytes : {3 * kMiB, 5 * kMiB, 9 * kMiB + 1}) {
+    const ArchiveArgument archive = {
+        absl::StrCat("n", size_bytes),
+        absl::StrCat(directory(), "/", size_bytes, ".quire")};
+    ASSERT_NO_FATAL_FAILURE(
+        WriteDictionary(archive.path, std::string(size_bytes, 'x')));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveOutline outline,
+                               Archive::ReadOutline(archive.path));
+    needs.push_back({archive.name, outline.memory_bytes});
+    options.archives.push_back(archive);
+  }
+  uint64_t memory_bytes = 64 * kMiB;
+  while (!PlanMemory(memory_bytes, needs).ok()) {
+    memory_bytes += 64 * kKiB;
+  }
+  options.memory_bytes = memory_bytes;
+  ListenServer(options);
+  QUIRE_EXPECT_OK(server().OpenArchives());
+  EXPECT_EQ(server().opening_progress().open_count, 3u);
+}
 
 TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
   WriteDictionaryOf('a');

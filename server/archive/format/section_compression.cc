@@ -140,9 +140,16 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
 }
 
 // Makes space for the next stretch of output, in step with what came so far.
+// The space is exact: archives are planned by the size of their dictionary, and
+// resize() of a string that holds some may take nearly twice as much.
 void Grow(std::string& out, uint64_t size_bytes) {
   const uint64_t more = std::max<uint64_t>(kGrowthSizeBytes, out.size());
-  out.resize(std::min<uint64_t>(size_bytes, out.size() + more));
+  const uint64_t grown_size = std::min<uint64_t>(size_bytes, out.size() + more);
+  std::string grown;
+  grown.reserve(grown_size);
+  grown.append(out);
+  grown.resize(grown_size);
+  out = std::move(grown);
 }
 
 absl::Status WrongSize(absl::string_view comparison, uint64_t size_bytes) {

@@ -56,8 +56,8 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
     const std::atomic<bool>* cancel = nullptr);
 
 // Undoes it for `stored`, which is untrusted. Memory grows with what really
-// comes out, to `size_bytes` at most, besides 130 MiB for the decoder. `cancel`
-// is as above.
+// comes out, to `size_bytes` at most, besides 130 MiB for the decoder; the
+// string that is returned has no spare capacity. `cancel` is as above.
 // Errors: DataLoss           not `size_bytes` bytes compressed by `method`.
 //         ResourceExhausted  not enough memory.
 //         Cancelled

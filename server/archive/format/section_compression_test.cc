@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/format/section_compression.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <random>
@@ -35,6 +36,49 @@ std::string Noise(size_t size) {
     c = static_cast<char>(random());
   }
   return text;
+}
+
+// A zstd frame of `size` zeros, in blocks that repeat one byte.
+std::string ZstdOfZeros(uint64_t size) {
+  constexpr uint64_t kBlockSizeMax = 128 << 10;
+  // Its size in 8 bytes, no checksum; a window of 1 MiB.
+  std::string frame = {'\x28', '\xB5', '\x2F', '\xFD', '\xC0', '\x50'};
+  for (int i = 0; i < 8; ++i) {
+    frame.push_back(static_cast<char>(size >> 8 * i));
+  }
+  for (uint64_t left = size; left > 0;) {
+    const uint64_t block_size = std::min(left, kBlockSizeMax);
+    left -= block_size;
+    const uint64_t header = (left == 0 ? 1 : 0) | 1 << 1 | block_size << 3;
+    for (int i = 0; i < 3; ++i) {
+      frame.push_back(static_cast<char>(header >> 8 * i));
+    }
+    frame.push_back('\0');
+  }
+  return frame;
+}
+
+// Memory is planned by the size of a dictionary.
+TEST(SectionCompressionTest, TakesNoMoreThanTheSize) {
+  for (uint64_t mib = 1; mib <= 100; ++mib) {
+    const uint64_t size = mib << 20;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::string text,
+        Decompress(CompressionMethod::kZstd, AsBytes(ZstdOfZeros(size)), size));
+    ASSERT_EQ(text.size(), size);
+    ASSERT_EQ(text.capacity(), size);
+  }
+  for (const size_t size : {size_t{3} << 20, (size_t{5} << 20) + 1}) {
+    const std::string raw(size, 'x');
+    QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes compressed,
+                               CompressStrongly(AsBytes(raw), kSectionEffort));
+    ASSERT_EQ(compressed.method, CompressionMethod::kXz);
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::string same,
+        Decompress(compressed.method, AsBytes(compressed.bytes), size));
+    EXPECT_TRUE(same == raw);
+    EXPECT_EQ(same.capacity(), size);
+  }
 }
 
 TEST(SectionCompressionTest, RoundTripsAtEachEffort) {
