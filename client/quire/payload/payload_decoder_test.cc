@@ -353,6 +353,13 @@ TEST(PayloadDecoderTest, RefusesDamage) {
        "\"xyz\\x0D\\x0A\" where a chunk must begin"},
       {Response("Transfer-Encoding: chunked\r\n", "1\r\nabc\r\n"),
        "where a chunk must end"},
+      // Sizes of over 64 bits: 17 digits that end in those of a small one.
+      {Response("Transfer-Encoding: chunked\r\n",
+                "1\r\na\r\n10000000000000001\r\nb\r\n0\r\n\r\n"),
+       "where a chunk must begin"},
+      {Response("Transfer-Encoding: chunked\r\n",
+                "1\r\na\r\nF0000000000000001\r\nb\r\n0\r\n\r\n"),
+       "where a chunk must begin"},
       {Response("Content-Encoding: gzip,gzip,gzip,gzip,gzip,gzip\r\n", "x"),
        "6 codings"},
       {"HTTP/1.1 200 OK\r\n\r\nbody", "where a WARC record must start"},
