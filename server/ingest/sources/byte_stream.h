@@ -56,6 +56,10 @@ class InputFile {
   // The size now. Errors: Unavailable.
   absl::StatusOr<uint64_t> SizeBytes() const;
 
+  // When it was last changed, in milliseconds since 1970-01-01 UTC, of whole
+  // seconds as tars and zips have them. Errors: Unavailable.
+  absl::StatusOr<int64_t> ModifiedTimeMs() const;
+
   // As pread(): up to out.size() bytes, 0 at the end. Errors: Unavailable.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, MutableByteView out) const;
 

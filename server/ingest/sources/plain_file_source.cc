@@ -21,6 +21,7 @@ class PlainFileReader final : public SourceReader {
     SourceDocument document;
     document.id = path.substr(path.rfind('/') + 1);
     QUIRE_ASSIGN_OR_RETURN(document.size_bytes, file_->SizeBytes());
+    QUIRE_ASSIGN_OR_RETURN(document.capture_time_ms, file_->ModifiedTimeMs());
     return document;
   }
 

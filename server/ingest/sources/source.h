@@ -204,7 +204,8 @@ struct SourceOptions {
 //   WARC     1.0 or 1.1; every record, from its version line to the two line
 //            ends behind its block: all documents together are the
 //            (uncompressed) WARC, byte for byte.
-//   other    one document, whose id is the last part of the path.
+//   other    one document, whose id is the last part of the path, with the
+//            file's time as in a directory.
 // Tars, zips and WARCs may be compressed as a whole: by gzip, in any number of
 // members, or bzip2, compress, lz4, lzip, lzma, lzop, xz or zstd. A compressed
 // file of anything else is one document, as it is. Inside tars and zips nothing

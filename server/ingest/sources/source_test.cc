@@ -125,6 +125,24 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
   }
 }
 
+// In a directory and given by its path, a file has the time that it has.
+TEST(OpenSourceTest, APlainFileKeepsItsTime) {
+  const TestDirectory directory;
+  const std::string path = directory.Write("in/file", "text");
+  const timespec times[2] = {{.tv_sec = 1'111'111'111, .tv_nsec = 0},
+                             {.tv_sec = 987'654'321, .tv_nsec = 999'999'999}};
+  ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  for (const std::string& input : {path, directory / "in"}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<Source> source,
+        OpenSource(input, {.spool_directory = directory.path()}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
+                               ReadAllDocuments(*source));
+    ASSERT_EQ(documents.size(), 1);
+    EXPECT_EQ(documents[0].document.capture_time_ms, 987'654'321'000) << input;
+  }
+}
+
 TEST(OpenSourceTest, LooksAtContentsNotAtNames) {
   const TestDirectory directory;
   const std::string warc =
