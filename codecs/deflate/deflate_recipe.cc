@@ -95,13 +95,17 @@ absl::Status SetDeflateRecipeKind(uint32_t kind, DeflateRecipe& recipe) {
   return absl::OkStatus();
 }
 
+uint64_t DeflateMemberSizeMax(uint64_t text_size) {
+  const uint64_t size = std::min(text_size, kDeflateTextSizeMax);
+  return size + size / 8 + size / 64 + 64;
+}
+
 absl::Status CheckDeflateRecipe(const DeflateRecipe& recipe) {
   const uint64_t trailer = DeflateTrailerSize(recipe.container);
   if (recipe.text_size > kDeflateTextSizeMax ||
       recipe.member_size < kStreamSizeMin + trailer ||
       recipe.text_size / kTextOfByteMax > recipe.member_size ||
-      // No encoder makes a text longer by more than an eighth.
-      recipe.member_size > recipe.text_size + recipe.text_size / 8 + 64) {
+      recipe.member_size > DeflateMemberSizeMax(recipe.text_size)) {
     return absl::DataLossError(absl::StrCat(
         "a compressed member of ", recipe.member_size,
         " bytes cannot have a text of ", recipe.text_size, " bytes"));

@@ -83,8 +83,16 @@ uint32_t DeflateRecipeKind(const DeflateRecipe& recipe);
 // Errors: DataLoss  no recipe is of this kind.
 absl::Status SetDeflateRecipeKind(uint32_t kind, DeflateRecipe& recipe);
 
+// Upper bound on the size of a member, in bytes, for any valid parameters and
+// any text of this size. A symbol takes at most 9 bits per byte of its text: a
+// literal of the fixed code. A block that is not the last has at least 127
+// symbols (memory level 1) and 10 bits besides. A stored block is only chosen
+// where it is smaller.
+uint64_t DeflateMemberSizeMax(uint64_t text_size);
+
 // Whether the sizes are possible: DEFLATE makes at most 1032 bytes of text of
-// one byte.
+// one byte, and members are at most DeflateMemberSizeMax(). The finder and the
+// decoder refuse the same recipes by this check.
 // Errors: DataLoss  they are not.
 absl::Status CheckDeflateRecipe(const DeflateRecipe& recipe);
 

@@ -144,6 +144,40 @@ TEST(DeflateRecipeTest, EndsWhatTakesTooLong) {
       HasCode(absl::StatusCode::kCancelled));
 }
 
+// Bytes of 9 bits each in the fixed code, in blocks as small as can be, which
+// zlib does not store: with a small window their text is gone by then.
+TEST(DeflateRecipeTest, BoundsTheSizeOfWhatZlibMakes) {
+  TestRandom random(kSeed);
+  std::string text;
+  for (size_t i = 0; i < 60000; ++i) {
+    text += static_cast<char>(i < 511 ? RandomBelow(random, 144)
+                                      : 144 + RandomBelow(random, 112));
+  }
+  uint64_t excess_max = 0;
+  for (const int memory_level : {1, 2, 3, 6, 8, 9}) {
+    for (const int window_bits : {9, 10, 15}) {
+      for (const auto strategy :
+           {DeflateStrategy::kDefault, DeflateStrategy::kFixed}) {
+        for (const int level : {1, 6, 9}) {
+          DeflateRecipe recipe;
+          recipe.parameters = {
+              .level = static_cast<uint8_t>(level),
+              .memory_level = static_cast<uint8_t>(memory_level),
+              .window_bits = static_cast<uint8_t>(window_bits),
+              .strategy = strategy};
+          recipe.text_size = text.size();
+          recipe.member_size = ZlibStream(recipe.parameters, text).size();
+          QUIRE_EXPECT_OK(CheckDeflateRecipe(recipe))
+              << DeflateParametersText(recipe.parameters);
+          excess_max = std::max(excess_max, recipe.member_size - text.size());
+        }
+      }
+    }
+  }
+  // The bound is not lower than it could be by much.
+  EXPECT_GT(excess_max, text.size() / 8 + 64);
+}
+
 TEST(DeflateRecipeTest, RefusesRecipesThatCannotBe) {
   DeflateRecipe recipe;
   recipe.text_size = 1000;

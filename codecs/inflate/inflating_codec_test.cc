@@ -143,8 +143,9 @@ TEST_F(InflatingCodecTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
 
 TEST_F(InflatingCodecTest, EncodesALargeTextInParts) {
   TestRandom random(kSeed);
-  // Of two parts and a bit, and of exactly two.
-  for (const size_t size : {(size_t{2} << 20) + 1, (size_t{2} << 20) - 100}) {
+  // With 100 bytes before it and a header of 10, the block's text has three
+  // parts, and exactly two.
+  for (const size_t size : {(size_t{2} << 20) + 1, (size_t{2} << 20) - 110}) {
     std::string text;
     while (text.size() < size) {
       text += KnownText(RandomBelow(random, 200 << 10), 5000);
@@ -154,6 +155,9 @@ TEST_F(InflatingCodecTest, EncodesALargeTextInParts) {
     const std::string head = Words(random, 100);
     const std::string block = head + GzipProgramStream(9, text);
     ASSERT_LT(block.size(), kBlockSizeBytesMax);
+    BlockInflater inflater(kInflatedLargeSizeMax);
+    ASSERT_TRUE(inflater.Inflate(AsBytes(block)));
+    ASSERT_EQ(inflater.text().size(), size + 110);
     const std::string plain = Encode(block);
     EXPECT_EQ(plain[0], 0);  // By default members have at most 1 MiB of text.
     const auto codec = MakeInflatingCodec(
@@ -188,6 +192,24 @@ TEST_F(InflatingCodecTest, EncodesALargeTextInParts) {
                   HasCode(absl::StatusCode::kDataLoss));
     }
   }
+}
+
+// A member that is longer than its text by more than an eighth.
+TEST_F(InflatingCodecTest, StoresMembersThatAreLongerThanTheirText) {
+  TestRandom random(kSeed);
+  std::string text;
+  for (size_t i = 0; i < 90000; ++i) {
+    text += static_cast<char>(i < 511 ? RandomBelow(random, 144)
+                                      : 144 + RandomBelow(random, 112));
+  }
+  const std::string block = ZlibStream({.memory_level = 3,
+                                        .window_bits = 9,
+                                        .strategy = DeflateStrategy::kFixed},
+                                       text, DeflateContainer::kZlib);
+  ASSERT_GT(block.size(), text.size() + text.size() / 8 + 64);
+  const std::string stored = Encode(block);
+  EXPECT_EQ(stored[0], 1);
+  EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
 }
 
 TEST_F(InflatingCodecTest, IsCounted) {

@@ -457,7 +457,8 @@ def decode_rlz_inflate(payload, size, dictionary):
     members = [[fields.varint() for _ in range(4)] for _ in range(count)]
     for _, _, member_size, member_text in members:
         require(member_size >= 64 and member_text // 1032 <= member_size, "size of a member")
-        require(member_size <= member_text + member_text // 8 + 64, "size of a member")
+        require(member_size <= member_text + member_text // 8 + member_text // 64 + 64,
+                "size of a member")
     require(count == 1 or sum((1 << 18) + 64 * member[3] for member in members) <= 1 << 27,
             "work of a block")
     expected, = struct.unpack("<Q", fields.take(8))
