@@ -55,10 +55,14 @@ class DeflateDecoder {
   absl::StatusOr<size_t> DecodeTo(size_t wanted);
 
   // How many bytes of what Start() was given have been used, a byte of which
-  // some bits have been as a whole: at the stream's end, its size.
+  // some bits have been as a whole: at the stream's end, its size. After an
+  // error, how many were read before it; at least all if the stream was cut.
   size_t stored_size_so_far() const {
     return static_cast<size_t>(bits_.end - stored_begin_) - UnreadSize();
   }
+
+  // How many bytes of text were decoded, also before an error.
+  size_t text_size_so_far() const { return text_size_; }
 
   // The text of the stream's first block that is not stored as it is, in bytes
   // from the text's start; 0 while it is not at its end.

@@ -136,7 +136,8 @@ DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
         }
       }
       if (!bits.Fill()) [[unlikely]] {
-        return Result::kCut;
+        result = Result::kCut;
+        break;
       }
       if ((entry & kDeflateLiteral) != 0) {
         continue;
@@ -153,7 +154,8 @@ DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
       if ((entry & kDeflateLiteral) != 0) {
         TakeLiteral(entry, bits, to);
         if (!bits.Fill()) {
-          return Result::kCut;
+          result = Result::kCut;
+          break;
         }
         entry = lengths[bits.buffer & length_mask];
         continue;
@@ -164,17 +166,20 @@ DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
     if ((entry & kDeflateSpecial) != 0) [[unlikely]] {
       entry = Resolve(distances, entry, bits);
       if ((entry & kDeflateInvalid) != 0) {
-        return Result::kMalformed;
+        result = Result::kMalformed;
+        break;
       }
     }
     const size_t distance = TakeValue(entry, bits);
     if (!bits.Fill()) [[unlikely]] {
-      return Result::kCut;
+      result = Result::kCut;
+      break;
     }
     entry = lengths[bits.buffer & length_mask];
     if (distance > static_cast<size_t>(to - begin)) [[unlikely]] {
       if (!CopyFromDictionary(distance, length, to)) {
-        return Result::kMalformed;
+        result = Result::kMalformed;
+        break;
       }
     } else {
       CopyMatchRoomy(to, distance, length);
@@ -216,7 +221,8 @@ DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
   Result result = Result::kOk;
   while (static_cast<size_t>(to - begin) < wanted && !overflowed_) {
     if (!bits.Fill()) {
-      return Result::kCut;
+      result = Result::kCut;
+      break;
     }
     uint32_t entry = length_table_[bits.buffer & length_mask];
     if ((entry & kDeflateSpecial) != 0) {
@@ -241,7 +247,8 @@ DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
     if ((entry & kDeflateSpecial) != 0) {
       entry = Resolve(distance_table_.data(), entry, bits);
       if ((entry & kDeflateInvalid) != 0) {
-        return Result::kMalformed;
+        result = Result::kMalformed;
+        break;
       }
     }
     const size_t distance = TakeValue(entry, bits);
@@ -257,7 +264,8 @@ DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
     if (distance <= static_cast<size_t>(to - begin)) {
       CopyMatchExactly(to, distance, length);
     } else if (!CopyFromDictionary(distance, length, to)) {
-      return Result::kMalformed;
+      result = Result::kMalformed;
+      break;
     }
     to += length;
   }

@@ -25,6 +25,8 @@ constexpr uint64_t kVainWorkFree = uint64_t{1} << 24;
 // parameters in vain are what takes the time.
 constexpr uint32_t kForeignRow = 8;
 constexpr uint32_t kForeignStep = 8;
+// A stream of this size that the document's end cuts off counts as refused.
+constexpr size_t kLongStreamSize = size_t{1} << 20;
 // The text of a document is first decoded to so much memory.
 constexpr size_t kTextSizeFirst = size_t{1} << 20;
 
@@ -35,6 +37,9 @@ constexpr uint8_t kGzipHasExtra = 4;
 constexpr uint8_t kGzipHasName = 8;
 constexpr uint8_t kGzipHasComment = 16;
 constexpr uint8_t kGzipFlagsMax = 31;
+// File systems allow names of 255 bytes. Bytes, of a name or comment with the
+// zero that ends it.
+constexpr size_t kGzipTextSizeMax = 4096;
 
 constexpr size_t kZlibHeaderSize = 2;
 constexpr uint8_t kZlibHasDictionary = 0x20;
@@ -91,8 +96,8 @@ size_t NextBeginning(ByteView document, size_t at, size_t last) {
 }
 
 // The size of the gzip header at the front; nothing if there is none that is
-// whole.
-std::optional<size_t> GzipHeaderSize(ByteView bytes) {
+// whole. Adds the bytes that it looks at to `work`.
+std::optional<size_t> GzipHeaderSize(ByteView bytes, uint64_t& work) {
   if (bytes.size() < kGzipHeaderSize || bytes[2] != 8 ||
       bytes[3] > kGzipFlagsMax) {
     return std::nullopt;
@@ -107,9 +112,15 @@ std::optional<size_t> GzipHeaderSize(ByteView bytes) {
   }
   for (const uint8_t flag : {kGzipHasName, kGzipHasComment}) {
     if ((flags & flag) != 0 && size < bytes.size()) {
-      const auto rest = bytes.subspan(size);
-      size +=
-          static_cast<size_t>(std::ranges::find(rest, 0) - rest.begin()) + 1;
+      const ByteView rest = bytes.subspan(size).first(
+          std::min(bytes.size() - size, kGzipTextSizeMax));
+      const auto end = std::ranges::find(rest, 0);
+      const auto text_size = static_cast<size_t>(end - rest.begin());
+      work += text_size;
+      if (end == rest.end()) {
+        return std::nullopt;
+      }
+      size += text_size + 1;
     }
   }
   if ((flags & kGzipHasHeaderCheck) != 0) {
@@ -177,10 +188,12 @@ void DeflateFinderCounts::Add(const DeflateFinderCounts& other) {
 class DeflateFinder::Scan {
  public:
   Scan(DeflateFinder& finder, ByteView document,
-       absl::FunctionRef<void(const DeflateMember&)> found)
+       absl::FunctionRef<void(const DeflateMember&)> found,
+       absl::FunctionRef<bool()> cancelled)
       : finder_(finder),
         document_(document),
         found_(found),
+        cancelled_(cancelled),
         work_left_(kVainWorkFree + kVainWorkOfByte * document.size()) {}
 
   void Run(size_t begin_max) {
@@ -190,7 +203,7 @@ class DeflateFinder::Scan {
     }
     const size_t last = std::min(document_.size() - 1, begin_max);
     for (size_t at = NextBeginning(document_, 0, last);
-         at < last && work_left_ != 0;
+         at < last && work_left_ != 0 && !cancelled_();
          at = NextBeginning(document_, at, last)) {
       at = std::max(at + 1, Follow(at));
     }
@@ -228,7 +241,9 @@ class DeflateFinder::Scan {
                  std::nullopt);
     }
     if (bytes[0] == 0x1F && bytes[1] == 0x8B) {
-      const std::optional<size_t> header = GzipHeaderSize(bytes);
+      uint64_t work = 0;
+      const std::optional<size_t> header = GzipHeaderSize(bytes, work);
+      Spend(work);
       if (!header.has_value()) {
         return at;
       }
@@ -323,9 +338,13 @@ class DeflateFinder::Scan {
     const std::optional<Decoded> decoded = Decode(bytes);
     Spend(kTryCost);
     if (!decoded.has_value()) {
-      // How far it went is at most this.
-      Spend(finder_.decoder_.stored_size_so_far());
-      return 0;
+      const size_t read_size = finder_.decoder_.stored_size_so_far();
+      Spend(std::max(read_size, finder_.decoder_.text_size_so_far()));
+      // A false beginning does not decode for this long.
+      return read_size >= bytes.size() && read_size >= kLongStreamSize
+                 ? Refuse(begin + bytes.size(), bytes.size(), hint.container,
+                          DeflateRefusal::kLarge)
+                 : 0;
     }
     return Judge(begin, hint, *decoded,
                  stream_size.value_or(decoded->stream_size));
@@ -374,8 +393,13 @@ class DeflateFinder::Scan {
     }
     const absl::StatusOr<DeflateParameters> parameters =
         finder_.parameter_finder_.Find(member.first(decoded.stream_size), text,
-                                       hint);
-    if (!parameters.ok()) {
+                                       hint, cancelled_);
+    const DeflateRecipe recipe = {
+        .parameters = parameters.value_or(DeflateParameters()),
+        .container = container,
+        .text_size = text.size(),
+        .member_size = member_size};
+    if (!parameters.ok() || !CheckDeflateRecipe(recipe).ok()) {
       row += row < kForeignRow ? 1 : 0;
       Spend(finder_.parameter_finder_.work());
       return Refuse(end, member_size, container,
@@ -391,10 +415,7 @@ class DeflateFinder::Scan {
     counts.text_bytes += text.size();
     found_({.offset = begin,
             .header_size = begin - header_begin_,
-            .recipe = {.parameters = *parameters,
-                       .container = container,
-                       .text_size = text.size(),
-                       .member_size = member_size},
+            .recipe = recipe,
             .text = text});
     return begin + member_size;
   }
@@ -402,6 +423,7 @@ class DeflateFinder::Scan {
   DeflateFinder& finder_;
   ByteView document_;
   absl::FunctionRef<void(const DeflateMember&)> found_;
+  absl::FunctionRef<bool()> cancelled_;
   uint64_t work_left_;
   // Of what is followed: where its header begins, and what that says of who
   // made it.
@@ -417,8 +439,9 @@ DeflateFinder::DeflateFinder(const DeflateFinderOptions& options)
 
 void DeflateFinder::Find(ByteView document,
                          absl::FunctionRef<void(const DeflateMember&)> found,
-                         size_t begin_max) {
-  Scan(*this, document, found).Run(begin_max);
+                         size_t begin_max,
+                         absl::FunctionRef<bool()> cancelled) {
+  Scan(*this, document, found, cancelled).Run(begin_max);
 }
 
 }  // namespace quire

@@ -25,7 +25,8 @@ namespace quire {
 enum class DeflateRefusal : uint8_t {
   // No known encoder makes these bytes of the text.
   kForeign = 0,
-  // The text is longer than DeflateFinderOptions::text_size_max.
+  // The text is longer than DeflateFinderOptions::text_size_max, or the stream
+  // has more than a block and does not end in the document.
   kLarge,
   // Less than DeflateFinderOptions::member_size_min.
   kSmall,
@@ -93,13 +94,16 @@ class DeflateFinder {
   // Passes the members of `document` to `found`, in order of offset; they do
   // not overlap. Each was made again and compared. Finds gzip members, several
   // in a row, too; zlib streams anywhere; and the members of ZIP files.
-  // The time is at most proportional to the size of the document: where too
-  // many false beginnings have been followed, the rest is left as it is.
+  // The time is at most proportional to the size of the document: headers with
+  // a name or comment of more than 4 KiB are not followed, and where too many
+  // false beginnings have been followed, the rest is left as it is.
   // Members whose header begins at `begin_max` or later are not looked for:
-  // what a text is divided into may overlap by the longest member.
+  // what a text is divided into may overlap by the longest member. `cancelled`
+  // is called between trials and as in DeflateLimits; true ends the search.
   void Find(ByteView document,
             absl::FunctionRef<void(const DeflateMember&)> found,
-            size_t begin_max = std::numeric_limits<size_t>::max());
+            size_t begin_max = std::numeric_limits<size_t>::max(),
+            absl::FunctionRef<bool()> cancelled = DeflateLimits::Never);
 
   // Of all documents so far.
   const DeflateFinderCounts& counts() const { return counts_; }

@@ -289,6 +289,113 @@ TEST(DeflateFinderTest, EndsInVainWork) {
   EXPECT_TRUE(FindAll(finder, RandomBytes(random, 1000000)).empty());
 }
 
+// Each name would be looked for up to the end of the document.
+TEST(DeflateFinderTest, BoundsTheSearchForTheEndOfNames) {
+  std::string document;
+  while (document.size() < size_t{1} << 20) {
+    document += "\x1f\x8b\x08\x08";
+  }
+  size_t follow_count = 0;
+  DeflateFinder finder;
+  const auto found = [](const DeflateMember&) { ADD_FAILURE(); };
+  const auto count = [&follow_count] {
+    ++follow_count;
+    return false;
+  };
+  finder.Find(AsBytes(document), found, document.size(), count);
+  EXPECT_GT(follow_count, 1000u);
+  // 2^24 steps and 16 for each byte, at 4 KiB for each name; two more bytes of
+  // each might begin something.
+  EXPECT_LT(follow_count, 30'000u);
+}
+
+// Each beginning decodes up to the end of the document, where it is cut off.
+TEST(DeflateFinderTest, BoundsWhatIsDecodedInVain) {
+  std::string document;
+  while (document.size() < 200'000) {
+    // A fixed block that does not end.
+    document += "\x78\x9c\x33\x8a";
+  }
+  size_t follow_count = 0;
+  DeflateFinder finder;
+  finder.Find(
+      AsBytes(document), [](const DeflateMember&) { ADD_FAILURE(); },
+      document.size(),
+      [&follow_count] {
+        ++follow_count;
+        return false;
+      });
+  // 2^24 steps and 16 for each byte, at 200,000 for each beginning.
+  EXPECT_LT(follow_count, 1000u);
+}
+
+TEST(DeflateFinderTest, FollowsNamesOfUpTo4095Bytes) {
+  TestRandom random(kSeed);
+  const std::string stream =
+      ZlibStream({}, RandomText(random, 5000), DeflateContainer::kGzip);
+  for (const size_t size : {size_t{0}, size_t{4095}, size_t{4096}}) {
+    std::string document = stream;
+    document[3] = 8 | 16;
+    document.insert(
+        10, std::string(size, 'n') + '\0' + std::string(size, 'c') + '\0');
+    DeflateFinder finder;
+    EXPECT_EQ(FindAll(finder, document).size(), size < 4096 ? 1u : 0u) << size;
+  }
+}
+
+TEST(DeflateFinderTest, EndsWhenItIsCancelled) {
+  TestRandom random(kSeed);
+  std::string document;
+  for (int i = 0; i < 10; ++i) {
+    document +=
+        ZlibStream({}, RandomText(random, 5000), DeflateContainer::kGzip);
+  }
+  DeflateFinder finder;
+  size_t found_count = 0;
+  finder.Find(
+      AsBytes(document), [&](const DeflateMember&) { ++found_count; },
+      document.size(), [&] { return found_count == 3; });
+  EXPECT_EQ(found_count, 3u);
+  finder.Find(
+      AsBytes(document), [&](const DeflateMember&) { ++found_count; },
+      document.size(), [] { return true; });
+  EXPECT_EQ(found_count, 3u);
+}
+
+// What follows a document in memory is not a part of it.
+TEST(DeflateFinderTest, DoesNotReadPastTheDocument) {
+  TestRandom random(kSeed);
+  for (const auto container :
+       {DeflateContainer::kZlib, DeflateContainer::kGzip}) {
+    const std::string stream =
+        ZlibStream({}, RandomText(random, 5000), container);
+    for (size_t missing = 0; missing < 10; ++missing) {
+      DeflateFinder finder;
+      size_t found_count = 0;
+      finder.Find(AsBytes(stream).first(stream.size() - missing),
+                  [&](const DeflateMember&) { ++found_count; });
+      EXPECT_EQ(found_count, missing == 0 ? 1u : 0u) << missing;
+    }
+  }
+}
+
+TEST(DeflateFinderTest, CountsLongStreamsThatTheDocumentCutsOff) {
+  TestRandom random(kSeed);
+  // Three letters, at about 2 bits each.
+  std::string text(size_t{5} << 20, '?');
+  for (char& c : text) {
+    c = static_cast<char>('a' + RandomBelow(random, 3));
+  }
+  const std::string stream =
+      ZlibStream({.level = 1}, text, DeflateContainer::kGzip);
+  ASSERT_GT(stream.size(), (size_t{1} << 20) + 100);
+  DeflateFinder finder({.text_size_max = size_t{6} << 20});
+  EXPECT_TRUE(
+      FindAll(finder, stream.substr(0, (size_t{1} << 20) + 50)).empty());
+  EXPECT_EQ(Refused(finder, DeflateContainer::kGzip, DeflateRefusal::kLarge),
+            1u);
+}
+
 TEST(DeflateFinderTest, TakesTinyDocuments) {
   DeflateFinder finder({.member_size_min = 0});
   for (const std::string document :

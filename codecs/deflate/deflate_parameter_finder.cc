@@ -152,9 +152,11 @@ void DeflateParameterFinder::ListTrials(const FirstBlock& block,
 }
 
 absl::StatusOr<DeflateParameters> DeflateParameterFinder::Find(
-    ByteView stream, ByteView text, const DeflateHint& hint) {
+    ByteView stream, ByteView text, const DeflateHint& hint,
+    absl::FunctionRef<bool()> cancelled) {
   work_ = 0;
-  const DeflateLimits limits = {.work_max = DeflateWorkMax(text.size())};
+  const DeflateLimits limits = {.work_max = DeflateWorkMax(text.size()),
+                                .cancelled = cancelled};
   const FirstBlock block = ReadFirstBlock(stream, text);
   if (symbols_.size() > DeflateBlockWriter::kSymbolsMax) {
     return absl::NotFoundError(
@@ -164,6 +166,9 @@ absl::StatusOr<DeflateParameters> DeflateParameterFinder::Find(
   ListTrials(block, hint);
   absl::Status status = absl::NotFoundError("no known encoder made the stream");
   for (const DeflateParameters& parameters : trials_) {
+    if (cancelled()) {
+      return absl::CancelledError("the search was cancelled");
+    }
     ByteView left = stream;
     const absl::Status trial = encoder_.state().Encode(
         parameters, text,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -36,8 +37,11 @@ class DeflateParameterFinder {
   // REQUIRES: `text` is that of `stream`.
   // Errors: NotFound           no encoder that is known here made it.
   //         ResourceExhausted  it takes more than DeflateWorkMax() to make.
-  absl::StatusOr<DeflateParameters> Find(ByteView stream, ByteView text,
-                                         const DeflateHint& hint);
+  //         Cancelled          `cancelled` returned true; called as in
+  //                            DeflateLimits.
+  absl::StatusOr<DeflateParameters> Find(
+      ByteView stream, ByteView text, const DeflateHint& hint,
+      absl::FunctionRef<bool()> cancelled = DeflateLimits::Never);
 
   // Steps (DeflateLimits) of the last Find().
   uint64_t work() const { return work_; }
