@@ -2,6 +2,7 @@
 //
 // The order in which a writer syncs, renames and removes, and that its lock
 // holds what it names: seen in its system calls.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/files/build_journal.h"
+#include "server/archive/files/file_io.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/crafted_archive.h"
 #include "server/archive/testing/system_call_hooks.h"
@@ -148,6 +151,23 @@ TEST_F(ArchiveDurabilityTest,
   const CallLog log(directory_.path());
   Write('x', /*replace=*/false);
   ExpectSyncedInOrder(log);
+}
+
+// A journal must be durable before blocks are that it describes.
+TEST_F(ArchiveDurabilityTest, SyncsAJournalThenItsDirectory) {
+  std::filesystem::create_directory(path_);
+  const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const JournalContents journal = {.parameters = "codec zstd\n"};
+  const std::string sync_file =
+      absl::StrCat("sync a/JOURNAL of ", EncodeJournal(journal).size());
+  for (const bool is_replaced : {false, true}) {
+    const CallLog log(directory_.path());
+    QUIRE_ASSERT_OK(WriteJournal(fd.get(), path_, journal));
+    EXPECT_LT(log.Find(sync_file), log.Find("sync a"));
+    if (is_replaced) {
+      EXPECT_LT(log.Find("remove JOURNAL"), log.Find(sync_file));
+    }
+  }
 }
 
 TEST_F(ArchiveDurabilityTest, RemovesTheOldArchiveOnceTheNewOneIsDurable) {

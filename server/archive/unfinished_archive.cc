@@ -48,13 +48,16 @@ bool HasFile(int directory_fd, const std::string& name) {
 
 absl::StatusOr<UnfinishedArchive> UnfinishedArchive::Open(
     const std::string& path, bool replace, const std::string& parameters,
-    bool restart) {
+    uint32_t build_version, bool restart) {
   QUIRE_ASSIGN_OR_RETURN(
       PartialDirectory directory,
       PartialDirectory::Create(
           path, replace, restart ? Leftovers::kRemove : Leftovers::kKeep));
-  QUIRE_ASSIGN_OR_RETURN(const std::optional<JournalContents> found,
+  QUIRE_ASSIGN_OR_RETURN(std::optional<JournalContents> found,
                          ReadJournal(directory.fd(), directory.name()));
+  if (found.has_value() && found->build_version != build_version) {
+    found.reset();
+  }
   if (found.has_value() && found->parameters != parameters) {
     directory.KeepUnpublished();
     return absl::FailedPreconditionError(absl::StrCat(
@@ -73,12 +76,15 @@ absl::StatusOr<UnfinishedArchive> UnfinishedArchive::Open(
     }
     return unfinished;
   }
-  // What belongs to a journal that is not whole was begun before any block.
+  const bool has_blocks = HasFile(directory.fd(), SegmentFileName(0));
   QUIRE_RETURN_IF_ERROR(directory.RemoveFiles(AnyFile));
-  JournalContents journal = {.parameters = parameters};
+  JournalContents journal = {.parameters = parameters,
+                             .build_version = build_version};
   QUIRE_RETURN_IF_ERROR(
       WriteJournal(directory.fd(), directory.name(), journal));
-  return UnfinishedArchive(std::move(directory), std::move(journal));
+  UnfinishedArchive unfinished(std::move(directory), std::move(journal));
+  unfinished.has_dropped_blocks_ = has_blocks;
+  return unfinished;
 }
 
 std::optional<std::string> UnfinishedArchive::ReadDictionary() const {

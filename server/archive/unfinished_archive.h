@@ -4,6 +4,7 @@
 #ifndef QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_
 #define QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,18 +24,24 @@ class UnfinishedArchive {
  public:
   // Opens what an earlier writer left for `path`, or begins anew where there is
   // nothing, or nothing to go on with. `parameters` are lines that say what the
-  // archive is made from and how: of the same ones every writer makes the same
-  // blocks. With `restart` what an earlier writer left is dropped.
-  // Errors: FailedPrecondition  it was begun with other parameters.
+  // archive is made from and how: of the same ones every writer of the same
+  // `build_version` makes the same blocks. What a writer of another version
+  // left is dropped; with `restart`, what any left. Errors: FailedPrecondition
+  // it was begun with other parameters.
   //         as PartialDirectory::Create().
   static absl::StatusOr<UnfinishedArchive> Open(const std::string& path,
                                                 bool replace,
                                                 const std::string& parameters,
+                                                uint32_t build_version,
                                                 bool restart);
 
   // Whether an earlier writer came as far as to write blocks, or to choose the
   // dictionary of them.
   bool is_resumed() const { return is_resumed_; }
+
+  // True if Open() dropped blocks, of another version or with a damaged
+  // journal.
+  bool has_dropped_blocks() const { return has_dropped_blocks_; }
 
   // The text of the dictionary that the blocks were made with, if it is there
   // and whole. Errors: Unavailable  the device refuses.
@@ -53,6 +60,7 @@ class UnfinishedArchive {
   PartialDirectory directory_;
   JournalContents journal_;
   bool is_resumed_ = false;
+  bool has_dropped_blocks_ = false;
 };
 
 }  // namespace quire

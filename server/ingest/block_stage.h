@@ -77,6 +77,10 @@ class BlockStage {
 
   uint64_t copied_block_count() const { return copied_block_count_; }
 
+  // Blocks stored as they are because their encoding did not decode to their
+  // text; copied ones included.
+  uint64_t mismatched_block_count() const { return encoder_->mismatch_count(); }
+
  private:
   BlockStage(ArchiveWriter& writer, const BlockStageOptions& options,
              OnBlock on_block);

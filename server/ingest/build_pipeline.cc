@@ -50,8 +50,11 @@ class ArchiveBuild {
       QUIRE_ASSIGN_OR_RETURN(
           UnfinishedArchive unfinished,
           UnfinishedArchive::Open(path, options_.archive.replace,
-                                  options_.resume.parameters,
+                                  options_.resume.parameters, kBuildVersion,
                                   options_.resume.restart));
+      if (unfinished.has_dropped_blocks() && options_.resume.on_dropped) {
+        options_.resume.on_dropped();
+      }
       unfinished_.emplace(std::move(unfinished));
       kept_dictionary = unfinished_->ReadDictionary();
     }
@@ -101,6 +104,7 @@ class ArchiveBuild {
     QUIRE_RETURN_IF_ERROR(StartStage(*context));
     QUIRE_RETURN_IF_ERROR(stored_.has_value() ? EncodeStoredText() : Encode());
     summary_.copied_block_count = stage_->copied_block_count();
+    summary_.mismatched_block_count = stage_->mismatched_block_count();
     stage_.reset();
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
     if (sampler_.has_value()) {
@@ -380,12 +384,14 @@ class ArchiveBuild {
         TextInflater::Create(
             {.spool_directory = DirectoryOf(path),
              .member_text_size_max = options_.inflate_member_size_bytes_max,
-             .threads = options_.threads}));
+             .threads = options_.threads,
+             .cancel = options_.cancel}));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kInflate));
     QUIRE_RETURN_IF_ERROR(Feed(*progress_.total_bytes, [&](ByteView piece) {
       return inflater->Add(piece);
     }));
     QUIRE_ASSIGN_OR_RETURN(InflatedText text, inflater->Finish());
+    summary_.oversized_members = text.Oversized();
     if (text.members.empty() ||
         (other != nullptr && !text.PaysOff(*progress_.total_bytes))) {
       return absl::OkStatus();

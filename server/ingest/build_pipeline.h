@@ -81,12 +81,20 @@ struct BuildProgress {
   uint64_t stored_bytes = 0;
 };
 
+// Version of cutting, reordering and encoding. Must be raised when one of them
+// makes other blocks of the same text and options: a build keeps no blocks of
+// another version.
+inline constexpr uint32_t kBuildVersion = 1;
+
 // How a build can be gone on with after it was stopped or killed.
 struct ResumeOptions {
   // Lines that say what is built from what: a build with the same ones, sources
   // and options keeps the blocks of one that did not end. Empty: no build does,
   // and nothing stays of one that fails.
   std::string parameters;
+  // Called where an earlier build of another version left blocks, which are
+  // dropped; may be empty.
+  std::function<void()> on_dropped;
   // Drops what an earlier build left.
   bool restart = false;
   // Not null: the archive whose text the only source has, which must outlive
@@ -174,6 +182,13 @@ struct BuildSummary {
   // Blocks of an earlier build, and of ResumeOptions::copied.
   uint64_t kept_block_count = 0;
   uint64_t copied_block_count = 0;
+  // Blocks stored as they are because what the codec made of them did not
+  // decode to their text: a bug of the codec.
+  uint64_t mismatched_block_count = 0;
+  // Compressed members that stay as they are because they are too large
+  // (BuildOptions::inflate_member_size_bytes_max). Counted where the codec
+  // inflates.
+  FoundMembers::Refused oversized_members;
 };
 
 // Builds the archive at `path` from the documents of `sources`, one source

@@ -49,6 +49,17 @@ std::vector<FoundMembers> FoundBy(const DeflateFinderCounts& counts) {
 
 }  // namespace
 
+FoundMembers::Refused InflatedText::Oversized() const {
+  FoundMembers::Refused all;
+  for (const FoundMembers& of_container : found) {
+    const FoundMembers::Refused& refused =
+        of_container.refused[static_cast<size_t>(DeflateRefusal::kLarge)];
+    all.count += refused.count;
+    all.size_bytes += refused.size_bytes;
+  }
+  return all;
+}
+
 bool InflatedText::PaysOff(uint64_t raw_size_bytes) const {
   uint64_t member_bytes = 0;
   for (const FoundMembers& of_container : found) {
@@ -66,7 +77,7 @@ absl::StatusOr<std::unique_ptr<TextInflater>> TextInflater::Create(
 }
 
 TextInflater::TextInflater(Spool spool, const InflatedTextOptions& options)
-    : spool_(std::move(spool)) {
+    : spool_(std::move(spool)), cancel_(options.cancel) {
   for (uint32_t i = 0; i < options.threads; ++i) {
     finders_.push_back(std::make_unique<DeflateFinder>(DeflateFinderOptions{
         .member_size_min = kInflatedMemberSizeMin,
@@ -115,7 +126,7 @@ void TextInflater::FindMembers(DeflateFinder& finder, size_t index) {
           ++window.with_text_count;
         }
       },
-      kWindowSize);
+      kWindowSize, [this] { return IsCancelled(); });
 }
 
 absl::Status TextInflater::FindInThreads(size_t count) {
@@ -193,6 +204,9 @@ absl::Status TextInflater::Append(const Window& window) {
 
 absl::Status TextInflater::InflateWindows(size_t count) {
   QUIRE_RETURN_IF_ERROR(FindInThreads(count));
+  if (IsCancelled()) {
+    return absl::CancelledError("the build was interrupted");
+  }
   for (const Window& window : windows_) {
     QUIRE_RETURN_IF_ERROR(Append(window));
   }

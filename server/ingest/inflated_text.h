@@ -6,6 +6,7 @@
 #ifndef QUIRE_SERVER_INGEST_INFLATED_TEXT_H_
 #define QUIRE_SERVER_INGEST_INFLATED_TEXT_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -33,6 +34,9 @@ struct InflatedTextOptions {
   // At least 1. The text does not depend on it. Each takes at most some
   // 45 MiB and four times the longest text of a member.
   uint32_t threads = 1;
+  // When it becomes true, the search ends with Cancelled, within a second or
+  // so. May be null; must outlive the inflater.
+  const std::atomic<bool>* cancel = nullptr;
 };
 
 struct InflatedText {
@@ -42,6 +46,9 @@ struct InflatedText {
   std::vector<MemberPlace> members;
   // In order of container.
   std::vector<FoundMembers> found;
+
+  // Members of too much text or too many bytes to be inflated.
+  FoundMembers::Refused Oversized() const;
 
   // Whether the members are a large enough part of a text of so many bytes. By
   // inflating few of them another dictionary is chosen, and blocks end
@@ -59,6 +66,7 @@ class TextInflater {
   // The next bytes of the text.
   // Errors: Unavailable        no space is left in the directory.
   //         ResourceExhausted  no memory, or no more threads.
+  //         Cancelled          InflatedTextOptions::cancel.
   absl::Status Add(ByteView piece);
 
   // The inflater is of no more use. Errors: as Add().
@@ -86,7 +94,10 @@ class TextInflater {
   // Appends the text from where the last call ended to `end`.
   absl::Status AppendGap(size_t end);
 
+  bool IsCancelled() const { return cancel_ != nullptr && cancel_->load(); }
+
   Spool spool_;
+  const std::atomic<bool>* const cancel_;
   std::vector<MemberPlace> members_;
   // The text from `pending_offset_` on, of which the first
   // `appended_size_` bytes are in the spool already.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/ingest/inflated_text.h"
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -66,6 +68,56 @@ TEST(InflatedTextTest, DoesNotDependOnThreadsOrPieces) {
         EXPECT_TRUE(all == expected);
       }
     }
+  }
+}
+
+// A member in each place where windows of 2 MiB meet, which one thread looks
+// through two at a time.
+TEST(InflatedTextTest, FindsMembersWhereWindowsMeet) {
+  const TestDirectory directory;
+  const std::string filler = MakeTestText(300'000, 1);
+  const std::string plain = MakeTestText(9000, 7);
+  const std::string member = GzipProgramStream(9, plain);
+  constexpr size_t kWindowSize = size_t{2} << 20;
+  std::string text;
+  std::string expected;
+  const auto fill = [&](size_t size) {
+    while (text.size() < size) {
+      const std::string piece =
+          filler.substr(0, std::min(filler.size(), size - text.size()));
+      text += piece;
+      expected += piece;
+    }
+  };
+  for (size_t i = 1; i <= 5; ++i) {
+    fill(i * kWindowSize - member.size() / 2);
+    text += member;
+    expected += member.substr(0, 10) + plain;
+  }
+  for (const uint32_t threads : {1u, 2u}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto inflater,
+        TextInflater::Create(
+            {.spool_directory = directory / "", .threads = threads}));
+    QUIRE_ASSERT_OK(inflater->Add(AsBytes(text)));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const InflatedText made, inflater->Finish());
+    EXPECT_EQ(made.members.size(), 5u) << threads;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::string all, ReadAll(made));
+    EXPECT_TRUE(all == expected) << threads;
+  }
+}
+
+TEST(InflatedTextTest, EndsWhenItIsCancelled) {
+  const TestDirectory directory;
+  const std::atomic<bool> cancel = true;
+  for (const uint32_t threads : {1u, 2u}) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const auto inflater,
+        TextInflater::Create({.spool_directory = directory / "",
+                              .threads = threads,
+                              .cancel = &cancel}));
+    QUIRE_ASSERT_OK(inflater->Add(AsBytes(Member(1))));
+    EXPECT_THAT(inflater->Finish(), HasCode(absl::StatusCode::kCancelled));
   }
 }
 
@@ -195,6 +247,27 @@ TEST(InflatedTextTest, ChangesNothingWithoutMembers) {
   EXPECT_EQ(with.codec.id, CodecId::kRlz);
   EXPECT_EQ(with.uuid, without.uuid);
   EXPECT_EQ(with.stored_size_bytes, without.stored_size_bytes);
+}
+
+TEST(InflatedTextTest, CountsMembersThatAreTooLarge) {
+  const TestDirectory directory;
+  const std::string text = MakeTestText(100'000, 3);
+  const IdsAndContents documents = {
+      {"a", GzipProgramStream(9, text)},
+      {"b", GzipProgramStream(9, text.substr(0, 50'000))},
+      {"c", GzipProgramStream(9, text.substr(1))}};
+  BuildOptions options = Options();
+  // Also where nothing is inflated in the end.
+  for (const auto& [size_max, count] :
+       {std::pair<size_t, uint64_t>(100'000, 0), {60'000, 2}, {10'000, 3}}) {
+    options.inflate_member_size_bytes_max = size_max;
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const BuildSummary summary,
+        BuildArchive(directory / "archive", Sources(FixedSource(documents)),
+                     options));
+    EXPECT_EQ(summary.oversized_members.count, count) << size_max;
+    EXPECT_EQ(summary.oversized_members.size_bytes > 0, count > 0);
+  }
 }
 
 TEST(InflatedTextTest, LeavesFewMembersAsTheyAre) {

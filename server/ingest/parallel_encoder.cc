@@ -2,6 +2,7 @@
 #include "server/ingest/parallel_encoder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -110,13 +111,13 @@ absl::Status ParallelEncoder::WriteOldest() {
   const size_t stored_size_bytes = *slot.stored_size_bytes;
   const bool smaller = stored_size_bytes < slot.raw_size_bytes;
   ++written_count_;
+  mismatch_count_ += slot.is_mismatched ? 1 : 0;
   return sink_(ByteView(slot.raw).first(slot.raw_size_bytes),
                ByteView(slot.stored).first(smaller ? stored_size_bytes : 0));
 }
 
 void ParallelEncoder::EncodeLoop() {
-  // Made when first needed, where it may fail.
-  std::unique_ptr<BlockCodec::Scratch> scratch;
+  Workspace workspace;
   while (true) {
     uint64_t block_index = 0;
     {
@@ -130,9 +131,7 @@ void ParallelEncoder::EncodeLoop() {
       block_index = taken_count_++;
     }
     Slot& slot = SlotOf(block_index);
-    if (!slot.is_given) {
-      slot.stored_size_bytes = Encode(slot, scratch);
-    }
+    slot.stored_size_bytes = Encode(slot, workspace);
     {
       const MutexLock lock(&mutex_);
       slot.encoded = true;
@@ -142,19 +141,43 @@ void ParallelEncoder::EncodeLoop() {
 }
 
 // Codecs allocate, which throws; nothing else on this thread would catch that.
-absl::StatusOr<size_t> ParallelEncoder::Encode(
-    Slot& slot, std::unique_ptr<BlockCodec::Scratch>& scratch) {
+absl::StatusOr<size_t> ParallelEncoder::Encode(Slot& slot,
+                                               Workspace& workspace) {
+  slot.is_mismatched = false;
   try {
-    if (scratch == nullptr) {
-      scratch = codec_.NewScratch();
+    if (workspace.scratch == nullptr) {
+      workspace.scratch = codec_.NewScratch();
     }
-    return codec_.Encode(ByteView(slot.raw).first(slot.raw_size_bytes),
-                         slot.stored, *scratch);
+    const ByteView raw = ByteView(slot.raw).first(slot.raw_size_bytes);
+    absl::StatusOr<size_t> size = slot.stored_size_bytes;
+    if (!slot.is_given) {
+      size = codec_.Encode(raw, slot.stored, *workspace.scratch);
+    }
+    if (!size.ok() || *size >= raw.size()) {
+      return size;
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        const bool is_equal,
+        DecodesTo(ByteView(slot.stored).first(*size), raw, workspace));
+    slot.is_mismatched = !is_equal;
+    return is_equal ? *size : raw.size();
   } catch (const std::exception& error) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot encode a block: ", error.what(),
                      "; try fewer threads (--threads)"));
   }
+}
+
+absl::StatusOr<bool> ParallelEncoder::DecodesTo(ByteView stored, ByteView raw,
+                                                Workspace& workspace) {
+  workspace.decoded.resize(raw.size());
+  const absl::Status status =
+      codec_.Decode(stored, workspace.decoded, *workspace.scratch);
+  if (absl::IsResourceExhausted(status)) {
+    return status;
+  }
+  return status.ok() &&
+         std::memcmp(raw.data(), workspace.decoded.data(), raw.size()) == 0;
 }
 
 }  // namespace quire

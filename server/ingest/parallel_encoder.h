@@ -23,20 +23,26 @@ namespace quire {
 // Encodes blocks on several threads and hands them on in the order in which
 // they came, so that what comes out does not depend on the number of threads.
 //
+// Each encoding is decoded and compared with its text before it is handed on,
+// those that SubmitEncoded() gets too. One that differs is dropped and its
+// block stored as it is: a bug of a codec costs size, never text.
+//
 //   while there is text:
 //     buffer = encoder->Acquire()     a block's worth of space
 //     fill it
 //     encoder->Submit(size)
 //   encoder->Drain()
 //
-// Memory: 2 * threads + 2 blocks, raw and stored. When all are taken, Acquire()
-// waits for the oldest: that is what keeps a fast reader from running ahead.
+// Memory: 2 * threads + 2 blocks, raw and stored, and one block per thread to
+// compare. When all are taken, Acquire() waits for the oldest: that is what
+// keeps a fast reader from running ahead.
 //
 // Thread-compatible: one thread uses it, and the sink runs on that thread.
 class ParallelEncoder {
  public:
   // Gets the blocks in order. `stored` is empty where the codec could not make
-  // the block smaller. Views are valid during the call.
+  // the block smaller, or what it made does not decode to `raw`. Views are
+  // valid during the call.
   using Sink = std::function<absl::Status(ByteView raw, ByteView stored)>;
 
   // `codec` must outlive the encoder. REQUIRES: threads >= 1.
@@ -67,6 +73,9 @@ class ParallelEncoder {
   // Waits until the sink has had all blocks. Errors: as Acquire().
   absl::Status Drain();
 
+  // Blocks handed to the sink whose encoding did not decode to their text.
+  uint64_t mismatch_count() const { return mismatch_count_; }
+
  private:
   struct Slot {
     std::vector<uint8_t> raw;
@@ -77,6 +86,14 @@ class ParallelEncoder {
     bool encoded = false;
     // Comes with its encoding.
     bool is_given = false;
+    // Its encoding did not decode to its text.
+    bool is_mismatched = false;
+  };
+
+  // What a thread reuses; made when first needed.
+  struct Workspace {
+    std::unique_ptr<BlockCodec::Scratch> scratch;
+    std::vector<uint8_t> decoded;
   };
 
   ParallelEncoder(const BlockCodec& codec, Sink sink);
@@ -89,8 +106,12 @@ class ParallelEncoder {
   // Waits for the oldest block and hands it to the sink.
   absl::Status WriteOldest();
   void EncodeLoop();
-  absl::StatusOr<size_t> Encode(Slot& slot,
-                                std::unique_ptr<BlockCodec::Scratch>& scratch);
+  // Returns the size of the encoding; that of the text if the block is stored
+  // as it is.
+  absl::StatusOr<size_t> Encode(Slot& slot, Workspace& workspace);
+  // True if `stored` decodes to `raw`. Errors: ResourceExhausted  no memory.
+  absl::StatusOr<bool> DecodesTo(ByteView stored, ByteView raw,
+                                 Workspace& workspace);
 
   const BlockCodec& codec_;
   const Sink sink_;
@@ -99,6 +120,7 @@ class ParallelEncoder {
   std::vector<std::thread> threads_;
   // Blocks handed to the sink; only the using thread looks at it.
   uint64_t written_count_ = 0;
+  uint64_t mismatch_count_ = 0;
 
   Mutex mutex_;
   CondVar submitted_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <random>
 #include <string>
@@ -13,8 +14,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
+#include "server/archive/files/build_journal.h"
+#include "server/archive/format/archive_format.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -189,6 +193,35 @@ TEST_F(RecompressTest, CopiesBlocksThatComeOutTheSame) {
   }
 }
 
+// Blocks that are a part of one of the archive, or have other partitions, come
+// out as a build makes them.
+TEST_F(RecompressTest, CopiesWholeBlocksOnly) {
+  for (const char* codec : {"zstd", "zlib-pex", "rlz-pex"}) {
+    SCOPED_TRACE(codec);
+    BuildOptions options = Options(codec);
+    options.archive.block_size_bytes = 16384;
+    options.segment_size_bytes = 1 << 20;
+    const std::string from = Build(absl::StrCat(codec, "-from"), options);
+    const auto expect_as_built = [&](absl::string_view name) {
+      const std::string out = directory_ / absl::StrCat(codec, "-", name);
+      const auto summary = Recompress(from, out, options);
+      EXPECT_THAT(summary, IsOk());
+      EXPECT_EQ(FilesOf(out),
+                FilesOf(Build(absl::StrCat(codec, "-built-", name), options)));
+      EXPECT_EQ(summary->mismatched_block_count, 0u);
+      return summary->copied_block_count;
+    };
+    // The last block of the first segment is the front of a longer one.
+    options.segment_size_bytes = 20000;
+    EXPECT_EQ(expect_as_built("segments"), 2u);
+    options.segment_size_bytes = 1 << 20;
+    if (options.archive.codec.partition_size_bytes != 0) {
+      options.archive.codec.partition_size_bytes = 8192;
+      EXPECT_EQ(expect_as_built("partitions"), 0u);
+    }
+  }
+}
+
 TEST_F(RecompressTest, TakesTheSpeedsThatAreGiven) {
   const std::string from = Build("from", Options("auto"));
   // The segment is the text's alone, whatever the manifest says.
@@ -283,6 +316,30 @@ TEST_F(RecompressTest, GoesOnWhereItFailed) {
     EXPECT_EQ(FilesOf(out), expected);
     EXPECT_FALSE(fs::exists(out + ".partial"));
     fs::remove_all(from);
+    fs::remove_all(out);
+  }
+}
+
+// In the only segment the last frame is what the file ends with.
+TEST_F(RecompressTest, KeepsAllBlocksThatAreWhole) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  BuildOptions options = Options("zstd");
+  options.segment_size_bytes = 1 << 20;
+  const Files expected = StartAndStop(from, out, options);
+  const std::string segment = out + ".partial/segment-000000";
+  const uint64_t whole_size = fs::file_size(segment);
+  const std::string saved = directory_ / "saved";
+  fs::copy(out + ".partial", saved);
+  for (const uint64_t missing : {uint64_t{0}, uint64_t{1}}) {
+    SCOPED_TRACE(missing);
+    fs::remove_all(out + ".partial");
+    fs::copy(saved, out + ".partial");
+    fs::resize_file(segment, whole_size - missing);
+    QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                               Recompress(from, out, options));
+    EXPECT_EQ(summary.kept_block_count, summary.info.block_count - missing);
+    EXPECT_EQ(FilesOf(out), expected);
     fs::remove_all(out);
   }
 }
@@ -391,6 +448,146 @@ TEST_F(RecompressTest, RefusesToGoOnWithOtherOptions) {
                              Recompress(from, out, options));
   EXPECT_GT(summary.kept_block_count, 0);
   EXPECT_EQ(FilesOf(out), expected);
+}
+
+// One option changed at a time, each of which makes other blocks.
+TEST_F(RecompressTest, RefusesToGoOnWithAnyOtherOption) {
+  const std::string from = Build("from", Options("lz4"));
+  using Change = std::function<void(BuildOptions&)>;
+  const auto reorder = [](ReorderMode mode) {
+    return [mode](BuildOptions& options) { options.reorder = mode; };
+  };
+  const auto expect_refused = [&](const BuildOptions& begun,
+                                  const std::map<std::string, Change>& others) {
+    const std::string out = directory_ / "out";
+    const Files expected = StartAndStop(from, out, begun);
+    for (const auto& [line, change] : others) {
+      BuildOptions options = begun;
+      change(options);
+      EXPECT_THAT(Recompress(from, out, options).status(),
+                  FailsWith(absl::StatusCode::kFailedPrecondition,
+                            HasSubstr(", not with " + line)))
+          << line;
+    }
+    EXPECT_THAT(Recompress(from, out, begun), IsOk());
+    EXPECT_EQ(FilesOf(out), expected);
+    fs::remove_all(out);
+  };
+  const std::map<ReorderMode, std::string> modes = {
+      {ReorderMode::kOff, "off"},
+      {ReorderMode::kAuto, "auto"},
+      {ReorderMode::kDuplicates, "dedup"},
+      {ReorderMode::kFull, "full"}};
+  for (const auto& [mode, name] : modes) {
+    BuildOptions begun = Options("zstd");
+    begun.reorder = mode;
+    std::map<std::string, Change> others;
+    for (const auto& [other, other_name] : modes) {
+      if (other != mode) {
+        others["reorder " + other_name] = reorder(other);
+      }
+    }
+    expect_refused(begun, others);
+  }
+  BuildOptions begun = Options("rlz-pex");
+  begun.archive.block_size_bytes = 16384;
+  expect_refused(
+      begun,
+      {{"block size 8KiB",
+        [](BuildOptions& o) { o.archive.block_size_bytes = 8192; }},
+       {"partition size 8KiB",
+        [](BuildOptions& o) { o.archive.codec.partition_size_bytes = 8192; }},
+       {"segment size 30000",
+        [](BuildOptions& o) { o.segment_size_bytes = 30000; }},
+       {"dictionary size 4KiB",
+        [](BuildOptions& o) { o.dictionary_size_bytes = 4096; }},
+       {"dictionary method uniform",
+        [](BuildOptions& o) {
+          o.dictionary_method = DictionaryMethod::kUniform;
+        }},
+       {"symbol table no", [](BuildOptions& o) { o.symbol_table = false; }},
+       {"inflate auto", [](BuildOptions& o) { o.inflate = true; }}});
+  begun = Options("rlz");
+  begun.inflate = true;
+  expect_refused(begun, {{"inflate member size 1000", [](BuildOptions& o) {
+                            o.inflate_member_size_bytes_max = 1000;
+                          }}});
+}
+
+TEST_F(RecompressTest, StartsOverAfterAnotherVersion) {
+  const std::string from = Build("from", Options("lz4"));
+  const std::string out = directory_ / "out";
+  BuildOptions options = Options("zstd");
+  const Files expected = StartAndStop(from, out, options);
+  int dropped_count = 0;
+  options.resume.on_dropped = [&dropped_count] { ++dropped_count; };
+  const std::string saved = directory_ / "saved";
+  fs::copy(out + ".partial", saved);
+  const auto resume = [&](const std::string& journal) -> uint64_t {
+    fs::remove_all(out);
+    fs::remove_all(out + ".partial");
+    fs::copy(saved, out + ".partial");
+    std::ofstream(out + ".partial/JOURNAL", std::ios::binary) << journal;
+    const auto summary = Recompress(from, out, options);
+    EXPECT_THAT(summary, IsOk());
+    EXPECT_EQ(FilesOf(out), expected);
+    return summary->kept_block_count;
+  };
+  const std::string journal = ReadTestFile(saved + "/JOURNAL");
+  EXPECT_GT(resume(journal), 0u);
+  EXPECT_EQ(dropped_count, 0);
+  JournalContents other = ParseJournal(journal).value();
+  EXPECT_EQ(other.build_version, kBuildVersion);
+  ++other.build_version;
+  EXPECT_EQ(resume(EncodeJournal(other)), 0u);
+  EXPECT_EQ(dropped_count, 1);
+  // As it was before there were versions.
+  const std::string lines = "quire journal 1\n" + other.parameters;
+  EXPECT_EQ(
+      resume(absl::StrCat(lines, "checksum ",
+                          FormatChecksum(Checksum64(AsBytes(lines))), "\n")),
+      0u);
+  EXPECT_EQ(dropped_count, 2);
+}
+
+// A failure means that blocks end elsewhere than before, or hold other text:
+// raise kBuildVersion, and note the new checksum with it.
+TEST_F(RecompressTest, AVersionStandsForItsBlocks) {
+  std::string warc;
+  for (uint64_t i = 0; i < 40; ++i) {
+    const std::string text = MakeTestText(6000 + 300 * i, i % 9);
+    absl::StrAppend(
+        &warc, MakeWarcRecord({absl::StrCat("WARC-Target-URI: http://u/", i)},
+                              i % 2 == 0 ? Gzip(text) : text));
+  }
+  directory_.Write("in.warc", warc);
+  Checksummer64 checksum;
+  for (const ReorderMode reorder :
+       {ReorderMode::kOff, ReorderMode::kAuto, ReorderMode::kDuplicates,
+        ReorderMode::kFull}) {
+    for (const bool inflate : {false, true}) {
+      BuildOptions options = Options(inflate ? "rlz" : "copy");
+      options.reorder = reorder;
+      options.inflate = inflate;
+      const std::string path = Build("versioned", options);
+      const auto archive = Archive::Open(path);
+      ASSERT_THAT(archive, IsOk());
+      const auto scratch = (*archive)->codec().NewScratch();
+      for (uint32_t segment = 0; segment < (*archive)->info().segment_count;
+           ++segment) {
+        for (uint64_t i = 0; i < (*archive)->SegmentBlockCount(segment); ++i) {
+          const BlockAddress block = {segment, i};
+          std::string text((*archive)->BlockSizeBytes(block), '\0');
+          QUIRE_ASSERT_OK(
+              (*archive)->ReadBlock(block, AsMutableBytes(text), *scratch));
+          checksum.Add(AsBytes(absl::StrCat(text.size(), "\n", text)));
+        }
+      }
+      fs::remove_all(path);
+    }
+  }
+  EXPECT_EQ(std::pair(kBuildVersion, FormatChecksum(checksum.Get())),
+            std::pair(1u, std::string("65db1de5d12a599b")));
 }
 
 TEST_F(RecompressTest, RestartsWhenTold) {

@@ -22,7 +22,7 @@
 namespace quire {
 namespace {
 
-constexpr absl::string_view kFirstLine = "quire journal 1\n";
+constexpr absl::string_view kFirstLines = "quire journal 2\nbuild version ";
 constexpr absl::string_view kChecksum = "checksum ";
 constexpr absl::string_view kDictionary = "dictionary ";
 constexpr size_t kHashDigitCount = 16;
@@ -49,7 +49,8 @@ std::optional<uint64_t> TakeHashLine(absl::string_view name,
 }  // namespace
 
 std::string EncodeJournal(const JournalContents& contents) {
-  std::string file = absl::StrCat(kFirstLine, contents.parameters);
+  std::string file = absl::StrCat(kFirstLines, contents.build_version, "\n",
+                                  contents.parameters);
   absl::StrAppend(&file, kChecksum, FormatChecksum(Checksum64(AsBytes(file))),
                   "\n");
   if (contents.dictionary_hash.has_value()) {
@@ -61,7 +62,7 @@ std::string EncodeJournal(const JournalContents& contents) {
 
 std::optional<JournalContents> ParseJournal(absl::string_view file) {
   const size_t end = file.find(absl::StrCat("\n", kChecksum));
-  if (!absl::StartsWith(file, kFirstLine) || end == absl::string_view::npos) {
+  if (!absl::StartsWith(file, kFirstLines) || end == absl::string_view::npos) {
     return std::nullopt;
   }
   const absl::string_view head = file.substr(0, end + 1);
@@ -69,9 +70,15 @@ std::optional<JournalContents> ParseJournal(absl::string_view file) {
   if (TakeHashLine(kChecksum, rest) != Checksum64(AsBytes(head))) {
     return std::nullopt;
   }
-  return JournalContents{
-      .parameters = std::string(head.substr(kFirstLine.size())),
-      .dictionary_hash = TakeHashLine(kDictionary, rest)};
+  const absl::string_view body = head.substr(kFirstLines.size());
+  const size_t line_size = body.find('\n');
+  uint32_t build_version = 0;
+  if (!absl::SimpleAtoi(body.substr(0, line_size), &build_version)) {
+    return std::nullopt;
+  }
+  return JournalContents{.parameters = std::string(body.substr(line_size + 1)),
+                         .dictionary_hash = TakeHashLine(kDictionary, rest),
+                         .build_version = build_version};
 }
 
 absl::StatusOr<std::optional<JournalContents>> ReadJournal(

@@ -7,7 +7,8 @@
 //
 // Text, for people who wonder what the directory is:
 //
-//   quire journal 1
+//   quire journal 2
+//   build version 1                 of the program: JournalContents
 //   PARAMETERS, some lines
 //   checksum 0123456789abcdef       of all lines before
 //   dictionary 0123456789abcdef     once it is chosen: the hash of its text
@@ -28,6 +29,9 @@ namespace quire {
 struct JournalContents {
   std::string parameters;
   std::optional<uint64_t> dictionary_hash = std::nullopt;
+  // Version of what makes blocks of the text (kBuildVersion): blocks of another
+  // one may be cut elsewhere.
+  uint32_t build_version = 0;
 
   bool operator==(const JournalContents&) const = default;
 };

@@ -9,18 +9,22 @@ namespace quire {
 namespace {
 
 const JournalContents kContents = {.parameters = "codec zstd:3\nblock 4KiB\n",
-                                   .dictionary_hash = 0x0123456789abcdef};
+                                   .dictionary_hash = 0x0123456789abcdef,
+                                   .build_version = 7};
 
 TEST(BuildJournalTest, RoundTrips) {
   EXPECT_EQ(ParseJournal(EncodeJournal(kContents)), kContents);
   const JournalContents without = {.parameters = kContents.parameters};
   EXPECT_EQ(ParseJournal(EncodeJournal(without)), without);
+  EXPECT_NE(ParseJournal(EncodeJournal(without))->build_version,
+            kContents.build_version);
 }
 
 TEST(BuildJournalTest, ReadsAsText) {
   const std::string file = EncodeJournal(kContents);
   EXPECT_TRUE(
-      file.starts_with("quire journal 1\ncodec zstd:3\nblock 4KiB\nchecksum "));
+      file.starts_with("quire journal 2\nbuild version 7\ncodec "
+                       "zstd:3\nblock 4KiB\nchecksum "));
   EXPECT_TRUE(file.ends_with("\ndictionary 0123456789abcdef\n"));
 }
 
