@@ -98,8 +98,9 @@ absl::Status StoredOrder::GoTo(Position position) {
     LoadSegment();
     const uint64_t end = start_ + archive_->BlockSizeBytes({segment_, block_});
     StartRuns(end);
-    std::vector<StoredPlace> none;
-    if (places_given_ >= VisitPlaces(start_, end, 0, 0, none)) {
+    std::vector<StoredPlace> next;
+    AppendPlaces(end, 1, next);
+    if (next.empty()) {
       return no_block();
     }
   }
@@ -116,29 +117,35 @@ void StoredOrder::StartRuns(uint64_t end) {
   }
 }
 
-uint64_t StoredOrder::VisitPlaces(uint64_t start, uint64_t end, uint64_t skip,
-                                  size_t max,
-                                  std::vector<StoredPlace>& places) const {
+bool StoredOrder::HasOpenMoreThan(size_t max, uint64_t end) const {
+  return open_.size() > max &&
+         StoredStart(archive_->SegmentLayoutOf(segment_), open_[max]) < end;
+}
+
+bool StoredOrder::AppendPlaces(uint64_t end, size_t max,
+                               std::vector<StoredPlace>& places) {
   const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
   const uint64_t logical_start = archive_->SegmentStart(segment_);
-  uint64_t count = 0;
-  for (const uint32_t run : open_) {
-    const uint64_t in_text = layout.StartOf(run);
-    const auto piece = layout.PieceOf(run, in_text);
-    const uint64_t from = std::max(piece.stored_offset, start);
+  // Each run that is open and begins before `end` has a place, and they are in
+  // order: that of number n is the run of number n.
+  for (uint64_t i = places_given_; i < open_.size(); ++i) {
+    ++work_;
+    const uint64_t in_text = layout.StartOf(open_[i]);
+    const auto piece = layout.PieceOf(open_[i], in_text);
+    if (piece.stored_offset >= end) {
+      return true;
+    }
+    if (places.size() == max) {
+      return false;
+    }
+    const uint64_t from = std::max(piece.stored_offset, start_);
     const uint64_t to = std::min(piece.stored_offset + piece.size_bytes, end);
-    if (from >= to) {
-      continue;
-    }
-    if (count >= skip && places.size() < max) {
-      places.push_back(
-          {.offset = logical_start + in_text + (from - piece.stored_offset),
-           .offset_in_text = static_cast<uint32_t>(from - start),
-           .size_bytes = static_cast<uint32_t>(to - from)});
-    }
-    ++count;
+    places.push_back(
+        {.offset = logical_start + in_text + (from - piece.stored_offset),
+         .offset_in_text = static_cast<uint32_t>(from - start_),
+         .size_bytes = static_cast<uint32_t>(to - from)});
   }
-  return count;
+  return true;
 }
 
 StoredOrder::Stretch StoredOrder::Peek(
@@ -151,23 +158,24 @@ StoredOrder::Stretch StoredOrder::Peek(
   uint64_t most = places_given_ > 0 ? block_ + 1 : block_count;
   for (uint64_t block = block_; block < most; ++block) {
     const uint32_t size = archive_->BlockSizeBytes({segment_, block});
-    if (!stretch.blocks.empty() && stretch.size_bytes + size > size_bytes_max) {
+    if (!stretch.blocks.empty() &&
+        (stretch.size_bytes + size > size_bytes_max ||
+         HasOpenMoreThan(places_max, start_ + stretch.size_bytes))) {
       break;
     }
     stretch.blocks.push_back(
         {.block = {segment_, block}, .offset_in_block = 0, .size_bytes = size});
     stretch.size_bytes += size;
+    // Block by block: no more runs are open than one message and one block
+    // have, as each step looks at them.
+    StartRuns(start_ + stretch.size_bytes);
   }
   while (true) {
     const uint64_t end = start_ + stretch.size_bytes;
-    StartRuns(end);
     stretch.places.clear();
-    const uint64_t count =
-        VisitPlaces(start_, end, places_given_, places_max, stretch.places);
+    const bool is_whole = AppendPlaces(end, places_max, stretch.places);
     const uint64_t given = places_given_ + stretch.places.size();
-    if (stretch.blocks.size() == 1 ||
-        (count == given && fits(stretch.blocks))) {
-      const bool is_whole = count == given;
+    if (stretch.blocks.size() == 1 || (is_whole && fits(stretch.blocks))) {
       stretch.next = {.offset = segment_start_ + (is_whole ? end : start_),
                       .places_given = is_whole ? 0 : given};
       return stretch;
@@ -187,6 +195,7 @@ void StoredOrder::Pass(const Stretch& stretch) {
   }
   start_ += stretch.size_bytes;
   block_ += stretch.blocks.size();
+  work_ += open_.size();
   std::erase_if(open_,
                 [this](uint32_t run) { return EndOfRun(run) <= start_; });
   if (block_ == archive_->SegmentBlockCount(segment_)) {

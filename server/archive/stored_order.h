@@ -76,6 +76,10 @@ class StoredOrder {
   // Goes on behind `stretch`, the last that Peek() returned.
   void Pass(const Stretch& stretch);
 
+  // Runs that Peek() and Pass() have looked at: some two for each place that
+  // was given and `places_max` for each stretch.
+  uint64_t work() const { return work_; }
+
  private:
   void LoadSegment();
   // To a segment that has blocks.
@@ -83,10 +87,11 @@ class StoredOrder {
   uint64_t EndOfRun(uint64_t run) const;
   // Remembers the runs that begin before `end`.
   void StartRuns(uint64_t end);
-  // Of the runs that are remembered, the places in [start, end): their number;
-  // from `skip` on, at most `max` are appended.
-  uint64_t VisitPlaces(uint64_t start, uint64_t end, uint64_t skip, size_t max,
-                       std::vector<StoredPlace>& places) const;
+  // True if more than `max` of them do.
+  bool HasOpenMoreThan(size_t max, uint64_t end) const;
+  // Appends the places before `end` of the runs that are remembered, without
+  // those that were given, until there are `max`. True if none is left.
+  bool AppendPlaces(uint64_t end, size_t max, std::vector<StoredPlace>& places);
 
   const Archive* archive_;
   uint32_t segment_ = 0;
@@ -102,6 +107,7 @@ class StoredOrder {
   std::vector<uint32_t> runs_;
   size_t next_ = 0;
   std::vector<uint32_t> open_;
+  uint64_t work_ = 0;
 };
 
 }  // namespace quire

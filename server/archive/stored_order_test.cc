@@ -161,5 +161,51 @@ TEST_F(StoredOrderTest, GivesEachByteItsPlacesOnce) {
   }
 }
 
+// A block that very many runs refer to comes in as many messages; none of them
+// looks at all of the runs again.
+TEST_F(StoredOrderTest, WorksInProportionToThePlacesOfABlock) {
+  constexpr uint64_t kPlaceCount = 20'000;
+  constexpr size_t kPlacesMax = 50;
+  std::string stored(3 * kBlockSize, '\0');
+  std::mt19937_64 random(1);
+  for (char& byte : stored) {
+    byte = static_cast<char>(random());
+  }
+  // Runs of the second block, which no two in a row make one, then all text.
+  std::vector<StoredRun> runs;
+  std::string text;
+  for (uint64_t i = 0; i < kPlaceCount; ++i) {
+    runs.push_back({kPiece, kBlockSize + i * 7 % (kBlockSize - kPiece)});
+    text += stored.substr(runs.back().stored_offset, kPiece);
+  }
+  runs.push_back({stored.size(), 0});
+  text += stored;
+  const ArchiveWriterOptions options = {.codec = {.id = CodecId::kCopy},
+                                        .block_size_bytes = kBlockSize};
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto writer,
+      ArchiveWriter::Create(directory_.File("many"), options, nullptr));
+  QUIRE_ASSERT_OK(WriteTestSegment({{.id = "all", .text = text}}, stored, runs,
+                                   {kBlockSize}, nullptr, *writer));
+  QUIRE_ASSERT_OK(writer->Commit().status());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
+                             Archive::Open(directory_.File("many")));
+  StoredOrder order(*archive);
+  QUIRE_ASSERT_OK(order.GoTo({}));
+  uint64_t place_count = 0;
+  uint64_t stretch_count = 0;
+  while (!order.at_end()) {
+    const StoredOrder::Stretch stretch = order.Peek(
+        kBlockSize, kPlacesMax, [](const auto& /*slices*/) { return true; });
+    place_count += stretch.places.size();
+    ++stretch_count;
+    order.Pass(stretch);
+  }
+  // Each block has a place of the run of all.
+  EXPECT_EQ(place_count, kPlaceCount + 3);
+  EXPECT_GE(stretch_count, kPlaceCount / kPlacesMax);
+  EXPECT_LE(order.work(), 4 * (place_count + stretch_count));
+}
+
 }  // namespace
 }  // namespace quire

@@ -132,10 +132,13 @@ class ChunkStream
           kept_ticket_,
           core_.admission.Admit(client_, kept_bytes, Admission::Use::kStream));
     }
+    order_ = std::exchange(task_.order, std::nullopt);
+    if (order_.has_value()) {
+      QUIRE_RETURN_IF_ERROR(order_->GoTo(task_.position));
+    }
     MutexLock lock(&mutex_);
     next_head_bytes_ = kAnswerFramingSizeBytesMax + task_.description.size() +
                        (is_stored_order ? kPlacesMax * kPlaceBytes : 0);
-    order_ = std::exchange(task_.order, std::nullopt);
     QUIRE_ASSIGN_OR_RETURN(
         window_,
         StreamWindow::Open(
@@ -148,11 +151,7 @@ class ChunkStream
              .most_bytes =
                  std::min(core_.stream_window_size_bytes,
                           memory_bytes(range.size_bytes) + next_head_bytes_)}));
-    next_offset_ = range.offset.value;
-    if (order_.has_value()) {
-      QUIRE_RETURN_IF_ERROR(order_->GoTo(task_.position));
-      next_offset_ = order_->offset();
-    }
+    next_offset_ = is_stored_order ? order_->offset() : range.offset.value;
     end_offset_ = range.offset.value + range.size_bytes;
     return absl::OkStatus();
   }
@@ -164,7 +163,7 @@ class ChunkStream
   }
 
   void StartReads() ABSL_LOCKS_EXCLUDED(mutex_) {
-    while (true) {
+    while (PrepareStretch()) {
       Chunk* chunk = nullptr;
       std::vector<BlockSlice> slices;
       {
@@ -173,9 +172,6 @@ class ChunkStream
           return;
         }
         if (order_.has_value()) {
-          if (!stretch_.has_value()) {
-            stretch_ = NextStretch();
-          }
           slices = stretch_->blocks;
         } else {
           slices = NextSlices();
@@ -259,15 +255,30 @@ class ChunkStream
     return slices;
   }
 
-  // The same in stored order.
-  StoredOrder::Stretch NextStretch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const uint64_t size_bytes = window_.message_size_bytes();
-    return order_->Peek(
-        std::min(core_.limits.chunk_size_bytes_max(), size_bytes), kPlacesMax,
-        [&](const std::vector<BlockSlice>& slices)
-            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-              return MemoryBytes(slices) <= size_bytes;
-            });
+  // In stored order, finds the blocks of the next chunk, if there are none yet:
+  // without the lock, as sorting a segment's runs takes long. False if there is
+  // no next chunk.
+  bool PrepareStretch() ABSL_LOCKS_EXCLUDED(mutex_) {
+    uint64_t size_bytes = 0;
+    uint64_t head_bytes = 0;
+    {
+      MutexLock lock(&mutex_);
+      if (!ended_with_.ok() || !chunks_left_) {
+        return false;
+      }
+      size_bytes = window_.message_size_bytes();
+      head_bytes = next_head_bytes_;
+    }
+    if (order_.has_value() && !stretch_.has_value()) {
+      stretch_ = order_->Peek(
+          std::min(core_.limits.chunk_size_bytes_max(), size_bytes), kPlacesMax,
+          [&](const std::vector<BlockSlice>& slices) {
+            return AnswerMemoryBytes(*task_.archive, slices, task_.encoding) +
+                       head_bytes <=
+                   size_bytes;
+          });
+    }
+    return true;
   }
 
   void OnAnswer(Chunk* chunk, absl::StatusOr<Answer> answer)
@@ -338,8 +349,9 @@ class ChunkStream
   bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   // Set in stored order; and what comes next, while there is no space for it.
-  std::optional<StoredOrder> order_ ABSL_GUARDED_BY(mutex_);
-  std::optional<StoredOrder::Stretch> stretch_ ABSL_GUARDED_BY(mutex_);
+  // Used by Begin(), then, as `chunks_left_` says, by Act() alone.
+  std::optional<StoredOrder> order_;
+  std::optional<StoredOrder::Stretch> stretch_;
   // What describes the next chunk takes.
   uint64_t next_head_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
