@@ -66,7 +66,7 @@ stage_tree() {
     return 1
   }
   { sources .sh; echo .ci/run; } | xargs -d '\n' shellcheck
-  for check in layers spdx names temporaries stages changed_sources mutation_run; do
+  for check in layers spdx names temporaries stages changed_sources mutation_run readme_figures; do
     "deploy/checks/${check}_test.py"
   done
 }

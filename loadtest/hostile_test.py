@@ -14,6 +14,7 @@ import sys
 import unittest
 
 # The tests themselves.
+from hostile_archives import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_memory import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_outside import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_requests import *  # pylint: disable=wildcard-import,unused-wildcard-import

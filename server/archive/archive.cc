@@ -5,14 +5,12 @@
 #include <new>
 #include <queue>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/inflate/inflating_codec.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/huge_pages.h"
@@ -24,22 +22,12 @@
 namespace quire {
 namespace {
 
-// Working memory of a decoder and the objects around the indexes.
+// Tables of a decoder and the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
-
-// What members are made again in, by a thread for each core.
-uint64_t InflatingMemoryBytes(CodecId codec) {
-  const CodecInfo* const info = FindCodec(codec);
-  return info == nullptr || !info->inflates()
-             ? 0
-             : std::max(std::thread::hardware_concurrency(), 1u) *
-                   uint64_t{kInflatingScratchSizeMax};
-}
 
 // ArchiveOutline::memory_bytes and Archive::memory_bytes_max().
 uint64_t PlannedMemoryBytes(const Manifest& manifest) {
-  uint64_t size_bytes =
-      kFixedMemoryBytes + InflatingMemoryBytes(manifest.codec.id);
+  uint64_t size_bytes = kFixedMemoryBytes;
   if (manifest.dictionary.has_value()) {
     size_bytes += manifest.dictionary->size_bytes;
   }
@@ -144,8 +132,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
   auto codec = MakeBlockCodec(manifest.codec, context_, CodecUse::kDecode);
   QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
   codec_ = *std::move(codec);
-  memory_.codec_bytes =
-      codec_->MemoryBytes() + InflatingMemoryBytes(manifest.codec.id);
+  memory_.codec_bytes = codec_->MemoryBytes();
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
   segments_.reserve(manifest.segments.size());

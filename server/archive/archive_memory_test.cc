@@ -51,12 +51,8 @@ void ExpectAccounted(const std::string& path, double estimate_factor_max) {
     const double taken =
         static_cast<double>(*after) - static_cast<double>(*before);
     EXPECT_LE(taken, static_cast<double>(memory) * 1.05 + kSlackBytes);
-    // Counted, and taken later: a table for answers, and what codecs that
-    // inflate decode in.
-    uint64_t taken_later = archive->memory().symbol_table_bytes;
-    if (FindCodec(archive->info().codec.id)->inflates()) {
-      taken_later += archive->memory().codec_bytes;
-    }
+    // Counted, and taken later: a table for answers.
+    const uint64_t taken_later = archive->memory().symbol_table_bytes;
     EXPECT_GE(taken, static_cast<double>(memory) * 0.95 - kSlackBytes -
                          static_cast<double>(taken_later));
   }

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -26,6 +28,8 @@ class ClosedLoop {
       : archive_(std::move(archive)),
         decoder_(MakeTextDecoder(archive_,
                                  std::make_shared<DamageLog>("bench", nullptr),
+                                 std::make_shared<DecodeWorkspaces>(
+                                     std::numeric_limits<uint64_t>::max()),
                                  nullptr, std::make_shared<MovingAverage>())),
         requests_(requests),
         fetch_class_(fetch_class),

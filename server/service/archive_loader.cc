@@ -83,6 +83,7 @@ ArchiveLoader::ArchiveLoader(const ServerOptions& options,
     : options_(options),
       plan_(plan),
       planned_(std::move(planned)),
+      workspaces_(std::make_shared<DecodeWorkspaces>(plan.workspaces_bytes)),
       catalog_(catalog),
       store_(store) {}
 
@@ -93,7 +94,8 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
   }
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
-      OpenServedArchive(argument, options_.cache_form, options_.report_damage,
+      OpenServedArchive(argument, workspaces_, options_.cache_form,
+                        options_.report_damage,
                         {.direct_io = options_.direct_io, .cancel = &stop_},
                         options_.range_decode));
   for (const DriveInfo& drive : DrivesOf(*served, options_.drive)) {

@@ -103,6 +103,7 @@ class ArchiveLoader {
   const ServerOptions options_;
   const MemoryPlan plan_;
   const std::vector<PlannedArchive> planned_;
+  const std::shared_ptr<DecodeWorkspaces> workspaces_;
   Catalog& catalog_;
   BlockStore& store_;
   std::atomic<bool> stop_ = false;

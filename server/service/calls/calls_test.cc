@@ -152,8 +152,10 @@ class CallsTest : public ServerTest {
   }
 
   std::shared_ptr<ServedArchive> OpenArchive() {
-    auto served =
-        OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {});
+    auto served = OpenServedArchive(
+        {"docs", archive_path()},
+        std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
+        CacheForm::kIdentity, {});
     EXPECT_TRUE(served.ok()) << served.status();
     return *std::move(served);
   }

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/decode_memory.h"
 #include "codecs/fsst/block/fsst_block.h"
 
 namespace quire {
@@ -26,38 +26,36 @@ std::chrono::nanoseconds ThreadTime() {
          std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// What one thread works with.
-struct Workspace {
-  std::unique_ptr<BlockCodec::Scratch> scratch;
-  std::vector<uint8_t> packed;
-};
-
-// Workspaces are kept in a free list: there are never more of them than threads
-// that decoded at the same time.
 class TextDecoder : public BlockDecoder {
  public:
   TextDecoder(std::shared_ptr<const Archive> archive,
               std::shared_ptr<DamageLog> log,
+              std::shared_ptr<DecodeWorkspaces> workspaces,
               std::shared_ptr<const WireTable> packing,
               std::shared_ptr<MovingAverage> part_time_per_mib)
       : archive_(std::move(archive)),
         log_(std::move(log)),
+        workspaces_(std::move(workspaces)),
         packing_(std::move(packing)),
-        part_time_per_mib_(std::move(part_time_per_mib)) {}
+        part_time_per_mib_(std::move(part_time_per_mib)),
+        scratch_bytes_(DecodeScratchBytesMax(
+            archive_->info().codec.id, archive_->info().block_size_bytes_max)) {
+  }
+
+  ~TextDecoder() override {
+    workspaces_->Forget(this);
+    workspaces_->Forget(&packing_);
+  }
 
   absl::Status Decode(BlockAddress block, ByteView stored,
                       MutableByteView raw) const override {
-    Workspace workspace = Take();
-    absl::Status status =
-        archive_->DecodeBlock(block, stored, raw, *workspace.scratch);
-    GiveBack(std::move(workspace));
-    return status;
+    return archive_->DecodeBlock(block, stored, raw, *Take());
   }
 
   absl::Status DecodeParts(BlockAddress block, ByteView stored,
                            uint32_t /*raw_size_bytes*/,
                            std::span<const PartText> parts) const override {
-    Workspace workspace = Take();
+    const DecodeWorkspaces::Lease workspace = Take();
     absl::InlinedVector<BlockPart, 4> texts;
     int64_t size_bytes = 0;
     for (const PartText& part : parts) {
@@ -66,11 +64,10 @@ class TextDecoder : public BlockDecoder {
     }
     const std::chrono::nanoseconds start = ThreadTime();
     absl::Status status =
-        archive_->DecodeBlockParts(block, stored, texts, *workspace.scratch);
+        archive_->DecodeBlockParts(block, stored, texts, *workspace);
     if (size_bytes > 0) {
       part_time_per_mib_->Add((ThreadTime() - start) * (1 << 20) / size_bytes);
     }
-    GiveBack(std::move(workspace));
     return status;
   }
 
@@ -87,42 +84,32 @@ class TextDecoder : public BlockDecoder {
     if (packing_ == nullptr) {
       return false;
     }
-    Workspace workspace = Take();
-    workspace.packed.resize(
-        std::max(workspace.packed.size(), FsstBlockSizeMax(raw.size())));
-    const size_t size =
-        EncodeFsstBlock(packing_->encoder, raw, workspace.packed);
+    // The same for each block, so that any workspace is large enough.
+    const size_t size_max =
+        FsstBlockSizeMax(archive_->info().block_size_bytes_max);
+    const DecodeWorkspaces::Lease workspace = workspaces_->Take(
+        &packing_, size_max,
+        [] { return std::make_unique<BlockCodec::Scratch>(); });
+    const MutableByteView packed = (*workspace).TextBuffer(size_max);
+    const size_t size = EncodeFsstBlock(packing_->encoder, raw, packed);
     const bool is_smaller = 8 * size <= 7 * raw.size();
     const MutableByteView to = is_smaller ? allocate(size) : MutableByteView();
-    std::copy_n(workspace.packed.begin(), to.size(), to.begin());
-    GiveBack(std::move(workspace));
+    std::copy_n(packed.begin(), to.size(), to.begin());
     return !to.empty();
   }
 
  private:
-  Workspace Take() const ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      MutexLock lock(&mutex_);
-      if (!free_.empty()) {
-        Workspace workspace = std::move(free_.back());
-        free_.pop_back();
-        return workspace;
-      }
-    }
-    return {.scratch = archive_->codec().NewScratch(), .packed = {}};
-  }
-
-  void GiveBack(Workspace workspace) const ABSL_LOCKS_EXCLUDED(mutex_) {
-    MutexLock lock(&mutex_);
-    free_.push_back(std::move(workspace));
+  DecodeWorkspaces::Lease Take() const {
+    return workspaces_->Take(this, scratch_bytes_,
+                             [this] { return archive_->codec().NewScratch(); });
   }
 
   const std::shared_ptr<const Archive> archive_;
   const std::shared_ptr<DamageLog> log_;
+  const std::shared_ptr<DecodeWorkspaces> workspaces_;
   const std::shared_ptr<const WireTable> packing_;
   const std::shared_ptr<MovingAverage> part_time_per_mib_;
-  mutable Mutex mutex_;
-  mutable std::vector<Workspace> free_ ABSL_GUARDED_BY(mutex_);
+  const uint64_t scratch_bytes_;
 };
 
 class StoredReader : public BlockDecoder {
@@ -168,11 +155,12 @@ bool DamageLog::IsFirst(BlockAddress block) {
 
 std::shared_ptr<const BlockDecoder> MakeTextDecoder(
     std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log,
+    std::shared_ptr<DecodeWorkspaces> workspaces,
     std::shared_ptr<const WireTable> packing,
     std::shared_ptr<MovingAverage> part_time_per_mib) {
-  return std::make_shared<TextDecoder>(std::move(archive), std::move(log),
-                                       std::move(packing),
-                                       std::move(part_time_per_mib));
+  return std::make_shared<TextDecoder>(
+      std::move(archive), std::move(log), std::move(workspaces),
+      std::move(packing), std::move(part_time_per_mib));
 }
 
 std::shared_ptr<const BlockDecoder> MakeStoredReader(

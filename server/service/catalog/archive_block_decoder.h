@@ -17,6 +17,7 @@
 
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
+#include "server/service/catalog/decode_workspaces.h"
 #include "server/service/catalog/wire_table.h"
 #include "server/storage/base/moving_average.h"
 #include "server/storage/block_store.h"
@@ -49,12 +50,13 @@ class DamageLog {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// Decodes blocks to their text. With `packing`, which may be null, the cache
-// holds them as FSST blocks (codecs/fsst/block/fsst_block.h) of that table,
-// where that takes at most seven eighths of the text. What decoding 1 MiB of
-// text in parts takes, in CPU time, goes to `part_time_per_mib`.
+// Decodes blocks to their text, in `workspaces`. With `packing`, which may be
+// null, the cache holds them as FSST blocks (codecs/fsst/block/fsst_block.h) of
+// that table, where that takes at most seven eighths of the text. What decoding
+// 1 MiB of text in parts takes, in CPU time, goes to `part_time_per_mib`.
 std::shared_ptr<const BlockDecoder> MakeTextDecoder(
     std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log,
+    std::shared_ptr<DecodeWorkspaces> workspaces,
     std::shared_ptr<const WireTable> packing,
     std::shared_ptr<MovingAverage> part_time_per_mib);
 

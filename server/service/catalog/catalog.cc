@@ -189,7 +189,8 @@ absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
 }
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument, CacheForm cache_form,
+    const ArchiveArgument& argument,
+    std::shared_ptr<DecodeWorkspaces> workspaces, CacheForm cache_form,
     DamageReporter report_damage, const ArchiveOpenOptions& options,
     RangeDecode range_decode) {
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
@@ -214,7 +215,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
   const auto part_time_per_mib = std::make_shared<MovingAverage>();
   served->part_time_per_mib = part_time_per_mib;
   served->decoder = MakeTextDecoder(
-      *archive, log,
+      *archive, log, std::move(workspaces),
       cache_form == CacheForm::kFsst ? served->wire_table : nullptr,
       part_time_per_mib);
   served->range_decode = range_decode;

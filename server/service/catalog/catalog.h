@@ -23,6 +23,7 @@
 #include "server/archive/archive.h"
 #include "server/service/catalog/archive_block_decoder.h"
 #include "server/service/catalog/archive_traffic.h"
+#include "server/service/catalog/decode_workspaces.h"
 #include "server/service/catalog/wire_table.h"
 #include "server/storage/block_store.h"
 #include "server/storage/device/file_placement.h"
@@ -107,10 +108,12 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
                                        const ArchiveInfo& info,
                                        v1::ArchiveState state);
 
-// Opens an archive for serving. `report_damage` may be empty. Blocks on I/O.
+// Opens an archive for serving, to be decoded in `workspaces`. `report_damage`
+// may be empty. Blocks on I/O.
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
-    const ArchiveArgument& argument, CacheForm cache_form,
+    const ArchiveArgument& argument,
+    std::shared_ptr<DecodeWorkspaces> workspaces, CacheForm cache_form,
     DamageReporter report_damage, const ArchiveOpenOptions& options = {},
     RangeDecode range_decode = RangeDecode::kAuto);
 

@@ -19,6 +19,9 @@ constexpr uint64_t kInFlightBytesMin = 16 * kMiB;
 constexpr uint64_t kInFlightBytesMax = 512 * kMiB;
 constexpr uint64_t kBuffersBytesMin = 8 * kMiB;
 constexpr uint64_t kBuffersBytesMax = 128 * kMiB;
+// One of the largest, as DecodeWorkspaces has it.
+constexpr uint64_t kWorkspacesBytesMin = 10 * kMiB;
+constexpr uint64_t kWorkspacesBytesMax = 128 * kMiB;
 constexpr uint64_t kCacheBytesMin = 8 * kMiB;
 constexpr uint64_t kReloadGrowthBytesMin = kMiB;
 // What a server that was told nothing gives its cache and its answers.
@@ -70,8 +73,9 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
       largest_bytes + std::max(largest_bytes / 4, kReloadGrowthBytesMin);
   const uint64_t fixed_bytes =
       plan.base_bytes + plan.requests_bytes + plan.archives_bytes;
-  const uint64_t needed_bytes =
-      fixed_bytes + kInFlightBytesMin + kBuffersBytesMin + kCacheBytesMin;
+  const uint64_t needed_bytes = fixed_bytes + kInFlightBytesMin +
+                                kBuffersBytesMin + kWorkspacesBytesMin +
+                                kCacheBytesMin;
   plan.total_bytes =
       total_bytes.value_or(fixed_bytes + reload_bytes + kDefaultFreeBytes);
   if (plan.total_bytes < needed_bytes) {
@@ -85,7 +89,8 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
         " is too little: ", FormatByteSize(needed_bytes), " are needed (",
         parts, " + requests ", FormatByteSize(kRequestsBytes), " + answers ",
         FormatByteSize(kInFlightBytesMin), " + reads ",
-        FormatByteSize(kBuffersBytesMin), " + cache ",
+        FormatByteSize(kBuffersBytesMin), " + decoders ",
+        FormatByteSize(kWorkspacesBytesMin), " + cache ",
         FormatByteSize(kCacheBytesMin),
         "); give it more, or serve fewer archives"));
   }
@@ -103,7 +108,10 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
       std::clamp(free_bytes / 4, kInFlightBytesMin, kInFlightBytesMax);
   plan.buffers_bytes =
       std::clamp(free_bytes / 8, kBuffersBytesMin, kBuffersBytesMax);
-  plan.cache_bytes = free_bytes - plan.in_flight_bytes - plan.buffers_bytes;
+  plan.workspaces_bytes =
+      std::clamp(free_bytes / 16, kWorkspacesBytesMin, kWorkspacesBytesMax);
+  plan.cache_bytes = free_bytes - plan.in_flight_bytes - plan.buffers_bytes -
+                     plan.workspaces_bytes;
   return plan;
 }
 
@@ -136,6 +144,7 @@ std::string DescribePlan(const MemoryPlan& plan,
   text += Line("requests on their way, at most", plan.requests_bytes);
   text += Line("answers in flight, at most", plan.in_flight_bytes);
   text += Line("reads and decoding, at most", plan.buffers_bytes);
+  text += Line("workspaces of decoders, at most", plan.workspaces_bytes);
   text += Line("block cache, at most", plan.cache_bytes);
   return text;
 }

@@ -38,6 +38,8 @@ struct MemoryPlan {
   uint64_t in_flight_bytes = 0;
   // Device reads and blocks being decoded.
   uint64_t buffers_bytes = 0;
+  // Working memory of the decoders of all archives (decode_workspaces.h).
+  uint64_t workspaces_bytes = 0;
   // What is left.
   uint64_t cache_bytes = 0;
 };

@@ -14,7 +14,7 @@ namespace {
 uint64_t SumOf(const MemoryPlan& plan) {
   return plan.base_bytes + plan.requests_bytes + plan.archives_bytes +
          plan.reload_bytes + plan.in_flight_bytes + plan.buffers_bytes +
-         plan.cache_bytes;
+         plan.workspaces_bytes + plan.cache_bytes;
 }
 
 TEST(MemoryPlanTest, PartsAddUpToTheWhole) {
@@ -26,6 +26,7 @@ TEST(MemoryPlanTest, PartsAddUpToTheWhole) {
       if (plan.ok()) {
         EXPECT_EQ(SumOf(*plan), total_mib * kMiB);
         EXPECT_GE(plan->cache_bytes, 8 * kMiB);
+        EXPECT_GE(plan->workspaces_bytes, 10 * kMiB);
         EXPECT_EQ(plan->archives_bytes, archive_mib * kMiB);
       } else {
         EXPECT_LT(total_mib, 300u);
@@ -39,7 +40,7 @@ TEST(MemoryPlanTest, RefusalNamesTheSum) {
   EXPECT_THAT(plan, FailsWith(absl::StatusCode::kFailedPrecondition,
                               ::testing::AllOf(
                                   ::testing::HasSubstr("1GiB is too little"),
-                                  ::testing::HasSubstr("1.29 GiB are needed"),
+                                  ::testing::HasSubstr("1.30 GiB are needed"),
                                   ::testing::HasSubstr("archive b 700 MiB"))));
 }
 
@@ -62,7 +63,7 @@ TEST(MemoryPlanTest, NamesTheFiveLargestOfMany) {
                              PlanMemory(std::nullopt, needs));
   EXPECT_EQ(plan.archives_bytes, size_bytes);
   const std::string text = DescribePlan(plan, needs);
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 13);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 14);
   EXPECT_THAT(text, ::testing::ContainsRegex("195 other archives +18.7 GiB\n"));
 }
 

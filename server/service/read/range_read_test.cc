@@ -38,8 +38,10 @@ class RangeReadTest : public ServerTest {
             const std::string& device_model = "") {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         archive_,
-        OpenServedArchive({"docs", archive_path()}, CacheForm::kIdentity, {},
-                          {}, range_decode));
+        OpenServedArchive(
+            {"docs", archive_path()},
+            std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
+            CacheForm::kIdentity, {}, {}, range_decode));
     BlockStoreOptions options;
     // A few blocks only, so that they come and go.
     options.cache_size_bytes = 300000;

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of very many archives at once: the memory that decoders work in is bounded over
+all archives. hostile_test.py runs one codec.
+
+usage: hostile_archives.py QUIRED [CODEC...]
+Runs the test with each codec, or with those named.
+"""
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+import zlib
+
+from hostile_case import SEED, HostileCase
+from live_server import make_documents, write_corpus
+
+ARCHIVE_COUNT = 200
+CONNECTIONS = 16
+ROUNDS = 2
+DICTIONARY_CODECS = ("auto", "inflate", "zlib-primed", "zstd-dict")
+MEMORY_MIB = 160
+# Its archives have a table for answers each.
+FSST_MEMORY_MIB = 256
+
+
+def codec_names(quired):
+    """All that `quired build` has, "inflate" for rlz with --inflate auto."""
+    said = subprocess.run([quired, "build", "--codec", "nosuch", "-o", "none", "none"],
+                          stderr=subprocess.PIPE, text=True, check=False).stderr
+    names = re.search(r"there are (.*)", said).group(1).split(", ")
+    return [name for name in names if name != "rlz-inflate"] + ["inflate"]
+
+
+class ManyArchivesTest(HostileCase):
+    CODEC = "xz"
+    MEMORY_MIB = MEMORY_MIB
+
+    @classmethod
+    def make_documents(cls):
+        documents = make_documents(80, SEED)
+        return [(f"{name}.z" if n % 2 else name, zlib.compress(data) if n % 2 else data)
+                for n, (name, data) in enumerate(documents)]
+
+    @classmethod
+    def write_archive(cls):
+        cls.documents = sorted(cls.make_documents())
+        cls.text = b"".join(data for _, data in cls.documents)
+        write_corpus(cls.documents, f"{cls.directory}/pages")
+        options = (["--inflate", "auto"] if cls.CODEC == "inflate"
+                   else ["--codec", cls.CODEC])
+        # What decoders work in grows with the blocks.
+        options += ["--block-size", "1MiB"]
+        if cls.CODEC.startswith("rlz") or cls.CODEC in DICTIONARY_CODECS:
+            options += ["--dictionary-size", "64KiB"]
+        if cls.CODEC != "fsst":
+            options += ["--no-symbol-table"]
+        subprocess.run([cls.quired, "build", "-q", "-o", cls.archive_path, *options,
+                        f"{cls.directory}/pages.tar"], check=True)
+
+    @classmethod
+    def server_flags(cls):
+        copies = [f"{cls.directory}/copy{n}.quire" for n in range(ARCHIVE_COUNT)]
+        for copy in copies:
+            shutil.copytree(cls.archive_path, copy)
+        return copies
+
+    def test_all_archives_are_read_at_once(self):
+        pb = self.stubs.pb
+        size = min(1_500_000, len(self.text))
+
+        def read(number):
+            with self.server.channel() as channel:
+                archive = self.stubs.rpc.ArchiveStub(channel)
+                for n in range(number, ARCHIVE_COUNT, CONNECTIONS):
+                    for _ in range(ROUNDS):
+                        response = self.read_when_not_busy(archive, pb.ReadRequest(
+                            archive=f"copy{n}", range=pb.ByteRange(offset=0, size_bytes=size)))
+                        if response.data != self.text[:size]:
+                            return n
+            return None
+
+        with concurrent.futures.ThreadPoolExecutor(CONNECTIONS) as pool:
+            self.assertEqual(set(pool.map(read, range(CONNECTIONS))), {None})
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    HostileCase.quired = sys.argv[1]
+    HostileCase.asserted_memory_mib = MEMORY_MIB
+    suite = unittest.TestSuite()
+    for codec in sys.argv[2:] or codec_names(HostileCase.quired):
+        name = f"ManyArchivesTest_{codec}"
+        suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(
+            type(name, (ManyArchivesTest,), {
+                "CODEC": codec,
+                "MEMORY_MIB": FSST_MEMORY_MIB if codec == "fsst" else MEMORY_MIB})))
+    sys.exit(not unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful())
