@@ -25,6 +25,8 @@ class HostileCase(unittest.TestCase):
     """A server of its own for each class of tests; checks after each test that
     it is as well as before."""
     SERVER_FLAGS = ()
+    # Goes before quired.
+    SERVER_COMMAND = ()
     # In place of what the command line says.
     MEMORY_MIB = None
     # Of the command line.
@@ -69,7 +71,8 @@ class HostileCase(unittest.TestCase):
         cls.stubs = make_stubs(cls.directory)
         cls.server = cls.enterClassContext(LiveServer(
             cls.quired, [f"pages={cls.archive_path}"],
-            "--memory", f"{cls.memory_mib}MiB", *cls.server_flags()))
+            "--memory", f"{cls.memory_mib}MiB", *cls.server_flags(),
+            command=cls.SERVER_COMMAND))
         cls.channel = cls.enterClassContext(cls.honest_channel())
         cls.archive = cls.stubs.rpc.ArchiveStub(cls.channel)
         cls.limits = cls.archive.ListArchives(cls.stubs.pb.ListArchivesRequest()).limits
@@ -88,6 +91,7 @@ class HostileCase(unittest.TestCase):
                 self.stubs.rpc.ArchiveStub(channel), pb.ReadRequest(
                     archive="pages", range=pb.ByteRange(offset=offset, size_bytes=size)))
         self.assertEqual(response.data, self.text[offset:offset + size])
+        self.assertTrue(self.server.is_ready())
         if self.asserted_memory_mib:
             self.assertLess(self.server.resident_peak_bytes(), self.memory_mib << 20)
 

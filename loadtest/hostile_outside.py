@@ -6,6 +6,7 @@ no byte of an archive and hold nothing of the server. hostile_test.py runs them.
 import contextlib
 import pathlib
 import random
+import re
 import secrets
 import socket
 import subprocess
@@ -18,10 +19,12 @@ from certificates import Authority
 from hostile_case import REQUEST_SIZE_MAX, SEED, HostileCase
 from hostile_memory import UnreadRequestsTest
 from live_server import MESSAGE_SIZE_OPTIONS
-from raw_http2 import grpc_frame
+from raw_http2 import RawConnection, grpc_frame
 
 SERVICE = "/quire.v1.Archive/"
 IDLE_CONNECTIONS = 500
+DESCRIPTORS_MAX = 256
+SILENT_CONNECTIONS = 400
 OPEN_STREAMS = 100
 CONCURRENT_REQUESTS = 16
 PATIENCE_SECONDS = 60
@@ -192,6 +195,65 @@ class OutsideCase:
             for offset in range(0, 1_000_000, 200_000):
                 self.assertEqual(self.read_range(offset, 1_000).data,
                                  self.text[offset:offset + 1_000])
+
+
+class ScarceDescriptorsTest(HostileCase):
+    """More connections than the server may have files open."""
+    SERVER_COMMAND = ("prlimit", f"--nofile={DESCRIPTORS_MAX}:{DESCRIPTORS_MAX}")
+
+    def connect_silently(self, opened, source):
+        """From an address of this machine; the server may close it at once."""
+        host, port = self.server.address.rsplit(":", 1)
+        return opened.enter_context(socket.create_connection(
+            (host, int(port)), PATIENCE_SECONDS, (source, 0)))
+
+    def check_that_all_is_well(self):
+        self.assertTrue(self.server.is_ready())
+        with self.honest_channel() as channel:
+            pb = self.stubs.pb
+            response = self.stubs.rpc.ArchiveStub(channel).Read(pb.ReadRequest(
+                archive="pages", range=pb.ByteRange(offset=7, size_bytes=1_000)),
+                timeout=PATIENCE_SECONDS)
+            self.assertEqual(response.data, self.text[7:1_007])
+
+    def refused(self, reason):
+        found = re.search(rf'quire_connections_refused_total{{reason="{reason}"}} (\d+)\n',
+                          self.server.metrics())
+        return int(found.group(1))
+
+    def test_silent_connections_of_one_client(self):
+        with contextlib.ExitStack() as opened:
+            for _ in range(SILENT_CONNECTIONS):
+                self.connect_silently(opened, "127.0.0.1")
+            self.check_that_all_is_well()
+        self.assertGreater(self.refused("silent"), 0)
+        self.check_that_all_is_well()
+
+    def test_silent_connections_of_many_clients(self):
+        with contextlib.ExitStack() as opened:
+            for number in range(SILENT_CONNECTIONS):
+                self.connect_silently(opened, f"127.0.{number // 8}.{number % 8 + 1}")
+            self.check_that_all_is_well()
+        self.check_that_all_is_well()
+
+    def test_connections_with_calls_keep_to_the_clients_share(self):
+        """Others find room, and administration as well."""
+        def call_once(opened, source):
+            """Waits for the answer, or the connection's end."""
+            connection = self.connect_silently(opened, source)
+            raw = RawConnection(self.server.address, connection=connection)
+            raw.start_whole(SERVICE + "ListArchives", grpc_frame(b""))
+            received = b""
+            with contextlib.suppress(OSError):
+                connection.sendall(raw.unsent)
+                while b"grpc-status" not in received and (more := connection.recv(1 << 16)):
+                    received += more
+
+        with contextlib.ExitStack() as opened:
+            for _ in range(SILENT_CONNECTIONS):
+                call_once(opened, "127.0.0.2")
+            self.check_that_all_is_well()
+        self.assertGreater(self.refused("client"), 0)
 
 
 class TokenServer:

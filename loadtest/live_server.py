@@ -209,6 +209,12 @@ class LiveServer:
         with urllib.request.urlopen(self.metrics_url, timeout=30) as response:
             return response.read().decode()
 
+    def is_ready(self):
+        """True if /readyz says so: it makes a call through the socket of clients."""
+        url = self.metrics_url.removesuffix("/metrics") + "/readyz"
+        with urllib.request.urlopen(url, timeout=30) as response:
+            return response.status == 200
+
     def check_health(self, stubs, service, timeout=30):
         """The status of a service by the standard health service; 1 is SERVING."""
         with self.channel() as channel:

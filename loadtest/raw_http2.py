@@ -24,9 +24,10 @@ def grpc_frame(message):
 class RawConnection:
     """With `window` 0 the server may not send the data of any answer."""
 
-    def __init__(self, address, window=WINDOW_DEFAULT):
+    def __init__(self, address, window=WINDOW_DEFAULT, connection=None):
+        """Over `connection`, or a new one."""
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)))
+        self.socket = connection or socket.create_connection((host, int(port)))
         self.authority = address
         self.received = bytearray()
         self.unsent = bytearray()
@@ -63,6 +64,11 @@ class RawConnection:
         self.windows[stream] = self.initial_window
         self.bodies[stream] = memoryview(body)
         return stream
+
+    def start_whole(self, path, body):
+        """Begins a call whose request is all of `body`, which a frame holds."""
+        stream = self.start(path, b"")
+        self._frame(DATA, END_STREAM, stream, body)
 
     def _send_bodies(self):
         for stream in list(self.bodies):

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/notification.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -29,13 +30,12 @@
 #include "server/service/calls/archive_service.h"
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
-#include "server/service/connection_count.h"
+#include "server/service/connection_listener.h"
 #include "server/service/listen_address.h"
 #include "server/service/metrics/server_collector.h"
 #include "server/service/reflection/reflected_types.h"
 #include "server/service/security/access_control.h"
 #include "server/service/security/tls_certificates.h"
-#include "server/service/unix_listener.h"
 
 #include "grpc/grpc.h"
 
@@ -58,8 +58,13 @@ constexpr int kStreamsPerConnectionMax = 256;
 // A peer that has gone without a word is found out after so long.
 constexpr int kKeepaliveMs = 60 * 1000;
 constexpr int kKeepaliveTimeoutMs = 20 * 1000;
+// From the acceptance of a connection to the end of TLS and HTTP/2's first
+// frames.
+constexpr int kHandshakeMsMax = 20 * 1000;
 // A call of the server to itself that takes longer counts as not answered.
 constexpr absl::Duration kAliveCheckMax = absl::Minutes(1);
+// The same for a probe, which has a thread wait for it.
+constexpr absl::Duration kReadyCheckMax = absl::Seconds(5);
 
 v1::Limits MakeLimits(const MemoryPlan& plan) {
   v1::Limits limits;
@@ -108,13 +113,14 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
 
 // Asks for the health of the server as a whole, by an empty message.
 struct AliveCall {
-  explicit AliveCall(const std::shared_ptr<grpc::Channel>& channel)
-      : stub(channel) {
+  explicit AliveCall(std::unique_ptr<OwnConnection> own)
+      : connection(std::move(own)), stub(connection->channel()) {
     context.set_deadline(absl::ToChronoTime(absl::Now() + kAliveCheckMax));
     const grpc::Slice empty;
     request = grpc::ByteBuffer(&empty, 1);
   }
 
+  const std::unique_ptr<OwnConnection> connection;
   grpc::GenericStub stub;
   grpc::ClientContext context;
   grpc::ByteBuffer request;
@@ -164,8 +170,9 @@ class ServerImpl final : public Server {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
             },
             [this] { return broken_count_.load(); },
-            [this] { return CountConnections(address_); }})),
+            [this] { return DescribeConnections(); }})),
         stall_guard_(options_.stall_limit),
+        connections_(LimitConnections(options_.silence_limit)),
         default_quota_(options_.default_quota),
         core_{.catalog_of_all = catalog_,
               .access_control = access_control_.get(),
@@ -176,7 +183,7 @@ class ServerImpl final : public Server {
               .metrics = metrics_,
               .call_log = call_log_.get(),
               .stall_guard = stall_guard_,
-              .unix_peers = unix_peers_,
+              .connections = connections_,
               .draining = draining_,
               .limits = limits_,
               .stream_window_size_bytes = StreamWindowBytes(limits_)},
@@ -307,9 +314,13 @@ class ServerImpl final : public Server {
     if (drain_ended_ || draining_) {
       return;
     }
-    // A channel of its own: one that is kept would age as others do.
-    const auto call =
-        std::make_shared<AliveCall>(grpc_server_->InProcessChannel({}));
+    // A connection of its own, through the socket that clients come by.
+    absl::StatusOr<std::unique_ptr<OwnConnection>> connection =
+        listener_->ConnectToSelf();
+    if (!connection.ok()) {
+      return;
+    }
+    const auto call = std::make_shared<AliveCall>(*std::move(connection));
     call->stub.UnaryCall(
         &call->context, "/grpc.health.v1.Health/Check", {}, &call->request,
         &call->response,
@@ -337,7 +348,7 @@ class ServerImpl final : public Server {
     }
     is_shut_down_ = true;
     grpc_server_->GetHealthCheckService()->Shutdown();
-    unix_listener_.reset();
+    listener_->Stop();
     grpc_server_->Shutdown(absl::ToChronoTime(
         absl::Now() + (is_drain_ended() ? absl::ZeroDuration() : timeout)));
     grpc_server_->Wait();
@@ -400,22 +411,15 @@ class ServerImpl final : public Server {
     if (access_control_ != nullptr) {
       builder.SetOption(std::make_unique<WithoutReflection>());
     }
-    int port = 0;
-    if (const std::optional<std::string> path =
-            UnixSocketPath(options_.listen_address)) {
-      absl::StatusOr<std::unique_ptr<UnixListener>> listener =
-          UnixListener::Open(*path, unix_peers_);
-      if (!listener.ok()) {
-        return CannotListen();
-      }
-      unix_listener_ = *std::move(listener);
-    } else {
-      builder.AddListeningPort(options_.listen_address,
-                               certificates_ != nullptr
-                                   ? certificates_->Credentials()
-                                   : grpc::InsecureServerCredentials(),
-                               &port);
+    absl::StatusOr<std::unique_ptr<ConnectionListener>> listener =
+        ConnectionListener::Open(options_.listen_address, connections_);
+    if (!listener.ok()) {
+      return CannotListen(listener.status().message());
     }
+    listener_ = *std::move(listener);
+    listener_->Prepare(builder, certificates_ != nullptr
+                                    ? certificates_->Credentials()
+                                    : grpc::InsecureServerCredentials());
     builder.RegisterService(service_.get());
     builder.SetMaxReceiveMessageSize(kRequestSizeBytesMax);
     // Where requests that have not arrived in full take more than this, gRPC
@@ -424,8 +428,8 @@ class ServerImpl final : public Server {
     builder.SetResourceQuota(grpc::ResourceQuota("quired")
                                  .Resize(plan_.requests_bytes)
                                  .SetMaxThreads(kBlockingThreadsMax));
-    // Two servers on one port would each get half of the connections.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                               kHandshakeMsMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
                                kConnectionIdleMsMax);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
@@ -442,9 +446,9 @@ class ServerImpl final : public Server {
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10 * 1000);
     grpc_server_ = builder.BuildAndStart();
     if (grpc_server_ == nullptr) {
-      return CannotListen();
+      return CannotListen("gRPC does not start");
     }
-    address_ = WithPort(options_.listen_address, port);
+    address_ = WithPort(options_.listen_address, listener_->port());
     grpc::HealthCheckServiceInterface* health =
         grpc_server_->GetHealthCheckService();
     health->SetServingStatus("", false);
@@ -452,8 +456,7 @@ class ServerImpl final : public Server {
     for (const ArchiveArgument& argument : options_.archives) {
       SetArchiveHealth(argument.name, false);
     }
-    return unix_listener_ == nullptr ? absl::OkStatus()
-                                     : unix_listener_->Serve(*grpc_server_);
+    return listener_->Serve(*grpc_server_);
   }
 
   void AddAgeArguments(grpc::ServerBuilder& builder) const {
@@ -469,10 +472,9 @@ class ServerImpl final : public Server {
     }
   }
 
-  absl::Status CannotListen() const {
+  absl::Status CannotListen(absl::string_view why) const {
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot listen on ", options_.listen_address, ": ",
-                     WhyNotListening(options_.listen_address),
+        absl::StrCat("cannot listen on ", options_.listen_address, ": ", why,
                      "; choose another address with --listen"));
   }
 
@@ -489,7 +491,29 @@ class ServerImpl final : public Server {
                                     : std::optional(certificates_->expiry());
   }
 
-  bool is_ready() const { return all_open_ && !withdrawn_; }
+  bool is_open() const { return all_open_ && !withdrawn_; }
+
+  // Whether clients that connect now are answered.
+  bool IsReady() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
+    if (!is_open()) {
+      return false;
+    }
+    const auto answered = std::make_shared<absl::Notification>();
+    CheckAlive([answered] { answered->Notify(); });
+    return answered->WaitForNotificationWithTimeout(kReadyCheckMax) &&
+           is_open();
+  }
+
+  ConnectionFigures DescribeConnections() {
+    return {.open_count = connections_.Count(),
+            .refused_to_client_count = connections_.verdict_count(
+                ConnectionVerdict::kClientHasItsShare),
+            .refused_to_all_count =
+                connections_.verdict_count(ConnectionVerdict::kNoDescriptors),
+            .silent_ended_count = connections_.silent_ended_count(),
+            .accept_error_count =
+                listener_ == nullptr ? 0 : listener_->accept_error_count()};
+  }
 
   absl::Status StartMetrics() {
     if (options_.metrics_address.empty()) {
@@ -506,7 +530,7 @@ class ServerImpl final : public Server {
         admin_server_,
         AdminServer::Open(options_.metrics_address,
                           {.metrics = [this] { return MetricsText(); },
-                           .is_ready = [this] { return is_ready(); }}));
+                           .is_ready = [this] { return IsReady(); }}));
     metrics_address_ = admin_server_->address();
     return absl::OkStatus();
   }
@@ -541,7 +565,7 @@ class ServerImpl final : public Server {
   CallMetrics metrics_;
   const std::shared_ptr<ServerCollector> collector_;
   StallGuard stall_guard_;
-  UnixPeers unix_peers_;
+  ConnectionTable connections_;
   QuotaBook quotas_;
   ChangingQuota default_quota_;
   ServiceCore core_;
@@ -553,8 +577,8 @@ class ServerImpl final : public Server {
   // Set before others can call, and kept until the destructor: threads use it
   // without a lock. Withdraw() may come during Shutdown(), or after it.
   std::unique_ptr<grpc::Server> grpc_server_;
-  // Null if the address is not of a unix socket.
-  std::unique_ptr<UnixListener> unix_listener_;
+  // Set while the server starts, and kept to its end.
+  std::unique_ptr<ConnectionListener> listener_;
   // Null without an address for it.
   std::unique_ptr<AdminServer> admin_server_;
 };

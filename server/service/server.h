@@ -55,6 +55,9 @@ struct ServerOptions {
   std::optional<uint64_t> memory_bytes;
   // A client that takes nothing of its answer for so long loses the call.
   absl::Duration stall_limit = absl::Seconds(60);
+  // A connection that has had no call since it was accepted is closed after so
+  // long.
+  absl::Duration silence_limit = absl::Minutes(2);
   // A connection of this age, varied by a tenth, gets no new calls: its client
   // connects anew, perhaps to another server. Infinite: never. At least a
   // millisecond, as the next.
@@ -148,8 +151,9 @@ class Server {
   virtual std::vector<LogLine> Reload(const ServerChanges& changes) = 0;
 
   // Calls `answered`, on another thread, when the server has answered a call to
-  // itself; never if it does not, or was shut down. What `answered` refers to
-  // must last as long as the process.
+  // itself that came by the socket that clients come by; never if it does not,
+  // or was shut down. What `answered` refers to must last as long as the
+  // process.
   virtual void CheckAlive(std::function<void()> answered) = 0;
 
   // Tells load balancers and probes to send no clients here (health

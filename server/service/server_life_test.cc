@@ -2,6 +2,10 @@
 //
 // What happens to a server from outside: damage, reload, drain, health, clients
 // that do not read.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <deque>
 #include <fstream>
 #include <memory>
@@ -418,6 +422,91 @@ TEST_F(ServerLifeTest, ServesOnAUnixSocketAndKeepsItsPlace) {
   EXPECT_THAT(Server::Start(options),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         ::testing::HasSubstr("answers there already")));
+}
+
+// A client's end of a connection that was not made by gRPC; -1 if it fails.
+int ConnectRaw(const std::string& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  place.sin_port = htons(
+      static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  // Longer than any machine takes, and less than gRPC's bound on idleness.
+  const timeval patience = {.tv_sec = 120, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&place), sizeof(place)) !=
+      0) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+TEST_F(ServerLifeTest, EndsConnectionsWhoseHeadersDoNotEnd) {
+  const std::vector<TestDocument> documents = MakeDocuments(20, 11);
+  WriteArchive(archive_path(), documents);
+  ServerOptions options;
+  options.archives = {{"docs", archive_path()}};
+  // Of both kinds, so that gRPC and the system name IPv4 clients differently.
+  options.listen_address = "[::]:0";
+  options.metrics_address = "127.0.0.1:0";
+  options.silence_limit = absl::Milliseconds(300);
+  StartServer(options);
+  const auto channel = grpc::CreateChannel(
+      absl::StrCat("127.0.0.1",
+                   server().address().substr(server().address().rfind(':'))),
+      grpc::InsecureChannelCredentials());
+  const auto stub = v1::Archive::NewStub(channel);
+  v1::ListArchivesResponse response;
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  ASSERT_TRUE(stub->ListArchives(&context, {}, &response).ok());
+
+  const int silent = ConnectRaw(server().address());
+  ASSERT_GE(silent, 0);
+  // HTTP/2's preface, no settings, and the first bytes of 100 of a request.
+  const std::string text(
+      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+      "\0\0\0\4\0\0\0\0\0"
+      "\0\0\144\1\4\0\0\0\1"
+      "\203\206",
+      24 + 9 + 9 + 2);
+  ASSERT_EQ(write(silent, text.data(), text.size()),
+            static_cast<ssize_t>(text.size()));
+  char buffer[1024];
+  ssize_t size = 0;
+  do {
+    size = read(silent, buffer, sizeof(buffer));
+  } while (size > 0);
+  EXPECT_EQ(size, 0);
+  close(silent);
+  // The one with a call is there still.
+  const std::string counted =
+      "\nquire_connections_refused_total{reason=\"silent\"} 1\n";
+  EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
+              ::testing::HasSubstr(counted));
+  EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
+}
+
+TEST_F(ServerLifeTest, AnswersItselfByTheSocketOfClients) {
+  WriteArchive(archive_path(), MakeDocuments(20, 11));
+  for (const std::string& address :
+       {std::string("127.0.0.1:0"), std::string("0.0.0.0:0"),
+        std::string("localhost:0"),
+        absl::StrCat("unix:", directory(), "/socket")}) {
+    ServerOptions options;
+    options.archives = {{"docs", archive_path()}};
+    options.listen_address = address;
+    options.metrics_address = "127.0.0.1:0";
+    StartServer(options);
+    EXPECT_EQ(HttpGet(server().metrics_address(), "/readyz"), "ready\n")
+        << address;
+    // It is no client.
+    EXPECT_THAT(HttpGet(server().metrics_address(), "/metrics"),
+                ::testing::HasSubstr("\nquire_connections 0\n"));
+    StopServer();
+  }
 }
 
 TEST_F(ServerLifeTest, RefusesWhatCannotWork) {

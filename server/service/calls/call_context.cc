@@ -51,9 +51,10 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
       method_(method),
       started_(absl::Now()),
       access_(core.catalog_of_all, core.access_control, context),
-      address_(core.unix_peers.NameOf(ClientNameOf(context.peer()))),
+      address_(core.connections.ClientOf(ClientNameOf(context.peer()))),
       client_(access_.identity().empty() ? address_ : access_.identity()),
       stall_entry_(core.stall_guard, context) {
+  core_.connections.CallBegan(context.peer());
   if (core_.call_log != nullptr) {
     trace_id_ = TraceIdIn(context);
     fetch_times_ = std::make_shared<FetchTimes>();

@@ -22,9 +22,9 @@
 #include "server/service/calls/call_access.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/admission.h"
+#include "server/service/limits/connection_table.h"
 #include "server/service/limits/quota.h"
 #include "server/service/limits/stall_guard.h"
-#include "server/service/limits/unix_peers.h"
 #include "server/service/logging/call_log.h"
 #include "server/service/metrics/call_metrics.h"
 #include "server/service/read/answer_read.h"
@@ -49,7 +49,7 @@ struct ServiceCore {
   // Null: nothing is written about single calls.
   CallLog* call_log;
   StallGuard& stall_guard;
-  const UnixPeers& unix_peers;
+  ConnectionTable& connections;
   // Set once, when the server begins to drain.
   const std::atomic<bool>& draining;
   const v1::Limits limits;

@@ -189,7 +189,7 @@ class CallsTest : public ServerTest {
                     .metrics = metrics_,
                     .call_log = nullptr,
                     .stall_guard = stall_guard_,
-                    .unix_peers = unix_peers_,
+                    .connections = connections_,
                     .draining = draining_,
                     .limits = limits_,
                     .stream_window_size_bytes = stream_window_size_bytes_});
@@ -308,7 +308,7 @@ class CallsTest : public ServerTest {
   prometheus::Registry registry_;
   CallMetrics metrics_{registry_};
   StallGuard stall_guard_{absl::Minutes(30)};
-  UnixPeers unix_peers_;
+  ConnectionTable connections_{{}};
   std::atomic<bool> draining_{false};
   QuotaBook quotas_;
   const ChangingQuota no_quota_;

@@ -3,8 +3,6 @@
 
 #include "gtest/gtest.h"
 
-#include "server/service/limits/unix_peers.h"
-
 namespace quire {
 namespace {
 
@@ -23,20 +21,6 @@ TEST(ClientNameTest, KeepsWhatHasNoPort) {
         "ipv6:[2001:db8::1]", "ipv6:%5B2001:db8::1%5D", "fd:17"}) {
     EXPECT_EQ(ClientNameOf(peer), peer);
   }
-}
-
-TEST(UnixPeersTest, NamesAConnectionByItsUser) {
-  UnixPeers peers;
-  EXPECT_EQ(peers.NameOf("fd:17"), "fd:17");
-  peers.Add(17, 1000);
-  peers.Add(18, 1000);
-  EXPECT_EQ(peers.NameOf("fd:17"), "unix:user=1000");
-  EXPECT_EQ(peers.NameOf("fd:18"), "unix:user=1000");
-  EXPECT_EQ(peers.NameOf("fd:19"), "fd:19");
-  // The number of a connection that has ended.
-  peers.Add(17, 0);
-  EXPECT_EQ(peers.NameOf("fd:17"), "unix:user=0");
-  EXPECT_EQ(peers.NameOf("ipv4:10.0.0.1"), "ipv4:10.0.0.1");
 }
 
 }  // namespace

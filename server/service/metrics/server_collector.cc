@@ -118,6 +118,26 @@ void AddTraffic(const Catalog& catalog, std::vector<MetricFamily>& families) {
   families.push_back(std::move(sent));
 }
 
+void AddConnections(const ConnectionFigures& connections,
+                    std::vector<MetricFamily>& families) {
+  constexpr MetricType kCounter = MetricType::Counter;
+  families.push_back(Single(MetricType::Gauge, "quire_connections",
+                            "Connections of clients that are open.",
+                            connections.open_count));
+  const auto count = [](uint64_t value, const char* reason) {
+    return Sample(kCounter, static_cast<double>(value), {{"reason", reason}});
+  };
+  families.push_back({"quire_connections_refused_total",
+                      "Connections that were closed unserved.",
+                      kCounter,
+                      {count(connections.refused_to_client_count, "client"),
+                       count(connections.refused_to_all_count, "descriptors"),
+                       count(connections.silent_ended_count, "silent")}});
+  families.push_back(Single(kCounter, "quire_accept_errors_total",
+                            "Failures of the system to accept a connection.",
+                            connections.accept_error_count));
+}
+
 // Without TLS the family has no sample.
 MetricFamily CertificateFamily(std::optional<absl::Time> expiry) {
   MetricFamily family{"quire_certificate_expiry_timestamp_seconds",
@@ -277,11 +297,7 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       MemoryFamily(sources_.catalog),
   };
   AddTraffic(sources_.catalog, families);
-  if (const std::optional<uint64_t> connections = sources_.connections()) {
-    families.push_back(gauge("quire_connections",
-                             "Connections of clients that are open.",
-                             *connections));
-  }
+  AddConnections(sources_.connections(), families);
   for (MetricFamily& family : CollectProcessMetrics()) {
     families.push_back(std::move(family));
   }

@@ -20,6 +20,19 @@
 
 namespace quire {
 
+// Connections of clients: now, and counted since the start.
+struct ConnectionFigures {
+  uint64_t open_count = 0;
+  // For their client had its share.
+  uint64_t refused_to_client_count = 0;
+  // For descriptors were scarce.
+  uint64_t refused_to_all_count = 0;
+  // Closed, as they had no call.
+  uint64_t silent_ended_count = 0;
+  // Failures of the system to give one.
+  uint64_t accept_error_count = 0;
+};
+
 // Reads levels and counters at the moment of scraping, so that they cost calls
 // nothing. Thread-safe. What it is made from must outlive it.
 class ServerCollector : public prometheus::Collectable {
@@ -34,8 +47,7 @@ class ServerCollector : public prometheus::Collectable {
     std::function<uint64_t()> dropped_log_lines;
     // Archives that are to be served and cannot be opened.
     std::function<uint64_t()> broken_archives;
-    // Of clients; nothing if that cannot be told.
-    std::function<std::optional<uint64_t>()> connections;
+    std::function<ConnectionFigures()> connections;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

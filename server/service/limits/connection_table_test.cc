@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/limits/connection_table.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace quire {
+namespace {
+
+using enum ConnectionVerdict;
+
+// Connections are pairs of sockets; the server's end stays open, as gRPC has
+// it, until a test closes it.
+class ConnectionTableTest : public ::testing::Test {
+ protected:
+  ~ConnectionTableTest() override {
+    for (const auto& [ours, theirs] : pairs_) {
+      close(ours);
+      close(theirs);
+    }
+  }
+
+  // The server's end.
+  int Connect() {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+                         ends),
+              0);
+    pairs_[ends[0]] = ends[1];
+    return ends[0];
+  }
+
+  void CloseBoth(int fd) {
+    close(fd);
+    close(pairs_[fd]);
+    pairs_.erase(fd);
+  }
+
+  // As the client sees it.
+  bool WasEnded(int fd) const {
+    char byte = 0;
+    return recv(pairs_.at(fd), &byte, 1, 0) == 0;
+  }
+
+  static std::string PeerOf(int fd) { return absl::StrCat("peer:", fd); }
+
+  ConnectionVerdict Add(ConnectionTable& table, int fd,
+                        const std::string& client) {
+    return table.Add(fd, PeerOf(fd), client);
+  }
+
+  ConnectionTable MakeTable(const ConnectionLimits& limits) {
+    return ConnectionTable(limits, [this] { return now_; });
+  }
+
+  static constexpr ConnectionLimits kRoomy = {.client_connections_max = 100,
+                                              .crowded_descriptor = 10'000,
+                                              .last_descriptor = 10'000};
+
+  absl::Time now_ = absl::UnixEpoch();
+
+ private:
+  // By the server's end, the client's.
+  std::map<int, int> pairs_;
+};
+
+TEST_F(ConnectionTableTest, CountsWhatIsOpen) {
+  ConnectionTable table(kRoomy);
+  const int first = Connect();
+  const int second = Connect();
+  EXPECT_EQ(Add(table, first, "a"), kTaken);
+  EXPECT_EQ(Add(table, second, "b"), kTaken);
+  EXPECT_EQ(table.Count(), 2u);
+  CloseBoth(first);
+  EXPECT_EQ(table.Count(), 1u);
+  // Its number is another socket's now.
+  const int third = Connect();
+  ASSERT_EQ(third, first);
+  EXPECT_EQ(table.Count(), 1u);
+  EXPECT_EQ(Add(table, third, "a"), kTaken);
+  EXPECT_EQ(table.Count(), 2u);
+}
+
+TEST_F(ConnectionTableTest, GivesEachClientItsShare) {
+  ConnectionLimits limits = kRoomy;
+  limits.client_connections_max = 2;
+  ConnectionTable table = MakeTable(limits);
+  const int first = Connect();
+  const int second = Connect();
+  for (const int fd : {first, second}) {
+    EXPECT_EQ(Add(table, fd, "a"), kTaken);
+    table.CallBegan(PeerOf(fd));
+  }
+  EXPECT_EQ(Add(table, Connect(), "a"), kClientHasItsShare);
+  EXPECT_EQ(table.verdict_count(kClientHasItsShare), 1u);
+  EXPECT_EQ(Add(table, Connect(), "b"), kTaken);
+  // One that has ended makes room, once it is looked for.
+  CloseBoth(first);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(Add(table, Connect(), "a"), kTaken);
+  EXPECT_EQ(table.verdict_count(kTaken), 4u);
+}
+
+TEST_F(ConnectionTableTest, EndsTheOldestSilentOneOfAClientWithItsShare) {
+  ConnectionLimits limits = kRoomy;
+  limits.client_connections_max = 3;
+  ConnectionTable table(limits);
+  const int others = Connect();
+  const int busy = Connect();
+  const int oldest = Connect();
+  const int newest = Connect();
+  EXPECT_EQ(Add(table, others, "b"), kTaken);
+  for (const int fd : {busy, oldest, newest}) {
+    EXPECT_EQ(Add(table, fd, "a"), kTaken);
+  }
+  table.CallBegan(PeerOf(busy));
+  EXPECT_EQ(Add(table, Connect(), "a"), kTaken);
+  EXPECT_TRUE(WasEnded(oldest));
+  for (const int fd : {others, busy, newest}) {
+    EXPECT_FALSE(WasEnded(fd));
+  }
+  EXPECT_EQ(table.silent_ended_count(), 1u);
+}
+
+TEST_F(ConnectionTableTest, EndsSilentOnesWhereDescriptorsAreScarce) {
+  const int first = Connect();
+  const int second = Connect();
+  const int third = Connect();
+  const int fourth = Connect();
+  ConnectionLimits limits = kRoomy;
+  limits.crowded_descriptor = third;
+  limits.last_descriptor = fourth + 1;
+  ConnectionTable table(limits);
+  EXPECT_EQ(Add(table, first, "a"), kTaken);
+  EXPECT_EQ(Add(table, second, "a"), kTaken);
+  table.CallBegan(PeerOf(first));
+  EXPECT_EQ(Add(table, third, "b"), kTaken);
+  EXPECT_TRUE(WasEnded(second));
+  EXPECT_FALSE(WasEnded(first));
+  table.CallBegan(PeerOf(third));
+  // No silent one is left.
+  EXPECT_EQ(Add(table, fourth, "c"), kNoDescriptors);
+  EXPECT_EQ(table.verdict_count(kNoDescriptors), 1u);
+}
+
+TEST_F(ConnectionTableTest, TakesNoneFromTheLastDescriptorOn) {
+  const int first = Connect();
+  const int second = Connect();
+  ConnectionLimits limits = kRoomy;
+  limits.crowded_descriptor = second;
+  limits.last_descriptor = second;
+  ConnectionTable table(limits);
+  EXPECT_EQ(Add(table, first, "a"), kTaken);
+  EXPECT_EQ(Add(table, second, "b"), kNoDescriptors);
+  // And yet makes room for the next.
+  EXPECT_TRUE(WasEnded(first));
+}
+
+TEST_F(ConnectionTableTest, EndsWhatIsSilentForTooLong) {
+  ConnectionLimits limits = kRoomy;
+  limits.silence_max = absl::Seconds(10);
+  ConnectionTable table = MakeTable(limits);
+  EXPECT_EQ(table.EndSilent(), absl::InfiniteDuration());
+  const int first = Connect();
+  const int busy = Connect();
+  const int later = Connect();
+  EXPECT_EQ(Add(table, first, "a"), kTaken);
+  EXPECT_EQ(Add(table, busy, "a"), kTaken);
+  now_ += absl::Seconds(4);
+  EXPECT_EQ(Add(table, later, "a"), kTaken);
+  table.CallBegan(PeerOf(busy));
+  EXPECT_EQ(table.EndSilent(), absl::Seconds(6));
+  EXPECT_FALSE(WasEnded(first));
+  now_ += absl::Seconds(6);
+  EXPECT_EQ(table.EndSilent(), absl::Seconds(4));
+  EXPECT_TRUE(WasEnded(first));
+  EXPECT_FALSE(WasEnded(busy));
+  EXPECT_FALSE(WasEnded(later));
+  EXPECT_EQ(table.Count(), 2u);
+}
+
+TEST_F(ConnectionTableTest, LeavesAnotherFileOfTheSameNumberAlone) {
+  ConnectionLimits limits = kRoomy;
+  limits.silence_max = absl::Seconds(10);
+  ConnectionTable table = MakeTable(limits);
+  const int first = Connect();
+  EXPECT_EQ(Add(table, first, "a"), kTaken);
+  CloseBoth(first);
+  const int other = Connect();
+  ASSERT_EQ(other, first);
+  now_ += absl::Minutes(1);
+  table.EndSilent();
+  EXPECT_FALSE(WasEnded(other));
+  EXPECT_EQ(table.silent_ended_count(), 0u);
+}
+
+TEST_F(ConnectionTableTest, NamesTheClientOfADescriptor) {
+  ConnectionTable table(kRoomy);
+  const int fd = Connect();
+  const std::string peer = absl::StrCat("fd:", fd);
+  EXPECT_EQ(table.ClientOf(peer), peer);
+  EXPECT_EQ(table.Add(fd, peer, "unix:user=1000"), kTaken);
+  EXPECT_EQ(table.ClientOf(peer), "unix:user=1000");
+  EXPECT_EQ(table.ClientOf("fd:x"), "fd:x");
+  EXPECT_EQ(table.ClientOf("ipv4:10.0.0.1"), "ipv4:10.0.0.1");
+}
+
+TEST_F(ConnectionTableTest, KnowsAPeerWhateverItsZoneIsCalled) {
+  ConnectionLimits limits = kRoomy;
+  limits.silence_max = absl::Seconds(10);
+  ConnectionTable table = MakeTable(limits);
+  EXPECT_EQ(table.Add(Connect(), "ipv6:%5Bfe80::1%5D:4000", "a"), kTaken);
+  table.CallBegan("ipv6:%5Bfe80::1%25eth0%5D:4000");
+  EXPECT_EQ(table.EndSilent(), absl::InfiniteDuration());
+}
+
+}  // namespace
+}  // namespace quire
