@@ -201,6 +201,20 @@ TEST_F(SequenceReaderTest, RefusesTooMuch) {
   EXPECT_TRUE(Read({{64, 4}}, kLiteralSizeCode, 2));
 }
 
+// A frame's first section has no tables before it that it could repeat.
+TEST_F(SequenceReaderTest, RepeatsNoTableOfTheFrameBefore) {
+  for (size_t field = 0; field < 3; ++field) {
+    std::vector<uint8_t> section = Section({Numbers()}, kLiteralSizeCode, 2);
+    EXPECT_TRUE(Open(section)) << field;
+    // Mode 3 in place of mode 1 and its code.
+    section[1] = static_cast<uint8_t>(section[1] | 0x80 >> 2 * field);
+    section.erase(section.begin() + 2 + static_cast<ptrdiff_t>(field));
+    EXPECT_TRUE(Open(section)) << field;
+    reader_.Reset();
+    EXPECT_FALSE(Open(section)) << field;
+  }
+}
+
 TEST_F(SequenceReaderTest, WantsTheSectionToEndWithItsLastSequence) {
   std::vector<uint8_t> section = Section({{}, {}, {}}, kLiteralSizeCode, 2);
   for (const uint8_t count : std::initializer_list<uint8_t>{2, 4, 100}) {

@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/codec_test_inputs.h"
+#include "codecs/guarded_bytes_testing.h"
 #include "codecs/zstd/sequence_copy.h"
 #include "codecs/zstd/zstd_test_frames.h"
 
@@ -20,16 +21,16 @@ namespace {
 
 class ZstdDecoderTest : public ::testing::Test {
  protected:
-  // Decodes to memory of exactly the right size, for AddressSanitizer.
+  // Decodes to memory of exactly the right size, for AddressSanitizer, and from
+  // memory after which nothing can be read.
   bool Decode(const std::string& frame, const std::string& dictionary,
               size_t raw_size, size_t size, size_t excess,
               std::string* text = nullptr) {
-    const auto stored = std::make_unique<uint8_t[]>(frame.size());
-    std::copy(frame.begin(), frame.end(), stored.get());
+    const GuardedBytes stored(AsBytes(frame));
     const auto output = std::make_unique<uint8_t[]>(size + excess);
     const bool is_decoded =
-        decoder_.Decode({stored.get(), frame.size()}, AsBytes(dictionary),
-                        raw_size, size, {output.get(), size + excess});
+        decoder_.Decode(stored.bytes(), AsBytes(dictionary), raw_size, size,
+                        {output.get(), size + excess});
     if (text != nullptr) {
       text->assign(reinterpret_cast<const char*>(output.get()), size);
     }

@@ -11,6 +11,7 @@
 #include "codecs/base/status_matchers.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/testing/fsst_test_vectors.h"
+#include "codecs/guarded_bytes_testing.h"
 
 namespace quire {
 namespace {
@@ -46,10 +47,12 @@ std::string PlainEncode(const SymbolTable& table, absl::string_view text) {
   return codes;
 }
 
-// From and to memory of exactly the right size, for AddressSanitizer.
+// From memory of exactly the right size, for AddressSanitizer, and to memory
+// that ends where nothing can be written.
 std::string Encode(const FsstEncoder& encoder, absl::string_view text) {
   const std::vector<uint8_t> exact(text.begin(), text.end());
-  std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(exact.size()));
+  const GuardedBytes guarded(FsstEncoder::CodesSizeMax(exact.size()));
+  const MutableByteView codes = guarded.bytes();
   const size_t size = encoder.Encode(exact, codes);
   EXPECT_LE(size, codes.size());
   return std::string(AsText(codes).substr(0, size));
@@ -65,7 +68,8 @@ std::vector<std::string> EncodeAll(const FsstEncoder& encoder,
     text_size += text.size();
   }
   views.assign(exact.begin(), exact.end());
-  std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(text_size));
+  const GuardedBytes guarded(FsstEncoder::CodesSizeMax(text_size));
+  const MutableByteView codes = guarded.bytes();
   std::vector<uint32_t> ends(texts.size());
   const size_t size = encoder.EncodeStrings(views, codes, ends);
   EXPECT_EQ(size, ends.empty() ? 0 : ends.back());

@@ -224,6 +224,16 @@ TEST_F(ParsersTest, CopyFromTheDictionarysLastByte) {
   EXPECT_EQ(text.MatchLength(5, 0xFFFFFFFF, text.size()), 0u);
 }
 
+// Bytes before a dictionary are not its own, even if they equal the block's.
+TEST(BlockTextTest, ExtendsNoCopyToBeforeTheDictionary) {
+  const std::string memory = "abcabc";
+  const ByteView dictionary = AsBytes(memory).subspan(3);
+  const BlockText text(dictionary, AsBytes(memory));
+  EXPECT_EQ(text.MatchLength(3, 6, text.size()), 3u);
+  EXPECT_EQ(text.MatchLengthBefore(3, 6, 3), 0u);
+  EXPECT_EQ(text.MatchLengthBefore(5, 6, 5), 2u);
+}
+
 // After a changed byte a copy goes on at the same distance.
 TEST_F(ParsersTest, GoOnAfterEdits) {
   TestRandom random(1);
