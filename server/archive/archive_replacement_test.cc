@@ -18,6 +18,7 @@
 #include "server/archive/archive.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
+#include "server/archive/files/direct_file.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/system_call_hooks.h"
 
@@ -110,6 +111,24 @@ TEST_F(ArchiveReplacementTest, IsVerifiedToTheEndAsItWas) {
     }
   });
   EXPECT_TRUE(done);
+}
+
+TEST_F(ArchiveReplacementTest, ReadsNoFileDirectlyThatReplacedASegment) {
+  const std::string segment = path_ + "/segment-000001";
+  if (!OpenDirect(AT_FDCWD, segment, "the segment").ok()) {
+    GTEST_SKIP() << "the file system for temporary files has no direct reads";
+  }
+  // The first descriptor of a segment reads through the page cache.
+  const ScopedSystemCallHooks hooks(
+      {.before_openat = [&, count = 0](const std::string& name) mutable {
+        if (name == "segment-000001" && ++count == 2) {
+          std::filesystem::copy_file(segment, directory_.File("copy"));
+          std::filesystem::rename(directory_.File("copy"), segment);
+        }
+      }});
+  EXPECT_THAT(Archive::Open(path_, {.direct_io = DirectIo::kAuto}),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("was replaced while it was opened")));
 }
 
 TEST_F(ArchiveReplacementTest, IsGivenUpWhenItNeverStands) {

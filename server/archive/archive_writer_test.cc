@@ -204,14 +204,20 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
 
   const std::string other = directory.File("b");
   std::filesystem::create_directory(other + ".partial");
-  WriteTestFile(other + ".partial/thesis.tex", "precious");
-  // Marked or not.
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_THAT(
-        ArchiveWriter::Create(other, Options(), nullptr),
-        FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr("thesis.tex")));
-    EXPECT_EQ(ReadTestFile(other + ".partial/thesis.tex"), "precious");
-    WriteTestFile(other + ".partial/PARTIAL", "");
+  // The names of an archive's files have just so many digits.
+  for (const std::string name :
+       {"thesis.tex", "segment-0000001", "symbols-0123456789abcdef0"}) {
+    const std::string file = absl::StrCat(other, ".partial/", name);
+    WriteTestFile(file, "precious");
+    // Marked or not.
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_THAT(ArchiveWriter::Create(other, Options(), nullptr),
+                  FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr(name)));
+      EXPECT_EQ(ReadTestFile(file), "precious");
+      WriteTestFile(other + ".partial/PARTIAL", "");
+    }
+    std::filesystem::remove(file);
+    std::filesystem::remove(other + ".partial/PARTIAL");
   }
   WriteTestFile(directory.File("c.partial"), "a file");
   EXPECT_THAT(ArchiveWriter::Create(directory.File("c"), Options(), nullptr),

@@ -322,6 +322,8 @@ TEST(IdTableTest, RefusesMalformedSections) {
   EXPECT_THAT(parse({0, 2, 1, 1}, "ab", 2, 3), refuses("rank 1 shares more"));
   EXPECT_THAT(parse({0, 0, 1, 1}, "ba", 2, 2), refuses("is not above"));
   EXPECT_THAT(parse({0, 0, 1, 0}, "b", 2, 1), refuses("is not above"));
+  // "ab" and "ac" share a byte, and must say so.
+  EXPECT_THAT(parse({0, 0, 2, 2}, "abac", 2, 4), refuses("is not above"));
   EXPECT_THAT(parse({0, 65536}, std::string(65536, 'x'), 1, 65536),
               refuses("longer than 65535"));
   EXPECT_THAT(parse({0, ~uint64_t{0}}, "x", 1, 1), refuses("longer than"));

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -14,8 +15,11 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/base/varint.h"
 #include "server/archive/format/column.h"
+#include "server/archive/index/document_index.h"
 #include "server/archive/index/elias_fano.h"
+#include "server/archive/index/id_section.h"
 #include "server/archive/index/packed_vector.h"
 
 namespace quire {
@@ -130,6 +134,42 @@ TEST(ColumnTest, RoundTripsAtEveryWidth) {
                 HasCode(absl::StatusCode::kDataLoss));
   }
   EXPECT_THAT(ColumnView::Parse({}, 0), HasCode(absl::StatusCode::kDataLoss));
+}
+
+// A document's capture time counts units from the segment's first time on.
+TEST(DocumentIndexTest, TakesCaptureTimesUpToTheLargestInAnyUnit) {
+  const auto parse = [](uint64_t unit_ms, uint64_t value) {
+    SegmentFooter footer;
+    footer.document_count = 1;
+    footer.id_size_bytes = 1;
+    return DocumentIndex::Parse(
+        footer,
+        [&](SectionType type) -> absl::StatusOr<std::optional<std::string>> {
+          std::string section;
+          if (type == SectionType::kDocumentSizes) {
+            AppendColumn(std::vector<uint64_t>{0}, section);
+          } else if (type == SectionType::kDocumentIds) {
+            IdSectionBuilder ids;
+            ids.Add("a");
+            section = std::move(ids).Build();
+          } else if (type == SectionType::kCaptureTimes) {
+            AppendVarint(ZigZag(0), section);
+            AppendVarint(unit_ms, section);
+            AppendColumn(std::vector<uint64_t>{value}, section);
+          } else {
+            return std::nullopt;
+          }
+          return section;
+        });
+  };
+  for (const uint64_t unit_ms : {uint64_t{1}, uint64_t{1000}}) {
+    const uint64_t largest = uint64_t{kCaptureTimeMsMax} / unit_ms;
+    QUIRE_ASSERT_OK_AND_ASSIGN(const DocumentIndex index,
+                               parse(unit_ms, largest + 1));
+    EXPECT_EQ(index.CaptureTimeMs(0), static_cast<int64_t>(largest * unit_ms));
+    EXPECT_THAT(parse(unit_ms, largest + 2),
+                HasCode(absl::StatusCode::kDataLoss));
+  }
 }
 
 TEST(ColumnTest, TakesOneByteForZeros) {
