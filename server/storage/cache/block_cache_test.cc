@@ -223,6 +223,26 @@ TEST_F(ScanResistanceTest, WhatAScanLeftGoesFirst) {
   EXPECT_EQ(cache_.GetStats().evictions, kWorkingSet);
 }
 
+TEST_F(ScanResistanceTest, NewBlocksHaveTheirShareOnceWhatAScanLeftIsGone) {
+  for (uint64_t i = 10000; i < 15000; ++i) {
+    Ask(cache_, i, BlockCache::Use::kScan);
+  }
+  Warm();
+  // Another working set, so that the cache is full of blocks that were wanted.
+  for (int round = 0; round < 20; ++round) {
+    for (uint64_t i = 0; i < kWorkingSet; ++i) {
+      Ask(cache_, 20000 + i);
+    }
+  }
+  // Fewer than probation's share.
+  for (uint64_t i = 30000; i < 30020; ++i) {
+    Ask(cache_, i);
+  }
+  for (uint64_t i = 30000; i < 30020; ++i) {
+    EXPECT_TRUE(cache_.Contains(Key(i))) << i;
+  }
+}
+
 TEST_F(ScanResistanceTest, BlocksAskedForOnceDoNotDisplaceTheWorkingSet) {
   Warm();
   uint64_t hits = 0;

@@ -326,8 +326,12 @@ TEST(OpenDeviceTest, TakesWhatIsAskedFor) {
   QUIRE_ASSERT_OK(pread_device);
   EXPECT_EQ(pread_device->device->name(), "pread");
   EXPECT_EQ(pread_device->note, "");
-  EXPECT_THAT(OpenDevice(Engine::kAuto, 0, results.Collect()),
-              HasCode(absl::StatusCode::kInvalidArgument));
+  QUIRE_EXPECT_OK(
+      OpenDevice(Engine::kPread, kDeviceDepthMax, results.Collect()));
+  for (const uint32_t depth : {uint32_t{0}, kDeviceDepthMax + 1}) {
+    EXPECT_THAT(OpenDevice(Engine::kAuto, depth, results.Collect()),
+                HasCode(absl::StatusCode::kInvalidArgument));
+  }
   // Either it works or it says why not.
   auto ring = OpenDevice(Engine::kIoUring, 4, results.Collect());
   if (ring.ok()) {

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_matchers.h"
+#include "server/storage/fetch/block_run.h"
 #include "server/storage/fetch/drive_set.h"
 #include "server/storage/testing/storage_test_util.h"
 
@@ -168,6 +169,27 @@ TEST_F(DriveQueueTest, ARunIsOneRequestAndOneRead) {
   EXPECT_EQ(queue().Stats().read_bytes, read.buffer.size());
   EndAll();
   EXPECT_EQ(memory_.reserved_size_bytes(), 0U);
+}
+
+TEST_F(DriveQueueTest, AReadWaitedAsLongAsItsRequestsOnAverage) {
+  Enqueue(queue(), {3});
+  Enqueue(queue(), {4});
+  DriveReads reads;
+  EXPECT_TRUE(queue().Plan(std::chrono::milliseconds(10), 8, reads));
+  ASSERT_EQ(reads.size(), 1U);
+  EXPECT_TRUE(StartReads(reads, *buffers_).empty());
+  EXPECT_EQ(queue().Stats().queue_waits.sum_us, 10'000U);
+  result_time_ = std::chrono::milliseconds(20);
+  device().Serve();
+  EndAll();
+}
+
+TEST_F(DriveQueueTest, ARunIsReadThroughOneDescriptor) {
+  const BlockRun run = {&Begin(3)};
+  BlockFetch next = blocks_.Fetch(4);
+  EXPECT_TRUE(MayJoin(run, next, memory_));
+  next.extent.direct_fd = next.extent.fd;
+  EXPECT_FALSE(MayJoin(run, next, memory_));
 }
 
 TEST_F(DriveQueueTest, ADequeuedBlockSplitsItsRun) {

@@ -142,6 +142,22 @@ TEST_F(InFlightTableTest, ABlockThatWasRepeatedAtTheDeviceCountsOnce) {
   EXPECT_EQ(table_.stats().recovered_blocks, 0U);
 }
 
+TEST_F(InFlightTableTest, PartsThatWereAskedForLateHaveASecondReadOfTheirOwn) {
+  InFlightBlock& block = Begin(1);
+  Join(block);
+  table_.MarkAtDevice(block);
+  table_.MarkRepeated(block);
+  block.fetch.key.part = 2;
+  const FetchId late = Join(block);
+  const std::vector<uint32_t> decoded_parts = {0};
+  EXPECT_EQ(table_.EndParts(block, decoded_parts)->waiters.size(), 1U);
+  EXPECT_EQ(table_.stats().recovered_blocks, 1U);
+  EXPECT_EQ(table_.stats().queued_fetches, 1U);
+  table_.MarkAtDevice(block);
+  EXPECT_TRUE(table_.ReturnToQueue(block));
+  EXPECT_TRUE(table_.Cancel(late).has_value());
+}
+
 TEST_F(InFlightTableTest, CancelsAllThatIsNotAtADevice) {
   InFlightBlock& kept = Begin(0);
   const FetchId kept_id = Join(kept);
