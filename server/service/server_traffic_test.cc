@@ -6,7 +6,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/client_context.h"
@@ -151,6 +153,24 @@ TEST_F(ServerTrafficTest, CountsTheTrafficOfEachArchive) {
   ExpectTraffic("b", 4, text_bytes + dictionary_bytes);
   EXPECT_THAT(AwaitLine("quire_archives{state=\"open\"} 2"),
               Not(HasSubstr("archive=\"absent\"")));
+}
+
+TEST_F(ServerTrafficTest, EachBucketOfAHistogramCountsTheOnesBelow) {
+  StartServer(Options());
+  ASSERT_EQ(Read("a", 6), grpc::StatusCode::OK);
+  const std::string page =
+      AwaitLine("quire_archive_calls_total{archive=\"a\"} 1");
+  uint64_t count = 0;
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+    if (absl::StartsWith(line, "quire_drive_read_duration_seconds_bucket")) {
+      uint64_t up_to_here = 0;
+      EXPECT_TRUE(
+          absl::SimpleAtoi(line.substr(line.rfind(' ') + 1), &up_to_here));
+      EXPECT_GE(up_to_here, count) << line;
+      count = up_to_here;
+    }
+  }
+  EXPECT_GT(count, 0u);
 }
 
 TEST_F(ServerTrafficTest, CountsABatchOnceAndAllItsAnswers) {

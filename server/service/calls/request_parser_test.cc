@@ -149,6 +149,10 @@ TEST(RequestParserTest, BoundsWhatItemsHaveTogether) {
   v1::BatchReadRequest parsed;
   QUIRE_EXPECT_OK(ParseBatchRequest(InPieces(Repeat(item, 50)), 60, parsed));
   EXPECT_EQ(parsed.items_size(), 50);
+  // Each with as many as it may have.
+  const std::string full_item = Field(2, Repeat(Unknown(), kItemFieldsMax));
+  QUIRE_EXPECT_OK(
+      ParseBatchRequest(InPieces(Repeat(full_item, 1000)), 1000, parsed));
   EXPECT_EQ(
       ReasonOf(ParseBatchRequest(InPieces(Repeat(item, 1000)), 1000, parsed)),
       v1::MALFORMED_REQUEST);

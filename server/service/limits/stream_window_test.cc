@@ -81,6 +81,20 @@ TEST(StreamWindowTest, StaysWhereItIsWideEnough) {
   EXPECT_FALSE(window.is_in_use());
 }
 
+TEST(StreamWindowTest, GrowsOnceForBeingFullOnce) {
+  Admission admission(10'000, 5'000);
+  QUIRE_ASSERT_OK_AND_ASSIGN(StreamWindow window,
+                             StreamWindow::Open(admission, "a", kSizes));
+  ASSERT_TRUE(window.TryTake(40));
+  ASSERT_FALSE(window.TryTake(1));
+  window.GiveBack(40);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(window.TryTake(40));
+    window.GiveBack(40);
+  }
+  EXPECT_EQ(window.size_bytes(), 80u);
+}
+
 TEST(StreamWindowTest, BeginsWithTheLeastWhereOthersHaveBegun) {
   Admission admission(1'000, 500);
   std::vector<Stream> streams;

@@ -2,11 +2,14 @@
 #include "server/service/logging/call_log.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,6 +52,11 @@ class CallLogTest : public ::testing::Test {
   std::vector<std::string> said() {
     MutexLock lock(&mutex_);
     return said_;
+  }
+
+  static std::string Content(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   static std::vector<nlohmann::json> Lines(const std::string& path) {
@@ -260,6 +268,32 @@ TEST_F(CallLogTest, SaysThatTheDiskIsFull) {
               ElementsAre("2 /dev/full: cannot write: No space left on device; "
                           "lines of the access log are lost until this is "
                           "mended"));
+}
+
+// A limit on the size of files stands for a disk that is full for a while.
+TEST_F(CallLogTest, BeginsANewLineAfterOneThatIsTorn) {
+  const auto signal_before = signal(SIGXFSZ, SIG_IGN);
+  rlimit limit_before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit_before), 0);
+  QUIRE_ASSERT_OK_AND_ASSIGN(auto log, CallLog::Open(Options()));
+  log->Write(Record());
+  while (Lines(path()).empty()) {
+    std::this_thread::yield();
+  }
+  const std::string line = Content(path());
+  rlimit limit = limit_before;
+  limit.rlim_cur = line.size() + 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  log->Write(Record());
+  while (log->dropped_count() < 1) {
+    std::this_thread::yield();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit_before), 0);
+  log->Write(Record());
+  log.reset();
+  signal(SIGXFSZ, signal_before);
+  EXPECT_EQ(Content(path()),
+            absl::StrCat(line, line.substr(0, 10), "\n", line));
 }
 
 TEST_F(CallLogTest, RefusesAPathThatCannotBe) {
