@@ -4,11 +4,13 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 #include "codecs/base/status_matchers.h"
 #include "server/ingest/sources/gzip_stream.h"
@@ -99,6 +101,9 @@ TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
       {"link to big", "big", Kind::kHardLink},
       {"link to one again", "one", Kind::kHardLink},
       {"link to link", "link to one", Kind::kHardLink},
+      {"gone", "was a file"},
+      {"gone", "one", Kind::kSymbolicLink},
+      {"link to gone", "gone", Kind::kHardLink},
       {"last", "last"}};
   for (const char* filter : {"none", "gzip"}) {
     SCOPED_TRACE(filter);
@@ -107,14 +112,14 @@ TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
     SkippedEntries skipped;
     QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
                                ReadInput(path, &skipped));
-    EXPECT_THAT(
-        files,
-        ElementsAre(Pair("one", "first one"), Pair("big", big),
-                    Pair("link to one", "first one"), Pair("one", "second one"),
-                    Pair("link to big", big),
-                    Pair("link to one again", "second one"),
-                    Pair("link to link", "first one"), Pair("last", "last")));
-    EXPECT_EQ(skipped.dangling_links, 1);
+    EXPECT_THAT(files,
+                ElementsAre(Pair("one", "first one"), Pair("big", big),
+                            Pair("link to one", "first one"),
+                            Pair("one", "second one"), Pair("link to big", big),
+                            Pair("link to one again", "second one"),
+                            Pair("link to link", "first one"),
+                            Pair("gone", "was a file"), Pair("last", "last")));
+    EXPECT_EQ(skipped.dangling_links, 2);
   }
 }
 
@@ -207,6 +212,42 @@ TEST(ContainerSourceTest, HolesOfSparseFilesAreZeros) {
   EXPECT_EQ(files[0].first, "sparse");
   EXPECT_EQ(files[0].second, std::string(500000, '\0') + data +
                                  std::string(1000000 - 501000, '\0'));
+}
+
+TEST(ContainerSourceTest, CaptureTimesAreInMilliseconds) {
+  const TestDirectory directory;
+  // The older format has whole seconds.
+  for (const auto& [format, time_ms] :
+       {std::pair("ustar", int64_t{1'000'000'000'000}),
+        std::pair("pax", int64_t{1'000'000'000'250})}) {
+    const std::string path =
+        directory.Write("tar", MakeTestArchive(format, "none", {{"a", "1"}}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<Source> source,
+        OpenSource(path, {.spool_directory = directory.path()}));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<SourceReader> reader,
+                               source->Open());
+    QUIRE_ASSERT_OK_AND_ASSIGN(const std::optional<SourceDocument> document,
+                               reader->Next());
+    ASSERT_TRUE(document.has_value());
+    EXPECT_EQ(document->capture_time_ms, time_ms) << format;
+  }
+}
+
+TEST(ContainerSourceTest, ReadsTarsWhoseChecksumIsOfSignedBytes) {
+  const TestDirectory directory;
+  std::string tar = MakeTestArchive("ustar", "none", {{"\xC3\xA4", "1"}});
+  constexpr size_t kChecksumOffset = 148;
+  tar.replace(kChecksumOffset, 8, 8, ' ');
+  int sum = 0;
+  for (const char byte : tar.substr(0, 512)) {
+    sum += static_cast<signed char>(byte);
+  }
+  tar.replace(kChecksumOffset, 6, absl::StrFormat("%06o", sum));
+  tar[kChecksumOffset + 6] = '\0';
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents files,
+                             ReadInput(directory.Write("tar", tar)));
+  EXPECT_THAT(files, ElementsAre(Pair("\xC3\xA4", "1")));
 }
 
 TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {

@@ -110,6 +110,7 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
       "WARC",
       "PK is not a zip",
       "\x1F\x8B",
+      "\x1F\x8B\x07 is no method of gzip",
       Gzip("text in a gzip stays as it is"),
       MakeTestArchive("cpio", "none", {{"a", "1"}}),
       "begin 644 uuencode\n#86)C\n`\nend\n",
@@ -262,6 +263,31 @@ TEST(SpoolTest, KeepsZerosInHoles) {
   QUIRE_ASSERT_OK(
       file->ReadAt(64 * zeros.size() - 1, AsMutableBytes(back)).status());
   EXPECT_EQ(back, std::string(1, '\0') + text + std::string(1, '\0'));
+}
+
+TEST(SpoolTest, ReadsZerosAtItsEnd) {
+  const TestDirectory directory;
+  QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
+                             Spool::Create(directory.path(), "test"));
+  QUIRE_ASSERT_OK(spool.Append(AsBytes("text")));
+  QUIRE_ASSERT_OK(spool.Append(AsBytes(std::string(6, '\0'))));
+  std::string back(10, 'x');
+  QUIRE_ASSERT_OK(spool.ReadAt(0, AsMutableBytes(back)));
+  EXPECT_EQ(back, "text" + std::string(6, '\0'));
+}
+
+TEST(FileStreamTest, SkipsToTheEndAndNoFurther) {
+  const TestDirectory directory;
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::shared_ptr<const InputFile> file,
+      InputFile::Open(directory.Write("file", "0123456789")));
+  FileStream stream(file);
+  QUIRE_ASSERT_OK_AND_ASSIGN(uint64_t skipped, stream.Skip(7));
+  EXPECT_EQ(skipped, 7u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(skipped, stream.Skip(7));
+  EXPECT_EQ(skipped, 3u);
+  QUIRE_ASSERT_OK_AND_ASSIGN(skipped, stream.Skip(7));
+  EXPECT_EQ(skipped, 0u);
 }
 
 TEST(SpoolTest, NamesTheDirectoryThatCannotTakeIt) {

@@ -40,7 +40,7 @@ void AppendTestEntry(archive* writer, const TestEntry& entry) {
   archive_entry* const header = archive_entry_new();
   archive_entry_set_pathname(header, entry.name.c_str());
   archive_entry_set_perm(header, 0644);
-  archive_entry_set_mtime(header, 1000000000, 0);
+  archive_entry_set_mtime(header, 1000000000, 250'000'000);
   archive_entry_set_filetype(header, FileTypeOf(entry.kind));
   archive_entry_set_size(header, 0);
   if (entry.kind == TestEntry::Kind::kFile) {
