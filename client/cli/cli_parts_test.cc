@@ -18,6 +18,7 @@
 
 #include "client/cli/batch_items.h"
 #include "client/cli/cli_settings.h"
+#include "client/cli/gzip_members.h"
 #include "client/cli/output_file.h"
 #include "client/cli/program_runner.h"
 #include "client/cli/shown_text.h"
@@ -32,6 +33,23 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+
+TEST(GzipMembersTest, EndsAMemberOnce) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto members, GzipMembers::Make());
+  size_t size = 0;
+  const auto sink = [&](ByteView bytes) {
+    size += bytes.size();
+    return absl::OkStatus();
+  };
+  QUIRE_EXPECT_OK(members->EndMember(sink));
+  EXPECT_EQ(size, 0u);
+  QUIRE_EXPECT_OK(members->Write(AsBytes("text"), sink));
+  QUIRE_EXPECT_OK(members->EndMember(sink));
+  const size_t member_size = size;
+  EXPECT_GT(member_size, 20u);
+  QUIRE_EXPECT_OK(members->EndMember(sink));
+  EXPECT_EQ(size, member_size);
+}
 
 TEST(ShownTextTest, WritesJson) {
   EXPECT_EQ(JsonBytes("id", "x"), "\"id\":\"x\"");

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <new>
 #include <string>
 #include <thread>
@@ -221,6 +222,15 @@ TEST_F(TableStoreTest, LeavesStrangeFilesAlone) {
   directory.Store("symbols", HashOf(text), View(text));
   EXPECT_FALSE(directory.Load("symbols", HashOf(text), 100).has_value());
   EXPECT_EQ(directory.Load("symbols", HashOf(text), 101), text);
+}
+
+TEST_F(TableStoreTest, ATableThatCannotBeStoredLeavesNoFile) {
+  // No file takes the place of a directory.
+  std::filesystem::create_directories(directory_ + "/symbols-" +
+                                      FormatTableHash(5));
+  TableDirectory(directory_).Store("symbols", 5, "text");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_), {}),
+            1);
 }
 
 }  // namespace

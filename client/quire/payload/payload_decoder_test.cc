@@ -101,10 +101,10 @@ std::string Brotli(const std::string& text) {
   return out;
 }
 
-// With a checksum, so that damage is found wherever it is.
-std::string Zstd(const std::string& text) {
+// With a checksum, damage is found wherever it is.
+std::string Zstd(const std::string& text, bool has_checksum = true) {
   ZSTD_CCtx* const context = ZSTD_createCCtx();
-  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, has_checksum ? 1 : 0);
   std::string out(ZSTD_compressBound(text.size()), '\0');
   out.resize(ZSTD_compress2(context, out.data(), out.size(), text.data(),
                             text.size()));
@@ -170,7 +170,8 @@ TEST(PayloadDecoderTest, TellsWhatTheHeadersSay) {
   EXPECT_EQ(decoder.http(), nullptr);
   const std::string record = Record(
       "Response",
-      "HTTP/1.1 404 Not Found\r\ncontent-type: Text/HTML; charset=x\r\n\r\n",
+      "HTTP/1.1 404 Not Found\r\ncontent-type: Text/HTML; charset=x\r\n"
+      "Content-Length: 5\r\nContent-Length: 7\r\n\r\n",
       "WARC-Target-URI: <http://a/>\r\nWARC-Date: 2022-01-01T00:00:00Z\r\n"
       "WARC-Refers-To-Target-URI: http://b/\r\n"
       "WARC-Refers-To-Date: 2021-01-01T00:00:00Z\r\n"
@@ -186,6 +187,7 @@ TEST(PayloadDecoderTest, TellsWhatTheHeadersSay) {
   ASSERT_NE(decoder.http(), nullptr);
   EXPECT_EQ(decoder.http()->status_code, 404);
   EXPECT_EQ(decoder.http()->content_type, "Text/HTML; charset=x");
+  EXPECT_EQ(decoder.http()->content_length, 5u);
 }
 
 TEST(PayloadDecoderTest, TakesChunksOff) {
@@ -222,6 +224,10 @@ TEST(PayloadDecoderTest, TakesCodingsOff) {
   ExpectPayload(Response("Content-Encoding: br\r\n", Brotli(text)), text);
   ExpectPayload(Response("Content-Encoding: zstd\r\n", Zstd(text) + Zstd("b")),
                 text + "b");
+  // The last of it is decoded after the last byte was taken.
+  ExpectPayload(Response("Content-Encoding: zstd\r\n",
+                         Zstd(text, /*has_checksum=*/false)),
+                text);
   ExpectPayload(Response("Content-Encoding: identity\r\n", text), text);
   for (const char* coding : {"gzip", "deflate", "br", "zstd"}) {
     ExpectPayload(
