@@ -147,7 +147,9 @@ absl::Status ArchiveText::Decode(LogicalRange range, std::vector<uint8_t>& text,
     const uint32_t block_size = archive_->BlockSizeBytes(slice.block);
     const bool is_whole = slice.size_bytes == block_size;
     if (is_whole || decoded != slice.block) {
-      block.resize(block_size);
+      if (!is_whole) {
+        block.resize(block_size);
+      }
       const absl::Status status =
           archive_->ReadBlock(slice.block, is_whole ? out : block, scratch);
       if (!status.ok()) {

@@ -174,6 +174,23 @@ TEST_F(RecompressTest, ReadsAnArchiveWithALayoutAndMakesOne) {
   EXPECT_EQ(FilesOf(again), FilesOf(from));
 }
 
+// A part of a block is read again after a shorter block was read as a whole.
+TEST_F(RecompressTest, ReadsAPartOfABlockAgainAfterAShorterBlock) {
+  std::string warc = MakeWarcRecord({"WARC-Target-URI: http://u/"}, "first");
+  for (int i = 0; i < 5; ++i) {
+    absl::StrAppend(&warc, MakeWarcRecord({"WARC-Target-URI: http://u/"},
+                                          MakeTestText(20000, 3)));
+  }
+  directory_.Write("in.warc", warc);
+  BuildOptions reordered = Options("zstd");
+  reordered.segment_size_bytes = 1 << 20;
+  reordered.reorder = ReorderMode::kDuplicates;
+  const std::string from = Build("from", reordered);
+  const std::string plain = directory_ / "plain";
+  QUIRE_ASSERT_OK(Recompress(from, plain, Options("lz4")).status());
+  EXPECT_EQ(FilesOf(plain), FilesOf(Build("lz4", Options("lz4"))));
+}
+
 TEST_F(RecompressTest, CopiesBlocksThatComeOutTheSame) {
   for (const char* codec : {"zstd", "rlz", "auto", "fsst", "rlz-pex"}) {
     SCOPED_TRACE(codec);
