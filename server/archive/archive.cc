@@ -103,6 +103,10 @@ Archive::Archive(std::string path) : path_(std::move(path)) {}
 
 Archive::~Archive() = default;
 
+const std::string& Archive::SegmentPath(uint32_t segment_index) const {
+  return segments_[segment_index].file.file.path;
+}
+
 absl::Status Archive::Load(const ArchiveDirectory& directory,
                            const ArchiveOpenOptions& options) {
   const Manifest& manifest = directory.manifest;

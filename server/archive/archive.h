@@ -91,6 +91,9 @@ class Archive {
 
   const std::string& path() const { return path_; }
 
+  // The file of a segment. REQUIRES: segment_index < info().segment_count.
+  const std::string& SegmentPath(uint32_t segment_index) const;
+
   const ArchiveInfo& info() const { return info_; }
 
   const ArchiveMemory& memory() const { return memory_; }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -258,9 +259,9 @@ TEST_F(ServerLifeTest, TellsOfADamagedBlockOnceAndTakesUpItsRepair) {
   {
     MutexLock lock(&mutex);
     ASSERT_EQ(reports.size(), 1u);
-    EXPECT_THAT(
-        reports[0],
-        ::testing::HasSubstr("archive docs: block 3 of segment 0 is damaged"));
+    EXPECT_THAT(reports[0], ::testing::HasSubstr(absl::StrCat(
+                                "archive docs: block 3 of ", archive_path(),
+                                "/segment-000000 is damaged")));
   }
   WriteArchive(archive_path(), documents);
   EXPECT_THAT(
@@ -269,6 +270,40 @@ TEST_F(ServerLifeTest, TellsOfADamagedBlockOnceAndTakesUpItsRepair) {
                        ::testing::HasSubstr("were not checked")));
   EXPECT_TRUE(ReadRange(3 * 16384, 10, &data).ok());
   EXPECT_EQ(data, all.substr(3 * 16384, 10));
+}
+
+TEST_F(ServerLifeTest, TellsOnceOfEachBlockPastTheEndOfATruncatedFile) {
+  const std::vector<TestDocument> documents = MakeDocuments(60, 5);
+  WriteArchive(archive_path(), documents);
+  Mutex mutex;
+  std::vector<std::string> reports;
+  ServerOptions options;
+  options.metrics_address = "127.0.0.1:0";
+  options.report_damage = [&](const std::string& message) {
+    MutexLock lock(&mutex);
+    reports.push_back(message);
+  };
+  StartServer(options);
+  const std::string file = absl::StrCat(archive_path(), "/segment-000000");
+  std::filesystem::resize_file(file, 1000);
+  std::string data;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ReadRange(3 * 16384, 10, &data).error_code(),
+              grpc::StatusCode::DATA_LOSS);
+  }
+  {
+    MutexLock lock(&mutex);
+    EXPECT_THAT(reports,
+                ::testing::ElementsAre(::testing::AllOf(
+                    ::testing::HasSubstr(absl::StrCat(
+                        "archive docs: block 3 of ", file, " is damaged")),
+                    ::testing::HasSubstr("file ends early"))));
+  }
+  const std::string counted = "quire_block_failures_total 3";
+  EXPECT_THAT(AwaitMetrics([&](const std::string& page) {
+                return absl::StrContains(page, counted);
+              }),
+              ::testing::HasSubstr(counted));
 }
 
 TEST_F(ServerLifeTest, SilentBatchesHoldNoMemory) {

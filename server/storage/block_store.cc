@@ -377,7 +377,11 @@ void BlockStore::RunDecodeTask(DriveRead& read,
       }
       const bool succeeded = outcome.status.ok();
       CountDecoded(block.fetch, outcome);
-      stats_.decode_failures += !succeeded && blocks[i].status.ok() ? 1 : 0;
+      stats_.decode_failures +=
+          !succeeded &&
+                  (blocks[i].status.ok() || absl::IsDataLoss(blocks[i].status))
+              ? 1
+              : 0;
       if (!succeeded || stopping_ || block.fetch.part_size_bytes == 0) {
         outcome.ended = in_flight_.End(block, succeeded);
         continue;

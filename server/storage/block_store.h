@@ -85,7 +85,8 @@ struct BlockStoreStats {
   uint64_t whole_decodes = 0;
   uint64_t partial_decodes = 0;
   uint64_t decoded_bytes = 0;
-  // Checksum or codec failures, of which callers were told.
+  // Blocks that callers got an error for because of a checksum, a codec or a
+  // file that ends early.
   uint64_t decode_failures = 0;
   // Blocks that were read a second time, because of a device error or because
   // their bytes did not decode; and those of them whose second read was good.

@@ -161,7 +161,12 @@ TEST_F(BlockStoreRepeatTest, AFileThatEndsEarlyIsNotReadAgain) {
   });
   ASSERT_EQ(log_.ended(), 1);
   EXPECT_THAT(log_.Get(0).result, HasCode(absl::StatusCode::kDataLoss));
-  EXPECT_EQ(store_->Stats().repeated_blocks, 0);
+  const BlockStoreStats stats = store_->Stats();
+  EXPECT_EQ(stats.repeated_blocks, 0);
+  // The file is damaged, not the drive.
+  EXPECT_EQ(stats.device_errors, 0);
+  EXPECT_EQ(stats.decode_failures, 1);
+  EXPECT_THAT(decoder_->noted(), ElementsAre(3));
 }
 
 TEST_F(BlockStoreRepeatTest, WhoeverAsksMeanwhileSharesTheSecondRead) {

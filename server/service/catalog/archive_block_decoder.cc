@@ -73,7 +73,7 @@ class TextDecoder : public BlockDecoder {
 
   void NoteDamage(BlockAddress block,
                   const absl::Status& status) const override {
-    log_->Note(block, status);
+    log_->Note(block, archive_->SegmentPath(block.segment_index), status);
   }
 
   bool packs() const override { return packing_ != nullptr; }
@@ -129,7 +129,7 @@ class StoredReader : public BlockDecoder {
 
   void NoteDamage(BlockAddress block,
                   const absl::Status& status) const override {
-    log_->Note(block, status);
+    log_->Note(block, archive_->SegmentPath(block.segment_index), status);
   }
 
  private:
@@ -139,10 +139,11 @@ class StoredReader : public BlockDecoder {
 
 }  // namespace
 
-void DamageLog::Note(BlockAddress block, const absl::Status& status) {
+void DamageLog::Note(BlockAddress block, const std::string& file,
+                     const absl::Status& status) {
   if (report_ && IsFirst(block)) {
     report_(absl::StrCat("archive ", archive_name_, ": block ",
-                         block.block_index, " of segment ", block.segment_index,
+                         block.block_index, " of ", file,
                          " is damaged: ", status.message()));
   }
 }

@@ -25,7 +25,7 @@
 namespace quire {
 
 // Told of a block whose stored bytes are damaged: the message names archive,
-// segment, block and what is wrong. Called on any thread, once for each block
+// file, block and what is wrong. Called on any thread, once for each block
 // (of the first thousand blocks; later ones are not reported).
 using DamageReporter = std::function<void(const std::string& message)>;
 
@@ -36,9 +36,9 @@ class DamageLog {
   DamageLog(std::string archive_name, DamageReporter report)
       : archive_name_(std::move(archive_name)), report_(std::move(report)) {}
 
-  // Reports the block unless that was done before.
-  void Note(BlockAddress block, const absl::Status& status)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reports a block of `file` unless that was done before.
+  void Note(BlockAddress block, const std::string& file,
+            const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   bool IsFirst(BlockAddress block) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -247,7 +247,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
               stats.decoded_bytes),
       DecodesFamily(stats),
       counter("quire_block_failures_total",
-              "Blocks whose checksum or decoding failed.",
+              "Blocks whose checksum or decoding failed, or whose file ends "
+              "early.",
               stats.decode_failures),
       counter("quire_repeated_blocks_total",
               "Blocks read a second time, after an error or as damaged.",

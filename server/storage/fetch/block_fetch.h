@@ -57,8 +57,9 @@ class BlockDecoder {
     return status;
   }
 
-  // Told of a block that Decode() found damaged, also after its second read,
-  // with the last status of Decode(). Called before the block's fetches end.
+  // Called for a block that Decode() found damaged, also after its second read,
+  // or that lies past the end of its file, with the status (DataLoss) that its
+  // fetches end with, before they do.
   virtual void NoteDamage(BlockAddress /*block*/,
                           const absl::Status& /*status*/) const {}
 

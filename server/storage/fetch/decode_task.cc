@@ -155,7 +155,7 @@ void DecodeTask::Answer(SchedulerTime now) const {
       continue;
     }
     const BlockFetch& fetch = outcome.ended->fetch;
-    if (outcome.is_damaged) {
+    if (absl::IsDataLoss(outcome.status)) {
       fetch.decoder->NoteDamage(fetch.key.block, outcome.status);
     }
     for (const InFlightBlock::Waiter& waiter : outcome.ended->waiters) {

@@ -36,7 +36,8 @@ struct BlockOutcome {
   absl::Status status;
   // As ReadBlock::parts; of a block that is decoded whole, it is the only one.
   absl::InlinedVector<Part, 1> parts;
-  // The bytes were not as they should be, though the device saw no error.
+  // The bytes were not as they should be, though the device saw no error: a
+  // second read may be better.
   bool is_damaged = false;
   // The block, once the caller has taken it out of the table; null while it is
   // read again.

@@ -240,7 +240,7 @@ TEST_F(DecodeTaskTest, ABlockThatIsReadAgainIsNotAnswered) {
   EXPECT_TRUE(packing_->damaged().empty());
 }
 
-TEST_F(DecodeTaskTest, AnErrorOfTheDeviceIsNotDamage) {
+TEST_F(DecodeTaskTest, ABlockPastTheEndOfItsFileIsNotedAndNotReadAgain) {
   Read(
       {5},
       [](const DeviceRead& /*read*/, DeviceResult& result) {
@@ -254,7 +254,7 @@ TEST_F(DecodeTaskTest, AnErrorOfTheDeviceIsNotDamage) {
   EXPECT_EQ(task.freed_size_bytes(), memory_.reserved_size_bytes());
   Settle(task);
   task.Answer(kAnswered);
-  EXPECT_TRUE(packing_->damaged().empty());
+  EXPECT_THAT(packing_->damaged(), ElementsAre(5));
   EXPECT_THAT(log_.Get(1).result, HasCode(absl::StatusCode::kDataLoss));
   EXPECT_EQ(blocks_.DecodeCount(5), 0U);
 }

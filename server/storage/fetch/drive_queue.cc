@@ -182,11 +182,12 @@ DriveQueue::Ended DriveQueue::TakeResult(SchedulerTime now,
     time_per_read_.Add(now - std::max(last_result_, it->second.started));
     last_result_ = now;
     stats_.read_bytes += result.size_bytes;
-    // A direct read's last page may lie across the end of the file.
-    stats_.errors +=
-        result.status.ok() || result.size_bytes >= ended.read->NeededSizeBytes()
-            ? 0
-            : 1;
+    // A direct read's last page may lie across the end of the file; a file that
+    // is too short is damaged, not its drive.
+    stats_.errors += result.status.ok() || absl::IsDataLoss(result.status) ||
+                             result.size_bytes >= ended.read->NeededSizeBytes()
+                         ? 0
+                         : 1;
   }
   if (ended.read->TakeResult(result, in_flight_, ended.blocks)) {
     scheduler_->Complete(now, result.id);
