@@ -118,6 +118,8 @@ class ExportTest(unittest.TestCase):
             add(b"\xe9t\xe9", b"latin-1", mtime=MTIME + 0.25)
             add("été".encode(), b"utf-8")
             add(b"../up", b"up")
+            add(b"/etc/x", b"absolute")
+            add(b"..", b"above")
             add(b"old", b"before 1970", mtime=-86400)
             add(b"empty")
             add(b"block", b"b" * 512)
@@ -164,6 +166,9 @@ class ExportTest(unittest.TestCase):
 
     def test_a_tar_comes_back_as_tar(self):
         source = members_of((self.directory / "members.tar").read_bytes())
+        outside = {b"../up": b"%2E./up", b"/etc/x": b"%2Fetc/x", b"..": b"%2E."}
+        source = [(outside.pop(name, name), *rest) for name, *rest in source]
+        self.assertEqual(outside, {})
         out, messages = self.quire("export", "members", "--tar", "-")
         # A hard link is a document of its own.
         exported = members_of(out)
@@ -171,6 +176,8 @@ class ExportTest(unittest.TestCase):
                          [(name, data) for name, _, data in source])
         self.assertEqual([mtime for _, mtime, _ in exported], [mtime for _, mtime, _ in source])
         self.assertIn("2 members have the name of an earlier one", messages)
+        self.assertIn("3 ids that no file can be named by or that would be unpacked elsewhere",
+                      messages)
         # The export is a source as good as the first.
         (self.directory / "again.tar").write_bytes(out)
         self.build("again", "again.tar")
@@ -210,7 +217,7 @@ class ExportTest(unittest.TestCase):
         self.build("files-again", "files.warc")
 
     def test_ls_and_batch_write_every_document(self):
-        for archive, count in [("crawl", len(self.records)), ("members", 11),
+        for archive, count in [("crawl", len(self.records)), ("members", 13),
                                ("files", len(self.files))]:
             pages = self.directory / f"pages-{archive}"
             listing = self.quire("ls", archive, "-0")[0]
@@ -222,6 +229,8 @@ class ExportTest(unittest.TestCase):
             if archive == "crawl":
                 self.assertEqual(written, sorted(self.records))
         self.assertEqual((self.directory / "pages-members" / "first@1").read_bytes(), b"two")
+        for name in ("%2E.%2Fup", "%2Fetc%2Fx", "%2E."):
+            self.assertTrue((self.directory / "pages-members" / name).is_file())
 
     def test_batch_tells_of_ids_that_come_again(self):
         pages = self.directory / "pages-repeated"

@@ -164,6 +164,24 @@ TEST(TarFormatTest, NamesWhatNoFileCanBeNamed) {
   EXPECT_EQ(TarName(absl::string_view("a\0b", 3)), "a%00b");
 }
 
+TEST(TarFormatTest, NamesNothingOutsideTheDirectory) {
+  EXPECT_EQ(TarName("../../x"), "%2E./%2E./x");
+  EXPECT_EQ(TarName("/etc/passwd"), "%2Fetc/passwd");
+  EXPECT_EQ(TarName("//etc"), "%2F/etc");
+  EXPECT_EQ(TarName("/"), "%2F");
+  EXPECT_EQ(TarName("//"), "%2F%2F");
+  EXPECT_EQ(TarName(".."), "%2E.");
+  EXPECT_EQ(TarName("."), "%2E");
+  EXPECT_EQ(TarName("a/.."), "a/%2E.");
+  EXPECT_EQ(TarName("a/../../b/./c"), "a/%2E./%2E./b/%2E/c");
+  EXPECT_EQ(TarName("../"), "%2E.%2F");
+  // Not these: they are names like others.
+  for (const char* name :
+       {".hidden", "..a", "a..", "...", "a/.b/..c", "a//b"}) {
+    EXPECT_EQ(TarName(name), name);
+  }
+}
+
 TEST(WarcFormatTest, MakesUris) {
   EXPECT_EQ(WarcTargetUri("https://a/b?c#d%20"), "https://a/b?c#d%20");
   EXPECT_EQ(WarcTargetUri("https://a/\xC3\xA9 \r\n"),

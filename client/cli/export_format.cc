@@ -55,8 +55,9 @@ class TarExport final : public ExportFormat {
     if (changed_count_ > 0) {
       notes.push_back(absl::StrCat(
           FormatCounted(changed_count_, "id", "ids"),
-          " that no file can be named by, being empty or having a NUL byte or "
-          "a slash at the end: there the name has %, %00 or %2F"));
+          " that no file can be named by or that would be unpacked elsewhere, "
+          "being empty or having a NUL byte, a slash at the start or the end, "
+          "or a component . or ..: there the name has %, %00, %2F or %2E"));
     }
     return notes;
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 
 #include "codecs/base/check.h"
 #include "codecs/base/printable_text.h"
@@ -143,13 +144,23 @@ std::string TarName(absl::string_view id) {
   if (id.empty()) {
     return "%";
   }
-  std::string name =
-      absl::StrReplaceAll(id, {{absl::string_view("\0", 1), "%00"}});
-  if (name.back() == '/') {
-    name.pop_back();
-    name += "%2F";
+  std::string name;
+  for (absl::string_view component : absl::StrSplit(id, '/')) {
+    if (component == "." || component == "..") {
+      component.remove_prefix(1);
+      absl::StrAppend(&name, "%2E");
+    }
+    absl::StrAppend(&name, component, "/");
   }
-  return name;
+  // Each component has a slash behind it, the last one too.
+  name.pop_back();
+  if (name.size() > 1 && name.back() == '/') {
+    name.replace(name.size() - 1, 1, "%2F");
+  }
+  if (name.front() == '/') {
+    name.replace(0, 1, "%2F");
+  }
+  return absl::StrReplaceAll(name, {{absl::string_view("\0", 1), "%00"}});
 }
 
 }  // namespace quire

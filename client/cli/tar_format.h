@@ -29,9 +29,10 @@ std::string TarPadding(uint64_t size_bytes);
 // What ends a tar. Thread-safe.
 std::string TarEnd();
 
-// The name for an id: the id itself, but for what a tar cannot hold. NUL bytes
-// become "%00", a slash at the end, which would make it a directory, becomes
-// "%2F", and the empty id "%". Thread-safe.
+// The name for an id: the id itself, but for what a tar cannot hold or what
+// leads out of the directory that it is unpacked into. NUL bytes become "%00",
+// a slash at the start or the end becomes "%2F", the dot that is or begins a
+// component "." or ".." becomes "%2E", and the empty id "%". Thread-safe.
 std::string TarName(absl::string_view id);
 
 }  // namespace quire
