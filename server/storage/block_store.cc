@@ -485,6 +485,7 @@ BlockStoreStats BlockStore::Stats() const {
   stats.cache_hits = cache.hits;
   stats.cache_evictions = cache.evictions;
   stats.cache_size_bytes = cache.size_bytes;
+  stats.cache_capacity_bytes = cache_.capacity_size_bytes();
   stats.cache_blocks = cache.blocks;
   const InFlightTable::Stats& in_flight = in_flight_.stats();
   stats.joined_fetches = in_flight.joined_fetches;

@@ -73,6 +73,8 @@ struct BlockStoreStats {
   uint64_t cache_misses = 0;
   uint64_t cache_evictions = 0;
   uint64_t cache_size_bytes = 0;
+  // What the cache may hold now.
+  uint64_t cache_capacity_bytes = 0;
   uint64_t cache_blocks = 0;
   // Fetches that found one for the same block in flight.
   uint64_t joined_fetches = 0;
@@ -157,6 +159,10 @@ class BlockStore {
 
   // Whether the block is in the cache; a look, not a use. Never blocks on I/O.
   bool IsCached(const BlockKey& key) const { return cache_.Contains(key); }
+
+  // Gives the cache another capacity than cache_size_bytes of the options;
+  // evicts what exceeds it. No two calls may overlap.
+  void ResizeCache(uint64_t size_bytes) { cache_.Resize(size_bytes); }
 
   // What a read takes at the drive that files of this placement are read from
   // (null as in BlockFetch), by the last reads there; 0 before the first.

@@ -15,16 +15,34 @@ namespace {
 // Below this a shard holds too few blocks to choose among.
 constexpr uint64_t kShardSizeBytesMin = uint64_t{4} << 20;
 
+size_t ShardCount(uint64_t capacity_size_bytes, size_t shards_max) {
+  return std::bit_floor(std::clamp<size_t>(
+      capacity_size_bytes / kShardSizeBytesMin, 1, shards_max));
+}
+
 }  // namespace
 
 BlockCache::BlockCache(const Options& options)
-    : capacity_size_bytes_(options.capacity_size_bytes), hash_(options.hash) {
-  const uint64_t shard_count = std::bit_floor(
-      std::clamp<uint64_t>(capacity_size_bytes_ / kShardSizeBytesMin, 1,
-                           std::max(options.shards_max, 1U)));
-  for (uint64_t i = 0; i < shard_count; ++i) {
+    : hash_(options.hash),
+      capacity_size_bytes_(options.capacity_size_bytes),
+      shard_count_(ShardCount(options.capacity_size_bytes,
+                              std::max(options.shards_max, 1U))) {
+  for (size_t i = 0; i < shard_count_; ++i) {
     shards_.push_back(
-        std::make_unique<Shard>(capacity_size_bytes_ / shard_count, options));
+        std::make_unique<Shard>(capacity_size_bytes_ / shard_count_, options));
+  }
+}
+
+void BlockCache::Resize(uint64_t capacity_size_bytes) {
+  if (capacity_size_bytes == capacity_size_bytes_) {
+    return;
+  }
+  const size_t shard_count = ShardCount(capacity_size_bytes, shards_.size());
+  shard_count_ = shard_count;
+  capacity_size_bytes_ = capacity_size_bytes;
+  // Those that are no longer used first: others may grow.
+  for (size_t i = shards_.size(); i-- > 0;) {
+    shards_[i]->Resize(i < shard_count ? capacity_size_bytes / shard_count : 0);
   }
 }
 
@@ -41,7 +59,8 @@ uint64_t BlockCache::HashKey(const BlockKey& key) {
 
 BlockCache::Shard& BlockCache::ShardOf(uint64_t hash) const {
   // Bits that neither the hash tables nor the ghosts look at first.
-  return *shards_[(hash >> 48) & (shards_.size() - 1)];
+  return *shards_[(hash >> 48) &
+                  (shard_count_.load(std::memory_order_relaxed) - 1)];
 }
 
 BlockCache::BlockPtr BlockCache::Find(const BlockKey& key, Use use) {

@@ -2,6 +2,7 @@
 #ifndef QUIRE_SERVER_STORAGE_CACHE_BLOCK_CACHE_H_
 #define QUIRE_SERVER_STORAGE_CACHE_BLOCK_CACHE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -87,9 +88,15 @@ class BlockCache {
   // Whether the block is here. Counts as nothing.
   bool Contains(const BlockKey& key) const;
 
+  // Gives the cache another capacity, and evicts what exceeds it before it
+  // returns. A cache that grows past its first capacity keeps its number of
+  // shards. The traces of evicted blocks are lost. No two calls may overlap.
+  void Resize(uint64_t capacity_size_bytes);
+
   uint64_t capacity_size_bytes() const { return capacity_size_bytes_; }
 
-  size_t shard_count() const { return shards_.size(); }
+  // Shards in use.
+  size_t shard_count() const { return shard_count_; }
 
   Stats GetStats() const;
 
@@ -102,8 +109,10 @@ class BlockCache {
 
   Shard& ShardOf(uint64_t hash) const;
 
-  const uint64_t capacity_size_bytes_;
   const Hash hash_;
+  std::atomic<uint64_t> capacity_size_bytes_;
+  // Of those below; the others hold nothing. A power of two.
+  std::atomic<size_t> shard_count_;
   std::vector<std::unique_ptr<Shard>> shards_;
 };
 

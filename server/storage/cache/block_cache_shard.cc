@@ -20,14 +20,31 @@ size_t GhostCount(uint64_t capacity_size_bytes) {
 }  // namespace
 
 BlockCache::Shard::Shard(uint64_t capacity_size_bytes, const Options& options)
-    : capacity_size_bytes_(capacity_size_bytes -
-                           GhostCount(capacity_size_bytes) *
-                               GhostTable::kBytesPerGhost),
-      probation_size_bytes_max_(capacity_size_bytes_ *
-                                options.probation_percent / 100),
+    : probation_percent_(options.probation_percent),
       early_uses_count_(options.early_uses_count),
       index_(0, KeyHash{options.hash}),
-      ghosts_(GhostCount(capacity_size_bytes)) {}
+      ghosts_(GhostCount(capacity_size_bytes)) {
+  MutexLock lock(&mutex_);
+  SetCapacity(capacity_size_bytes);
+}
+
+void BlockCache::Shard::SetCapacity(uint64_t capacity_size_bytes) {
+  capacity_size_bytes_ = capacity_size_bytes - GhostCount(capacity_size_bytes) *
+                                                   GhostTable::kBytesPerGhost;
+  probation_size_bytes_max_ = capacity_size_bytes_ * probation_percent_ / 100;
+}
+
+void BlockCache::Shard::Resize(uint64_t capacity_size_bytes) {
+  // Both are destroyed after the lock is gone.
+  GhostTable ghosts(GhostCount(capacity_size_bytes));
+  Evicted evicted;
+  MutexLock lock(&mutex_);
+  SetCapacity(capacity_size_bytes);
+  while (size_bytes_ > capacity_size_bytes_) {
+    EvictOne(evicted);
+  }
+  std::swap(ghosts, ghosts_);
+}
 
 BlockCache::BlockPtr BlockCache::Shard::Find(const BlockKey& key, Use use) {
   MutexLock lock(&mutex_);

@@ -32,6 +32,7 @@ class BlockCache::Shard {
   void Insert(const BlockKey& key, uint64_t hash, BlockPtr block,
               uint64_t charge_bytes, Use use) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Contains(const BlockKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Resize(uint64_t capacity_size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds its counts and sizes to `stats`.
   void AddTo(Stats& stats) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -70,10 +71,15 @@ class BlockCache::Shard {
   void Remove(Queue& queue, Evicted& evicted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const uint64_t capacity_size_bytes_;
-  const uint64_t probation_size_bytes_max_;
+  void SetCapacity(uint64_t capacity_size_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const uint32_t probation_percent_;
   const bool early_uses_count_;
   mutable Mutex mutex_;
+  // Without the ghosts.
+  uint64_t capacity_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t probation_size_bytes_max_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<BlockKey, Queue::iterator, KeyHash> index_
       ABSL_GUARDED_BY(mutex_);
   // Those of scans are all at the back.

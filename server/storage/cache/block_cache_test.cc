@@ -87,6 +87,64 @@ TEST(BlockCacheTest, KeepsWhatFitsAndNoMore) {
   EXPECT_EQ(cache.GetStats().hits, 0);
 }
 
+TEST(BlockCacheTest, ShrinksAndGrows) {
+  constexpr uint64_t kLargeBytes = 64 << 20;
+  constexpr uint64_t kSmallBytes = 8 << 20;
+  BlockCache cache({.capacity_size_bytes = kLargeBytes});
+  EXPECT_EQ(cache.shard_count(), 16u);
+  const auto fill = [&] {
+    for (uint64_t i = 0; i < 6000; ++i) {
+      Put(cache, i);
+      ASSERT_LE(cache.GetStats().size_bytes, cache.capacity_size_bytes());
+    }
+  };
+  fill();
+  EXPECT_GT(cache.GetStats().size_bytes, kLargeBytes * 9 / 10);
+  cache.Resize(kSmallBytes);
+  EXPECT_EQ(cache.capacity_size_bytes(), kSmallBytes);
+  BlockCache::Stats stats = cache.GetStats();
+  EXPECT_LE(stats.size_bytes, kSmallBytes);
+  // What is evicted is gone by now, and what is left is found.
+  EXPECT_EQ(NumberedBlock::alive_count, stats.blocks);
+  fill();
+  EXPECT_GT(cache.GetStats().size_bytes, kSmallBytes * 9 / 10);
+  // In few shards, or there would be no space for a large block in any.
+  cache.Insert(Key(7000), std::make_shared<NumberedBlock>(7000), 1 << 20,
+               BlockCache::Use::kDemand);
+  EXPECT_TRUE(Has(cache, 7000));
+
+  cache.Resize(kLargeBytes);
+  fill();
+  stats = cache.GetStats();
+  EXPECT_GT(stats.size_bytes, kLargeBytes * 9 / 10);
+  EXPECT_EQ(NumberedBlock::alive_count, stats.blocks);
+  cache.Resize(0);
+  EXPECT_EQ(cache.GetStats().blocks, 0u);
+  EXPECT_EQ(NumberedBlock::alive_count, 0);
+}
+
+TEST(BlockCacheTest, IsResizedWhileItIsUsed) {
+  BlockCache cache({.capacity_size_bytes = 16 << 20});
+  std::atomic<bool> is_done = false;
+  {
+    std::vector<std::jthread> users;
+    for (uint64_t seed = 1; seed <= 2; ++seed) {
+      users.emplace_back([&cache, &is_done, seed] {
+        std::mt19937_64 random(seed);
+        while (!is_done) {
+          Ask(cache, random() % 2000);
+        }
+      });
+    }
+    for (int i = 0; i < 100; ++i) {
+      cache.Resize(i % 2 == 0 ? 4 << 20 : 16 << 20);
+    }
+    is_done = true;
+  }
+  cache.Resize(4 << 20);
+  EXPECT_LE(cache.GetStats().size_bytes, 4 << 20);
+}
+
 TEST(BlockCacheTest, ALookIsNoUse) {
   BlockCache cache({.capacity_size_bytes = 2 * kChargeBytes + 100});
   Put(cache, 1);
