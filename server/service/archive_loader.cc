@@ -152,16 +152,14 @@ absl::Status ArchiveLoader::OpenPlanned(const PlannedArchive& planned) {
   return absl::OkStatus();
 }
 
-std::vector<LogLine> ArchiveLoader::Reload(
-    const std::vector<ArchiveArgument>& wanted, const ServingChanged& changed,
-    const std::function<void(bool)>& ended) {
-  std::vector<LogLine> lines;
-  std::vector<std::string> unchanged;
-  std::set<absl::string_view> names;
+std::vector<LogLine> ArchiveLoader::RemoveOthers(
+    const std::vector<ArchiveArgument>& wanted,
+    const std::vector<std::string>& kept, const ServingChanged& changed) {
+  std::set<absl::string_view> names(kept.begin(), kept.end());
   for (const ArchiveArgument& argument : wanted) {
     names.insert(argument.name);
   }
-  // First, as what they leave is for others.
+  std::vector<LogLine> lines;
   const std::shared_ptr<const Catalog::ByName> before = catalog_.Get();
   for (const auto& [name, served] : *before) {
     if (!names.contains(name)) {
@@ -173,30 +171,41 @@ std::vector<LogLine> ArchiveLoader::Reload(
                                     ": removed; calls that read it go on")});
     }
   }
+  return lines;
+}
+
+std::vector<LogLine> ArchiveLoader::Reload(
+    const std::vector<ArchiveArgument>& wanted,
+    const std::vector<std::string>& kept, const ServingChanged& changed,
+    const std::function<void(bool)>& ended) {
+  // Remove first: new archives may use the memory.
+  std::vector<LogLine> lines = RemoveOthers(wanted, kept, changed);
+  std::vector<std::string> unchanged;
   for (const ArchiveArgument& argument : wanted) {
     if (stop_) {
       break;
     }
-    const auto found = before->find(argument.name);
-    const bool is_served = found != before->end();
-    const absl::StatusOr<std::string> outcome =
-        ReloadOne(argument, is_served ? found->second.get() : nullptr);
-    ended(outcome.ok());
+    const bool is_served = catalog_.Contains(argument.name);
+    const absl::StatusOr<std::string> outcome = ReloadOne(argument);
     const std::string archive = absl::StrCat("archive ", argument.name);
+    if (outcome.ok() && outcome->empty()) {
+      unchanged.push_back(
+          absl::StrCat(archive, ": unchanged; its ", kBlocksNotChecked));
+      continue;
+    }
+    ended(outcome.ok());
     if (!outcome.ok()) {
       lines.push_back(
           {LogLevel::kWarning,
            absl::StrCat(archive,
                         is_served ? " stays as it was: " : " is left out: ",
                         outcome.status().message())});
-    } else if (outcome->empty()) {
-      unchanged.push_back(
-          absl::StrCat(archive, ": unchanged; its ", kBlocksNotChecked));
     } else {
       changed(argument.name, true);
       lines.push_back({LogLevel::kInfo, absl::StrCat(archive, ": ", *outcome)});
     }
   }
+  FitCache(HeldBytes());
   if (unchanged.size() > kUnchangedLinesMax) {
     unchanged = {absl::StrCat(unchanged.size(), " archives: unchanged; their ",
                               kBlocksNotChecked)};
@@ -208,26 +217,28 @@ std::vector<LogLine> ArchiveLoader::Reload(
 }
 
 absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
-    const ArchiveArgument& argument, const ServedArchive* served) {
+    const ArchiveArgument& argument) {
   QUIRE_ASSIGN_OR_RETURN(const ArchiveOutline outline,
                          Archive::ReadOutline(argument.path));
+  // Kept until the end of this function only: many may be replaced, one after
+  // the other, with the memory for one more.
+  const std::shared_ptr<const ServedArchive> served =
+      catalog_.Find(argument.name).value_or(nullptr);
   if (served != nullptr && outline.files == served->archive->files()) {
     return "";
   }
   // The old one goes only when the last call that reads it has ended, so both
   // must fit, and those replaced before that calls still read.
-  ReloadNeed need = {.replaced_bytes = ReplacedBytes(),
-                     .fresh_bytes = outline.memory_bytes};
-  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
-  for (const auto& [name, other] : *archives) {
-    need.served_bytes += other->archive->memory_bytes_max();
-  }
+  ReloadNeed need = HeldBytes();
+  need.fresh_bytes = outline.memory_bytes;
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
+  FitCache(need);
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<ServedArchive> fresh,
                          OpenOne(argument));
   // Once more, with what it takes: the path may name another archive by now.
   need.fresh_bytes = fresh->archive->memory_bytes_max();
   QUIRE_RETURN_IF_ERROR(CheckReload(plan_, need));
+  FitCache(need);
   // The same text in other files: a copy put in place of damaged ones.
   const bool is_same_text =
       served != nullptr &&
@@ -246,14 +257,23 @@ absl::StatusOr<std::string> ArchiveLoader::ReloadOne(
   return line;
 }
 
-uint64_t ArchiveLoader::ReplacedBytes() {
-  uint64_t size_bytes = 0;
+ReloadNeed ArchiveLoader::HeldBytes() {
+  ReloadNeed need;
   std::erase_if(replaced_, [&](const std::weak_ptr<const Archive>& replaced) {
     const std::shared_ptr<const Archive> archive = replaced.lock();
-    size_bytes += archive == nullptr ? 0 : archive->memory_bytes_max();
+    need.replaced_bytes += archive == nullptr ? 0 : archive->memory_bytes_max();
     return archive == nullptr;
   });
-  return size_bytes;
+  const std::shared_ptr<const Catalog::ByName> archives = catalog_.Get();
+  for (const auto& [name, served] : *archives) {
+    need.served_bytes += served->archive->memory_bytes_max();
+  }
+  return need;
+}
+
+void ArchiveLoader::FitCache(const ReloadNeed& need) {
+  store_.ResizeCache(CacheBytesBeside(
+      plan_, need.served_bytes + need.replaced_bytes + need.fresh_bytes));
 }
 
 }  // namespace quire

@@ -75,12 +75,15 @@ class ArchiveLoader {
   absl::Status OpenAll(const ServingChanged& changed,
                        std::vector<BrokenArchive>& broken);
 
-  // From now on `wanted` are to be served: takes away those that are not among
-  // them, looks at the others, and opens those that are new or whose files have
-  // changed, one by one. `ended` is told whether that went well, for each of
-  // `wanted`. Returns what to say about it: a line for each archive, or one for
-  // many that are unchanged. Blocks on I/O. REQUIRES: their names differ.
+  // From now on `wanted` are to be served, and archives of the names `kept`,
+  // which are left alone: removes all others, looks at `wanted`, and opens
+  // those that are new or whose files have changed, one by one. The cache
+  // shrinks before one is refused for want of memory, and grows again when
+  // there is space. Calls `ended` with the outcome of each that is not left as
+  // it was. Returns a line about each archive, or one about many that are
+  // unchanged. Blocks on I/O. REQUIRES: the names of `wanted` differ.
   std::vector<LogLine> Reload(const std::vector<ArchiveArgument>& wanted,
+                              const std::vector<std::string>& kept,
                               const ServingChanged& changed,
                               const std::function<void(bool)>& ended);
 
@@ -93,12 +96,16 @@ class ArchiveLoader {
       const ArchiveArgument& argument);
   // Into an empty place in the catalog; `outline` is what was planned for.
   absl::Status OpenPlanned(const PlannedArchive& planned);
-  // `served` is null if it is a new one. What happened, as the end of a
-  // sentence; empty: nothing.
-  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument,
-                                        const ServedArchive* served);
-  // What calls keep of archives that have been replaced.
-  uint64_t ReplacedBytes();
+  // What happened, as the end of a sentence; empty: nothing.
+  absl::StatusOr<std::string> ReloadOne(const ArchiveArgument& argument);
+  // Removes all that are not to be served; a line for each.
+  std::vector<LogLine> RemoveOthers(const std::vector<ArchiveArgument>& wanted,
+                                    const std::vector<std::string>& kept,
+                                    const ServingChanged& changed);
+  // Memory of archives that are served, and of replaced ones that calls keep.
+  ReloadNeed HeldBytes();
+  // Gives the cache what archives leave it.
+  void FitCache(const ReloadNeed& need);
 
   const ServerOptions options_;
   const MemoryPlan plan_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -266,10 +267,13 @@ class ServerImpl final : public Server {
     if (is_shut_down_) {
       return {};
     }
-    bool succeeded = changes.is_wanted;
     default_quota_.Set(changes.default_quota);
-    std::vector<LogLine> lines = loader_.Reload(
-        changes.archives,
+    // First, as archives may take minutes: a right that was withdrawn ends now,
+    // and new archives come under the new rules.
+    std::vector<LogLine> lines;
+    bool succeeded = ReloadFiles(lines) && changes.is_wanted;
+    std::vector<LogLine> archive_lines = loader_.Reload(
+        changes.archives, changes.kept_archives,
         [this](const std::string& name, bool is_serving) {
           SetArchiveHealth(name, is_serving);
         },
@@ -277,33 +281,13 @@ class ServerImpl final : public Server {
           metrics_.ReloadEnded(ok);
           succeeded = succeeded && ok;
         });
-    broken_count_ = changes.archives.size() -
-                    std::min(changes.archives.size(), catalog_.Get()->size());
-    const auto add = [&](absl::string_view what,
-                         const absl::StatusOr<std::string>& outcome) {
-      succeeded = succeeded && outcome.ok();
-      lines.push_back(outcome.ok()
-                          ? LogLine{LogLevel::kInfo, *outcome}
-                          : LogLine{LogLevel::kWarning,
-                                    absl::StrCat(what, " stays as it was: ",
-                                                 outcome.status().message())});
-    };
-    if (certificates_ != nullptr) {
-      absl::StatusOr<std::string> outcome = certificates_->Check();
-      if (outcome.ok() && outcome->empty()) {
-        outcome = "the certificate: unchanged";
-      }
-      add("the certificate", outcome);
-    }
-    if (access_control_ != nullptr) {
-      add("access", access_control_->Reload());
-    }
-    if (call_log_ != nullptr && !options_.call_log.path.empty()) {
-      const absl::Status reopened = call_log_->Reopen();
-      add("the access log",
-          reopened.ok() ? absl::StatusOr<std::string>("access log: opened anew")
-                        : reopened);
-    }
+    std::move(archive_lines.begin(), archive_lines.end(),
+              std::back_inserter(lines));
+    broken_count_ = static_cast<uint64_t>(
+        std::count_if(changes.archives.begin(), changes.archives.end(),
+                      [this](const ArchiveArgument& archive) {
+                        return !catalog_.Contains(archive.name);
+                      }));
     metrics_.AllReloaded(absl::Now(), succeeded);
     return lines;
   }
@@ -393,6 +377,38 @@ class ServerImpl final : public Server {
   bool is_drain_ended() ABSL_LOCKS_EXCLUDED(drain_mutex_) {
     MutexLock lock(&drain_mutex_);
     return drain_ended_;
+  }
+
+  // Rules of access, certificate and access log; adds a line about each that
+  // there is. False if one of them stays as it was.
+  bool ReloadFiles(std::vector<LogLine>& lines) {
+    bool succeeded = true;
+    const auto add = [&](absl::string_view what,
+                         const absl::StatusOr<std::string>& outcome) {
+      succeeded = succeeded && outcome.ok();
+      lines.push_back(outcome.ok()
+                          ? LogLine{LogLevel::kInfo, *outcome}
+                          : LogLine{LogLevel::kWarning,
+                                    absl::StrCat(what, " stays as it was: ",
+                                                 outcome.status().message())});
+    };
+    if (access_control_ != nullptr) {
+      add("access", access_control_->Reload());
+    }
+    if (certificates_ != nullptr) {
+      absl::StatusOr<std::string> outcome = certificates_->Check();
+      if (outcome.ok() && outcome->empty()) {
+        outcome = "the certificate: unchanged";
+      }
+      add("the certificate", outcome);
+    }
+    if (call_log_ != nullptr && !options_.call_log.path.empty()) {
+      const absl::Status reopened = call_log_->Reopen();
+      add("the access log",
+          reopened.ok() ? absl::StatusOr<std::string>("access log: opened anew")
+                        : reopened);
+    }
+    return succeeded;
   }
 
   // Where archives may be hidden, health, which knows no identities, has none.

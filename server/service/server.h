@@ -91,6 +91,8 @@ struct ServerOptions {
 // What may change while the server runs, all of it.
 struct ServerChanges {
   std::vector<ArchiveArgument> archives;
+  // Names of archives that stay as they are, without a look at their files.
+  std::vector<std::string> kept_archives = {};
   Quota default_quota;
   // Whether this is what the user wants: not if his configuration is of no use
   // and these are the values from before.
@@ -142,10 +144,11 @@ class Server {
   // What it holds in RAM and in what it reads, for the log.
   virtual std::string Description() const = 0;
 
-  // Takes away archives that are not among `changes`, opens those that are new
-  // there, and those whose files have changed, which take the place of the old
-  // ones; takes up a new certificate, rules of access and quota; opens the
-  // access log anew. Calls under way keep what they started with. What cannot
+  // Applies new rules of access, certificate and quota, and reopens the access
+  // log. After that, as it may take long, removes archives that are not among
+  // `changes`, opens those that are new there, and those whose files have
+  // changed, which replace the old ones. Calls in flight keep what they started
+  // with, but their rights are checked again. What cannot
   // be opened, or does not fit, stays as it was. Returns what happened, in
   // lines for the log; blocks on I/O.
   virtual std::vector<LogLine> Reload(const ServerChanges& changes) = 0;

@@ -92,14 +92,13 @@ std::string HeaderOf(const std::string& id) {
 
 class ServerAccessTest : public ServerTest {
  protected:
-  void Start(const std::string& rules) {
+  void Start(const std::string& rules, ServerOptions options = {}) {
     WriteRules(rules);
     const auto documents = MakeDocuments(40, 1);
     const auto others = MakeDocuments(40, 2);
     WriteArchive(archive_path(), documents, "rlz", TrainTable(documents));
     WriteArchive(directory() + "/private.quire", others, "rlz",
                  TrainTable(others));
-    ServerOptions options;
     options.archives = {{kOpen, archive_path()},
                         {kOther, directory() + "/private.quire"}};
     options.access_path = directory() + "/access";
@@ -354,6 +353,29 @@ TEST_F(ServerAccessTest, AnIdentityThatExpiresEndsItsStreams) {
     EXPECT_EQ(ReasonIn(status), "CREDENTIALS_REJECTED");
     return;
   }
+}
+
+// Archives may take minutes: a token that is no longer there must not serve
+// until the last of them is open.
+TEST_F(ServerAccessTest, NewRulesHoldWhileArchivesAreOpened) {
+  const std::string reader = Line("reader", "archives=* rights=list,read");
+  std::vector<grpc::Status> outcomes;
+  ServerOptions options;
+  options.before_opening = [&](const std::string& name) {
+    if (name == "new") {
+      outcomes.push_back(Call("ListArchives", HeaderOf("reader"), "").status);
+      outcomes.push_back(Call("ListArchives", HeaderOf("second"), "").status);
+    }
+  };
+  ASSERT_NO_FATAL_FAILURE(Start(reader, options));
+  const std::string path = directory() + "/new.quire";
+  WriteArchive(path, MakeDocuments(5, 3));
+  changes_.archives.push_back({"new", path});
+  WriteRules(Line("second", "archives=* rights=list,read"));
+  EXPECT_THAT(Reload(), ::testing::Contains(HasSubstr("archive new: added")));
+  ASSERT_EQ(outcomes.size(), 2u);
+  EXPECT_EQ(outcomes[0].error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(outcomes[1].ok());
 }
 
 TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {

@@ -17,6 +17,7 @@
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
@@ -198,6 +199,42 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   EXPECT_EQ(Read("c"), grpc::StatusCode::OK);
 }
 
+TEST_F(ServerArchivesTest, ArchivesThatAreKeptAreNotLookedAt) {
+  const ArchiveArgument a = Make("a", 1);
+  const ArchiveArgument b = Make("b", 2);
+  StartServer(Options({a, b}));
+  Make("b", 3);
+  std::filesystem::remove_all(a.path);
+  changes_.archives = {};
+  changes_.kept_archives = {"a", "b"};
+  EXPECT_THAT(Reload(), ElementsAre());
+  EXPECT_THAT(Listed(), ElementsAre("a", "b"));
+  EXPECT_EQ(Read("a"), grpc::StatusCode::OK);
+  EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 0"));
+}
+
+TEST_F(ServerArchivesTest, ReloadsCountWhatTheyOpened) {
+  const ArchiveArgument a = Make("a", 1);
+  const ArchiveArgument b = Make("b", 2);
+  StartServer(Options({a, b}));
+  const auto counted = [](int succeeded, int failed) {
+    return AllOf(
+        HasSubstr(absl::StrCat("quire_reloads_total{outcome=\"succeeded\"} ",
+                               succeeded, "\n")),
+        HasSubstr(absl::StrCat("quire_reloads_total{outcome=\"failed\"} ",
+                               failed, "\n")));
+  };
+  Reload();
+  EXPECT_THAT(Metrics(), counted(0, 0));
+  Make("b", 3);
+  Reload();
+  EXPECT_THAT(Metrics(), counted(1, 0));
+  Make("a", 4);
+  TruncateSegment(b);
+  Reload();
+  EXPECT_THAT(Metrics(), counted(2, 1));
+}
+
 TEST_F(ServerArchivesTest, OneArchiveMustBeGood) {
   const std::vector<ArchiveArgument> archives = {Make("a", 1), Make("b", 2)};
   ServerOptions options = Options(archives);
@@ -222,14 +259,16 @@ TEST_F(ServerArchivesTest, AnArchiveThatDoesNotFitIsLeftOut) {
   }
   const ArchiveArgument large = {"large", directory() + "/large.quire"};
   WriteArchive(large.path, many);
-  StartServer(Options({a}));
+  ServerOptions options = Options({a});
+  options.memory_bytes = LeastMemoryBytes({a.path}, /*can_reload=*/true);
+  StartServer(options);
   changes_.archives = {a, large};
   EXPECT_THAT(Reload(), Contains(::testing::AllOf(
                             StartsWith("archive large is left out: it needs"),
                             HasSubstr("restart with more --memory"))));
   EXPECT_EQ(Read("large"), grpc::StatusCode::NOT_FOUND);
   // A directory in which archives may appear has memory kept for them.
-  ServerOptions options = Options({a});
+  options = Options({a});
   options.archives_directory = directory();
   StartServer(options);
   changes_.archives = {a, large};

@@ -18,9 +18,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/byte_size.h"
-#include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
-#include "server/service/limits/memory_plan.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
@@ -319,6 +317,14 @@ class ServerReloadTest : public ServerTest {
     QUIRE_ASSERT_OK(writer->Commit());
   }
 
+  // Serves it with memory for one more, and the least cache.
+  void StartWithoutSpareMemory() {
+    ServerOptions options;
+    options.memory_bytes =
+        LeastMemoryBytes({archive_path()}, /*can_reload=*/true);
+    StartServer(options);
+  }
+
   // What a reload says, repeated while it keeps the old archive: the server
   // lets go of a call in its own time.
   std::string ReloadAtLast() {
@@ -359,23 +365,17 @@ class ServerReloadTest : public ServerTest {
 // plan takes: what is counted must be what was planned.
 TEST_F(ServerReloadTest, ArchivesOpenInTheMemoryThatWasPlanned) {
   ServerOptions options;
-  std::vector<ArchiveNeed> needs;
+  std::vector<std::string> paths;
   for (const uint64_t size_bytes : {3 * kMiB, 5 * kMiB, 9 * kMiB + 1}) {
     const ArchiveArgument archive = {
         absl::StrCat("n", size_bytes),
         absl::StrCat(directory(), "/", size_bytes, ".quire")};
     ASSERT_NO_FATAL_FAILURE(
         WriteDictionary(archive.path, std::string(size_bytes, 'x')));
-    QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveOutline outline,
-                               Archive::ReadOutline(archive.path));
-    needs.push_back({archive.name, outline.memory_bytes});
+    paths.push_back(archive.path);
     options.archives.push_back(archive);
   }
-  uint64_t memory_bytes = 64 * kMiB;
-  while (!PlanMemory(memory_bytes, needs).ok()) {
-    memory_bytes += 64 * kKiB;
-  }
-  options.memory_bytes = memory_bytes;
+  options.memory_bytes = LeastMemoryBytes(paths, /*can_reload=*/false);
   ListenServer(options);
   QUIRE_EXPECT_OK(server().OpenArchives());
   EXPECT_EQ(server().opening_progress().open_count, 3u);
@@ -383,7 +383,7 @@ TEST_F(ServerReloadTest, ArchivesOpenInTheMemoryThatWasPlanned) {
 
 TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
   WriteDictionaryOf('a');
-  StartServer();
+  StartWithoutSpareMemory();
   grpc::ClientContext context;
   const auto reader = StartDictionary(context);
   WriteDictionaryOf('b');
@@ -402,7 +402,7 @@ TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
 
 TEST_F(ServerReloadTest, SilentBatchesDoNotKeepReplacedArchives) {
   WriteDictionaryOf('a');
-  StartServer();
+  StartWithoutSpareMemory();
   grpc::ClientContext context;
   const auto call = stub().BatchRead(&context);
   v1::BatchReadRequest request;
@@ -420,6 +420,63 @@ TEST_F(ServerReloadTest, SilentBatchesDoNotKeepReplacedArchives) {
   const grpc::Status status = call->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(ReasonIn(status), "ARCHIVE_REPLACED");
+}
+
+// With memory for one more, as each old one goes before the next comes.
+TEST_F(ServerReloadTest, ManyArchivesAreReplacedAtOnce) {
+  ServerOptions options;
+  std::vector<std::string> paths;
+  const auto write = [&](char letter) {
+    for (const std::string& path : paths) {
+      WriteDictionary(path, std::string(2 * kMiB, letter));
+    }
+  };
+  for (int i = 0; i < 5; ++i) {
+    paths.push_back(absl::StrCat(directory(), "/n", i, ".quire"));
+    options.archives.push_back({absl::StrCat("n", i), paths.back()});
+  }
+  ASSERT_NO_FATAL_FAILURE(write('a'));
+  options.memory_bytes = LeastMemoryBytes(paths, /*can_reload=*/true);
+  StartServer(options);
+  ASSERT_NO_FATAL_FAILURE(write('b'));
+  EXPECT_THAT(Reload(), Each(HasSubstr(": replaced, 1 document")));
+}
+
+TEST_F(ServerReloadTest, TheCacheMakesSpaceForANewArchive) {
+  WriteArchive(archive_path(), MakeDocuments(60, 5));
+  ServerOptions options;
+  options.metrics_address = "127.0.0.1:0";
+  const uint64_t least_bytes =
+      LeastMemoryBytes({archive_path()}, /*can_reload=*/true);
+  options.memory_bytes = least_bytes + 40 * kMiB;
+  StartServer(options);
+  const auto cache_capacity = [this] {
+    const std::string metrics = HttpGet(server().metrics_address(), "/metrics");
+    const std::string name = "\nquire_cache_capacity_bytes ";
+    return std::stod(metrics.substr(metrics.find(name) + name.size()));
+  };
+  const double before = cache_capacity();
+  ASSERT_GT(before, 20 * kMiB);
+  // More than what is kept for reloading, and then more than there is.
+  const ArchiveArgument large = {"large", directory() + "/large.quire"};
+  const ArchiveArgument larger = {"larger", directory() + "/larger.quire"};
+  ASSERT_NO_FATAL_FAILURE(
+      WriteDictionary(large.path, std::string(10 * kMiB, 'x')));
+  ASSERT_NO_FATAL_FAILURE(
+      WriteDictionary(larger.path, std::string(30 * kMiB, 'x')));
+  const std::vector<ArchiveArgument> docs = changes_.archives;
+  changes_.archives.push_back(large);
+  EXPECT_THAT(Reload(),
+              ::testing::Contains("archive large: added, 1 document"));
+  EXPECT_LT(cache_capacity(), before - 8 * kMiB);
+  EXPECT_GT(cache_capacity(), 8 * kMiB);
+  changes_.archives.push_back(larger);
+  EXPECT_THAT(Reload(),
+              ::testing::Contains(AllOf(HasSubstr("archive larger is left out"),
+                                        HasSubstr("more --memory"))));
+  changes_.archives = docs;
+  Reload();
+  EXPECT_EQ(cache_capacity(), before);
 }
 
 TEST_F(ServerReloadTest, ADictionaryThatIsSentCountsAsMessageAndSerialised) {

@@ -222,6 +222,8 @@ TEST_F(ServerLifeTest, ReloadRefusesWhatTakesMoreThanItsEstimate) {
   WriteArchive(archive_path(), few);
   bool is_reload = false;
   ServerOptions options;
+  options.memory_bytes =
+      LeastMemoryBytes({archive_path()}, /*can_reload=*/true);
   options.before_opening = [&](const std::string& /*name*/) {
     if (is_reload) {
       WriteArchive(archive_path(), many);

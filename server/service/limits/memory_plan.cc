@@ -55,6 +55,11 @@ std::string Line(const std::string& what, uint64_t size_bytes) {
   return absl::StrFormat("  %-34s %10s\n", what, FormatByteSize(size_bytes));
 }
 
+// What the cache can do without.
+uint64_t LendableCacheBytes(const MemoryPlan& plan) {
+  return plan.cache_bytes - std::min(plan.cache_bytes, kCacheBytesMin);
+}
+
 }  // namespace
 
 absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
@@ -115,8 +120,16 @@ absl::StatusOr<MemoryPlan> PlanMemory(std::optional<uint64_t> total_bytes,
   return plan;
 }
 
+uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes) {
+  const uint64_t space_bytes = plan.archives_bytes + plan.reload_bytes;
+  const uint64_t excess_bytes =
+      archives_bytes - std::min(archives_bytes, space_bytes);
+  return plan.cache_bytes - std::min(LendableCacheBytes(plan), excess_bytes);
+}
+
 absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
-  const uint64_t total_bytes = plan.archives_bytes + plan.reload_bytes;
+  const uint64_t total_bytes =
+      plan.archives_bytes + plan.reload_bytes + LendableCacheBytes(plan);
   const uint64_t held_bytes = need.served_bytes + need.replaced_bytes;
   const uint64_t free_bytes = total_bytes - std::min(total_bytes, held_bytes);
   if (need.fresh_bytes <= free_bytes) {

@@ -63,8 +63,14 @@ struct ReloadNeed {
   uint64_t fresh_bytes = 0;
 };
 
+// What the cache may hold, in bytes, while archives hold `archives_bytes`: what
+// they take beyond the plan's space for archives and reloading is taken from
+// the cache, down to the least that any plan gives it.
+uint64_t CacheBytesBeside(const MemoryPlan& plan, uint64_t archives_bytes);
+
 // Errors: FailedPrecondition  they exceed what the plan has for archives and
-//                             reloading; says how much is free, what to do.
+//                             reloading, even with the least cache; says how
+//                             much is free, what to do.
 absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need);
 
 // For the start-up message: one line a part.

@@ -120,6 +120,24 @@ TEST(MemoryPlanTest, AReloadMustFitNextToWhatIsHeld) {
                                  ::testing::HasSubstr("calls have ended"))));
 }
 
+TEST(MemoryPlanTest, TheCacheShrinksBeforeAReloadIsRefused) {
+  const MemoryPlan plan = {.archives_bytes = 100 * kMiB,
+                           .reload_bytes = 125 * kMiB,
+                           .cache_bytes = 250 * kMiB};
+  EXPECT_EQ(CacheBytesBeside(plan, 0), 250 * kMiB);
+  EXPECT_EQ(CacheBytesBeside(plan, 225 * kMiB), 250 * kMiB);
+  EXPECT_EQ(CacheBytesBeside(plan, 226 * kMiB), 249 * kMiB);
+  // The least that a plan has for it is 8 MiB.
+  EXPECT_EQ(CacheBytesBeside(plan, 467 * kMiB), 8 * kMiB);
+  EXPECT_EQ(CacheBytesBeside(plan, 1000 * kMiB), 8 * kMiB);
+  QUIRE_EXPECT_OK(CheckReload(
+      plan, {.served_bytes = 100 * kMiB, .fresh_bytes = 367 * kMiB}));
+  EXPECT_THAT(CheckReload(plan, {.served_bytes = 100 * kMiB,
+                                 .fresh_bytes = 367 * kMiB + 1}),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::HasSubstr("367 MiB are free")));
+}
+
 TEST(MemoryPlanTest, GivesUpReloadRoomBeforeRefusing) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
                              PlanMemory(700 * kMiB, {{"a", 400 * kMiB}}));

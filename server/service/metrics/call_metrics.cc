@@ -116,7 +116,7 @@ void CallMetrics::RegisterReasons(prometheus::Registry& registry) {
 void CallMetrics::RegisterReloads(prometheus::Registry& registry) {
   auto& reloads = prometheus::BuildCounter()
                       .Name("quire_reloads_total")
-                      .Help("Archives opened anew on SIGHUP, by outcome.")
+                      .Help("New and changed archives that a SIGHUP opened.")
                       .Register(registry);
   reloads_succeeded_ = &reloads.Add({{"outcome", "succeeded"}});
   reloads_failed_ = &reloads.Add({{"outcome", "failed"}});

@@ -17,11 +17,14 @@
 
 #include "proto/error_details.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/checksum.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
+#include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"
+#include "server/service/limits/memory_plan.h"
 
 namespace quire {
 
@@ -81,6 +84,26 @@ std::string HttpGet(const std::string& address, const std::string& path) {
   close(fd);
   const size_t body = answer.find("\r\n\r\n");
   return body == std::string::npos ? "" : answer.substr(body + 4);
+}
+
+uint64_t LeastMemoryBytes(const std::vector<std::string>& paths,
+                          bool can_reload) {
+  std::vector<ArchiveNeed> needs;
+  uint64_t memory_bytes = 0;
+  for (const std::string& path : paths) {
+    const auto outline = Archive::ReadOutline(path);
+    QUIRE_EXPECT_OK(outline);
+    if (outline.ok()) {
+      needs.push_back({path, outline->memory_bytes});
+      memory_bytes += outline->memory_bytes;
+    }
+  }
+  for (;; memory_bytes += 16 * kKiB) {
+    const auto plan = PlanMemory(memory_bytes, needs);
+    if (plan.ok() && (plan->reload_bytes > 0 || !can_reload)) {
+      return memory_bytes;
+    }
+  }
 }
 
 ServerTest::ServerTest() {

@@ -43,6 +43,11 @@ std::string TrainTable(const std::vector<TestDocument>& documents);
 // `address` is IPV4:PORT.
 std::string HttpGet(const std::string& address, const std::string& path);
 
+// The least that a server of the archives at `paths` needs, in bytes, rounded
+// up to 16 KiB; if it `can_reload`, with space for one more of the largest.
+uint64_t LeastMemoryBytes(const std::vector<std::string>& paths,
+                          bool can_reload);
+
 class ServerTest : public ::testing::Test {
  protected:
   ServerTest();
