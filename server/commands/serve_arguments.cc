@@ -108,6 +108,11 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
                    "removes those that are gone. Write archives elsewhere and "
                    "move them there, or build them in place")
       ->type_name("DIR");
+  subcommand->add_flag(
+      "--allow-fewer-archives", arguments->allow_fewer_archives,
+      "On SIGHUP, take --archives-dir as it is even if the directory is gone, "
+      "empty or on another device than before; without it that is an error, as "
+      "after an unmount, and the archives from there stay open");
   subcommand->add_flag("--skip-broken", arguments->skip_broken,
                        "Serve the other archives where some cannot be opened, "
                        "which are logged and counted (metric quire_archives, "
@@ -283,26 +288,33 @@ void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->type_name("FILE");
 }
 
-absl::StatusOr<ServerOptions> MakeServerOptions(const ServeArguments& arguments,
-                                                std::string& note) {
+absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
+    const ServeArguments& arguments) {
+  if (arguments.archives_directory.empty()) {
+    return DirectoryArchives{};
+  }
+  absl::StatusOr<DirectoryArchives> found =
+      FindArchives(arguments.archives_directory);
+  if (!found.ok()) {
+    return absl::Status(
+        found.status().code(),
+        absl::StrCat("--archives-dir: ", found.status().message()));
+  }
+  return found;
+}
+
+absl::StatusOr<ServerOptions> MakeServerOptions(
+    const ServeArguments& arguments, const DirectoryArchives& in_directory,
+    std::string& note) {
   ServerOptions options;
   for (const std::string& text : arguments.archives) {
     QUIRE_ASSIGN_OR_RETURN(ArchiveArgument archive, ParseArchiveArgument(text));
     options.archives.push_back(std::move(archive));
   }
-  if (!arguments.archives_directory.empty()) {
-    absl::StatusOr<std::vector<ArchiveArgument>> found =
-        FindArchives(arguments.archives_directory);
-    if (!found.ok()) {
-      return absl::Status(
-          found.status().code(),
-          absl::StrCat("--archives-dir: ", found.status().message()));
-    }
-    for (ArchiveArgument& archive : *found) {
-      options.archives.push_back(std::move(archive));
-    }
-    options.archives_directory = arguments.archives_directory;
-  } else if (options.archives.empty()) {
+  options.archives.insert(options.archives.end(), in_directory.archives.begin(),
+                          in_directory.archives.end());
+  options.archives_directory = arguments.archives_directory;
+  if (options.archives.empty() && options.archives_directory.empty()) {
     return absl::InvalidArgumentError(
         "at least one archive must be given: quired serve ARCHIVE, or "
         "--archives-dir");

@@ -22,6 +22,7 @@ namespace quire {
 struct ServeArguments {
   std::vector<std::string> archives;
   std::string archives_directory;
+  bool allow_fewer_archives = false;
   bool skip_broken = false;
   std::string listen = ServerOptions().listen_address;
   TlsFiles tls;
@@ -51,12 +52,17 @@ struct ServeArguments {
 // Gives `subcommand` all of them. Both must outlive its parsing.
 void AddServeOptions(CLI::App* subcommand, ServeArguments* arguments);
 
-// Looks into the directory of archives, if there is one. `note` gets what
+// The archives of --archives-dir; none without it. Blocks on I/O.
+// Errors: those of FindArchives(), after the name of the option.
+absl::StatusOr<DirectoryArchives> FindDirectoryArchives(
+    const ServeArguments& arguments);
+
+// `in_directory` is what FindDirectoryArchives() returned. `note` gets what
 // "auto" was found to be, for the log. `say` and `report_damage` are left
 // empty. Errors: InvalidArgument  the options make no sense.
-//         those of FindArchives().
-absl::StatusOr<ServerOptions> MakeServerOptions(const ServeArguments& arguments,
-                                                std::string& note);
+absl::StatusOr<ServerOptions> MakeServerOptions(
+    const ServeArguments& arguments, const DirectoryArchives& in_directory,
+    std::string& note);
 
 // The least of the messages that are logged.
 LogLevel LogLevelOf(const ServeArguments& arguments);

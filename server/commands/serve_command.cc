@@ -36,11 +36,20 @@ void SayUsage(const std::vector<std::string>& messages) {
 }
 
 int Serve(const ServeArguments& arguments, ServeReload reload) {
+  const auto refuse = [](const absl::Status& status) {
+    SayUsage(status.message());
+    return absl::IsInvalidArgument(status) ? kExitUsage : kExitFailed;
+  };
+  absl::StatusOr<DirectoryArchives> in_directory =
+      FindDirectoryArchives(arguments);
+  if (!in_directory.ok()) {
+    return refuse(in_directory.status());
+  }
   std::string note;
-  absl::StatusOr<ServerOptions> options = MakeServerOptions(arguments, note);
+  absl::StatusOr<ServerOptions> options =
+      MakeServerOptions(arguments, *in_directory, note);
   if (!options.ok()) {
-    SayUsage(options.status().message());
-    return absl::IsInvalidArgument(options.status()) ? kExitUsage : kExitFailed;
+    return refuse(options.status());
   }
   ServerLog log(
       arguments.log_format == "json" ? LogFormat::kJson : LogFormat::kText,
@@ -54,6 +63,12 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
   if (!note.empty()) {
     log.Say(LogLevel::kInfo, note);
   }
+  if (options->archives.empty()) {
+    log.Say(LogLevel::kWarning,
+            absl::StrCat("--archives-dir ", arguments.archives_directory,
+                         " holds no archives: nothing is served; add some "
+                         "and send SIGHUP"));
+  }
   PrepareServerProcess();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Listen(*options);
   if (!server.ok()) {
@@ -63,7 +78,8 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
                : kExitFailed;
   }
   reload.Begin(
-      {.archives = options->archives, .default_quota = options->default_quota});
+      {.archives = options->archives, .default_quota = options->default_quota},
+      arguments.archives_directory, *std::move(in_directory));
   return RunServer(
       **server, arguments.drain, [&] { return reload.Run(**server, log); },
       options->say);
@@ -78,9 +94,13 @@ int CheckConfig(const std::string& path) {
       ApplyConfigFile(path, subcommand, PathChecks::kAll);
   if (faults.empty()) {
     std::string note;
-    if (const auto options = MakeServerOptions(arguments, note);
-        !options.ok()) {
-      faults.push_back(absl::StrCat(path, ": ", options.status().message()));
+    const auto in_directory = FindDirectoryArchives(arguments);
+    const absl::Status status =
+        in_directory.ok()
+            ? MakeServerOptions(arguments, *in_directory, note).status()
+            : in_directory.status();
+    if (!status.ok()) {
+      faults.push_back(absl::StrCat(path, ": ", status.message()));
     }
   }
   SayUsage(faults);

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "server/commands/serve_arguments.h"
+#include "codecs/base/byte_size.h"
 
 namespace quire {
 namespace {
@@ -17,7 +17,8 @@ namespace {
 // Options that are taken up, or mean nothing but at the start.
 bool MayChange(const std::string& option) {
   return option == "archive" || option == "archives-dir" ||
-         option == "skip-broken" || option == "quota" || option == "log-level";
+         option == "allow-fewer-archives" || option == "skip-broken" ||
+         option == "quota" || option == "log-level";
 }
 
 std::string Shown(const OptionValues& values, const std::string& option) {
@@ -34,8 +35,8 @@ std::vector<LogLine> ServeReload::Run(Server& server, ServerLog& log) {
   for (const std::string& fault : faults) {
     lines.push_back({LogLevel::kWarning, fault});
   }
-  changes_.is_wanted = faults.empty();
   if (!faults.empty()) {
+    changes_.is_wanted = false;
     lines.push_back({LogLevel::kWarning,
                      "the configuration stays as it was: correct what the "
                      "lines above name, and send SIGHUP again"});
@@ -58,16 +59,65 @@ std::vector<std::string> ServeReload::Read(ServerLog& log,
   if (!faults.empty()) {
     return faults;
   }
+  absl::StatusOr<DirectoryArchives> found = FindDirectoryArchives(arguments);
+  if (absl::IsInvalidArgument(found.status())) {
+    return {std::string(found.status().message())};
+  }
+  const std::string why_kept = WhyKept(arguments, found);
+  if (!found.ok() || !why_kept.empty()) {
+    found = DirectoryArchives{};
+  }
   std::string note;
-  absl::StatusOr<ServerOptions> options = MakeServerOptions(arguments, note);
+  absl::StatusOr<ServerOptions> options =
+      MakeServerOptions(arguments, *found, note);
   if (!options.ok()) {
     return {std::string(options.status().message())};
   }
-  changes_.archives = std::move(options->archives);
-  changes_.default_quota = options->default_quota;
+  changes_ = {.archives = std::move(options->archives),
+              .default_quota = options->default_quota,
+              .is_wanted = why_kept.empty()};
+  if (why_kept.empty()) {
+    directory_ = arguments.archives_directory;
+    in_directory_ = *std::move(found);
+  } else {
+    lines.push_back({LogLevel::kError, why_kept});
+    for (const ArchiveArgument& archive : in_directory_.archives) {
+      changes_.kept_archives.push_back(archive.name);
+    }
+  }
   log.SetLevel(LogLevelOf(arguments));
   NameWhatNeedsARestart(ValuesOf(subcommand), lines);
   return {};
+}
+
+std::string ServeReload::WhyKept(
+    const ServeArguments& arguments,
+    const absl::StatusOr<DirectoryArchives>& found) const {
+  const std::string& directory = arguments.archives_directory;
+  const size_t count = in_directory_.archives.size();
+  std::string reason;
+  if (!found.ok()) {
+    if (!arguments.allow_fewer_archives || !absl::IsNotFound(found.status())) {
+      reason = std::string(found.status().message());
+    }
+  } else if (!directory.empty() && count > 0 &&
+             !arguments.allow_fewer_archives) {
+    if (found->archives.empty()) {
+      reason =
+          absl::StrCat("--archives-dir: ", directory, " holds no archives");
+    } else if (directory == directory_ &&
+               found->device != in_directory_.device) {
+      reason = absl::StrCat("--archives-dir: ", directory,
+                            " is on another device than before");
+    }
+  }
+  return reason.empty()
+             ? ""
+             : absl::StrCat(reason, "; ",
+                            FormatCounted(count, "archive", "archives"),
+                            " from there stay open: mount it again and send "
+                            "SIGHUP, or set allow-fewer-archives to take it as "
+                            "it is");
 }
 
 void ServeReload::NameWhatNeedsARestart(const OptionValues& values,

@@ -3,6 +3,7 @@
 """What `quired serve` takes up on SIGHUP, its directory of archives, and archives that are broken."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -110,13 +111,87 @@ class ServeReloadTest(unittest.TestCase):
         self.assertIn('two archives are named "docs"', said)
         self.assertIn("the configuration stays as it was", said)
         self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
+        shutil.rmtree(self.archives / "docs.quire")
+        self.reload(server, "archive new: unchanged")
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
         self.archives.rename(self.directory / "moved")
-        said = self.reload(server, "archive new stays as it was")
-        self.assertIn("--archives-dir: ", said)
+        said = self.reload(server, "archive docs: unchanged")
+        self.assert_kept(said, "cannot list: No such file or directory; 1 archive from")
         self.assertEqual(self.names(), ["docs", "new"])
 
+    def assert_kept(self, said, reason):
+        self.assertRegex(said, f"error --archives-dir: .*{re.escape(reason)}")
+        self.assertIn("stay open", said)
+        self.assertNotIn("removed", said)
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 0)
+
+    def other_device(self):
+        """A new directory that is on another device than the archives."""
+        for place in ("/dev/shm", "/tmp", "/var/tmp", "/run", os.getcwd()):
+            if os.access(place, os.W_OK) and os.stat(place).st_dev != os.stat(self.archives).st_dev:
+                return pathlib.Path(self.enterContext(
+                    tempfile.TemporaryDirectory(prefix="quire-reload-", dir=place)))
+        return self.skipTest("all directories that can be written are on one device")
+
+    def test_an_unmounted_directory_removes_nothing(self):
+        self.copy("old")
+        self.copy("new")
+        # Where the device is mounted, and what the mount hides.
+        place = self.directory / "place"
+        place.symlink_to(self.archives)
+        hidden = self.directory / "hidden"
+        hidden.mkdir()
+        self.config.write_text(f'archives-dir = "{place}"\nquota = "calls=1000"\n')
+        server, _ = self.start(*HERE, self.archive, "--config", self.config)
+        place.unlink()
+        place.symlink_to(hidden)
+        said = self.reload(server, "archive docs: unchanged")
+        self.assert_kept(said, f"{place} holds no archives; 2 archives from")
+        self.assertEqual(self.names(), ["docs", "new", "old"])
+        read = run(QUIRE, "--server", self.address, "get", "old", "page1")
+        self.assertEqual((read.returncode, read.stdout[:13]), (0, "<p>page 1</p>"), read.stderr)
+        # Once more: what was kept is known.
+        self.assert_kept(self.reload(server, "archive docs: unchanged"), "2 archives from")
+        place.unlink()
+        place.symlink_to(self.archives)
+        said = self.reload(server, "archive old: unchanged")
+        self.assertNotIn("error", said)
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
+        # It is wanted.
+        place.unlink()
+        self.config.write_text(f'archives-dir = "{place}"\nallow-fewer-archives = true\n')
+        said = self.reload(server, "archive docs: unchanged")
+        self.assertIn("archive old: removed", said)
+        self.assertNotIn("needs a restart", said)
+        self.assertEqual(self.names(), ["docs"])
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
+
+    def test_another_device_takes_no_archive_away(self):
+        self.copy("old")
+        self.copy("new")
+        other = self.other_device()
+        shutil.copytree(self.archive, other / "more.quire")
+        place = self.directory / "place"
+        place.symlink_to(self.archives)
+        self.config.write_text(f'archives-dir = "{place}"\n')
+        server, _ = self.start(*HERE, self.archive, "--config", self.config)
+        place.unlink()
+        place.symlink_to(other)
+        said = self.reload(server, "archive docs: unchanged")
+        self.assert_kept(said, f"{place} is on another device than before; 2 archives from")
+        self.assertEqual(self.names(), ["docs", "new", "old"])
+        self.config.write_text(f'archives-dir = "{place}"\nallow-fewer-archives = true\n')
+        self.reload(server, "archive docs: unchanged")
+        self.assertEqual(self.names(), ["docs", "more"])
+        # That is the device from now on.
+        self.config.write_text(f'archives-dir = "{place}"\n')
+        said = self.reload(server, "archive more: unchanged")
+        self.assertNotIn("error", said)
+        self.assertEqual(self.metric("quire_last_reload_succeeded"), 1)
+
     def test_a_directory_may_be_empty(self):
-        server, _ = self.start(*HERE, "--archives-dir", self.archives)
+        server, said = self.start(*HERE, "--archives-dir", self.archives)
+        self.assertIn(f"warning --archives-dir {self.archives} holds no archives", said)
         self.assertEqual(self.names(), [])
         self.copy("new")
         self.reload(server, "archive new: added")
@@ -181,6 +256,7 @@ class ServeReloadTest(unittest.TestCase):
         self.config.write_text('log-level = "info"\n')
         server, _ = self.start(*HERE, self.archive, "--config", self.config)
         self.config.write_text('log-level = "error"\n')
+        reloaded_at = self.metric("quire_last_reload_timestamp_seconds")
         server.send_signal(signal.SIGHUP)
         while self.metric("quire_last_reload_timestamp_seconds") == reloaded_at:
             pass
@@ -217,4 +293,3 @@ class ServeReloadTest(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
-        reloaded_at = self.metric("quire_last_reload_timestamp_seconds")

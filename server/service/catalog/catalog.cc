@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/catalog/catalog.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -136,9 +139,12 @@ absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text) {
   return argument;
 }
 
-absl::StatusOr<std::vector<ArchiveArgument>> FindArchives(
-    const std::string& directory) {
+absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory) {
   namespace fs = std::filesystem;
+  struct stat attributes = {};
+  if (stat(directory.c_str(), &attributes) != 0) {
+    return ErrnoStatus(errno, directory, "list");
+  }
   std::vector<ArchiveArgument> found;
   std::error_code error;
   fs::directory_iterator entry(directory, error);
@@ -172,7 +178,8 @@ absl::StatusOr<std::vector<ArchiveArgument>> FindArchives(
   if (const absl::Status status = CheckNamesDiffer(found); !status.ok()) {
     return status;
   }
-  return found;
+  return DirectoryArchives{.archives = std::move(found),
+                           .device = attributes.st_dev};
 }
 
 absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {

@@ -82,13 +82,21 @@ struct ArchiveArgument {
 //                          [A-Za-z0-9._-].
 absl::StatusOr<ArchiveArgument> ParseArchiveArgument(absl::string_view text);
 
-// The archives in a directory, by name: each directory in it, or symbolic link
+// What one look into a directory of archives found.
+struct DirectoryArchives {
+  // By name.
+  std::vector<ArchiveArgument> archives;
+  // st_dev of the directory: another one if something was mounted there, or
+  // unmounted.
+  uint64_t device = 0;
+};
+
+// The archives in a directory: each directory in it, or symbolic link
 // to one, that holds a MANIFEST or is named *.quire. Those that begin with a
 // dot, and what writers have not finished (*.partial), are none. Blocks on I/O.
 // Errors: NotFound, PermissionDenied, Unavailable  as the system says.
 //         InvalidArgument  as ParseArchiveArgument(), or two of one name.
-absl::StatusOr<std::vector<ArchiveArgument>> FindArchives(
-    const std::string& directory);
+absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory);
 
 // Errors: InvalidArgument  two have the same name.
 absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments);

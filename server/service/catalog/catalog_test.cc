@@ -131,7 +131,7 @@ TEST(FindArchivesTest, TakesDirectoriesThatLookLikeArchives) {
     std::vector<std::string> found;
     const auto archives = FindArchives(scratch);
     QUIRE_EXPECT_OK(archives);
-    for (const ArchiveArgument& archive : *archives) {
+    for (const ArchiveArgument& archive : archives->archives) {
       found.push_back(archive.name);
       EXPECT_EQ(fs::path(archive.path).parent_path(), directory);
     }
@@ -176,9 +176,9 @@ TEST(FindArchivesTest, TakesPathsWithAnEqualsSign) {
   fs::current_path(before);
   fs::remove_all(scratch);
   QUIRE_ASSERT_OK(found);
-  ASSERT_EQ(found->size(), 1u);
-  EXPECT_EQ(found->front().name, "docs");
-  EXPECT_EQ(found->front().path, "a=b/docs.quire");
+  ASSERT_EQ(found->archives.size(), 1u);
+  EXPECT_EQ(found->archives[0].name, "docs");
+  EXPECT_EQ(found->archives[0].path, "a=b/docs.quire");
 }
 
 TEST(CatalogTest, RemovesWhatIsOpenAndWhatIsToCome) {
