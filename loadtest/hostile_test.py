@@ -17,6 +17,7 @@ import unittest
 from hostile_archives import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_memory import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_outside import *  # pylint: disable=wildcard-import,unused-wildcard-import
+from hostile_reload import *  # pylint: disable=wildcard-import,unused-wildcard-import
 from hostile_requests import *  # pylint: disable=wildcard-import,unused-wildcard-import
 
 if __name__ == "__main__":
