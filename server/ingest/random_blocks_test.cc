@@ -3,7 +3,7 @@
 // Random texts through random combinations of codec, level, partitions, layout,
 // block sizes and inflating, decoded whole and by ranges and compared.
 //
-//   random_blocks [--seed S] [--blocks N] [--minutes M]
+//   random_blocks_test [--seed S] [--blocks N] [--minutes M]
 //
 // Ends after N blocks (2000 by default), or after M minutes where that is
 // given. A failure prints the seed of its trial, which `--seed S --blocks 1`
@@ -465,7 +465,8 @@ void Print(const Totals& totals, double seconds) {
 int Main(int argument_count, char** argument_values) {
   const auto arguments = ParseArguments(argument_count, argument_values);
   if (!arguments.has_value()) {
-    std::cerr << "usage: random_blocks [--seed S] [--blocks N] [--minutes M]\n";
+    std::cerr
+        << "usage: random_blocks_test [--seed S] [--blocks N] [--minutes M]\n";
     return 2;
   }
   const auto start = std::chrono::steady_clock::now();
@@ -489,7 +490,8 @@ int Main(int argument_count, char** argument_values) {
             ? RunCodecTrial(random, totals)
             : RunArchiveTrial(directory, random, totals);
     if (!status.ok()) {
-      std::cerr << "FAILED: " << status << "\nrepeat it with random_blocks "
+      std::cerr << "FAILED: " << status
+                << "\nrepeat it with random_blocks_test "
                 << "--seed " << seed << " --blocks 1\n";
       return 1;
     }
