@@ -108,7 +108,8 @@ function(quire_use_precompiled target from)
   quire_precompiled_options(${target})
 endfunction()
 
-# The four precompiled headers of the tree. REQUIRES: QuireDependencies.
+# The four precompiled headers of the tree, and what all tests share.
+# REQUIRES: QuireDependencies.
 macro(quire_define_precompiled)
   set(quire_common_headers <functional> <memory> <string> <vector>
     <absl/status/statusor.h> <absl/strings/str_cat.h>)
@@ -124,6 +125,10 @@ macro(quire_define_precompiled)
     quire_precompiled(quire_grpc_test_pch EXECUTABLE
       HEADERS ${quire_common_headers} <gmock/gmock.h> <gtest/gtest.h> <grpcpp/grpcpp.h>
       DEPS absl::statusor absl::strings GTest::gmock GTest::gtest gRPC::grpc++)
+    add_library(quire_test_time_limit OBJECT
+      "${CMAKE_SOURCE_DIR}/deploy/cmake/test_time_limit.cc")
+    quire_options(quire_test_time_limit)
+    target_link_libraries(quire_test_time_limit PRIVATE GTest::gtest)
   endif()
 endmacro()
 
@@ -170,7 +175,8 @@ function(quire_binary name)
 endfunction()
 
 # Ends what hangs, not what is slow: most tests take a second, the longest a minute
-# on two cores, and many times that during other work.
+# on two cores, and many times that during other work. A single test of a program
+# ends earlier (test_time_limit.cc).
 set(quire_test_seconds_max 900)
 
 # A test that fails allocations of the program's own code. Sanitizers come with
@@ -200,7 +206,8 @@ function(quire_test name)
   add_executable(${name} ${ARG_SOURCES})
   quire_options(${name})
   quire_compile_quickly(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} quire_test_time_limit
+    GTest::gtest GTest::gmock GTest::gtest_main)
   if(ARG_GRPC)
     quire_use_precompiled(${name} quire_grpc_test_pch)
   else()
