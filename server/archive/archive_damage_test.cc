@@ -339,5 +339,33 @@ TEST_F(ArchiveDamageTest, VerifyFindsEveryFlippedBit) {
   }
 }
 
+// Counts that a writer never makes, in an archive that is whole.
+TEST(CraftedArchiveTest, RefusesMembersOfNoBlockAndBlocksThatGrew) {
+  const TemporaryDirectory directory;
+  Crafted made;
+  made.UseDictionary("dictionary text");
+  made.UseCodec(CodecId::kAuto, "\x02hello", "hello you all");
+  std::vector<MemberBlocks> members = {{CodecId::kCopy, 1, 13, 6}};
+  made.edit_manifest = [&](Manifest& manifest) { manifest.members = members; };
+  WriteCrafted(directory.File("good"), made);
+  QUIRE_EXPECT_OK(Archive::Open(directory.File("good")));
+  members.push_back({.codec = CodecId::kLz4});
+  WriteCrafted(directory.File("member"), made);
+  EXPECT_THAT(Archive::Open(directory.File("member")),
+              FailsWith(absl::StatusCode::kDataLoss, HasSubstr("member ")));
+  members.pop_back();
+  made.UseCodec(CodecId::kAuto, "\x02longer than its text", "hello you all");
+  members[0].stored_size_bytes = made.stored.size();
+  // A frame would hold the text itself.
+  made.edit_frame = [&](std::string& frame) {
+    frame.insert(kFrameWordSizeBytes, made.stored.size() - made.text.size(),
+                 'x');
+  };
+  WriteCrafted(directory.File("grown"), made);
+  EXPECT_THAT(
+      Archive::Open(directory.File("grown")),
+      FailsWith(absl::StatusCode::kDataLoss, HasSubstr("block 0 has ")));
+}
+
 }  // namespace
 }  // namespace quire
