@@ -120,6 +120,7 @@ int RunBuild(BuildCommandOptions options) {
   if (!output.ok()) {
     return ReportFailure(output);
   }
+  PrintUnusedOptions(*build);
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const auto start = std::chrono::steady_clock::now();
   // Until here nothing has a name on disk, not even what came from standard
@@ -164,7 +165,7 @@ int RunBuild(BuildCommandOptions options) {
   if (!options.quiet) {
     const std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;
-    PrintSummary(options.output, *summary, **archive, elapsed.count());
+    PrintSummary(options.output, *build, *summary, **archive, elapsed.count());
     report.PrintHints(summary->skipped);
   }
   const bool is_whole =

@@ -4,12 +4,16 @@
 #include <cstdint>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
+#include "codecs/inflate/inflated_block.h"
 #include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
 
@@ -54,7 +58,33 @@ ProgressState ToProgressState(const BuildProgress& progress) {
   return state;
 }
 
+void PrintUnusedOptions(const BuildOptions& options) {
+  const CodecInfo* const codec = FindCodec(options.archive.codec.id);
+  if (!options.inflate || codec == nullptr || codec->inflates() ||
+      FindInflatingCodec(codec->id) != nullptr) {
+    return;
+  }
+  std::vector<absl::string_view> names;
+  for (const CodecInfo& info : AllCodecs()) {
+    if (FindInflatingCodec(info.id) != nullptr) {
+      names.push_back(info.name);
+    }
+  }
+  std::cerr << "warning: --inflate auto has no effect with codec "
+            << codec->name << ": compressed members stay as they are; use it "
+            << "with codec " << absl::StrJoin(names, " or ") << "\n";
+}
+
 void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
+  if (summary.mismatched_block_count > 0) {
+    std::cerr << "warning: "
+              << FormatCounted(summary.mismatched_block_count, "block",
+                               "blocks")
+              << " did not decode to their text and are stored without "
+                 "compression; the archive is correct, but codec "
+              << FormatCodecSpec(archive.info().codec)
+              << " has a bug: please report it\n";
+  }
   const DroppedAttributes& dropped = summary.dropped_attributes;
   if (dropped.count > 0) {
     std::cerr << "warning: "
@@ -68,8 +98,29 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   }
 }
 
-void PrintSummary(const std::string& output, const BuildSummary& summary,
-                  const Archive& archive, double seconds) {
+// Members that --inflate left out because of their size.
+void PrintOversizedMembers(const BuildOptions& options,
+                           const BuildSummary& summary) {
+  const FoundMembers::Refused& members = summary.oversized_members;
+  if (members.count == 0) {
+    return;
+  }
+  const uint64_t size_max = options.inflate_member_size_bytes_max;
+  std::cerr << "  "
+            << FormatCounted(members.count, "compressed member stays as it is",
+                             "compressed members stay as they are")
+            << ", " << FormatByteSize(members.size_bytes) << ": more text than "
+            << FormatByteSize(size_max)
+            << (size_max < kInflatedLargeSizeMax
+                    ? absl::StrCat("; --inflate-member-size takes up to ",
+                                   FormatByteSizeExact(kInflatedLargeSizeMax))
+                    : ", or more than 1 MiB compressed")
+            << "\n";
+}
+
+void PrintSummary(const std::string& output, const BuildOptions& options,
+                  const BuildSummary& summary, const Archive& archive,
+                  double seconds) {
   const ArchiveInfo& info = archive.info();
   std::cerr << PrintableMessage(output) << ": "
             << FormatCounted(info.document_count, "document", "documents")
@@ -95,10 +146,12 @@ void PrintSummary(const std::string& output, const BuildSummary& summary,
             << "  serving it takes "
             << FormatByteSize(archive.memory().total_bytes())
             << " of memory besides the block cache\n";
-  if (summary.raw_block_count > 0) {
+  const uint64_t incompressible_count =
+      summary.raw_block_count - summary.mismatched_block_count;
+  if (incompressible_count > 0) {
     std::cerr << "  "
               << FormatCounted(
-                     summary.raw_block_count,
+                     incompressible_count,
                      "block did not get smaller and is stored as it is",
                      "blocks did not get smaller and are stored as they are")
               << "\n";
@@ -117,6 +170,7 @@ void PrintSummary(const std::string& output, const BuildSummary& summary,
                                "blocks were copied as they were")
               << "\n";
   }
+  PrintOversizedMembers(options, summary);
   const uint64_t repeated_count = CountRepeatedIds(archive);
   if (repeated_count > 0) {
     std::cerr << "  "

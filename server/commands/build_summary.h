@@ -17,15 +17,19 @@ namespace quire {
 // the rate of this one, and is left out.
 ProgressState ToProgressState(const BuildProgress& progress);
 
+// Warns of options that have no effect, before the build. For --quiet, too.
+void PrintUnusedOptions(const BuildOptions& options);
+
 // What may not be as was meant: attributes that were left out, no document at
 // all. Nothing if all is well. For --quiet, too.
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);
 
 // Counts, sizes, the time that it took, and the memory that serving takes.
 // `output` is the directory as the user gave it, `archive` what was opened
-// there.
-void PrintSummary(const std::string& output, const BuildSummary& summary,
-                  const Archive& archive, double seconds);
+// there, built with `options`.
+void PrintSummary(const std::string& output, const BuildOptions& options,
+                  const BuildSummary& summary, const Archive& archive,
+                  double seconds);
 
 }  // namespace quire
 

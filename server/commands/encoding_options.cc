@@ -288,7 +288,8 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
   AddByteSizeOption(subcommand, "--inflate-member-size",
                     options.inflate_member_size_bytes,
                     "With --inflate auto, members of more text than this stay "
-                    "as they are, as a read of any part of one makes all of it "
+                    "as they are and are counted, as a read of any part of one "
+                    "makes all of it "
                     "again; at most 6MiB, and 1MiB compressed");
   subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
                       "No table for answers in FSST; it would take 2 KB");

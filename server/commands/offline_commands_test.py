@@ -326,9 +326,14 @@ class OfflineCommandsTest(unittest.TestCase):
             self.assertEqual(self.run_quired("verify", mode).returncode, 0)
         self.assertLess(sizes["auto"], sizes["off"] - 1000)
         self.assertEqual(self.names(), ["auto", "in", "off"])
-        # Codecs that no other inflates for stay as they are.
-        self.build("-o", "zstd", "--codec", "zstd", "--inflate", "auto", "in")
+        # Codecs that no other inflates for stay as they are, with a warning.
+        unused = b"warning: --inflate auto has no effect with codec zstd"
+        options = ("-q", "--codec", "zstd", "--inflate", "auto")
+        self.assertIn(unused, self.build("-o", "zstd", *options, "in").stderr)
         self.assertEqual(self.inspect("zstd")["codec"].split(":")[0], "zstd")
+        self.assertIn(unused, self.run_quired("recompress", "off", "-o", "r", *options).stderr)
+        options = ("-q", "--codec", "rlz-inflate", "--inflate", "auto")
+        self.assertEqual(self.build("-o", "named", *options, "in").stderr, b"")
 
     def test_inflate_cuts_blocks_around_members(self):
         member = gzip.compress(text_of_size(400000, 7), 6, mtime=0)
@@ -343,8 +348,9 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
         # Unless members may not be as long.
         options = ("--force", "--inflate", "auto", "--inflate-member-size", "300000")
-        self.build("-o", "x.quire", *options, "in")
+        result = self.build("-o", "x.quire", *options, "in")
         self.assertEqual(self.inspect("x.quire")["block_size_bytes_max"], 65536)
+        self.assertRegex(result.stderr, b"1 compressed member stays .* takes up to 6MiB")
 
     def test_standard_input(self):
         self.build("-o", "x.quire", "-", stdin=make_tar(self.files))

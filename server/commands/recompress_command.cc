@@ -40,7 +40,8 @@ nothing is left at OUT.
 
 If it is stopped, killed or fails, OUT.partial keeps the blocks that are done.
 The same command goes on from there: it checks them, and encodes the rest. Other
-options or another archive are refused until --restart drops what is there.
+options or another archive are refused until --restart drops what is there; what
+another version of quired left is dropped with a warning.
 
 Examples:
   quired recompress docs.quire -o docs-small.quire --codec xz --block-size 1MiB
@@ -119,6 +120,7 @@ int RunRecompress(RecompressCommandOptions options) {
   if (!output.ok()) {
     return ReportFailure(output);
   }
+  PrintUnusedOptions(*build);
   build->seek_cost_bytes = SeekCostBytes(OutputDirectory(options.output));
   const auto start = std::chrono::steady_clock::now();
   const absl::StatusOr<std::shared_ptr<const Archive>> input =
@@ -137,6 +139,11 @@ int RunRecompress(RecompressCommandOptions options) {
       meter->Update(ToProgressState(progress));
     };
   }
+  build->resume.on_dropped = [&options] {
+    std::cerr << "warning: " << PrintableMessage(options.output)
+              << ".partial is of another version of quired, or its JOURNAL is "
+                 "damaged; starting over\n";
+  };
   build->archive.replace = options.replace;
   build->resume.restart = options.restart;
   build->cancel = interrupt.flag();
@@ -159,7 +166,7 @@ int RunRecompress(RecompressCommandOptions options) {
   if (!options.quiet) {
     const std::chrono::duration<double> elapsed =
         std::chrono::steady_clock::now() - start;
-    PrintSummary(options.output, *summary, **archive, elapsed.count());
+    PrintSummary(options.output, *build, *summary, **archive, elapsed.count());
   }
   return kExitGood;
 }
