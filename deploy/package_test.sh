@@ -50,6 +50,10 @@ else
 fi
 compgen -G "$packages/*.deb" >/dev/null || die "no packages in $packages"
 
+[[ -n "$(compgen -G "$packages/quired-dbgsym_*.deb")" ]] || die "there are no debug symbols of quired"
+dpkg-deb -c "$(compgen -G "$packages/quired_*.deb")" | grep 'examples/docs.toml' >/dev/null ||
+  die "quired has no example of a configuration"
+
 say "lintian"
 # There is no bug of Debian to close.
 lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-closes-no-bugs \
@@ -59,7 +63,8 @@ lintian --allow-root --fail-on error,warning --suppress-tags initial-upload-clos
 mkdir -p "$work/debs/old" "$work/debs/new"
 cp "$packages"/*.deb "$work/debs/new"
 version=$(dpkg-deb -f "$(compgen -G "$packages/quired_*.deb")" Version)
-for deb in "$packages"/*.deb; do
+rm -f "$work"/debs/new/*-dbgsym_*.deb
+for deb in "$work"/debs/new/*.deb; do
   dpkg-deb -R "$deb" "$work/deb"
   sed -i "s/\\b$version\\b/$version~before/" "$work/deb/DEBIAN/control"
   dpkg-deb -b "$work/deb" "$work/debs/old" >/dev/null

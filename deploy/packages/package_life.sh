@@ -49,7 +49,8 @@ step "install"
 install_packages /debs/old/*.deb
 getent passwd quire >/dev/null || die "there is no user quire"
 [[ -d /etc/quire ]] || die "there is no /etc/quire"
-for file in /lib/systemd/system/quired@.service /usr/share/man/man1/{quired,quire,quire-loadtest}.1.gz \
+for file in /lib/systemd/system/quired@.service /etc/logrotate.d/quired \
+  /usr/share/man/man1/{quired,quire,quire-loadtest}.1.gz \
   /usr/share/bash-completion/completions/{quired,quire,quire-loadtest}; do
   # Minimal roots leave out manual pages.
   [[ -e "$file" || "$file" == */man/* ]] || die "there is no $file"

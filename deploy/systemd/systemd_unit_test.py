@@ -152,19 +152,48 @@ class UnitTest(unittest.TestCase):
         self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def test_the_example_is_a_configuration(self):
-        readme = (HERE / "README.md").read_text()
-        example = re.search(r"^```toml\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)[1]
+        example = (HERE / "docs.toml").read_text()
         (self.directory / "document").write_text("one document\n")
         archive = self.directory / "docs.quire"
         self.assertEqual(run(BIN / "quired", "build", "-q", "-o", archive,
                              self.directory / "document").returncode, 0)
         for path, here in (("/srv/quire/docs.quire", archive), ("0.0.0.0:7420", "127.0.0.1:0"),
-                           ("127.0.0.1:7421", "127.0.0.1:0")):
+                           ("127.0.0.1:7421", "127.0.0.1:0"),
+                           ("/var/log/quire/docs/access.log", self.directory / "access.log")):
             self.assertIn(path, example)
             example = example.replace(path, str(here))
         config = self.directory / "docs.toml"
         config.write_text(example)
         self.start(BIN / "quired", "serve", "--config", config)
+        self.assertTrue((self.directory / "access.log").exists())
+        # Where the unit lets it write.
+        self.assertEqual(settings("LogsDirectory"), ["quire/%i"])
+
+    def upgrade(self, failing=""):
+        """What postinst has restarted, in order, and says."""
+        script = (HERE.parents[1] / "debian/quired.postinst").read_text()
+        for before, after in (("/run/systemd/system", str(self.directory)), ("#DEBHELPER#", "")):
+            self.assertIn(before, script)
+            script = script.replace(before, after)
+        (self.directory / "systemctl").write_text(
+            "#!/bin/sh\nfor name in a b c; do echo \"quired@$name.service loaded active running\"; done\n")
+        restarts = self.directory / "restarts"
+        (self.directory / "deb-systemd-invoke").write_text(
+            f'#!/bin/sh\necho "$@" >>{restarts}\n[ "$2" != "{failing}" ]\n')
+        for name in "systemctl", "deb-systemd-invoke":
+            (self.directory / name).chmod(0o755)
+        restarts.write_text("")
+        done = subprocess.run(
+            ["sh", "-c", script, "postinst", "configure", "0.1.0"], capture_output=True, text=True,
+            env={"PATH": f"{self.directory}:{os.environ['PATH']}"}, check=True)
+        return restarts.read_text().splitlines(), done.stderr
+
+    def test_an_upgrade_restarts_one_instance_after_the_other(self):
+        restarts = [f"try-restart quired@{name}.service" for name in "abc"]
+        self.assertEqual(self.upgrade(), (restarts, ""))
+        done, said = self.upgrade(failing="quired@b.service")
+        self.assertEqual(done, restarts[:2])
+        self.assertIn("quired@b.service did not restart", said)
 
 
 if __name__ == "__main__":
