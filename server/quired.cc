@@ -37,6 +37,9 @@ Manual QuiredManual() {
       {"0", "success"},
       {"1", "not found, damaged or failed"},
       {"2", "a malformed command line or configuration"},
+      {"3",
+       "verify: there is nothing to verify, as no archive is there or it "
+       "cannot be read"},
       {"130",
        "interrupted by Ctrl-C (SIGINT), as shells report it; "
        "an archive that was being built is not there, and recompress "

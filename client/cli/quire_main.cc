@@ -3,6 +3,7 @@
 // quire: the command line of a Quire server's readers.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -99,6 +100,9 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   // And a limit on file sizes (ulimit -f) as EFBIG.
   std::signal(SIGXFSZ, SIG_IGN);
+  // Errors are reported in our own words; gRPC's would come between them.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the only thread.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   quire::CliSettings settings;
   return quire::RunProgram("quire",
                            "reads documents out of archives on a Quire server",

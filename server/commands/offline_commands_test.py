@@ -516,6 +516,19 @@ class OfflineCommandsTest(unittest.TestCase):
                 self.assertIn(b", of 50 documents\n", result.stdout)
                 self.assertNotIn(b"more\n", result.stdout)
 
+    def test_only_a_newer_version_needs_a_newer_program(self):
+        self.build("--force", "-o", "x.quire", "in")
+        manifest = self.directory / "x.quire/MANIFEST"
+        contents = bytearray(manifest.read_bytes())
+        for version, code, message in [(0, 1, b"claims format version 0, the first is 1; the file is damaged"),
+                                       (99, 3, b"use a newer one")]:
+            # After the magic number.
+            contents[8] = version
+            manifest.write_bytes(contents)
+            result = self.run_quired("verify", "x.quire")
+            self.assertEqual(result.returncode, code)
+            self.assertIn(message, result.stderr)
+
     def test_mistakes(self):
         self.build("-o", "x.quire", "in")
         (self.directory / "empty").mkdir()
@@ -600,8 +613,8 @@ class OfflineCommandsTest(unittest.TestCase):
             (1, "no such directory", [*recompress, "no/y.quire"]),
             (2, "ARCHIVE", ["verify"]),
             (2, '--threads: must be 1 to 1024, got "x"', ["verify", "--threads", "x", "x.quire"]),
-            (1, "missing", ["verify", "missing"]),
-            (1, "empty: is no archive", ["verify", "empty"]),
+            (3, "missing", ["verify", "missing"]),
+            (3, "empty: is no archive", ["verify", "empty"]),
             (1, "missing", ["inspect", "missing"]),
             (1, "cut.warc", ["inspect", "cut.warc"]),
             (2, "second", ["inspect", "x.quire", "second"]),

@@ -302,7 +302,8 @@ class ServeTest(unittest.TestCase):
         for arguments, message in [
                 (["--listen", taken], f"cannot listen on {taken}: the port is in use"),
                 (["--listen", "127.0.0.1:0", "--metrics", taken],
-                 f"cannot serve metrics on {taken}: the port is in use")]:
+                 f"cannot serve metrics on {taken}: the port is in use; choose another address with "
+                 "--admin or --metrics")]:
             with self.subTest(arguments=arguments):
                 refused = run("serve", self.archive, *arguments)
                 self.assertIn(message, refused.stderr)

@@ -70,6 +70,9 @@ class TlsTest(unittest.TestCase):
 
     def assert_refused(self, answer, reason):
         self.assertIn(reason, answer.stderr)
+        # In our own words, not gRPC's.
+        self.assertTrue(answer.stderr.startswith("quire: "), answer.stderr)
+        self.assertNotIn("ssl_transport", answer.stderr)
         self.assertEqual(answer.returncode, 3, answer.stderr)
         self.assertEqual(answer.stdout, "")
 

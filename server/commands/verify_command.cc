@@ -28,11 +28,16 @@ namespace {
 constexpr char kFooter[] =
     R"(Reads every block and decodes it, and checks dictionary and indexes. What is
 damaged is named on standard output, with the documents that it touches.
-The exit code is 0 if all is whole and 1 if anything is damaged.
+The exit code is 0 if all is whole, 1 if anything is damaged, 2 if the command
+line is malformed, and 3 if there is nothing to verify: no archive is there, this
+user may not read it, or it needs a newer program.
 
 Examples:
   quired verify docs.quire
   quired verify --json docs.quire | jq '.damages[].documents[].id')";
+
+// There is nothing to verify.
+constexpr int kExitUnreadable = 3;
 
 struct VerifyCommandOptions {
   std::string archive;
@@ -171,7 +176,8 @@ int RunVerify(const VerifyCommandOptions& options) {
     PrintReport(options.archive, *report, elapsed.count());
   }
   if (!report.ok()) {
-    return ReportFailure(report.status());
+    const int failed = ReportFailure(report.status());
+    return absl::IsDataLoss(report.status()) ? failed : kExitUnreadable;
   }
   return report->damage_count == 0 ? kExitGood : kExitFailed;
 }

@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<AdminServer>> AdminServer::Open(
     // What it says names classes of the library that serves it.
     return absl::FailedPreconditionError(absl::StrCat(
         "cannot serve metrics on ", address, ": ", WhyNotListening(address),
-        "; choose another address with --admin"));
+        "; choose another address with --admin or --metrics"));
   }
 }
 

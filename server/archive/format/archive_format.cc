@@ -174,7 +174,11 @@ absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
   }
   const uint32_t version =
       LoadLittleEndian<uint32_t>(bytes.data() + magic.size());
-  if (version < kFormatVersion || version > version_max) {
+  if (version < kFormatVersion) {
+    return Damaged(absl::StrCat(what, " claims format version ", version,
+                                ", the first is ", kFormatVersion));
+  }
+  if (version > version_max) {
     return absl::FailedPreconditionError(absl::StrCat(
         what, " is of format version ", version, ", this program reads ",
         kFormatVersion, version_max == kFormatVersion ? "" : " to ",
