@@ -362,6 +362,24 @@ TEST_F(QuireTest, WritesAFileOnlyIfAllIsWell) {
       1);
 }
 
+// All text has come, so that only their number tells.
+TEST_F(QuireTest, AnExportWithoutTheLastEmptyDocumentsIsNotWhole) {
+  server_->Reload({{"tail",
+                    {.documents = {{.id = "a", .text = "text"},
+                                   {.id = "b", .text = ""},
+                                   {.id = "c", .text = ""}}}}});
+  const std::string path = directory_ + "/tail.tar";
+  EXPECT_EQ(Run({"export", "tail", "--tar", path}).exit_code, 0);
+  std::filesystem::remove(path);
+  FakeFaults faults;
+  faults.unlisted_documents = 2;
+  server_->SetFaults(faults);
+  const ProgramRun run = Run({"export", "tail", "--tar", path});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("document number 1 of 3"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {
   FakeFaults faults;
   faults.early_ends = 1;

@@ -516,4 +516,41 @@ CLIENT = [
              "numbers of answers read alone are kept for ever"),
 ]
 
-MUTATIONS = [*SURVIVORS, *CODECS, *ARCHIVE, *STORAGE, *SERVICE, *INGEST, *CLIENT]
+STREAMS = [
+    Mutation("server/service/calls/chunk_stream.cc", "End(booking_.CheckAgain());",
+             "End(absl::OkStatus());", "server_test",
+             "rights, expiry and quota are not checked again inside Scan and ReadStream"),
+    Mutation("server/service/calls/list_calls.cc", "[&] { return booking_.CheckAgain(); });",
+             "[&] { return absl::OkStatus(); });", "server_test",
+             "they are not checked again inside GetDictionary"),
+    Mutation("server/service/calls/batch_call.cc",
+             "absl::CancelledError());\n      End(booking_.CheckAgain());",
+             "absl::CancelledError());", "server_test",
+             "they are not checked again after a batch's last write"),
+    Mutation("server/service/calls/resume_token.cc", 'absl::StrCat("stored scan/", archive',
+             'absl::StrCat("scan/", archive', "calls_test",
+             "a plain scan takes a token of one in stored order"),
+    Mutation("server/service/calls/chunk_stream.cc",
+             "(is_stored_order ? StoredOrder::MemoryBytes(",
+             "(is_stored_order ? 0 * StoredOrder::MemoryBytes(", "calls_test",
+             "the memory of a scan in stored order is not admitted"),
+    Mutation("server/archive/index/segment_layout.cc",
+             "if (run.size_bytes == 0 || run.size_bytes > left ||",
+             "if (run.size_bytes > left ||", "segment_layout_test", "an empty run is accepted"),
+    Mutation("client/cli/export_command.cc",
+             "document_.has_value() || document_count_ != archive_.document_count()",
+             "document_.has_value()", "quire_test",
+             "a list without the last empty documents is exported as whole"),
+    Mutation("server/service/catalog/decode_workspaces.cc", "if (idle_.size() > kIdleMax) {",
+             "if (idle_.size() > 1000 * kIdleMax) {", "decode_workspaces_test",
+             "any number of small workspaces is kept"),
+    Mutation("server/storage/fetch/drive_queue.cc",
+             "result.status.ok() || absl::IsDataLoss(result.status) ||",
+             "result.status.ok() ||", "block_store_repeat_test",
+             "a truncated file counts as an error of the drive"),
+    Mutation("server/storage/fetch/decode_task.cc", "if (absl::IsDataLoss(outcome.status)) {",
+             "if (outcome.is_damaged) {", "decode_task_test",
+             "a block past the end of its file is not reported"),
+]
+
+MUTATIONS = [*SURVIVORS, *CODECS, *ARCHIVE, *STORAGE, *SERVICE, *INGEST, *CLIENT, *STREAMS]

@@ -105,16 +105,26 @@ class ServerAccessTest : public ServerTest {
     StartServer(options);
     channel_ = grpc::CreateChannel(server().address(),
                                    grpc::InsecureChannelCredentials());
+    // On this one an answer does not leave the server until it is read.
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1000);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetMaxReceiveMessageSize(64 << 20);
+    narrow_channel_ = grpc::CreateCustomChannel(
+        server().address(), grpc::InsecureChannelCredentials(), arguments);
   }
 
   void WriteRules(const std::string& rules) {
     std::ofstream(directory() + "/access") << rules;
   }
 
-  // One call of any method, whose request is serialised.
+  // One call of any method, whose request is serialised. `once_begun` is called
+  // when the server has begun its first message, which is not read before.
   Outcome Call(const std::string& method, const std::string& authorization,
-               const std::string& request) {
-    grpc::GenericStub stub(channel_);
+               const std::string& request,
+               const std::function<void()>& once_begun = nullptr) {
+    grpc::GenericStub stub(once_begun ? narrow_channel_ : channel_);
     grpc::CompletionQueue queue;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -134,6 +144,11 @@ class ServerAccessTest : public ServerTest {
     grpc::Slice slice(request);
     call->WriteLast(grpc::ByteBuffer(&slice, 1), {}, nullptr);
     next();
+    if (once_begun) {
+      call->ReadInitialMetadata(nullptr);
+      next();
+      once_begun();
+    }
     Outcome outcome;
     for (;;) {
       grpc::ByteBuffer message;
@@ -152,6 +167,41 @@ class ServerAccessTest : public ServerTest {
     next();
     queue.Shutdown();
     return outcome;
+  }
+
+  // A request for as much as the method sends in one message.
+  std::string LongRequestFor(const std::string& method) {
+    constexpr uint64_t kSizeBytes = 300'000;
+    if (method == "Scan") {
+      v1::ScanRequest request;
+      request.set_archive(kOpen);
+      request.set_size_bytes(kSizeBytes);
+      return request.SerializeAsString();
+    }
+    if (method == "GetDictionary") {
+      v1::GetDictionaryRequest request;
+      request.set_hash(descriptions_[kOpen].dictionary_hash());
+      return request.SerializeAsString();
+    }
+    if (method == "BatchRead") {
+      v1::BatchReadRequest request;
+      request.set_archive(kOpen);
+      request.add_items()->mutable_range()->set_size_bytes(kSizeBytes);
+      return request.SerializeAsString();
+    }
+    v1::ReadRequest request;
+    request.set_archive(kOpen);
+    request.mutable_range()->set_size_bytes(kSizeBytes);
+    return request.SerializeAsString();
+  }
+
+  void LearnDescriptions(const std::string& authorization) {
+    v1::ListArchivesResponse all;
+    ASSERT_TRUE(
+        all.ParseFromString(Call("ListArchives", authorization, "").answer));
+    for (const v1::ArchiveDescription& archive : all.archives()) {
+      descriptions_[archive.name()] = archive;
+    }
   }
 
   // A request of that method about that archive.
@@ -202,7 +252,11 @@ class ServerAccessTest : public ServerTest {
 
   std::map<std::string, v1::ArchiveDescription> descriptions_;
   std::shared_ptr<grpc::Channel> channel_;
+  std::shared_ptr<grpc::Channel> narrow_channel_;
 };
+
+constexpr const char* kStreams[] = {"Scan", "ReadStream", "BatchRead",
+                                    "GetDictionary"};
 
 std::set<std::string> NamesIn(const std::string& answer) {
   v1::ListArchivesResponse response;
@@ -320,6 +374,52 @@ TEST_F(ServerAccessTest, AChangeOfRulesReachesOpenStreams) {
   }
 }
 
+// Nothing more is asked or sent after the message that is underway.
+TEST_F(ServerAccessTest, RulesAreCheckedAfterTheLastMessageOfAStream) {
+  const std::string reader = Line("reader", "archives=docs rights=list,read");
+  ASSERT_NO_FATAL_FAILURE(Start(reader));
+  ASSERT_NO_FATAL_FAILURE(LearnDescriptions(HeaderOf("reader")));
+  const std::pair<std::string, grpc::StatusCode> changes[] = {
+      {"", grpc::StatusCode::UNAUTHENTICATED},
+      {Line("reader",
+            "archives=docs rights=list,read expires=2001-01-01T00:00:00Z"),
+       grpc::StatusCode::UNAUTHENTICATED},
+      {Line("reader", "archives=docs rights=list"),
+       grpc::StatusCode::PERMISSION_DENIED},
+      {reader, grpc::StatusCode::OK}};
+  for (const std::string method : kStreams) {
+    for (const auto& change : changes) {
+      SCOPED_TRACE(method + ": " + change.first);
+      WriteRules(reader);
+      Reload();
+      const Outcome outcome =
+          Call(method, HeaderOf("reader"), LongRequestFor(method), [&] {
+            WriteRules(change.first);
+            Reload();
+          });
+      EXPECT_EQ(outcome.status.error_code(), change.second)
+          << outcome.status.error_message();
+      EXPECT_GE(outcome.answer.size(), 100'000u);
+    }
+  }
+}
+
+TEST_F(ServerAccessTest, AQuotaIsCheckedAfterTheLastMessageOfAStream) {
+  std::string rules = Line("all", "archives=* rights=list,read");
+  for (const std::string id : kStreams) {
+    rules += Line(id, "archives=* rights=list,read bytes=1");
+  }
+  ASSERT_NO_FATAL_FAILURE(Start(rules));
+  ASSERT_NO_FATAL_FAILURE(LearnDescriptions(HeaderOf("all")));
+  for (const std::string method : kStreams) {
+    SCOPED_TRACE(method);
+    const Outcome outcome =
+        Call(method, HeaderOf(method), LongRequestFor(method));
+    EXPECT_EQ(ReasonIn(outcome.status), "QUOTA_EXCEEDED");
+    EXPECT_GE(outcome.answer.size(), 100'000u);
+  }
+}
+
 TEST_F(ServerAccessTest, AnIdentityThatExpiresEndsItsStreams) {
   ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
   v1::BatchReadRequest request;
@@ -428,12 +528,7 @@ TEST_F(ServerAccessTest, EveryMethodAsksForTheQuota) {
   ASSERT_NO_FATAL_FAILURE(
       Start(absl::StrCat(Line("a", "archives=* rights=list,read bytes=1"),
                          Line("b", "archives=* rights=list,read"))));
-  v1::ListArchivesResponse all;
-  ASSERT_TRUE(
-      all.ParseFromString(Call("ListArchives", HeaderOf("b"), "").answer));
-  for (const v1::ArchiveDescription& archive : all.archives()) {
-    descriptions_[archive.name()] = archive;
-  }
+  ASSERT_NO_FATAL_FAILURE(LearnDescriptions(HeaderOf("b")));
   const google::protobuf::ServiceDescriptor& service =
       *v1::ArchiveDescription::descriptor()->file()->FindServiceByName(
           "Archive");

@@ -106,7 +106,13 @@ grpc::Status FakeServer::Service::ListDocuments(
                        "no such archive");
   }
   std::vector<const v1::Document*> matches;
-  for (const v1::Document& document : held->documents) {
+  size_t listed_count = held->documents.size();
+  {
+    MutexLock lock(&mutex_);
+    listed_count -= std::min(listed_count, faults_.unlisted_documents);
+  }
+  for (size_t i = 0; i < listed_count; ++i) {
+    const v1::Document& document = held->documents[i];
     if (document.id().compare(0, request->prefix().size(), request->prefix()) ==
         0) {
       matches.push_back(&document);

@@ -72,6 +72,8 @@ struct FakeFaults {
   int wrong_tables = 0;
   // Calls for those that fail with NotFound.
   int missing_tables = 0;
+  // Documents at an archive's end that lists leave out.
+  size_t unlisted_documents = 0;
   // Done to answers that are encoded; their checksum is of what this leaves.
   std::function<void(v1::EncodingDetails& details, std::string& data)> spoil;
   // Done to each message of a scan.

@@ -107,6 +107,17 @@ TEST(SegmentLayoutTest, TheIdentityTakesNoMemory) {
   EXPECT_EQ(layout.MemoryBytes(), 0u);
 }
 
+TEST(SegmentLayoutTest, RefusesARunWithoutText) {
+  // The runs on both sides are long enough, so that nothing else is wrong.
+  const Sample sample = {{.stored_text_size_bytes = 3000,
+                          .runs = {{2000, 0}, {0, 1000}, {1000, 2000}},
+                          .sums = {0}},
+                         3000};
+  EXPECT_THAT(Parse(sample, EncodeLayout(sample.layout)),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        testing::HasSubstr("run 1 has 0 of 1000 bytes")));
+}
+
 // A layout is refused, or stays within what it says of itself.
 TEST(SegmentLayoutTest, RefusesOrBearsWhatIsDamaged) {
   std::mt19937_64 random(7);

@@ -26,6 +26,8 @@
 #include "proto/error_details.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/checksum.h"
+#include "server/archive/archive_writer.h"
 #include "server/service/calls/archive_service.h"
 #include "server/service/testing/server_fixture.h"
 #include "server/storage/testing/storage_test_util.h"
@@ -395,6 +397,93 @@ TEST_F(CallsTest, AScanFetchesEachBlockOnce) {
   EXPECT_TRUE(got == all_.substr(5'000));
   EXPECT_EQ(store_->Stats().cache_misses,
             catalog_->Get()->at("docs")->archive->SegmentBlockCount(0));
+}
+
+TEST_F(CallsTest, AScanTakesNoTokenOfAScanInTheOtherOrder) {
+  WriteArchive(archive_path(), documents_, "copy", "", /*is_reordered=*/true);
+  Start();
+  const auto scan = [this](bool stored_order, const std::string& token,
+                           std::string& next_token) {
+    v1::ScanRequest request;
+    request.set_archive("docs");
+    request.set_stored_order(stored_order);
+    if (!token.empty()) {
+      request.set_resume_token(token);
+    }
+    grpc::ClientContext context;
+    const auto reader = stub_->Scan(&context, request);
+    v1::ScanResponse response;
+    const bool has_more = reader->Read(&response);
+    next_token = response.resume_token();
+    if (has_more) {
+      context.TryCancel();
+    }
+    return reader->Finish().error_code();
+  };
+  std::string tokens[2];
+  std::string unused;
+  for (const bool stored_order : {false, true}) {
+    scan(stored_order, "", tokens[stored_order ? 1 : 0]);
+    ASSERT_NE(tokens[stored_order ? 1 : 0], "");
+  }
+  for (const bool stored_order : {false, true}) {
+    EXPECT_EQ(scan(stored_order, tokens[stored_order ? 1 : 0], unused),
+              grpc::StatusCode::CANCELLED);
+    EXPECT_EQ(scan(stored_order, tokens[stored_order ? 0 : 1], unused),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+}
+
+TEST_F(CallsTest, TheRunsOfAScanInStoredOrderAreAdmitted) {
+  constexpr uint64_t kRunCount = 40'000;
+  constexpr uint64_t kRunSizeBytes = 300;
+  std::string stored(2 * kBlockSizeBytes, 'x');
+  for (size_t i = 0; i < stored.size(); ++i) {
+    stored[i] = static_cast<char>(i * i % 251);
+  }
+  std::string text = stored;
+  LayoutSection layout = {.stored_text_size_bytes = stored.size(),
+                          .runs = {{stored.size(), 0}},
+                          .sums = {}};
+  for (uint64_t i = 0; i < kRunCount; ++i) {
+    layout.runs.push_back(
+        {kRunSizeBytes, i * 7 % (kBlockSizeBytes - kRunSizeBytes)});
+    text += stored.substr(layout.runs.back().stored_offset, kRunSizeBytes);
+  }
+  for (size_t i = 0; i < text.size(); i += kLayoutSumSizeBytes) {
+    layout.sums.push_back(
+        Checksum64(AsBytes(text.substr(i, kLayoutSumSizeBytes))));
+  }
+  DocumentIndexBuilder index;
+  QUIRE_ASSERT_OK(index.Add({.id = "all", .size_bytes = text.size()}));
+  const ArchiveWriterOptions options = {.codec = {.id = CodecId::kCopy},
+                                        .block_size_bytes = kBlockSizeBytes,
+                                        .replace = true};
+  auto writer = ArchiveWriter::Create(archive_path(), options, nullptr);
+  QUIRE_ASSERT_OK(writer);
+  QUIRE_ASSERT_OK((*writer)->SetLayout(std::move(layout), std::move(index)));
+  for (size_t at = 0; at < stored.size(); at += kBlockSizeBytes) {
+    QUIRE_ASSERT_OK((*writer)->AppendBlock(
+        AsBytes(stored).subspan(at, kBlockSizeBytes), ByteView()));
+  }
+  QUIRE_ASSERT_OK((*writer)->Commit());
+  writer->reset();
+  // More than anything else of a scan takes, less than its runs do.
+  limits_.set_in_flight_size_bytes_max(800 * kKiB);
+  limits_.set_client_in_flight_size_bytes_max(800 * kKiB);
+  Start();
+  for (const bool stored_order : {false, true}) {
+    v1::ScanRequest request;
+    request.set_archive("docs");
+    request.set_stored_order(stored_order);
+    grpc::ClientContext context;
+    const auto reader = stub_->Scan(&context, request);
+    for (v1::ScanResponse response; reader->Read(&response);) {
+    }
+    EXPECT_EQ(reader->Finish().error_code(),
+              stored_order ? grpc::StatusCode::RESOURCE_EXHAUSTED
+                           : grpc::StatusCode::OK);
+  }
 }
 
 TEST_F(CallsTest, ABatchIsSweptByPlace) {
