@@ -110,11 +110,12 @@ class CrawlTest(unittest.TestCase):
             # Backwards in time, so that the last one is not the newest.
             crawl.add_response(OFTEN, cls.often_date(OFTEN_COUNT - 1 - day),
                                b"day %d" % (OFTEN_COUNT - 1 - day))
+        crawl.add("conversion", OFTEN, "2022-01-01T00:00:00Z", b"as text", "text/plain")
         cls.records = crawl.records
         crawl.write(f"{cls.directory}/crawl.warc.gz")
-        subprocess.run([QUIRED, "build", "-q", "-o", f"{cls.directory}/web.quire",
-                        "--dictionary-size", "256KiB", f"{cls.directory}/crawl.warc.gz"],
-                       check=True)
+        cls.said = subprocess.run(
+            [QUIRED, "build", "-o", f"{cls.directory}/web.quire", "--dictionary-size", "256KiB",
+             f"{cls.directory}/crawl.warc.gz"], check=True, capture_output=True, text=True).stderr
         cls.server = cls.enterClassContext(
             LiveServer(QUIRED, [f"web={cls.directory}/web.quire"]))
 
@@ -135,11 +136,16 @@ class CrawlTest(unittest.TestCase):
         return out
 
     def test_a_url_is_its_newest_page(self):
+        self.assertIn("an id reads the newest of them, of a crawl the newest response", self.said)
         # The newest capture is a revisit of the first.
         self.assertEqual(self.get(PAGE), b"<p>first</p>")
         self.assertEqual(self.get("file:///notes"), b"notes")
-        self.assertEqual(self.get("http://example.org/text"), b"as text")
+        # A conversion of it is newer.
         self.assertEqual(self.get(OFTEN), b"day %d" % (OFTEN_COUNT - 1))
+        _, messages = self.quire("get", "web", "http://example.org/text", code=1)
+        self.assertIn("--record-type names others", messages)
+        self.assertEqual(self.get("http://example.org/text", "--record-type", "conversion"),
+                         b"as text")
         self.assertEqual(self.get("http://example.org/large"), self.large)
 
     def test_record_is_what_was_crawled(self):

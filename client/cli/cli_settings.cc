@@ -80,7 +80,8 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       get->add_option("--record-type", settings.record_types,
                       "Of several documents of that id in a crawl, only those "
                       "of this WARC record type; may be given again for more. "
-                      "Without it response, resource and conversion")
+                      "Without it responses; if there are none, resources; if "
+                      "none, documents that are not WARC records")
           ->type_name("TYPE")
           ->allow_extra_args(false)
           ->excludes(by_ordinal);
@@ -239,12 +240,14 @@ Manual MakeManual() {
       "missing ones, and the exit code is 1.",
       "A document of a web crawl is a whole WARC record, and the URL of a page "
       "is the id of all records of its captures: responses, requests, "
-      "revisits. get prints the payload of the newest response, resource or "
-      "conversion, or where a revisit is newer, of the record that it refers "
-      "to. Where the archive does not hold that, a message says so, and the "
-      "newest capture that it holds is printed. With --record get prints the "
-      "newest response, resource or conversion as it is. --record-type, --at "
-      "and --occurrence name other records. A payload that is cut short is "
+      "revisits. get prints the payload of the newest response, or where a "
+      "revisit is newer, of the record that it refers to. Where the archive "
+      "does not hold that, a message says so, and the newest response that it "
+      "holds is printed. Where there are no responses, it is the newest "
+      "resource, and where there are none, the newest document that is not a "
+      "WARC record. With --record get prints that record as it is. "
+      "--record-type, --at and --occurrence name other records, such as "
+      "conversions. A payload that is cut short is "
       "printed as far as it goes; a message says so, and the exit code is 1.",
       "With --json each archive, document or answer is a line with one JSON "
       "object. Its id is the string \"id\", or \"id_base64\" if it is not "

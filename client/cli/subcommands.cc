@@ -87,8 +87,7 @@ absl::StatusOr<ByteSpan> ParsePart(absl::string_view text) {
 // type: what DocumentName.record_types has by default.
 bool IsReadById(const v1::Document& document) {
   const std::string& type = document.record_type();
-  return type.empty() || type == "response" || type == "resource" ||
-         type == "conversion";
+  return type.empty() || type == "response" || type == "resource";
 }
 
 // `item` is what `quire batch` takes for the document.

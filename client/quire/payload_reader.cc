@@ -73,7 +73,7 @@ class Reference {
   // The newest capture that may be meant.
   DocumentKey FirstCandidate() const {
     DocumentKey key = DocumentKey::Id(uri_);
-    key.record_types = {"response", "resource", "conversion"};
+    key.record_types = {"response", "resource"};
     key.at_time_ms = at_time_ms_;
     return key;
   }
@@ -130,10 +130,14 @@ class PayloadRead {
   absl::Status Run(const DocumentKey& key) {
     DocumentKey capture = key;
     if (NamesIdAlone(key)) {
-      capture.record_types = {"response", "resource", "conversion", "",
-                              kRevisitType};
+      capture.record_types = {"response", kRevisitType};
     }
-    const absl::Status status = ReadRecord(capture, nullptr);
+    absl::Status status = ReadRecord(capture, nullptr);
+    if (NamesIdAlone(key) &&
+        ErrorReasonOf(status) ==
+            v1::ErrorReason_Name(v1::RECORD_TYPE_NOT_FOUND)) {
+      status = ReadRecord(key, nullptr);
+    }
     if (stop_ != Stop::kRevisit) {
       return status;
     }

@@ -54,7 +54,8 @@ using PayloadOriginSink =
 // out as it is. What `sink` has had is right even if the call fails.
 //
 // Where `key` names an id alone, or an id and a time, revisits count as
-// captures; and any revisit that it names is followed to the record that it
+// responses; where the id has neither, a second call reads what
+// DocumentKey::record_types says. Any revisit is followed to the record that it
 // refers to: the newest of its WARC-Refers-To-Target-URI that is as old as its
 // WARC-Refers-To-Date or has its WARC-Payload-Digest.
 //

@@ -103,6 +103,34 @@ TEST_F(PayloadReaderTest, ReadsTheBodyOfTheNewestPage) {
   EXPECT_TRUE(payload.origin.has_value());
 }
 
+// A newer conversion, resource or file is not what the page was.
+TEST_F(PayloadReaderTest, ReadsResponsesBeforeOtherTypes) {
+  AddPage(10, "page", "sha1:A");
+  AddRevisit(20, "WARC-Refers-To-Date: 1970-01-01T00:00:10Z\r\n");
+  for (const char* id : {kPage, "stored", "text"}) {
+    Add(id, "conversion", 50, "as text");
+  }
+  for (const char* id : {kPage, "stored"}) {
+    Add(id, "resource", 30, "as stored");
+    documents_.push_back({id, "a file", 40'000, {}, {}});
+  }
+  EXPECT_EQ(ReadPage().text, "page");
+  DocumentKey key = DocumentKey::Id(kPage);
+  key.record_types = {"conversion"};
+  EXPECT_EQ(Read(key).text, "as text");
+  EXPECT_EQ(Read(DocumentKey::Id("stored")).text, "as stored");
+  EXPECT_EQ(ErrorReasonOf(Read(DocumentKey::Id("text")).status),
+            "RECORD_TYPE_NOT_FOUND");
+}
+
+// What a revisit refers to was a capture, never a conversion of it.
+TEST_F(PayloadReaderTest, FollowsNoRevisitToAConversion) {
+  AddPage(10, "page", "");
+  Add(kPage, "conversion", 20, "as text");
+  AddRevisit(30, "");
+  EXPECT_EQ(ReadPage().text, "page");
+}
+
 TEST_F(PayloadReaderTest, ReadsLargeAndEmptyDocuments) {
   documents_.push_back({"plain", "HTTP/1.1 200 OK\r\n\r\nplain", {}, {}, {}});
   documents_.push_back({"empty", "", {}, {}, {}});

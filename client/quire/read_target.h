@@ -37,8 +37,8 @@ struct DocumentKey {
   // it refuses any of the three with an ordinal.
   std::optional<uint64_t> occurrence = {};
   // Of documents with that id, only those of one of these WARC record types, in
-  // lower case; "" stands for documents without one. Empty: response, resource,
-  // conversion and "". At most 16.
+  // lower case; "" stands for documents without one. At most 16. Empty: only
+  // responses; if the id has none, only resources; if none, only "".
   std::vector<std::string> record_types = {};
   // Of those, the newest that was captured at this time or before, in
   // milliseconds since 1970-01-01 UTC; if all were later, the oldest. Unset:

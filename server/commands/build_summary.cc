@@ -177,7 +177,8 @@ void PrintSummary(const std::string& output, const BuildOptions& options,
               << FormatCounted(repeated_count,
                                "document has the id of one before it",
                                "documents have the id of one before them")
-              << "; reading by id gives the last\n";
+              << "; an id reads the newest of them, of a crawl the newest "
+                 "response\n";
   }
 }
 

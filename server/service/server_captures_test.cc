@@ -33,7 +33,17 @@ class ServerCapturesTest : public ServerTest {
                                   {kPage, "request of 4000", "request", 4000},
                                   {"plain", "older", "", 20},
                                   {"plain", "newer", "", 30},
-                                  {"plain", "oldest, stored last", "", 10}});
+                                  {"plain", "oldest, stored last", "", 10},
+                                  {kPage, "as text", "conversion", 9000},
+                                  {kPage, "as stored", "resource", 8000},
+                                  {kPage, "a file", "", 7000},
+                                  {"mixed", "text", "conversion", 40},
+                                  {"mixed", "file", "", 30},
+                                  {"mixed", "resource", "resource", 10},
+                                  {"mixed", "newer resource", "resource", 20},
+                                  {"file", "text", "conversion", 40},
+                                  {"file", "file", "", 30},
+                                  {"text", "text", "conversion", 40}});
     StartServer();
   }
 
@@ -69,6 +79,20 @@ class ServerCapturesTest : public ServerTest {
 TEST_F(ServerCapturesTest, FindsTheNewestPage) {
   EXPECT_EQ(Text(Request(kPage)), "of 3000 as well");
   EXPECT_EQ(Text(Request("plain")), "newer");
+}
+
+// A later type of response, resource and none is read only where the id has
+// none of an earlier one, however new it is; others are not read at all.
+TEST_F(ServerCapturesTest, PrefersResponsesThenResourcesThenPlainDocuments) {
+  EXPECT_EQ(Text(Request("mixed")), "newer resource");
+  EXPECT_EQ(Text(Request("mixed", {}, 15)), "resource");
+  EXPECT_EQ(Text(Request("mixed", {}, 5)), "resource");
+  EXPECT_EQ(Text(Request("file")), "file");
+  EXPECT_EQ(Text(Request("mixed", {"conversion"})), "text");
+  v1::ReadResponse response;
+  const grpc::Status status = Read(Request("text"), &response);
+  EXPECT_EQ(ReasonIn(status), "RECORD_TYPE_NOT_FOUND");
+  EXPECT_THAT(status.error_message(), HasSubstr("\"conversion\""));
 }
 
 TEST_F(ServerCapturesTest, SelectsByType) {

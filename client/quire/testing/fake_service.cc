@@ -24,18 +24,29 @@ absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-bool HasWantedType(const v1::DocumentName& name, const v1::Document& document) {
+// Without wanted types the lowest rank is read.
+size_t DefaultRank(const v1::Document& document) {
   const std::string& type = document.record_type();
-  return name.record_types().empty()
-             ? type.empty() || type == "response" || type == "resource" ||
-                   type == "conversion"
-             : std::count(name.record_types().begin(),
-                          name.record_types().end(), type) != 0;
+  return type == "response"   ? 0
+         : type == "resource" ? 1
+         : type.empty()       ? 2
+                              : SIZE_MAX;
+}
+
+bool HasWantedType(const v1::DocumentName& name, const v1::Document& document) {
+  return name.record_types().empty() ? DefaultRank(document) != SIZE_MAX
+                                     : std::count(name.record_types().begin(),
+                                                  name.record_types().end(),
+                                                  document.record_type()) != 0;
 }
 
 // Whether `document` is to be had rather than `other`, which lies before it.
 bool IsBetter(const v1::DocumentName& name, const v1::Document& document,
               const v1::Document& other) {
+  if (name.record_types().empty() &&
+      DefaultRank(document) != DefaultRank(other)) {
+    return DefaultRank(document) < DefaultRank(other);
+  }
   const auto time = [](const v1::Document& d) {
     return d.has_capture_time_ms() ? d.capture_time_ms() : INT64_MIN;
   };

@@ -30,9 +30,10 @@ constexpr size_t kQuotedSizeMax = 40;
 // Of DocumentName.record_types, as archive.proto says.
 constexpr int kRecordTypesMax = 16;
 constexpr size_t kRecordTypeSizeBytesMax = 256;
-// What a reader of a crawl means by a URL, and documents of no crawl.
-constexpr std::array<absl::string_view, 4> kDefaultRecordTypes = {
-    "response", "resource", "conversion", ""};
+// Without record_types: documents of a type are read only if the id has none
+// of the types before it.
+constexpr std::array<absl::string_view, 3> kDefaultRecordTypes = {
+    "response", "resource", ""};
 
 absl::Status PastEnd(uint64_t offset, uint64_t size_bytes, uint64_t end,
                      absl::string_view of_what) {
@@ -150,14 +151,22 @@ absl::StatusOr<DocumentOrdinal> FindCapture(const Archive& archive,
   const absl::string_view id(name.id());
   absl::InlinedVector<absl::string_view, kRecordTypesMax> types(
       name.record_types().begin(), name.record_types().end());
-  if (types.empty()) {
-    types.assign(kDefaultRecordTypes.begin(), kDefaultRecordTypes.end());
-  }
   DocumentSelection selection{.record_types = types};
   if (name.has_at_time_ms()) {
     selection.at_time_ms = name.at_time_ms();
   }
-  const Archive::FoundDocument found = archive.FindCapture(id, selection);
+  Archive::FoundDocument found;
+  if (!types.empty()) {
+    found = archive.FindCapture(id, selection);
+  } else {
+    for (const absl::string_view& type : kDefaultRecordTypes) {
+      selection.record_types = absl::MakeConstSpan(&type, 1);
+      found = archive.FindCapture(id, selection);
+      if (found.ordinal.has_value() || found.count == 0) {
+        break;
+      }
+    }
+  }
   if (found.ordinal.has_value()) {
     return *found.ordinal;
   }
