@@ -130,9 +130,11 @@ class ArchiveWriter {
   absl::Status SetSymbolTable(absl::string_view serialised);
 
   // What Commit() notes in the archive of inputs that are not in it because
-  // they could not be read; 0 without this call.
-  void SetUnreadInputCount(uint64_t count) {
+  // they could not be read; 0 without this call. `messages` say of the first
+  // what they were, as ArchiveInfo::unread_inputs.
+  void SetUnreadInputs(uint64_t count, std::vector<std::string> messages) {
     manifest_.unread_input_count = count;
+    manifest_.unread_inputs = std::move(messages);
   }
 
   // Ends the last segment, writes the manifest, syncs all, and puts the archive

@@ -86,9 +86,11 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       ->type_name("TEXT");
   subcommand.add_flag(
       "--keep-going", options.keep_going,
-      "Leave out what cannot be read, and finish: each such input, file or "
-      "member is named and counted, the archive says how many, and the exit "
-      "code is 1. Reads all inputs once more");
+      "Leave out what cannot be read, and finish: each such input, file, "
+      "member or record is named and counted, the archive says how many and "
+      "names the first 20, and the exit code is 1. A WARC that is gzipped "
+      "record by record is read on at the next record. Reads all inputs once "
+      "more");
   AddByteSizeOption(subcommand, "--input-size-max",
                     options.input_size_bytes_max,
                     "What the inputs may hold in all, decompressed; more is an "
@@ -114,6 +116,7 @@ absl::StatusOr<SourceOptions> MakeSourceOptions(
   source.spool_directory = spool_directory;
   source.input_size_bytes_max = options.input_size_bytes_max;
   source.expand = options.expand;
+  source.skip_damage = options.keep_going;
   source.member_ids = options.expand_ids == "member"
                           ? MemberIds::kMember
                           : MemberIds::kPathAndMember;
@@ -179,10 +182,10 @@ void InputReport::PrintWarnings(const SkippedEntries& skipped) const {
   if (failures_.count() > 0) {
     std::cerr << "warning: "
               << FormatCounted(failures_.count(),
-                               "input, file or member could not be read and is "
-                               "not in the archive",
-                               "inputs, files or members could not be read and "
-                               "are not in the archive")
+                               "input, file, member or record could not be "
+                               "read and is not in the archive",
+                               "inputs, files, members or records could not be "
+                               "read and are not in the archive")
               << (verbose_ ? "\n" : ":\n");
     if (!verbose_) {
       PrintNamed(failures_.messages(), failures_.count());

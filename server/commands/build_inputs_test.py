@@ -107,20 +107,23 @@ class BuildInputsTest(unittest.TestCase):
 
         arguments = ("--expand", "--keep-going", "crawl", "missing")
         said = self.build(*arguments, code=1)
-        self.assertIn("warning: 4 inputs, files or members could not be read", said)
+        self.assertIn("warning: 4 inputs, files, members or records could not be read", said)
         for part in ("cut.warc.gz", "long.tar", '"m2"', "missing"):
             self.assertIn(part, said)
         # 19 records, a and c, m1 and m3, good.
         self.assertEqual(self.document_count(), 24)
         self.assertEqual(self.inspect()["unread_input_count"], 4)
         shown = self.run_quired("inspect", "x.quire").stdout.decode()
-        self.assertIn("4 inputs that could not be read", shown)
+        self.assertIn("4 inputs, files or records that could not be read", shown)
+        for part in ("missing: ", "crawl/cut.warc.gz: ", "crawl/damaged.zip: "):
+            self.assertEqual(shown.count(part), 1, shown)
+        self.assertEqual(len(self.inspect()["unread_inputs"]), 4)
         self.assertEqual(self.run_quired("verify", "x.quire").returncode, 0)
 
         said = self.build("-v", *arguments, code=1)
         self.assertEqual(said.count("left out, cannot be read: "), 4, said)
         said = self.build("-q", *arguments, code=1)
-        self.assertIn("warning: 4 inputs, files or members", said)
+        self.assertIn("warning: 4 inputs, files, members or records", said)
         said = self.build("--keep-going", "missing", "crawl/good", code=1)
         self.assertEqual(self.inspect()["unread_input_count"], 1)
         self.build("--keep-going", "crawl/good")

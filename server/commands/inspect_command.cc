@@ -151,10 +151,20 @@ void PrintText(const Archive& archive) {
     PrintLine("plan", absl::StrCat("hash ", info.plan_hash));
   }
   if (info.unread_input_count > 0) {
-    PrintLine(
-        "not in it",
-        absl::StrCat(FormatCounted(info.unread_input_count, "input", "inputs"),
-                     " that could not be read (build --keep-going)"));
+    PrintLine("not in it",
+              absl::StrCat(FormatCounted(info.unread_input_count,
+                                         "input, file or record",
+                                         "inputs, files or records"),
+                           " that could not be read (build --keep-going)"));
+    for (const std::string& unread : info.unread_inputs) {
+      PrintLine("", PrintableMessage(unread));
+    }
+    if (info.unread_inputs.size() < info.unread_input_count) {
+      PrintLine("", absl::StrCat("and ",
+                                 FormatCount(info.unread_input_count -
+                                             info.unread_inputs.size()),
+                                 " more"));
+    }
   }
   PrintLine("text", absl::StrCat(FormatByteSize(info.size_bytes), " (",
                                  FormatCount(info.size_bytes), " bytes)"));
@@ -221,6 +231,9 @@ void PrintJson(const Archive& archive) {
   }
   json["document_count"] = info.document_count;
   json["unread_input_count"] = info.unread_input_count;
+  if (!info.unread_inputs.empty()) {
+    json["unread_inputs"] = info.unread_inputs;
+  }
   if (!info.plan_hash.empty()) {
     json["plan_hash"] = info.plan_hash;
   }

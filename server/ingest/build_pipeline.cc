@@ -111,9 +111,7 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
     writer_->SetFoundMembers(std::move(found_members));
-    writer_->SetUnreadInputCount(
-        options_.resume.unread_input_count +
-        (options_.failures != nullptr ? options_.failures->count() : 0));
+    NoteUnreadInputs();
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
     return summary_;
   }
@@ -123,6 +121,17 @@ class ArchiveBuild {
       std::function<absl::Status(SourceReader&, const SourceDocument&)>;
 
   bool is_resumable() const { return !options_.resume.parameters.empty(); }
+
+  void NoteUnreadInputs() {
+    uint64_t count = options_.resume.unread_input_count;
+    std::vector<std::string> messages = options_.resume.unread_inputs;
+    if (options_.failures != nullptr) {
+      count += options_.failures->count();
+      messages.insert(messages.end(), options_.failures->messages().begin(),
+                      options_.failures->messages().end());
+    }
+    writer_->SetUnreadInputs(count, std::move(messages));
+  }
 
   absl::Status StartWriter(const std::string& path,
                            const std::shared_ptr<const CodecContext>& context) {

@@ -105,6 +105,7 @@ struct ResumeOptions {
   std::string symbol_table;
   // Noted in the archive besides those of this build.
   uint64_t unread_input_count = 0;
+  std::vector<std::string> unread_inputs;
 };
 
 struct BuildOptions {

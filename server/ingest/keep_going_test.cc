@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive.h"
@@ -57,6 +58,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -70,8 +72,9 @@ class KeepGoingTest : public ::testing::Test {
     for (const std::string& input : inputs) {
       QUIRE_ASSIGN_OR_RETURN(
           sources.emplace_back(),
-          OpenSource(input,
-                     {.spool_directory = directory_.path(), .expand = true}));
+          OpenSource(input, {.spool_directory = directory_.path(),
+                             .expand = true,
+                             .skip_damage = keep_going_}));
     }
     failures_ = std::make_unique<InputFailures>();
     BuildOptions options;
@@ -97,6 +100,7 @@ class KeepGoingTest : public ::testing::Test {
     QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const Archive> archive,
                            Archive::Open(path()));
     EXPECT_EQ(archive->info().unread_input_count, failures_->count());
+    EXPECT_EQ(archive->info().unread_inputs, failures_->messages());
     const auto scratch = archive->codec().NewScratch();
     IdsAndContents documents;
     for (uint64_t i = 0; i < archive->info().document_count; ++i) {
@@ -186,6 +190,85 @@ TEST_F(KeepGoingTest, KeepsWhatComesBeforeTheEndOfATruncatedWarc) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents again, ReadBack());
   ASSERT_EQ(again.size(), 3);
   EXPECT_EQ(again[1].second, "the rest");
+}
+
+// The offset of each record in a WARC that is gzipped record by record, and
+// then the file's end.
+std::string GzippedRecords(size_t count, std::vector<size_t>& offsets) {
+  std::string warc;
+  for (size_t i = 0; i < count; ++i) {
+    offsets.push_back(warc.size());
+    warc += Gzip(Record(absl::StrCat("http://u/", i),
+                        MakeTestText(100 + i * 1000 % 9000, i)));
+  }
+  offsets.push_back(warc.size());
+  return warc;
+}
+
+// In a directory and as an input of its own, at the first, a middle and the
+// last record: only that one is lost, and what was passed over is named.
+TEST_F(KeepGoingTest, LosesOnlyTheRecordsOfDamagedGzipMembers) {
+  constexpr size_t kCount = 12;
+  std::vector<size_t> offsets;
+  const std::string whole = GzippedRecords(kCount, offsets);
+  for (const auto& [record, input] : {std::pair(size_t{0}, "in"),
+                                      {size_t{5}, "in/a.warc.gz"},
+                                      {kCount - 1, "in/a.warc.gz"}}) {
+    const size_t offset = offsets[record];
+    const size_t end = offsets[record + 1];
+    std::string damaged = whole;
+    damaged[end - 8] = static_cast<char>(damaged[end - 8] ^ 0x55);
+    directory_.Write("in/a.warc.gz", damaged);
+    QUIRE_ASSERT_OK(Build({directory_ / input}));
+    EXPECT_THAT(
+        failures_->messages(),
+        ElementsAre(HasSubstr(absl::StrCat(
+            "; left out: ", FormatCounted(end - offset, "", "bytes"),
+            " of the file at offset ", offset,
+            record == kCount - 1 ? ", its rest" : ", up to the next"))));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+    ASSERT_EQ(documents.size(), kCount - 1);
+    for (size_t i = 0; i < documents.size(); ++i) {
+      EXPECT_THAT(documents[i].first,
+                  EndsWith(absl::StrCat("u/", i < record ? i : i + 1)));
+    }
+  }
+}
+
+TEST_F(KeepGoingTest, ReadsOnAfterEachOfManyDamagedMembers) {
+  constexpr size_t kCount = 60;
+  std::vector<size_t> offsets;
+  std::string warc = GzippedRecords(kCount, offsets);
+  for (size_t i = 3; i < kCount; i += 7) {
+    warc[offsets[i] + 40] = static_cast<char>(warc[offsets[i] + 40] ^ 0xFF);
+  }
+  // Two that follow each other, of which the first loses its start.
+  std::fill_n(warc.begin() + static_cast<std::ptrdiff_t>(offsets[11]), 30, 'x');
+  QUIRE_ASSERT_OK(Build({directory_.Write("a.warc.gz", warc)}));
+  // 3, 10 with 11 or without it, 17, 24, 31, 38, 45, 52 and 59.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  EXPECT_EQ(documents.size(), kCount - 10);
+  keep_going_ = false;
+  EXPECT_THAT(Build({directory_ / "a.warc.gz"}),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        ::testing::Not(HasSubstr("left out"))));
+}
+
+// A member that decompresses and is no record costs no other, either.
+TEST_F(KeepGoingTest, ReadsOnAfterAMemberThatIsNoRecord) {
+  const std::string second = Record("http://u/2", "two");
+  std::string longer = second;
+  longer.replace(longer.find("Content-Length: 3"), 17, "Content-Length: 9");
+  const std::string warc = Gzip(Record("http://u/1", "one")) + Gzip(longer) +
+                           Gzip(Record("http://u/3", "three")) +
+                           Gzip("no record") +
+                           Gzip(Record("http://u/4", "four"));
+  QUIRE_ASSERT_OK(Build({directory_.Write("a.warc.gz", warc)}));
+  EXPECT_EQ(failures_->count(), 2);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const IdsAndContents documents, ReadBack());
+  ASSERT_EQ(documents.size(), 3);
+  EXPECT_EQ(documents[1].first, "http://u/3");
+  EXPECT_EQ(documents[2].second, Record("http://u/4", "four"));
 }
 
 TEST_F(KeepGoingTest, GoesOnBehindMembersThatFail) {

@@ -76,6 +76,7 @@ absl::StatusOr<BuildSummary> RecompressArchive(
   options.input_size_bytes_max = info.size_bytes;
   options.resume.parameters = Parameters(*archive, options);
   options.resume.unread_input_count = info.unread_input_count;
+  options.resume.unread_inputs = info.unread_inputs;
   if (info.block_size_bytes == options.archive.block_size_bytes) {
     options.resume.copied = archive.get();
   }

@@ -116,6 +116,9 @@ struct ArchiveInfo {
   uint32_t segment_count = 0;
   // Inputs, files and members that the build could not read and left out.
   uint64_t unread_input_count = 0;
+  // What the first of them were and why they could not be read, for people; any
+  // bytes.
+  std::vector<std::string> unread_inputs;
   // Of the plan that codec and sizes were taken from: 16 hexadecimal digits;
   // empty without one.
   std::string plan_hash;

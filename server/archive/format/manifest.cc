@@ -409,6 +409,7 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.stored_size_bytes = manifest_file_size_bytes;
   info.segment_count = static_cast<uint32_t>(segments.size());
   info.unread_input_count = unread_input_count;
+  info.unread_inputs = unread_inputs;
   if (plan_hash.has_value()) {
     info.plan_hash = FormatChecksum(*plan_hash);
   }
@@ -461,6 +462,11 @@ std::string EncodeManifest(const Manifest& manifest) {
     ToProto(segment, *message.add_segments());
   }
   message.set_unread_input_count(manifest.unread_input_count);
+  for (const std::string& unread : manifest.unread_inputs) {
+    if (message.unread_inputs_size() < static_cast<int>(kUnreadInputsMax)) {
+      message.add_unread_inputs(unread.substr(0, kUnreadInputSizeBytesMax));
+    }
+  }
   if (manifest.plan_hash.has_value()) {
     message.set_plan_hash(*manifest.plan_hash);
   }
@@ -515,6 +521,12 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
     manifest.segments.push_back(FromProto(segment));
   }
   manifest.unread_input_count = message.unread_input_count();
+  for (const std::string& unread : message.unread_inputs()) {
+    if (manifest.unread_inputs.size() < kUnreadInputsMax) {
+      manifest.unread_inputs.push_back(
+          unread.substr(0, kUnreadInputSizeBytesMax));
+    }
+  }
   if (message.has_plan_hash()) {
     manifest.plan_hash = message.plan_hash();
   }

@@ -21,6 +21,9 @@
 namespace quire {
 
 inline constexpr size_t kManifestFileSizeBytesMax = size_t{64} << 20;
+// Messages about unread inputs in a manifest, and bytes of each.
+inline constexpr size_t kUnreadInputsMax = 20;
+inline constexpr size_t kUnreadInputSizeBytesMax = 4096;
 
 struct ManifestDictionary {
   uint64_t hash = 0;
@@ -74,6 +77,8 @@ struct Manifest {
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;
   uint64_t unread_input_count = 0;
+  // At most kUnreadInputsMax.
+  std::vector<std::string> unread_inputs;
   std::optional<uint64_t> plan_hash;
   // In order of codec.
   std::vector<MemberBlocks> members;

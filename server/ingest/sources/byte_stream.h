@@ -9,12 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
 #include "server/archive/files/file_io.h"
@@ -35,6 +37,36 @@ class ByteStream {
   // Passes over `size_bytes`; returns how many there were, fewer only at the
   // end. The default reads them. Errors: as Read().
   virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
+
+  // True if a checksum was found right for every byte that was read.
+  virtual bool IsVerified() const { return false; }
+
+  // A part of a compressed file that was passed over.
+  struct SkippedPart {
+    uint64_t offset = 0;
+    uint64_t size_bytes = 0;
+    // The stream has ended: nothing readable follows.
+    bool is_last = false;
+  };
+
+  // Passes over the rest of the independently compressed part, such as a gzip
+  // member, that holds byte `text_offset` of the stream, also after an error:
+  // Read() continues at the start of the next part whose text begins with
+  // `beginning`, which from then on is byte 0. nullopt: the stream cannot.
+  // REQUIRES: `text_offset` is at most what was read; beginning.size() <= 16.
+  // Errors: as Read(), but for damage.
+  virtual absl::StatusOr<std::optional<SkippedPart>> SkipPart(
+      uint64_t text_offset, absl::string_view beginning) {
+    static_cast<void>(text_offset);
+    static_cast<void>(beginning);
+    return std::nullopt;
+  }
+
+  // Has Read() continue at byte `offset` of the stream; false if it cannot.
+  virtual bool Seek(uint64_t offset) {
+    static_cast<void>(offset);
+    return false;
+  }
 };
 
 // A regular file, open for reading: all passes over an input share one, so they
@@ -80,7 +112,10 @@ class FileStream final : public ByteStream {
 
   uint64_t offset() const { return offset_; }
 
-  void Seek(uint64_t offset) { offset_ = offset; }
+  bool Seek(uint64_t offset) override {
+    offset_ = offset;
+    return true;
+  }
 
   const InputFile& file() const { return *file_; }
 
@@ -94,11 +129,17 @@ class MemoryStream final : public ByteStream {
  public:
   // Reads return at most `read_size_max` bytes at a time.
   explicit MemoryStream(ByteView bytes, size_t read_size_max = SIZE_MAX)
-      : rest_(bytes), read_size_max_(read_size_max) {}
+      : bytes_(bytes), rest_(bytes), read_size_max_(read_size_max) {}
 
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
+  bool Seek(uint64_t offset) override {
+    rest_ = bytes_.subspan(std::min<uint64_t>(offset, bytes_.size()));
+    return true;
+  }
+
  private:
+  ByteView bytes_;
   ByteView rest_;
   size_t read_size_max_;
 };
@@ -116,6 +157,13 @@ class BoundedStream final : public ByteStream {
   // Errors: ResourceExhausted  there is more than `size_bytes_max`; and those
   //                            of the stream.
   absl::StatusOr<size_t> Read(MutableByteView out) override;
+
+  bool IsVerified() const override { return stream_->IsVerified(); }
+
+  absl::StatusOr<std::optional<SkippedPart>> SkipPart(
+      uint64_t text_offset, absl::string_view beginning) override {
+    return stream_->SkipPart(text_offset, beginning);
+  }
 
  private:
   const std::unique_ptr<ByteStream> stream_;

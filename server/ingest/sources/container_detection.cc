@@ -87,8 +87,6 @@ bool ClaimsToBeTar(absl::string_view text) {
   return text.size() > 262 && text.substr(257, 5) == "ustar";
 }
 
-constexpr absl::string_view kWarcStart = "WARC/";
-
 // By the first bytes of what libarchive and zlib decompress. The form of lzma
 // has no mark: these are the settings that its programs write.
 bool MayBeCompressed(absl::string_view text) {
@@ -159,14 +157,23 @@ absl::StatusOr<DetectedFile> DetectContainer(
   std::vector<uint8_t> start(kTarBlockSizeBytes);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> text,
                          OpenText(file, form));
-  QUIRE_ASSIGN_OR_RETURN(const size_t start_size, ReadFully(*text, start));
-  start.resize(start_size);
-  const absl::string_view start_text = AsText(start);
   auto open = [file, form] { return OpenText(file, form); };
-  if (absl::StartsWith(start_text, kWarcStart)) {
-    detected.container = MakeWarcSource(file, std::move(open));
+  const absl::StatusOr<size_t> start_size = ReadFully(*text, start);
+  start.resize(start_size.value_or(0));
+  const absl::string_view start_text = AsText(start);
+  bool is_warc = absl::StartsWith(start_text, kWarcMagic);
+  if (absl::IsDataLoss(start_size.status()) && options.skip_damage) {
+    // The damage may be in the first of many members.
+    QUIRE_ASSIGN_OR_RETURN(const auto skipped, text->SkipPart(0, kWarcMagic));
+    is_warc = skipped.has_value() && !skipped->is_last;
+  }
+  if (is_warc) {
+    detected.container = MakeWarcSource(
+        file, std::move(open),
+        options.skip_damage ? WarcDamage::kSkip : WarcDamage::kStop);
     return detected;
   }
+  QUIRE_RETURN_IF_ERROR(start_size.status());
   ContainerInput container;
   container.name = file->name();
   container.open = std::move(open);
@@ -198,7 +205,7 @@ absl::StatusOr<bool> MayBeContainer(const InputFile& file) {
   std::array<uint8_t, kTarBlockSizeBytes> start = {};
   QUIRE_ASSIGN_OR_RETURN(const size_t size, file.ReadAt(0, start));
   const absl::string_view text = AsText(start).substr(0, size);
-  return absl::StartsWith(text, kWarcStart) || IsZipStart(text) ||
+  return absl::StartsWith(text, kWarcMagic) || IsZipStart(text) ||
          MayBeCompressed(text) || ClaimsToBeTar(text) ||
          (size == start.size() && IsTarHeader(start));
 }

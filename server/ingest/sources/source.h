@@ -187,6 +187,9 @@ struct SourceOptions {
   // those that are called so: office documents and programs are zips too.
   bool expand = false;
   MemberIds member_ids = MemberIds::kPathAndMember;
+  // Whether documents behind what cannot be read are read, where there is a way
+  // to: WARCs that are gzipped record by record.
+  bool skip_damage = false;
   // Null: all documents, by the ids that they have.
   std::shared_ptr<const IdRules> id_rules = nullptr;
 };

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/header_fields.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -27,8 +28,9 @@ class WarcSource final : public Source {
   using OpenStream =
       std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()>;
 
-  WarcSource(std::shared_ptr<const InputFile> file, OpenStream open)
-      : file_(std::move(file)), open_(std::move(open)) {}
+  WarcSource(std::shared_ptr<const InputFile> file, OpenStream open,
+             WarcDamage damage)
+      : file_(std::move(file)), open_(std::move(open)), damage_(damage) {}
 
   const std::string& name() const override { return file_->name(); }
 
@@ -40,19 +42,22 @@ class WarcSource final : public Source {
 
   absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, open_());
-    return std::make_unique<WarcReader>(std::move(stream), name());
+    return std::make_unique<WarcReader>(std::move(stream), name(), damage_);
   }
 
  private:
   const std::shared_ptr<const InputFile> file_;
   const OpenStream open_;
+  const WarcDamage damage_;
 };
 
 }  // namespace
 
-WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name)
+WarcReader::WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
+                       WarcDamage damage)
     : stream_(std::move(stream)),
       name_(std::move(name)),
+      damage_(damage),
       buffer_(kBufferSizeBytes) {}
 
 absl::Status WarcReader::Malformed(absl::string_view what) const {
@@ -61,7 +66,43 @@ absl::Status WarcReader::Malformed(absl::string_view what) const {
 
 std::string WarcReader::Place() const {
   return absl::StrCat("record ", record_count_ - 1, " (from 0) at byte ",
-                      record_offset_, " of the uncompressed WARC");
+                      record_offset_, " of the uncompressed WARC",
+                      part_offset_.has_value()
+                          ? absl::StrCat(" that follows from byte ",
+                                         *part_offset_, " of the file")
+                          : "");
+}
+
+absl::Status WarcReader::PassDamage(const absl::Status& status) {
+  if (damage_ == WarcDamage::kStop || !absl::IsDataLoss(status) ||
+      next_part_offset_.has_value()) {
+    return status;
+  }
+  const absl::StatusOr<std::optional<ByteStream::SkippedPart>> skipped =
+      stream_->SkipPart(record_offset_, kWarcMagic);
+  if (!skipped.ok() || !skipped->has_value()) {
+    return status;
+  }
+  const ByteStream::SkippedPart& part = **skipped;
+  if (!part.is_last) {
+    next_part_offset_ = part.offset + part.size_bytes;
+  }
+  return absl::DataLossError(absl::StrCat(
+      status.message(),
+      "; left out: ", FormatCounted(part.size_bytes, "byte", "bytes"),
+      " of the file at offset ", part.offset,
+      part.is_last ? ", its rest" : ", up to the next member"));
+}
+
+void WarcReader::StartPart() {
+  part_offset_ = std::exchange(next_part_offset_, std::nullopt);
+  begin_ = 0;
+  end_ = 0;
+  stream_ended_ = false;
+  stream_status_ = absl::OkStatus();
+  record_offset_ = 0;
+  record_size_bytes_ = 0;
+  record_position_ = 0;
 }
 
 absl::Status WarcReader::Truncated(absl::string_view what) const {
@@ -95,12 +136,12 @@ void WarcReader::Consume(size_t size) {
 }
 
 absl::StatusOr<size_t> WarcReader::FindHeader() {
-  constexpr absl::string_view kMagic = "WARC/";
-  Fill(kMagic.size());
-  if (absl::StartsWith(kMagic, AsText(buffered())) && !stream_status_.ok()) {
+  Fill(kWarcMagic.size());
+  if (absl::StartsWith(kWarcMagic, AsText(buffered())) &&
+      !stream_status_.ok()) {
     return stream_status_;
   }
-  if (!absl::StartsWith(AsText(buffered()), kMagic)) {
+  if (!absl::StartsWith(AsText(buffered()), kWarcMagic)) {
     return Malformed(absl::StrCat(
         "found ", QuotedText(AsText(buffered()), kShownSizeBytes),
         " where a record must start with WARC/1.0 or WARC/1.1; if it is not ",
@@ -124,8 +165,16 @@ absl::StatusOr<size_t> WarcReader::FindHeader() {
 }
 
 absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
+  if (next_part_offset_.has_value()) {
+    StartPart();
+  }
+  absl::StatusOr<std::optional<SourceDocument>> document = NextRecord();
+  return document.ok() ? std::move(document) : PassDamage(document.status());
+}
+
+absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
   const uint64_t rest = record_size_bytes_ - record_position_;
-  QUIRE_RETURN_IF_ERROR(Skip(rest).status());
+  QUIRE_RETURN_IF_ERROR(SkipRecord(rest).status());
   record_offset_ += record_size_bytes_;
   record_size_bytes_ = 0;
   record_position_ = 0;
@@ -174,13 +223,15 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::Next() {
 
 absl::Status WarcReader::CheckRecordEnd() {
   // One byte more: that the record's bytes are right is known when the checksum
-  // behind them has been read, if they are compressed.
+  // behind them has been read, if they are compressed. What cannot be read
+  // after that is no fault of the record.
   Fill(record_end_.size() + 1);
   const absl::string_view found =
       AsText(buffered()).substr(0, record_end_.size());
   if (found == record_end_) {
-    return buffered().size() > record_end_.size() ? absl::OkStatus()
-                                                  : stream_status_;
+    return buffered().size() > record_end_.size() || stream_->IsVerified()
+               ? absl::OkStatus()
+               : stream_status_;
   }
   if (absl::StartsWith(record_end_, found)) {
     return Truncated(absl::StrCat(
@@ -193,6 +244,16 @@ absl::Status WarcReader::CheckRecordEnd() {
 }
 
 absl::StatusOr<size_t> WarcReader::Read(MutableByteView out) {
+  const absl::StatusOr<size_t> size = ReadRecord(out);
+  return size.ok() ? size : PassDamage(size.status());
+}
+
+absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
+  const absl::StatusOr<uint64_t> skipped = SkipRecord(size_bytes);
+  return skipped.ok() ? skipped : PassDamage(skipped.status());
+}
+
+absl::StatusOr<size_t> WarcReader::ReadRecord(MutableByteView out) {
   const uint64_t end_position = record_size_bytes_ - record_end_.size();
   if (record_position_ == record_size_bytes_) {
     return 0;
@@ -227,7 +288,7 @@ absl::StatusOr<size_t> WarcReader::Read(MutableByteView out) {
   return size;
 }
 
-absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
+absl::StatusOr<uint64_t> WarcReader::SkipRecord(uint64_t size_bytes) {
   const uint64_t end_position =
       record_size_bytes_ -
       std::min<uint64_t>(record_size_bytes_, record_end_.size());
@@ -255,8 +316,9 @@ absl::StatusOr<uint64_t> WarcReader::Skip(uint64_t size_bytes) {
 
 std::unique_ptr<Source> MakeWarcSource(
     std::shared_ptr<const InputFile> file,
-    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open) {
-  return std::make_unique<WarcSource>(std::move(file), std::move(open));
+    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open,
+    WarcDamage damage) {
+  return std::make_unique<WarcSource>(std::move(file), std::move(open), damage);
 }
 
 }  // namespace quire

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@
 #include "server/ingest/sources/source.h"
 
 namespace quire {
+
+// How every record of a WARC begins.
+inline constexpr absl::string_view kWarcMagic = "WARC/";
+
+// What a reader does with damage.
+enum class WarcDamage { kStop, kSkip };
 
 // The records of a WARC, as documents.
 //
@@ -37,18 +44,32 @@ namespace quire {
 // a wrong Content-Length, a truncated file. The message has the record's number
 // and offset in the uncompressed file.
 //
+// With WarcDamage::kSkip, and in a WARC that is gzipped in members, records
+// that follow in later members are read after such an error. Its message then
+// ends with what was passed over; records are counted from there.
+//
 // Thread-compatible.
 class WarcReader final : public SourceReader {
  public:
   // `name` is for messages.
-  WarcReader(std::unique_ptr<ByteStream> stream, std::string name);
+  WarcReader(std::unique_ptr<ByteStream> stream, std::string name,
+             WarcDamage damage = WarcDamage::kStop);
 
   absl::StatusOr<std::optional<SourceDocument>> Next() override;
   std::string Place() const override;
   absl::StatusOr<size_t> Read(MutableByteView out) override;
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
 
+  bool CanContinue() const override { return next_part_offset_.has_value(); }
+
  private:
+  absl::StatusOr<std::optional<SourceDocument>> NextRecord();
+  absl::StatusOr<size_t> ReadRecord(MutableByteView out);
+  absl::StatusOr<uint64_t> SkipRecord(uint64_t size_bytes);
+  // Goes past the part that could not be read, if that can be.
+  absl::Status PassDamage(const absl::Status& status);
+  // Begins with what follows it.
+  void StartPart();
   // Reads until `size` bytes are buffered or the stream ends. An error of the
   // stream ends it too: what was read ahead before it is still of use.
   void Fill(size_t size);
@@ -66,15 +87,20 @@ class WarcReader final : public SourceReader {
 
   const std::unique_ptr<ByteStream> stream_;
   const std::string name_;
+  const WarcDamage damage_;
   std::vector<uint8_t> buffer_;
   // The unread part of buffer_.
   size_t begin_ = 0;
   size_t end_ = 0;
   bool stream_ended_ = false;
   absl::Status stream_status_;
+  // Of the part after the damage that the last call met, in the file.
+  std::optional<uint64_t> next_part_offset_;
+  // Of the part that follows the last damage before.
+  std::optional<uint64_t> part_offset_;
 
   uint64_t record_count_ = 0;
-  // Of the current record, in the uncompressed file.
+  // Of the current record, in the uncompressed part.
   uint64_t record_offset_ = 0;
   uint64_t record_size_bytes_ = 0;
   uint64_t record_position_ = 0;
@@ -85,7 +111,8 @@ class WarcReader final : public SourceReader {
 // `open` starts a pass over the uncompressed text of the WARC in `file`.
 std::unique_ptr<Source> MakeWarcSource(
     std::shared_ptr<const InputFile> file,
-    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open);
+    std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open,
+    WarcDamage damage);
 
 }  // namespace quire
 
