@@ -149,7 +149,9 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
     SegmentFile file = *std::move(files.segments[i]);
     QUIRE_ASSIGN_OR_RETURN(
         SegmentReader reader,
-        SegmentReader::Open(file, manifest, expected, options.cancel));
+        SegmentReader::Open(
+            file, manifest, expected, options.cancel,
+            options.without_damaged_indexes ? &index_damages_ : nullptr));
     reader.AddMemory(memory_);
     description_size_bytes_max_ =
         std::max(description_size_bytes_max_,

@@ -56,6 +56,9 @@ struct ArchiveOutline {
 };
 
 struct ArchiveOpenOptions {
+  // Affects behaviour: whether an archive is opened of which nothing but ids or
+  // attributes of documents is damaged; see Archive::index_damages().
+  bool without_damaged_indexes = false;
   // Affects performance: whether extents can be read past the page cache, too.
   DirectIo direct_io = DirectIo::kOff;
   // Looked at now and then while it is opened; may be null.
@@ -119,6 +122,13 @@ class Archive {
   // Why extents have no direct_fd, with the file's path, where that was left
   // open (DirectIo::kAuto); empty otherwise. For the log.
   const std::string& direct_io_note() const { return direct_io_note_; }
+
+  // The damaged indexes that it was opened without, with the files' paths.
+  // Documents of these segments are found by ordinal and range, but not by id,
+  // or have no times or types, and listings by id leave them out.
+  const std::vector<absl::Status>& index_damages() const {
+    return index_damages_;
+  }
 
   // --- Blocks ---
 
@@ -259,6 +269,7 @@ class Archive {
   uint64_t description_size_bytes_max_ = 0;
   std::vector<FileIdentity> files_;
   std::string direct_io_note_;
+  std::vector<absl::Status> index_damages_;
 };
 
 }  // namespace quire

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,24 @@ LogicalRange BlockRangeIn(const Archive& archive, BlockAddress block) {
     }
   }
   return {{offset}, archive.BlockSizeBytes(block)};
+}
+
+struct Verified {
+  VerifyReport report;
+  std::vector<ArchiveDamage> damages;
+};
+
+Verified Verify(const std::string& path, uint32_t thread_count = 3) {
+  Verified verified;
+  VerifyOptions options;
+  options.thread_count = thread_count;
+  const auto report = VerifyArchive(
+      path, options,
+      [&](const ArchiveDamage& damage) { verified.damages.push_back(damage); });
+  EXPECT_THAT(report, IsOk());
+  verified.report = report.value_or(VerifyReport{});
+  EXPECT_EQ(verified.report.damage_count, verified.damages.size());
+  return verified;
 }
 
 class ArchiveDamageTest : public ::testing::Test {
@@ -176,6 +195,50 @@ TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
                                         HasSubstr("block 0: checksum is")));
 }
 
+// Whatever bit of an index of ids or attributes is damaged: opened without it,
+// all text is found by range and by ordinal, and no document by a wrong id.
+TEST_F(ArchiveDamageTest, OpensWithoutDamagedIndexesOfIdsAndAttributes) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, Archive::Open(path_));
+  const std::string file = "segment-000000";
+  const std::string good = ReadTestFile(path_ + "/" + file);
+  std::set<std::string> damaged;
+  for (size_t i = 0; i < good.size(); ++i) {
+    SCOPED_TRACE(i);
+    SetByte(file, i, static_cast<char>(good[i] ^ 1));
+    const auto opened = Archive::Open(path_, {.without_damaged_indexes = true});
+    if (opened.ok() && !(*opened)->index_damages().empty()) {
+      EXPECT_THAT(Archive::Open(path_), HasCode(absl::StatusCode::kDataLoss));
+      const Archive& archive = **opened;
+      ASSERT_THAT(archive.index_damages(), SizeIs(1));
+      const std::string message(archive.index_damages()[0].message());
+      EXPECT_THAT(message, HasSubstr(file));
+      damaged.insert(message.substr(message.find(": ") + 2, 12));
+      const uint64_t size_bytes = whole->info().size_bytes;
+      EXPECT_EQ(ReadTestRange(archive, {{0}, size_bytes}).value_or(""),
+                ReadTestRange(*whole, {{0}, size_bytes}).value_or("none"));
+      for (uint64_t ordinal = 0; ordinal < 5; ++ordinal) {
+        QUIRE_ASSERT_OK_AND_ASSIGN(const Document found,
+                                   archive.GetDocument({ordinal}));
+        QUIRE_ASSERT_OK_AND_ASSIGN(const Document same,
+                                   whole->GetDocument({ordinal}));
+        EXPECT_EQ(found.range, same.range);
+        EXPECT_TRUE(found.id == same.id || found.id.empty());
+      }
+      EXPECT_EQ(archive.FindDocument("", std::nullopt).count, 0u);
+      EXPECT_EQ(archive.FindDocument("c", std::nullopt).ordinal->value, 4u);
+      EXPECT_LE(archive.memory().total_bytes(), whole->memory().total_bytes());
+      const Verified verified = Verify(path_);
+      ASSERT_THAT(verified.damages, SizeIs(1));
+      EXPECT_THAT(verified.damages[0].effect, HasSubstr("--skip-broken"));
+      EXPECT_EQ(verified.report.good_size_bytes, size_bytes);
+    }
+    SetByte(file, i, good[i]);
+  }
+  EXPECT_THAT(damaged,
+              ::testing::IsSupersetOf({"document ids", "capture time",
+                                       "media types ", "record types"}));
+}
+
 TEST_F(ArchiveDamageTest, OtherBlocksStayReadable) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   ASSERT_GT(archive->SegmentBlockCount(1), 1u);
@@ -194,24 +257,6 @@ TEST_F(ArchiveDamageTest, OtherBlocksStayReadable) {
 }
 
 // --- Verification ---
-
-struct Verified {
-  VerifyReport report;
-  std::vector<ArchiveDamage> damages;
-};
-
-Verified Verify(const std::string& path, uint32_t thread_count = 3) {
-  Verified verified;
-  VerifyOptions options;
-  options.thread_count = thread_count;
-  const auto report = VerifyArchive(
-      path, options,
-      [&](const ArchiveDamage& damage) { verified.damages.push_back(damage); });
-  EXPECT_THAT(report, IsOk());
-  verified.report = report.value_or(VerifyReport{});
-  EXPECT_EQ(verified.report.damage_count, verified.damages.size());
-  return verified;
-}
 
 TEST_F(ArchiveDamageTest, VerifyFindsNothingInAGoodArchive) {
   VerifyProgress last;
@@ -308,12 +353,33 @@ TEST_F(ArchiveDamageTest, VerifySaysWhatItCannotFind) {
   EXPECT_THAT(std::string(verified.damages[1].status.message()),
               HasSubstr("blocks after it"));
   EXPECT_EQ(verified.damages[1].block, (BlockAddress{1, 0}));
+  // Which documents they are of is in the damaged footer.
+  EXPECT_FALSE(verified.damages[1].is_document_count_exact);
+  EXPECT_EQ(verified.damages[1].document_count, segments_[1].size());
   std::filesystem::remove(name);
   const Verified missing = Verify(path_);
   ASSERT_THAT(missing.damages, SizeIs(1));
   EXPECT_EQ(missing.damages[0].document_count, segments_[1].size());
+  EXPECT_THAT(missing.damages[0].effect, HasSubstr("single point of loss"));
   EXPECT_EQ(missing.report.good_size_bytes + missing.damages[0].lost.size_bytes,
             missing.report.info.size_bytes);
+}
+
+TEST_F(ArchiveDamageTest, VerifySaysThatAllDependsOnTheDictionary) {
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    const std::string file = entry.path().filename().string();
+    if (!absl::StartsWith(file, "dictionary-")) {
+      continue;
+    }
+    const std::string good = ReadTestFile(entry.path().string());
+    SetByte(file, good.size() / 2,
+            static_cast<char>(good[good.size() / 2] ^ 1));
+  }
+  const Verified verified = Verify(path_);
+  ASSERT_THAT(verified.damages, SizeIs(1));
+  EXPECT_THAT(verified.damages[0].effect, HasSubstr("single point of loss"));
+  EXPECT_EQ(verified.damages[0].lost.size_bytes,
+            verified.report.info.size_bytes);
 }
 
 TEST_F(ArchiveDamageTest, VerifyFindsEveryFlippedBit) {

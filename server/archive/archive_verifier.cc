@@ -29,6 +29,13 @@ namespace {
 // Blocks between two looks at what the threads found: bounds what they hold.
 constexpr uint64_t kBatchBlockCount = 1024;
 
+// Of a segment whose indexes of blocks and documents are of no use.
+constexpr char kSegmentEffect[] =
+    "a single point of loss for this segment: the archive is not served "
+    "without "
+    "it; the other segments, and blocks of this one that are not named, are "
+    "whole";
+
 // Hands out 0, 1, 2, ... to all threads; unset at the end.
 using Next = std::function<std::optional<uint64_t>()>;
 
@@ -264,6 +271,9 @@ void Verifier::MakeCodec() {
       absl::Status(codec.status().code(),
                    absl::StrCat(codec.status().message(),
                                 "; no block can be decoded without it"));
+  damage.effect =
+      "a single point of loss: no text can be read without it, and the archive "
+      "is not served; the same file of another copy of the archive replaces it";
   damage.lost = {{0}, report_.info.size_bytes};
   damage.document_count = report_.info.document_count;
   Report(damage);
@@ -281,6 +291,9 @@ absl::StatusOr<std::string> Verifier::ReadSymbolTable() {
     // Nothing but answers in FSST needs it.
     ArchiveDamage damage;
     damage.status = table.status();
+    damage.effect =
+        "nothing but answers in FSST needs it: all text can be decoded without "
+        "it, but the archive is not served";
     Report(damage);
     return "";
   }
@@ -300,9 +313,18 @@ void Verifier::VerifySegment(uint32_t segment_index) {
     SalvageSegment(segment_index, nullptr, file.status());
     return;
   }
+  std::vector<absl::Status> index_damages;
   const auto segment = SegmentReader::Open(*file, manifest, expected,
-                                           /*cancel=*/nullptr);
+                                           /*cancel=*/nullptr, &index_damages);
   if (segment.ok()) {
+    for (const absl::Status& status : index_damages) {
+      ArchiveDamage damage;
+      damage.status = status;
+      damage.effect =
+          "all text of the segment can be read by range and by the number of a "
+          "document: quired serve --skip-broken serves it without this index";
+      Report(damage);
+    }
     VerifyBlocks(segment_index, *segment);
   } else {
     SalvageSegment(segment_index, &file->file, segment.status());
@@ -449,6 +471,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
   ArchiveDamage damage;
   damage.status = why;
   if (file == nullptr) {
+    damage.effect = kSegmentEffect;
     damage.lost = {{segment_start_}, expected.size_bytes};
     damage.document_count = expected.document_count;
     report_.damaged_block_count += expected.block_count;
@@ -459,6 +482,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
   // Without the indexes nothing says which text the blocks are of.
   const bool has_place =
       !expected.has_layout() && !expected.has_varying_blocks();
+  damage.effect = kSegmentEffect;
   if (!has_place) {
     damage.lost = {{segment_start_}, expected.size_bytes};
     damage.document_count = expected.document_count;
@@ -479,6 +503,8 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     }
     damage.block = block;
     if (has_place) {
+      damage.document_count = expected.document_count;
+      damage.is_document_count_exact = false;
       damage.lost = {
           {segment_start_ + i * directory_.manifest.block_size_bytes},
           BlockTextSizeBytes(block)};

@@ -33,9 +33,14 @@ struct ArchiveDamage {
   // parts.
   uint64_t further_lost_count = 0;
   uint64_t further_lost_size_bytes = 0;
+  // How much depends on what is damaged, and what can still be read without it,
+  // as a sentence; empty for blocks.
+  std::string effect;
   // Documents with bytes in what is lost, and the first of them. Where the
-  // segment's indexes are damaged too it is not known which they are, and the
-  // list is empty; the message says so.
+  // segment's indexes are damaged too the list is empty; and if some text of
+  // the segment is there, it is not known how many they are: the count is then
+  // an upper bound.
+  bool is_document_count_exact = true;
   uint64_t document_count = 0;
   std::vector<Document> documents;
 };

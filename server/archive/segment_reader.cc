@@ -107,7 +107,8 @@ absl::Status CompareWithManifest(const SegmentFooter& footer,
 
 absl::StatusOr<SegmentReader> SegmentReader::Open(
     const SegmentFile& file, const Manifest& manifest,
-    const ManifestSegment& expected, const std::atomic<bool>* cancel) {
+    const ManifestSegment& expected, const std::atomic<bool>* cancel,
+    std::vector<absl::Status>* index_damages) {
   QUIRE_RETURN_IF_ERROR(CheckFileSize(file.file, expected.file_size_bytes));
   SegmentReader segment;
   segment.file_ = file.file.path;
@@ -127,7 +128,14 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
-  QUIRE_RETURN_IF_ERROR(InFile(segment.file_, segment.ReadIndexes(cancel)));
+  std::vector<absl::Status> damages;
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_,
+             segment.ReadIndexes(
+                 cancel, index_damages == nullptr ? nullptr : &damages)));
+  for (const absl::Status& damage : damages) {
+    index_damages->push_back(InFile(segment.file_, damage));
+  }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, cancel)));
   return segment;
@@ -177,7 +185,8 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
   return section;
 }
 
-absl::Status SegmentReader::ReadIndexes(const std::atomic<bool>* cancel) {
+absl::Status SegmentReader::ReadIndexes(
+    const std::atomic<bool>* cancel, std::vector<absl::Status>* index_damages) {
   const SectionEntry* text_sizes = footer_.Find(SectionType::kBlockTextSizes);
   if (text_sizes != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(const std::string section,
@@ -202,7 +211,8 @@ absl::Status SegmentReader::ReadIndexes(const std::atomic<bool>* cancel) {
     }
     return ReadSection(*entry, cancel);
   };
-  QUIRE_ASSIGN_OR_RETURN(documents_, DocumentIndex::Parse(footer_, load));
+  QUIRE_ASSIGN_OR_RETURN(documents_,
+                         DocumentIndex::Parse(footer_, load, index_damages));
   return absl::OkStatus();
 }
 

@@ -32,11 +32,12 @@ class SegmentReader {
   // the open descriptors of `file`. `cancel` is looked at now and then, if
   // given.
   // Errors: DataLoss, FailedPrecondition, Unavailable, Cancelled, ...: the
-  // message begins with the file's path.
-  static absl::StatusOr<SegmentReader> Open(const SegmentFile& file,
-                                            const Manifest& manifest,
-                                            const ManifestSegment& expected,
-                                            const std::atomic<bool>* cancel);
+  // message begins with the file's path. `index_damages` is as in
+  // DocumentIndex::Parse().
+  static absl::StatusOr<SegmentReader> Open(
+      const SegmentFile& file, const Manifest& manifest,
+      const ManifestSegment& expected, const std::atomic<bool>* cancel,
+      std::vector<absl::Status>* index_damages = nullptr);
 
   // Path of the file, for messages.
   const std::string& file() const { return file_; }
@@ -94,7 +95,8 @@ class SegmentReader {
   SegmentReader() = default;
   absl::Status ReadHeaderAndFooter(const Manifest& manifest,
                                    const ManifestSegment& expected);
-  absl::Status ReadIndexes(const std::atomic<bool>* cancel);
+  absl::Status ReadIndexes(const std::atomic<bool>* cancel,
+                           std::vector<absl::Status>* index_damages);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
   absl::Status ParseBlockTextSizes(ByteView section);

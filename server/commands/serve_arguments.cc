@@ -116,8 +116,10 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand->add_flag("--skip-broken", arguments->skip_broken,
                        "Serve the other archives where some cannot be opened, "
                        "which are logged and counted (metric quire_archives, "
-                       "state broken) and tried again on SIGHUP; without it "
-                       "the server does not start then");
+                       "state broken) and tried again on SIGHUP, and serve an "
+                       "archive of which ids or attributes of documents are "
+                       "damaged without these; without it the server does not "
+                       "start then");
   subcommand
       ->add_option("--listen", arguments->listen,
                    "Address for gRPC; port 0 takes a free port. Without "

@@ -58,9 +58,15 @@ void PrintDamage(const ArchiveDamage& damage) {
                 << FormatCounted(damage.further_lost_count, "other place",
                                  "other places");
     }
-    std::cout << ", of "
+    std::cout << ", of " << (damage.is_document_count_exact ? "" : "up to ")
               << FormatCounted(damage.document_count, "document", "documents")
+              << (damage.is_document_count_exact
+                      ? ""
+                      : "; the damage hides which ones they are")
               << "\n";
+  }
+  if (!damage.effect.empty()) {
+    std::cout << "  effect: " << damage.effect << "\n";
   }
   for (const Document& document : damage.documents) {
     std::cout << "  document " << document.ordinal.value << ": "
@@ -86,6 +92,10 @@ Json DamageToJson(const ArchiveDamage& damage) {
   json["further_lost_count"] = damage.further_lost_count;
   json["further_lost_size_bytes"] = damage.further_lost_size_bytes;
   json["document_count"] = damage.document_count;
+  json["document_count_exact"] = damage.is_document_count_exact;
+  if (!damage.effect.empty()) {
+    json["effect"] = damage.effect;
+  }
   Json& documents = json["documents"] = Json::array();
   for (const Document& document : damage.documents) {
     documents.push_back(
@@ -177,7 +187,13 @@ int RunVerify(const VerifyCommandOptions& options) {
   }
   if (!report.ok()) {
     const int failed = ReportFailure(report.status());
-    return absl::IsDataLoss(report.status()) ? failed : kExitUnreadable;
+    if (!absl::IsDataLoss(report.status())) {
+      return kExitUnreadable;
+    }
+    std::cerr << "quired: the MANIFEST is a single point of loss: without it "
+                 "nothing says what the other files are; the same file of "
+                 "another copy of the archive replaces it\n";
+    return failed;
   }
   return report->damage_count == 0 ? kExitGood : kExitFailed;
 }

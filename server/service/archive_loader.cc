@@ -96,8 +96,18 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
       std::shared_ptr<ServedArchive> served,
       OpenServedArchive(argument, workspaces_, options_.cache_form,
                         options_.report_damage,
-                        {.direct_io = options_.direct_io, .cancel = &stop_},
+                        {.without_damaged_indexes = options_.skip_broken,
+                         .direct_io = options_.direct_io,
+                         .cancel = &stop_},
                         options_.range_decode));
+  for (const absl::Status& damage : served->archive->index_damages()) {
+    if (options_.say) {
+      options_.say(LogLevel::kError,
+                   absl::StrCat("archive ", argument.name,
+                                " is served without a damaged index: ",
+                                damage.message()));
+    }
+  }
   for (const DriveInfo& drive : DrivesOf(*served, options_.drive)) {
     QUIRE_RETURN_IF_ERROR(store_.AddDrive(drive));
   }

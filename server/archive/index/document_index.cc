@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -135,8 +134,9 @@ DocumentIndex::DocumentIndex() {
   starts_ = std::move(starts).Build();
 }
 
-absl::StatusOr<DocumentIndex> DocumentIndex::Parse(const SegmentFooter& footer,
-                                                   const Load& load) {
+absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
+    const SegmentFooter& footer, const Load& load,
+    std::vector<absl::Status>* damages) {
   DocumentIndex index;
   const uint64_t count = footer.document_count;
   if (count == 0) {
@@ -152,42 +152,66 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(const SegmentFooter& footer,
         InSection("document sizes",
                   index.ParseSizes(AsBytes(section.value_or("")), footer)));
   }
-  const bool has_order = footer.Find(SectionType::kDocumentOrder) != nullptr;
+  const auto passes = [damages](const absl::Status& status) {
+    const bool is_tolerated = damages != nullptr && absl::IsDataLoss(status);
+    if (is_tolerated) {
+      damages->push_back(status);
+    }
+    return is_tolerated ? absl::OkStatus() : status;
+  };
   // Which ids are equal can be told only while they are at hand.
   std::vector<bool> repeats;
+  const absl::Status ids = index.ParseIds(footer, load, repeats);
+  if (!ids.ok()) {
+    index.ids_ = {};
+    index.order_ = {};
+    repeats.clear();
+  }
+  QUIRE_RETURN_IF_ERROR(passes(ids));
+  for (const SectionType type :
+       {SectionType::kCaptureTimes, SectionType::kMediaTypes,
+        SectionType::kRecordTypes}) {
+    QUIRE_RETURN_IF_ERROR(passes(index.ParseAttribute(type, count, load)));
+  }
+  index.capture_order_ = CaptureOrder(index, repeats);
+  return index;
+}
+
+absl::Status DocumentIndex::ParseIds(const SegmentFooter& footer,
+                                     const Load& load,
+                                     std::vector<bool>& repeats) {
+  const uint64_t count = footer.document_count;
   {
     QUIRE_ASSIGN_OR_RETURN(const auto section, load(SectionType::kDocumentIds));
     auto ids = IdTable::Parse(AsBytes(section.value_or("")), count,
                               footer.id_size_bytes, &repeats);
     QUIRE_RETURN_IF_ERROR(InSection("document ids", ids.status()));
-    index.ids_ = *std::move(ids);
+    ids_ = *std::move(ids);
   }
-  if (has_order) {
-    QUIRE_ASSIGN_OR_RETURN(const auto section,
-                           load(SectionType::kDocumentOrder));
-    QUIRE_RETURN_IF_ERROR(InSection(
-        "document order",
-        index.ParseOrder(AsBytes(section.value_or("")), count, repeats)));
+  if (footer.Find(SectionType::kDocumentOrder) == nullptr) {
+    return absl::OkStatus();
   }
-  QUIRE_ASSIGN_OR_RETURN(const auto times, load(SectionType::kCaptureTimes));
-  if (times.has_value()) {
-    QUIRE_RETURN_IF_ERROR(InSection(
-        "capture times", index.ParseCaptureTimes(AsBytes(*times), count)));
+  QUIRE_ASSIGN_OR_RETURN(const auto section, load(SectionType::kDocumentOrder));
+  return InSection("document order",
+                   ParseOrder(AsBytes(section.value_or("")), count, repeats));
+}
+
+absl::Status DocumentIndex::ParseAttribute(SectionType type, uint64_t count,
+                                           const Load& load) {
+  QUIRE_ASSIGN_OR_RETURN(const auto section, load(type));
+  if (!section.has_value()) {
+    return absl::OkStatus();
   }
-  for (const auto& [type, name, column] :
-       {std::tuple(SectionType::kMediaTypes, "media types",
-                   &index.media_types_),
-        std::tuple(SectionType::kRecordTypes, "record types",
-                   &index.record_types_)}) {
-    QUIRE_ASSIGN_OR_RETURN(const auto section, load(type));
-    if (section.has_value()) {
-      auto strings = StringColumn::Parse(AsBytes(*section), count);
-      QUIRE_RETURN_IF_ERROR(InSection(name, strings.status()));
-      *column = *std::move(strings);
-    }
+  if (type == SectionType::kCaptureTimes) {
+    return InSection("capture times",
+                     ParseCaptureTimes(AsBytes(*section), count));
   }
-  index.capture_order_ = CaptureOrder(index, repeats);
-  return index;
+  const bool is_media = type == SectionType::kMediaTypes;
+  auto strings = StringColumn::Parse(AsBytes(*section), count);
+  QUIRE_RETURN_IF_ERROR(
+      InSection(is_media ? "media types" : "record types", strings.status()));
+  (is_media ? media_types_ : record_types_) = *std::move(strings);
+  return absl::OkStatus();
 }
 
 absl::Status DocumentIndex::ParseSizes(ByteView section,
@@ -298,7 +322,7 @@ Document DocumentIndex::Describe(uint64_t ordinal) const {
 }
 
 std::string DocumentIndex::Id(uint64_t ordinal) const {
-  return ids_.Get(order_.IndexOf(ordinal));
+  return ids_.size() == 0 ? "" : ids_.Get(order_.IndexOf(ordinal));
 }
 
 uint64_t DocumentIndex::DescriptionSizeBytesMax() const {

@@ -66,9 +66,12 @@ class DocumentIndex {
   using Load =
       std::function<absl::StatusOr<std::optional<std::string>>(SectionType)>;
   // Errors: DataLoss  a section contradicts the footer or itself; the message
-  //                   names the section.
-  static absl::StatusOr<DocumentIndex> Parse(const SegmentFooter& footer,
-                                             const Load& load);
+  //                   names the section. With `damages` such errors of ids and
+  //                   attributes are added to it instead, and these are as if
+  //                   no document had any.
+  static absl::StatusOr<DocumentIndex> Parse(
+      const SegmentFooter& footer, const Load& load,
+      std::vector<absl::Status>* damages = nullptr);
 
   uint64_t count() const { return starts_.size() - 1; }
 
@@ -76,6 +79,7 @@ class DocumentIndex {
   LogicalRange Range(uint64_t ordinal) const;
   // All of the document but its ordinal and id.
   Document Describe(uint64_t ordinal) const;
+  // Empty too if the ids are damaged.
   std::string Id(uint64_t ordinal) const;
   std::optional<int64_t> CaptureTimeMs(uint64_t ordinal) const;
 
@@ -125,6 +129,11 @@ class DocumentIndex {
 
  private:
   absl::Status ParseSizes(ByteView section, const SegmentFooter& footer);
+  // With their order; `repeats` says per rank whether the id is that before.
+  absl::Status ParseIds(const SegmentFooter& footer, const Load& load,
+                        std::vector<bool>& repeats);
+  absl::Status ParseAttribute(SectionType type, uint64_t count,
+                              const Load& load);
   absl::Status ParseOrder(ByteView section, uint64_t count,
                           const std::vector<bool>& repeats);
   absl::Status ParseCaptureTimes(ByteView section, uint64_t count);
