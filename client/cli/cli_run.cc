@@ -75,20 +75,23 @@ int CliRun::Finish(const absl::Status& status) {
     Note(DescribeTraffic(client_->GetWireStats()));
   }
   // What came before a failure is printed; a file is all or nothing.
-  if (exit_code_ == kExitGood) {
+  const bool commits =
+      exit_code_ == kExitGood || (keeps_output_ && status.ok());
+  if (commits) {
     const absl::Status committed = output_->Commit();
     if (!committed.ok() && !IsClosedOutput(status)) {
       Complain("", committed);
+      NoteOutputOfFailure();
     }
-  } else if (output_->is_standard_output()) {
+    return exit_code_;
+  }
+  if (output_->is_standard_output()) {
     const absl::Status flushed = output_->Flush();
     if (!flushed.ok() && flushed != status) {
       Complain("", flushed);
     }
   }
-  if (exit_code_ != kExitGood) {
-    NoteOutputOfFailure();
-  }
+  NoteOutputOfFailure();
   return exit_code_;
 }
 

@@ -50,6 +50,10 @@ class CliRun {
     continuation_ = std::move(command);
   }
 
+  // Should complaints be all that fails: the output is good without what they
+  // are about. Then Finish() puts it in place.
+  void KeepOutputDespiteComplaints() { keeps_output_ = true; }
+
   // Puts the output in place, unless something failed: then a file stays as it
   // was. `status` is the subcommand's own outcome. Returns the exit code.
   int Finish(const absl::Status& status);
@@ -86,6 +90,7 @@ class CliRun {
   int exit_code_ = kExitGood;
   // Empty: there is none.
   std::string continuation_;
+  bool keeps_output_ = false;
 
   void NoteOutputOfFailure();
 };

@@ -195,6 +195,11 @@ void DefineExport(CLI::App& app, CliSettings& settings) {
       "A WARC: records of a crawl as they were, other documents in records of "
       "type resource. Each record is compressed if FILE ends in .gz");
   tar->excludes(warc);
+  subcommand->add_flag(
+      "--keep-going", settings.keep_going,
+      "Leave out documents of which a part is damaged, and finish: each is "
+      "named, and the exit code is 1. Of one of over 8 MiB the part becomes "
+      "zeros");
 }
 
 // CLI11 takes an argument "[a,b]" of an option with many values for the two

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
+#include "client/cli/damaged_scan.h"
 #include "client/cli/export_format.h"
 #include "client/cli/gzip_members.h"
 #include "client/cli/subcommands.h"
@@ -26,6 +27,12 @@ namespace quire {
 namespace {
 
 constexpr size_t kShownIdSizeBytesMax = 200;
+// With --keep-going, text of a document that is held back until all of it is
+// there.
+constexpr size_t kHeldSizeBytesMax = size_t{8} << 20;
+constexpr size_t kZerosSizeBytes = size_t{64} << 10;
+// Documents that are named where not all are.
+constexpr uint64_t kNamedCountMax = 20;
 
 absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
@@ -87,12 +94,20 @@ class ExportRun {
     return absl::IsAborted(unchanged) ? unchanged : status;
   }
 
+  // With bytes that cannot be read, and those of them that are not written.
+  uint64_t damaged_count() const { return damaged_count_; }
+
+  uint64_t left_out_count() const { return left_out_count_; }
+
  private:
   absl::Status WriteAll() {
     QUIRE_RETURN_IF_ERROR(BeginNext());
-    QUIRE_RETURN_IF_ERROR(run_.client().Scan(
-        View(archive_.name()), {},
-        [this](const ScanPiece& piece) { return Take(piece.data); }));
+    QUIRE_RETURN_IF_ERROR(ScanPastDamage(
+        run_.client(), View(archive_.name()), {},
+        [this](const ScanPiece& piece) { return Take(piece.data); },
+        [this](const LostText& lost) {
+          return run_.settings().keep_going ? Lose(lost) : lost.status;
+        }));
     if (document_.has_value() || document_count_ != archive_.document_count()) {
       return absl::DataLossError(
           absl::StrCat("the scan ended inside document number ",
@@ -124,18 +139,85 @@ class ExportRun {
       }
       const ByteView part = data.first(static_cast<size_t>(
           std::min<uint64_t>(data.size(), rest_size_bytes_)));
-      QUIRE_RETURN_IF_ERROR(CheckBeginning(part));
-      QUIRE_RETURN_IF_ERROR(output_.Write(part));
+      if (!is_left_out()) {
+        QUIRE_RETURN_IF_ERROR(CheckBeginning(part));
+        QUIRE_RETURN_IF_ERROR(WriteText(part));
+      }
       run_.progress().Add(part.size(), 0);
       data = data.subspan(part.size());
-      rest_size_bytes_ -= part.size();
-      if (rest_size_bytes_ == 0) {
-        QUIRE_RETURN_IF_ERROR(EndDocument());
-        QUIRE_RETURN_IF_ERROR(BeginNext());
-      }
+      QUIRE_RETURN_IF_ERROR(Pass(part.size()));
     }
     return absl::OkStatus();
   }
+
+  // Leaves out the documents that the text is of. Of one whose beginning is
+  // written already the text becomes zeros.
+  absl::Status Lose(const LostText& lost) {
+    const std::string zeros(kZerosSizeBytes, '\0');
+    uint64_t left = lost.size_bytes;
+    while (left > 0 && document_.has_value()) {
+      const uint64_t size = std::min<uint64_t>(
+          {left, rest_size_bytes_, is_held_ ? left : zeros.size()});
+      if (!std::exchange(is_damaged_, true)) {
+        Complain(lost.status);
+      }
+      if (is_held_) {
+        held_.clear();
+      } else {
+        QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(zeros)).first(size)));
+      }
+      left -= size;
+      QUIRE_RETURN_IF_ERROR(Pass(size));
+    }
+    return absl::OkStatus();
+  }
+
+  void Complain(const absl::Status& status) {
+    ++damaged_count_;
+    run_.progress().AddFailed();
+    if (damaged_count_ <= kNamedCountMax || run_.settings().verbose) {
+      run_.Complain(
+          absl::StrCat("document number ", document_->ordinal(), ", ",
+                       QuotedText(View(document_->id()), kShownIdSizeBytesMax),
+                       is_held_ ? ", is left out"
+                                : ", has zeros in place of what is damaged"),
+          status);
+    }
+  }
+
+  // Goes on by `size` bytes of the document.
+  absl::Status Pass(uint64_t size) {
+    rest_size_bytes_ -= size;
+    if (rest_size_bytes_ > 0) {
+      return absl::OkStatus();
+    }
+    QUIRE_RETURN_IF_ERROR(EndDocument());
+    return BeginNext();
+  }
+
+  absl::Status WriteText(ByteView part) {
+    if (is_held_ && part.size() <= kHeldSizeBytesMax - held_.size()) {
+      held_.append(AsText(part).data(), part.size());
+      return absl::OkStatus();
+    }
+    QUIRE_RETURN_IF_ERROR(LetGo());
+    return output_.Write(part);
+  }
+
+  // Writes what is held of the document.
+  absl::Status LetGo() {
+    if (!std::exchange(is_held_, false)) {
+      return absl::OkStatus();
+    }
+    const std::string before = format_.Before(*document_);
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(before))));
+    QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(held_))));
+    held_.clear();
+    return absl::OkStatus();
+  }
+
+  // Nothing of the document is written, nor will be.
+  bool is_left_out() const { return is_held_ && is_damaged_; }
 
   // `part` goes on where the document is.
   absl::Status CheckBeginning(ByteView part) const {
@@ -173,8 +255,11 @@ class ExportRun {
       }
       next_offset_ += range.size_bytes();
       rest_size_bytes_ = range.size_bytes();
-      const std::string before = format_.Before(*document_);
-      QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(before))));
+      is_held_ = true;
+      is_damaged_ = false;
+      if (!run_.settings().keep_going) {
+        QUIRE_RETURN_IF_ERROR(LetGo());
+      }
       if (rest_size_bytes_ > 0) {
         return absl::OkStatus();
       }
@@ -183,12 +268,17 @@ class ExportRun {
   }
 
   absl::Status EndDocument() {
+    ++document_count_;
+    if (is_left_out()) {
+      ++left_out_count_;
+      return absl::OkStatus();
+    }
+    QUIRE_RETURN_IF_ERROR(LetGo());
     const std::string after = format_.After(*document_);
     QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(after))));
     if (format_.has_members()) {
       QUIRE_RETURN_IF_ERROR(output_.EndMember());
     }
-    ++document_count_;
     run_.progress().Add(0, 1);
     return absl::OkStatus();
   }
@@ -201,9 +291,16 @@ class ExportRun {
   // The one that is being written; nothing after the last.
   std::optional<v1::Document> document_;
   uint64_t rest_size_bytes_ = 0;
+  // Of it nothing is written yet; held_ is what came.
+  bool is_held_ = false;
+  std::string held_;
+  // Some of it cannot be read.
+  bool is_damaged_ = false;
+  uint64_t damaged_count_ = 0;
+  uint64_t left_out_count_ = 0;
   // Where the next document must begin.
   uint64_t next_offset_ = 0;
-  // That are written.
+  // That are written or left out.
   uint64_t document_count_ = 0;
 };
 
@@ -237,15 +334,26 @@ absl::Status RunExport(CliRun& run) {
       ExportOutput output,
       ExportOutput::Open(run.output(),
                          absl::EndsWith(View(settings.output), ".gz")));
-  QUIRE_RETURN_IF_ERROR(
-      ExportRun(run, archive, *format, std::move(output)).Run());
+  ExportRun export_run(run, archive, *format, std::move(output));
+  QUIRE_RETURN_IF_ERROR(export_run.Run());
+  run.KeepOutputDespiteComplaints();
+  if (export_run.damaged_count() > kNamedCountMax && !settings.verbose) {
+    run.Note(absl::StrCat(
+        "and ", FormatCount(export_run.damaged_count() - kNamedCountMax),
+        " more damaged documents; --verbose names all"));
+  }
   for (const std::string& note : format->Notes()) {
     run.Note(note);
   }
+  const uint64_t left_out_count = export_run.left_out_count();
   run.Note(absl::StrCat(
       "exported ",
-      FormatCounted(archive.document_count(), "document", "documents"), " of ",
-      FormatByteSize(archive.size_bytes())));
+      FormatCounted(archive.document_count() - left_out_count, "document",
+                    "documents"),
+      left_out_count == 0
+          ? absl::StrCat(" of ", FormatByteSize(archive.size_bytes()))
+          : absl::StrCat(", and left out ", FormatCount(left_out_count),
+                         " that cannot be read in full")));
   return absl::OkStatus();
 }
 

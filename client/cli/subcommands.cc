@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 
 #include "client/cli/batch_items.h"
+#include "client/cli/damaged_scan.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/capture_time.h"
 #include "codecs/base/byte_size.h"
@@ -316,8 +317,10 @@ absl::Status RunScan(CliRun& run) {
                          !options.size_bytes.has_value();
   uint64_t next_offset = options.offset;
   bool has_holes = false;
-  const absl::Status status = run.client().Scan(
-      View(settings.archive), options, [&](const ScanPiece& piece) {
+  std::optional<LostText> lost;
+  const absl::Status status = ScanPastDamage(
+      run.client(), View(settings.archive), options,
+      [&](const ScanPiece& piece) {
         for (const ScanPlace& place : piece.places) {
           run.progress().Add(place.data.size(), 0);
           QUIRE_RETURN_IF_ERROR(run.output().WriteAt(place.offset, place.data));
@@ -330,7 +333,17 @@ absl::Status RunScan(CliRun& run) {
         QUIRE_RETURN_IF_ERROR(run.WriteData(piece.data));
         next_offset = piece.offset + piece.data.size();
         return absl::OkStatus();
+      },
+      [&](const LostText& found) {
+        lost = found;
+        return found.status;
       });
+  if (lost.has_value()) {
+    next_offset = lost->offset + lost->size_bytes;
+    run.Note(absl::StrCat(
+        "the ", FormatCounted(lost->size_bytes, "byte", "bytes"), " at offset ",
+        lost->offset, " cannot be read; the rest begins behind them"));
+  }
   if (!status.ok() && next_offset > options.offset) {
     std::string command = absl::StrCat("quire scan ", settings.archive,
                                        " --offset ", next_offset);

@@ -2,6 +2,7 @@
 #include "client/quire/client_status.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 
 #include "client/quire/internal/server_address.h"
 
@@ -65,6 +66,27 @@ std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
 std::string ErrorReasonOf(const absl::Status& status) {
   const std::optional<ErrorDetails> details = ErrorDetailsOf(status);
   return details.has_value() ? details->reason : std::string();
+}
+
+std::optional<DamagedText> DamagedTextOf(const absl::Status& status) {
+  const std::optional<ErrorDetails> details = ErrorDetailsOf(status);
+  if (!details.has_value() ||
+      details->reason != v1::ErrorReason_Name(v1::BLOCK_DAMAGED)) {
+    return std::nullopt;
+  }
+  // An archive has less text.
+  constexpr uint64_t kSizeBytesMax = uint64_t{1} << 62;
+  const auto size = [&](const char* name, uint64_t& value) {
+    const auto found = details->metadata.find(name);
+    return found != details->metadata.end() &&
+           absl::SimpleAtoi(found->second, &value) && value < kSizeBytesMax;
+  };
+  DamagedText text;
+  return size("before_size_bytes", text.before_size_bytes) &&
+                 size("damaged_size_bytes", text.size_bytes) &&
+                 text.size_bytes > 0
+             ? std::optional(text)
+             : std::nullopt;
 }
 
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status) {

@@ -6,6 +6,7 @@
 #ifndef QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_
 #define QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -39,6 +40,18 @@ std::string ErrorReasonOf(const absl::Status& status);
 // All that the server said besides code and message; nothing where
 // ErrorReasonOf() would be empty for want of any details. Thread-safe.
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status);
+
+// Text of an answer that a damaged block has.
+struct DamagedText {
+  // Of the answer's bytes that did not come, those before it.
+  uint64_t before_size_bytes = 0;
+  // At least 1.
+  uint64_t size_bytes = 0;
+};
+
+// Where the damage is that a call other than a batch failed by; nothing if it
+// failed by something else or the server does not say. Thread-safe.
+std::optional<DamagedText> DamagedTextOf(const absl::Status& status);
 
 // How long the server asks to wait before the same call again; nothing if it
 // does not say that waiting helps. Thread-safe.

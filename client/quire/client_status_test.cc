@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/quire/client_status.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -52,6 +56,35 @@ TEST(ClientStatusTest, HasNoReasonForWhatIsNotTheServers) {
   EXPECT_EQ(
       ErrorReasonOf(StatusFromGrpc({grpc::INTERNAL, "", "\xFF no status"})),
       "");
+}
+
+TEST(ClientStatusTest, SaysWhereTheDamageIs) {
+  const auto status = [](const std::string& before, const std::string& size,
+                         v1::ErrorReason reason = v1::BLOCK_DAMAGED) {
+    ErrorDetails details;
+    details.reason = v1::ErrorReason_Name(reason);
+    details.metadata = {{"before_size_bytes", before},
+                        {"damaged_size_bytes", size}};
+    return StatusFromGrpc({grpc::StatusCode::DATA_LOSS, "damaged",
+                           SerializeErrorDetails(absl::StatusCode::kDataLoss,
+                                                 "damaged", details)});
+  };
+  const std::optional<DamagedText> text = DamagedTextOf(status("7", "4096"));
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(text->before_size_bytes, 7u);
+  EXPECT_EQ(text->size_bytes, 4096u);
+  // Sizes that no archive has would make a scan run in circles.
+  for (const auto& [before, size] : {std::pair("0", "0"),
+                                     {"", "1"},
+                                     {"1", ""},
+                                     {"-1", "1"},
+                                     {"1", "18446744073709551615"},
+                                     {"18446744073709551615", "1"}}) {
+    EXPECT_FALSE(DamagedTextOf(status(before, size)).has_value()) << before;
+  }
+  EXPECT_FALSE(
+      DamagedTextOf(status("7", "4096", v1::DEVICE_FAILED)).has_value());
+  EXPECT_FALSE(DamagedTextOf(absl::OkStatus()).has_value());
 }
 
 }  // namespace

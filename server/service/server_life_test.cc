@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -21,6 +22,8 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+
+#include "proto/error_details.h"
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/mutex.h"
@@ -94,6 +97,13 @@ TEST_F(ServerLifeTest, NamesADamagedBlockAndServesTheOthers) {
   EXPECT_NE(status.error_message().find("block 3 of segment 0"),
             std::string::npos)
       << status.error_message();
+  // What of the range is damaged: the rest of it can be asked for.
+  const grpc::Status wide = ReadRange(2 * 16384 + 100, 2 * 16384, &data);
+  const std::optional<ErrorDetails> details =
+      ParseErrorDetails(wide.error_details());
+  ASSERT_TRUE(details.has_value());
+  EXPECT_EQ(details->metadata.at("before_size_bytes"), "16284");
+  EXPECT_EQ(details->metadata.at("damaged_size_bytes"), "16384");
   EXPECT_TRUE(ReadRange(0, 3 * 16384, &data).ok());
   EXPECT_TRUE(data == all.substr(0, 3 * 16384));
   EXPECT_TRUE(ReadRange(4 * 16384, all.size() - 4 * 16384, &data).ok());

@@ -22,16 +22,17 @@ constexpr absl::Duration kReadQueueRetryAfter = absl::Seconds(1);
 }  // namespace
 
 absl::Status ExplainBlockError(const ServedArchive& archive,
-                               const absl::Status& status, BlockAddress block) {
-  const ErrorMetadata metadata = {
-      {"archive", archive.name},
-      {"segment", absl::StrCat(block.segment_index)},
-      {"block", absl::StrCat(block.block_index)}};
+                               const absl::Status& status, BlockAddress block,
+                               const ErrorMetadata& more) {
+  ErrorMetadata metadata = {{"archive", archive.name},
+                            {"segment", absl::StrCat(block.segment_index)},
+                            {"block", absl::StrCat(block.block_index)}};
   const std::string place =
       absl::StrCat("block ", block.block_index, " of segment ",
                    block.segment_index, " of archive \"", archive.name, "\"");
   switch (status.code()) {
     case absl::StatusCode::kDataLoss:
+      metadata.insert(metadata.end(), more.begin(), more.end());
       return ServiceError(
           status.code(), v1::BLOCK_DAMAGED,
           absl::StrCat(place, " is damaged; `quired verify` on the server ",
@@ -280,6 +281,22 @@ void RangeRead::Started(std::vector<BlockStore::FetchId> fetches) {
   OneEnded(EndedOn::kStarter);
 }
 
+ErrorMetadata RangeRead::DamagedText(size_t index) const {
+  uint64_t before_size_bytes = 0;
+  uint64_t size_bytes = 0;
+  for (size_t i = 0; i < slices_.size(); ++i) {
+    if (slices_[i].block == slices_[index].block) {
+      size_bytes += slices_[i].size_bytes;
+    } else if (i > index) {
+      break;
+    } else {
+      before_size_bytes += std::exchange(size_bytes, 0) + slices_[i].size_bytes;
+    }
+  }
+  return {{"before_size_bytes", absl::StrCat(before_size_bytes)},
+          {"damaged_size_bytes", absl::StrCat(size_bytes)}};
+}
+
 void RangeRead::OnBlock(size_t index, absl::StatusOr<BlockPtr> block) {
   bool is_first_error = false;
   {
@@ -289,7 +306,7 @@ void RangeRead::OnBlock(size_t index, absl::StatusOr<BlockPtr> block) {
     } else if (first_error_.ok()) {
       first_error_ = OrNoMemory("say which block failed", [&] {
         return ExplainBlockError(*archive_, block.status(),
-                                 slices_[index].block);
+                                 slices_[index].block, DamagedText(index));
       });
       is_first_error = true;
     }

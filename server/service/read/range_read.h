@@ -15,6 +15,7 @@
 
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
+#include "server/service/base/service_error.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/read/answer.h"
 #include "server/storage/block_store.h"
@@ -40,9 +41,11 @@ struct Requester {
   std::shared_ptr<FetchTimes> times = nullptr;
 };
 
-// The error of a block as RangeRead::Done has it.
+// The error of a block as RangeRead::Done has it; `more` is added to the
+// metadata of a damaged one.
 absl::Status ExplainBlockError(const ServedArchive& archive,
-                               const absl::Status& status, BlockAddress block);
+                               const absl::Status& status, BlockAddress block,
+                               const ErrorMetadata& more = {});
 
 class RangeRead;
 
@@ -158,6 +161,9 @@ class RangeRead : public std::enable_shared_from_this<RangeRead> {
   // What the store made of Misses().
   void Started(std::vector<BlockStore::FetchId> fetches)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // How much text of the slices lies before those of the block of `index` that
+  // follow each other there, and how much they have.
+  ErrorMetadata DamagedText(size_t index) const;
   void OnBlock(size_t index, absl::StatusOr<BlockPtr> block)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the read now, if it has not ended: its fetches were not all started.
