@@ -95,7 +95,7 @@ CLAIMS = [
           Quotient(rlz(2, BUILD), rlz(3, 2), 5.5, 6), Quotient(rlz(3, SIZE), rlz(2, SIZE), 0.955, 0.965)),
 ]
 # Words with figures that no benchmark of the results measures.
-OTHER = []
+OTHER = ["took 12 s of CPU and 6.1 % of an archive of 29 MB"]
 
 
 def half_unit(figure):
