@@ -308,6 +308,7 @@ TEST_F(RecompressTest, KeepsTheCountOfInputsThatCouldNotBeRead) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
                              Recompress(from, out, Options("zstd")));
   EXPECT_EQ(summary.info.unread_input_count, 1);
+  EXPECT_EQ(summary.info.unread_inputs, std::vector<std::string>{"gone"});
 }
 
 TEST_F(RecompressTest, ReplacesTheArchiveItselfInTheEnd) {
