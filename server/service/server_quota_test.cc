@@ -120,5 +120,21 @@ TEST_F(ServerQuotaTest, WithoutIdentitiesAQuotaIsOfAnAddress) {
   EXPECT_TRUE(first->Finish().ok());
 }
 
+TEST_F(ServerQuotaTest, EndsAStreamThatReadsMoreThanItMay) {
+  // Many times what the quota lets through at once.
+  WriteArchive(archive_path(), MakeDocuments(400, 1));
+  ServerOptions options;
+  options.default_quota.bytes_per_second = 1'000;
+  StartServer(options);
+  grpc::ClientContext context;
+  v1::ScanRequest request;
+  request.set_archive(kArchive);
+  const auto stream = stub().Scan(&context, request);
+  v1::ScanResponse response;
+  while (stream->Read(&response)) {
+  }
+  EXPECT_EQ(ReasonIn(stream->Finish()), "QUOTA_EXCEEDED");
+}
+
 }  // namespace
 }  // namespace quire

@@ -52,6 +52,15 @@ class QuotaTest : public ::testing::Test {
   QuotaBook book_{[this] { return now_; }};
 };
 
+// A stream that began before the client had a quota of streams counts.
+TEST_F(QuotaTest, CountsStreamsThatBeganUnderAnotherQuota) {
+  const auto first = book_.Begin("a", Calls(100), /*is_stream=*/true);
+  QUIRE_ASSERT_OK(first);
+  EXPECT_THAT(book_.Begin("a", Streams(1), /*is_stream=*/true),
+              HasCode(absl::StatusCode::kResourceExhausted));
+  QUIRE_EXPECT_OK(book_.Begin("a", Streams(2), /*is_stream=*/true));
+}
+
 // Time that several calls see pass is given to the client once.
 TEST(QuotaBookTest, CallsThatComeTogetherBringNothingTwice) {
   constexpr int kThreads = 8;
