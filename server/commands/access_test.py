@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`quired token new` and `quired serve --access` as people use them, over TLS and without."""
+import datetime
+import json
 import os
 import pathlib
 import signal
@@ -50,12 +52,12 @@ class AccessTest(unittest.TestCase):
         self.assertEqual(made.stderr, "")
         return path, made.stdout
 
-    def start(self, rules, *arguments):
+    def start(self, rules, *arguments, listen="127.0.0.1:0"):
         self.access = self.directory / f"{self.id().rpartition('.')[2]}.access"
         self.access.write_text(rules)
         server = subprocess.Popen(
             [BIN / "quired", "serve", f"docs={self.archive}", f"private={self.archive}",
-             "--listen", "127.0.0.1:0", "--access", self.access, *map(str, arguments)],
+             "--listen", listen, "--access", self.access, *map(str, arguments)],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.stderr.close)
         self.addCleanup(server.wait, PATIENCE_S)
@@ -100,6 +102,35 @@ class AccessTest(unittest.TestCase):
         server.send_signal(signal.SIGHUP)
         self.await_line(server, "access: 0 identities")
         self.assertEqual(self.ask(address, *mine, "archives").returncode, 3)
+
+    def test_a_token_is_taken_over_a_unix_socket(self):
+        reader, line = self.token("reader")
+        _, address = self.start(line, listen=f"unix:{self.directory}/socket")
+        answer = self.ask(address, "--token-file", reader, "get", "docs", "page03")
+        self.assertIn("<p>page 3</p>", answer.stdout, answer.stderr)
+        self.assertIn("no valid credentials", self.ask(address, "archives").stderr)
+
+    def test_an_expired_token_is_named_in_the_log_and_one_that_expires_soon(self):
+        reader, line = self.token("reader")
+        soon = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=3)
+        log = self.directory / "expired.log"
+        server, address = self.start(
+            line.rstrip() + " expires=2020-01-01\n"
+            + line.replace("reader", "other").rstrip() + f" expires={soon:%Y-%m-%d}\n",
+            "--access-log", log)
+        answer = self.ask(address, "--token-file", reader, "archives")
+        self.assertIn("no valid credentials", answer.stderr)
+        self.assertNotIn("EXPIRED", answer.stderr)
+        server.send_signal(signal.SIGHUP)
+        said = self.await_line(server, "access: rules end soon")
+        self.assertIn("warning", said)
+        self.assertIn(f"token:other at {soon:%Y-%m-%d} 00:00:00 UTC", said)
+        self.assertNotIn("token:reader", said)
+        server.terminate()
+        self.assertEqual(server.wait(PATIENCE_S), 0)
+        logged = json.loads(log.read_text().splitlines()[0])
+        self.assertEqual(logged["reason"], "CREDENTIALS_EXPIRED")
+        self.assertIn("token:reader", logged.values())
 
     def test_a_certificate_is_known_by_its_names(self):
         authority = Authority(self.directory, "access-authority")
@@ -186,7 +217,9 @@ class AccessTest(unittest.TestCase):
                                   (["a", "--archives", "x y"], "settings must be"),
                                   (["a", "--archives", "x\ny"], "line"),
                                   (["a", "--rights", "write"], "rights must be"),
-                                  (["a", "--expires", "soon"], "expires must be")]:
+                                  (["a", "--expires", "soon"], "expires must be"),
+                                  (["a", "--expires", "2020-01-01"],
+                                   "--expires must be in the future, got 2020-01-01")]:
             refused = run("quired", "token", "new", *arguments)
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn(reason, refused.stderr)

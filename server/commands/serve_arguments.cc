@@ -60,6 +60,9 @@ void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
       .add_option("--tls-key", files.key,
                   "Its private key, a PEM file without a passphrase")
       ->type_name("FILE");
+  subcommand.add_flag("--allow-readable-secrets", files.allow_readable_secrets,
+                      "Take a private key that all users of the machine can "
+                      "read");
   subcommand
       .add_option("--tls-client-ca", files.client_ca,
                   "Take only clients with a certificate that these "

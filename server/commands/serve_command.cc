@@ -95,12 +95,18 @@ int CheckConfig(const std::string& path) {
   if (faults.empty()) {
     std::string note;
     const auto in_directory = FindDirectoryArchives(arguments);
-    const absl::Status status =
-        in_directory.ok()
-            ? MakeServerOptions(arguments, *in_directory, note).status()
-            : in_directory.status();
-    if (!status.ok()) {
-      faults.push_back(absl::StrCat(path, ": ", status.message()));
+    absl::StatusOr<ServerOptions> options =
+        in_directory.ok() ? MakeServerOptions(arguments, *in_directory, note)
+                          : in_directory.status();
+    if (options.ok()) {
+      options->say = [&](LogLevel, const std::string& message) {
+        SayUsage(absl::StrCat("warning: ", message));
+      };
+      for (const absl::Status& fault : Server::Check(*options)) {
+        faults.push_back(absl::StrCat(path, ": ", fault.message()));
+      }
+    } else {
+      faults.push_back(absl::StrCat(path, ": ", options.status().message()));
     }
   }
   SayUsage(faults);
@@ -118,7 +124,8 @@ void AddCheckConfigCommand(CLI::App& app, int& exit_code) {
       "check-config",
       "Check a configuration file of quired serve: unknown tables and keys, "
       "empty and malformed values and paths that are not there are named with "
-      "their line; nothing is served");
+      "their line, and whatever else would keep quired serve from opening "
+      "its archives; nothing is served");
   auto path = std::make_shared<std::string>();
   subcommand->add_option("FILE", *path, "The file for quired serve --config")
       ->type_name("")

@@ -384,6 +384,19 @@ class ServeTest(unittest.TestCase):
         self.assertIn("must be given together", run("check-config", config).stderr)
         config.write_text('metrics = "127.0.0.1:1"\nadmin = "127.0.0.1:2"\n')
         self.assertIn("is set twice", run("check-config", config).stderr)
+        # As serve finds them, all at once.
+        (self.directory / "bad.access").write_text("reader\n")
+        faults = {'listen = "7420"': '"7420" is no address to listen on',
+                  'admin = "127.0.0.1:99999"': "is no address for metrics",
+                  'access = "bad.access"': "line 1: must be token ID",
+                  '[tls]\ncert = "bad.access"\nkey = "bad.access"': "must hold a certificate",
+                  }
+        config.write_text('archive = "docs.quire"\nmemory = "1MiB"\n' + "\n".join(faults))
+        checked = run("check-config", config)
+        self.assertEqual(checked.returncode, 2)
+        for reason in (*faults.values(), "are needed"):
+            self.assertIn(reason, checked.stderr)
+        self.assertEqual(len(checked.stderr.splitlines()), 5, checked.stderr)
         self.assertIn("absent.toml", run("check-config", self.directory / "absent.toml").stderr)
 
     def test_serves_from_a_modelled_drive(self):

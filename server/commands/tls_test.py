@@ -198,6 +198,9 @@ class TlsTest(unittest.TestCase):
         certificate, key = self.good
         old = self.authority.sign("expired", days=-1)
         locked = self.directory / "locked.key"
+        readable = self.directory / "readable.key"
+        readable.write_bytes(key.read_bytes())
+        readable.chmod(0o644)
         subprocess.run(["openssl", "ec", "-in", key, "-aes256", "-passout", "pass:secret", "-out",
                         locked], check=True, capture_output=True)
         for arguments, code, reason in [
@@ -209,6 +212,11 @@ class TlsTest(unittest.TestCase):
                  "must hold a private key"),
                 (["--tls-cert", certificate, "--tls-key", locked], 1, "without a passphrase"),
                 (["--tls-cert", certificate, "--tls-key", self.client[1]], 1, "is not the key of"),
+                (["--tls-cert", certificate, "--tls-key", readable], 1,
+                 "readable.key: can be read by all users"),
+                # Then the next fault is found.
+                (["--tls-cert", certificate, "--tls-key", readable, "--allow-readable-secrets",
+                  "--tls-client-ca", key], 1, "must hold a certificate"),
                 (["--tls-cert", certificate, "--tls-key", self.directory], 1, "cannot be read"),
                 (["--tls-cert", old[0], "--tls-key", old[1]], 1, "expired at "),
                 (["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", key], 1,

@@ -12,9 +12,12 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
 #include "server/commands/subcommand_support.h"
@@ -77,6 +80,14 @@ int NewToken(const TokenArguments& arguments) {
                                                : rules.status().message());
   }
   const std::string token = absl::StrCat(arguments.id, ".", *secret, "\n");
+  if (const auto rules = AccessRules::Parse(line);
+      (*rules)->FindToken(
+          absl::StrCat("Bearer ", absl::StripAsciiWhitespace(token)),
+          absl::Now()) == nullptr) {
+    return ReportUsage("token new",
+                       absl::StrCat("--expires must be in the future, got ",
+                                    PrintableText(arguments.expires)));
+  }
   if (arguments.output.empty()) {
     std::fprintf(stderr,
                  "The token, for --token-file of the client; it is not kept "

@@ -353,7 +353,7 @@ bool ConnectionListener::HandOver(int fd, int listening, grpc::Server& server) {
     grpc::AddInsecureChannelFromFd(&server, fd);
     return true;
   }
-  std::string client = ClientNameOf(peer);
+  std::string client = ClientShareOf(ClientNameOf(peer));
   if (!unix_path_.empty()) {
     ucred user{};
     socklen_t user_size = sizeof(user);

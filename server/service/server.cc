@@ -32,6 +32,7 @@
 #include "server/service/calls/call_context.h"
 #include "server/service/catalog/drive_report.h"
 #include "server/service/connection_listener.h"
+#include "server/service/groundwork.h"
 #include "server/service/listen_address.h"
 #include "server/service/metrics/server_collector.h"
 #include "server/service/reflection/reflected_types.h"
@@ -147,19 +148,18 @@ std::string DirectIoNotes(const Catalog::ByName& archives) {
 
 class ServerImpl final : public Server {
  public:
-  ServerImpl(const ServerOptions& options, const MemoryPlan& plan,
-             std::vector<PlannedArchive> planned,
+  ServerImpl(const ServerOptions& options, Groundwork groundwork,
              std::unique_ptr<BlockStore> store,
-             std::unique_ptr<AccessControl> access_control,
              std::unique_ptr<CallLog> call_log)
       : options_(options),
         call_log_(std::move(call_log)),
-        access_control_(std::move(access_control)),
-        plan_(plan),
-        limits_(MakeLimits(plan)),
-        catalog_({}, DescribeOpening(planned)),
+        access_control_(std::move(groundwork.access_control)),
+        plan_(groundwork.plan),
+        limits_(MakeLimits(plan_)),
+        catalog_({}, DescribeOpening(groundwork.planned)),
         store_(std::move(store)),
-        loader_(options_, plan, std::move(planned), catalog_, *store_),
+        loader_(options_, plan_, std::move(groundwork.planned), catalog_,
+                *store_),
         admission_(limits_.in_flight_size_bytes_max(),
                    limits_.client_in_flight_size_bytes_max()),
         registry_(std::make_shared<prometheus::Registry>()),
@@ -167,6 +167,7 @@ class ServerImpl final : public Server {
         collector_(std::make_shared<ServerCollector>(ServerCollector::Sources{
             *store_, admission_, catalog_, plan_,
             [this] { return CertificateExpiry(); },
+            [this] { return AccessExpiry(); },
             [this] {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
             },
@@ -188,20 +189,12 @@ class ServerImpl final : public Server {
               .draining = draining_,
               .limits = limits_,
               .stream_window_size_bytes = StreamWindowBytes(limits_)},
-        service_(MakeArchiveService(core_)) {}
+        service_(MakeArchiveService(core_)),
+        certificates_(std::move(groundwork.certificates)) {}
 
   ~ServerImpl() override { Shutdown(absl::ZeroDuration()); }
 
   absl::Status StartListening() {
-    if (options_.tls.is_set()) {
-      QUIRE_ASSIGN_OR_RETURN(
-          certificates_,
-          TlsCertificates::Open(options_.tls,
-                                // Others may have a token.
-                                access_control_ == nullptr
-                                    ? ClientCertificates::kRequired
-                                    : ClientCertificates::kOptional));
-    }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     if (certificates_ != nullptr) {
       QUIRE_RETURN_IF_ERROR(
@@ -394,6 +387,10 @@ class ServerImpl final : public Server {
     };
     if (access_control_ != nullptr) {
       add("access", access_control_->Reload());
+      if (std::string soon = access_control_->DescribeExpiring(absl::Now());
+          !soon.empty()) {
+        lines.push_back({LogLevel::kWarning, std::move(soon)});
+      }
     }
     if (certificates_ != nullptr) {
       absl::StatusOr<std::string> outcome = certificates_->Check();
@@ -507,6 +504,12 @@ class ServerImpl final : public Server {
                                     : std::optional(certificates_->expiry());
   }
 
+  std::optional<absl::Time> AccessExpiry() const {
+    return access_control_ == nullptr
+               ? std::nullopt
+               : access_control_->NextExpiry(absl::Now());
+  }
+
   bool is_open() const { return all_open_ && !withdrawn_; }
 
   // Whether clients that connect now are answered.
@@ -589,7 +592,7 @@ class ServerImpl final : public Server {
   std::string address_;
   std::string metrics_address_;
   // Null without TLS.
-  std::unique_ptr<TlsCertificates> certificates_;
+  const std::unique_ptr<TlsCertificates> certificates_;
   // Set before others can call, and kept until the destructor: threads use it
   // without a lock. Withdraw() may come during Shutdown(), or after it.
   std::unique_ptr<grpc::Server> grpc_server_;
@@ -603,40 +606,14 @@ class ServerImpl final : public Server {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     const ServerOptions& options) {
-  if (options.archives.empty() && options.archives_directory.empty()) {
-    return absl::InvalidArgumentError("no archive to serve; name at least one");
+  std::vector<absl::Status> faults;
+  Groundwork groundwork = LayGroundwork(options, faults);
+  if (!faults.empty()) {
+    return faults.front();
   }
-  QUIRE_RETURN_IF_ERROR(CheckListenAddress(options.listen_address));
-  if (options.tls.is_set() && UnixSocketPath(options.listen_address)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.listen_address,
-        ": TLS is for HOST:PORT; a unix socket needs none, as its file says "
-        "who may connect"));
-  }
-  std::unique_ptr<AccessControl> access_control;
-  if (!options.access_path.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(access_control,
-                           AccessControl::Open(options.access_path));
-  }
-  // The needs of all archives before any is opened, so that what does not fit
-  // is refused without filling the memory first.
-  std::vector<BrokenArchive> broken;
-  QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedArchive> planned,
-                         ReadOutlines(options.archives, broken));
-  if (!broken.empty() && (!options.skip_broken || planned.empty())) {
-    return JoinReasons(broken, planned.size());
-  }
-  std::vector<ArchiveNeed> needs;
-  needs.reserve(planned.size());
-  for (const auto& [argument, outline] : planned) {
-    needs.push_back({argument.name, outline.memory_bytes});
-  }
-  QUIRE_ASSIGN_OR_RETURN(const MemoryPlan plan,
-                         PlanMemory(options.memory_bytes, needs,
-                                    !options.archives_directory.empty()));
   BlockStoreOptions store_options;
-  store_options.cache_size_bytes = plan.cache_bytes;
-  store_options.buffers_size_bytes_max = plan.buffers_bytes;
+  store_options.cache_size_bytes = groundwork.plan.cache_bytes;
+  store_options.buffers_size_bytes_max = groundwork.plan.buffers_bytes;
   store_options.decode_threads = options.decode_threads;
   store_options.engine = options.engine;
   store_options.device_depth = options.device_depth;
@@ -658,12 +635,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Listen(
     log_options.say = options.say;
     QUIRE_ASSIGN_OR_RETURN(call_log, CallLog::Open(std::move(log_options)));
   }
+  const std::vector<BrokenArchive> broken = groundwork.broken;
   auto server = std::make_unique<ServerImpl>(
-      options, plan, std::move(planned), std::move(store),
-      std::move(access_control), std::move(call_log));
+      options, std::move(groundwork), std::move(store), std::move(call_log));
   QUIRE_RETURN_IF_ERROR(server->StartListening());
   QUIRE_RETURN_IF_ERROR(server->LeaveOut(broken));
   return server;
+}
+
+std::vector<absl::Status> Server::Check(const ServerOptions& options) {
+  std::vector<absl::Status> faults;
+  LayGroundwork(options, faults);
+  return faults;
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(

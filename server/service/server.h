@@ -121,6 +121,12 @@ class Server {
   static absl::StatusOr<std::unique_ptr<Server>> Listen(
       const ServerOptions& options);
 
+  // All that would keep Listen() from listening with these options, in the
+  // order in which it looks, but for addresses that are in use, the engine and
+  // the access log. Warnings go to options.say. Blocks on a little I/O for each
+  // archive.
+  static std::vector<absl::Status> Check(const ServerOptions& options);
+
   // Listen() and OpenArchives().
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerOptions& options);

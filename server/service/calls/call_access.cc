@@ -22,7 +22,7 @@ CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
   // Before the rules are looked at: a change in between is seen later.
   generation_ = control_->generation();
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> identity =
-      control_->Authenticate(context);
+      control_->Authenticate(CredentialsIn(context), expired_);
   if (identity.ok()) {
     identity_ = *std::move(identity);
   } else {
@@ -31,7 +31,7 @@ CallAccess::CallAccess(const Catalog& catalog, const AccessControl* control,
 }
 
 std::string CallAccess::identity() const {
-  return identity_ == nullptr ? "" : identity_->name;
+  return identity_ == nullptr ? expired_ : identity_->name;
 }
 
 std::string CallAccess::asked() const {

@@ -50,9 +50,12 @@ class CallAccess {
   // The archive that was asked for first, shortened to what a name may have.
   std::string asked() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // "token:ID" or "certificate:NAME"; empty where everyone may do everything,
-  // or the client is not known.
+  // "token:ID" or "certificate:NAME", also of a token that has expired; empty
+  // where everyone may do everything, or the client is not known.
   std::string identity() const;
+
+  // The client showed the right token too late.
+  bool has_expired() const { return !expired_.empty(); }
 
   // An archive to read, or to describe.
   // Errors: Unauthenticated   as status().
@@ -102,6 +105,8 @@ class CallAccess {
   // counts then is in the rules that are in force.
   std::shared_ptr<const AccessIdentity> identity_;
   absl::Status status_;
+  // The name of an identity that has expired.
+  std::string expired_;
   std::atomic<uint64_t> generation_ = 0;
   mutable Mutex mutex_;
   std::string asked_ ABSL_GUARDED_BY(mutex_);

@@ -32,6 +32,7 @@ bool IsStream(Method method) {
 }
 
 constexpr size_t kDocumentSizeBytesMax = 1024;
+constexpr char kExpired[] = "CREDENTIALS_EXPIRED";
 
 // Empty if there is none, or it is malformed.
 std::string TraceIdIn(const grpc::CallbackServerContext& context) {
@@ -52,7 +53,8 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
       started_(absl::Now()),
       access_(core.catalog_of_all, core.access_control, context),
       address_(core.connections.ClientOf(ClientNameOf(context.peer()))),
-      client_(access_.identity().empty() ? address_ : access_.identity()),
+      client_(access_.identity().empty() ? ClientShareOf(address_)
+                                         : access_.identity()),
       stall_entry_(core.stall_guard, context) {
   core_.connections.CallBegan(context.peer());
   if (core_.call_log != nullptr) {
@@ -105,7 +107,9 @@ void CallBooking::WriteLog(absl::Time ended) noexcept {
          .document = document_,
          .size_bytes = sent_bytes_,
          .code = CodeName(static_cast<int>(code_)),
-         .reason = reason_ == v1::ERROR_REASON_UNSPECIFIED
+         // Clients are told less.
+         .reason = access_.has_expired() ? absl::string_view(kExpired)
+                   : reason_ == v1::ERROR_REASON_UNSPECIFIED
                        ? absl::string_view()
                        : absl::string_view(v1::ErrorReason_Name(reason_)),
          .duration = ended - started_,

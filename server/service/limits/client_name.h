@@ -15,6 +15,11 @@ namespace quire {
 // address translation.
 std::string ClientNameOf(std::string peer);
 
+// Whose share of what is divided among clients `name`, as above, counts for:
+// that of all addresses with the same first 64 bits where it is one of IPv6
+// that can be routed, for one machine or site has them all; else its own.
+std::string ClientShareOf(std::string name);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_SERVICE_LIMITS_CLIENT_NAME_H_

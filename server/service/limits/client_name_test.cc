@@ -23,5 +23,20 @@ TEST(ClientNameTest, KeepsWhatHasNoPort) {
   }
 }
 
+TEST(ClientNameTest, GivesASiteOfIPv6OneShare) {
+  for (const char* name :
+       {"ipv6:[2001:db8:1:2::1]", "ipv6:%5B2001:db8:1:2::1%5D",
+        "ipv6:%5B2001:db8:1:2:ffff::9%5D"}) {
+    EXPECT_EQ(ClientShareOf(name), "ipv6:[2001:db8:1:2::]/64");
+  }
+  EXPECT_EQ(ClientShareOf("ipv6:[2001:db8:1:3::1]"),
+            "ipv6:[2001:db8:1:3::]/64");
+  for (const char* name :
+       {"ipv4:10.0.0.1", "unix:user=7", "ipv6:[::1]", "ipv6:%5Bfe80::1%5D",
+        "ipv6:[::ffff:10.0.0.1]", "ipv6:[nonsense]", "fd:7", ""}) {
+    EXPECT_EQ(ClientShareOf(name), name);
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -138,12 +138,10 @@ void AddConnections(const ConnectionFigures& connections,
                             connections.accept_error_count));
 }
 
-// Without TLS the family has no sample.
-MetricFamily CertificateFamily(std::optional<absl::Time> expiry) {
-  MetricFamily family{"quire_certificate_expiry_timestamp_seconds",
-                      "When the server's certificate expires, since 1970.",
-                      MetricType::Gauge,
-                      {}};
+// Without a time the family has no sample.
+MetricFamily ExpiryFamily(const char* name, const char* help,
+                          std::optional<absl::Time> expiry) {
+  MetricFamily family{name, help, MetricType::Gauge, {}};
   if (expiry.has_value()) {
     family.metric.push_back(Sample(
         MetricType::Gauge, absl::ToDoubleSeconds(*expiry - absl::UnixEpoch())));
@@ -292,7 +290,12 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
       counter("quire_access_log_dropped_lines_total",
               "Lines of the access log that were not written.",
               sources_.dropped_log_lines()),
-      CertificateFamily(sources_.certificate_expiry()),
+      ExpiryFamily("quire_certificate_expiry_timestamp_seconds",
+                   "When the server's certificate expires, since 1970.",
+                   sources_.certificate_expiry()),
+      ExpiryFamily("quire_access_expiry_timestamp_seconds",
+                   "When the next identity of --access expires, since 1970.",
+                   sources_.access_expiry()),
       InfoFamily(sources_.catalog),
       ArchivesFamily(sources_.catalog, sources_.broken_archives()),
       MemoryFamily(sources_.catalog),

@@ -44,6 +44,8 @@ class ServerCollector : public prometheus::Collectable {
     const MemoryPlan& plan;
     // When the certificate expires; nothing without TLS.
     std::function<std::optional<absl::Time>()> certificate_expiry;
+    // When the first rules of access end; nothing if none do.
+    std::function<std::optional<absl::Time>()> access_expiry;
     std::function<uint64_t()> dropped_log_lines;
     // Archives that are to be served and cannot be opened.
     std::function<uint64_t()> broken_archives;

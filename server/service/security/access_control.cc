@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/security/access_control.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -8,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
+#include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/small_file.h"
 #include "server/service/base/service_error.h"
@@ -18,6 +20,9 @@ namespace quire {
 namespace {
 
 constexpr size_t kFileSizeBytesMax = size_t{16} << 20;
+// How long before rules end they are worth a warning.
+constexpr absl::Duration kExpiryWarning = absl::Hours(7 * 24);
+constexpr size_t kNamesMax = 10;
 
 absl::StatusOr<std::shared_ptr<const AccessRules>> ParseRules(
     const std::string& path, absl::string_view text) {
@@ -56,8 +61,30 @@ bool IsEncrypted(const grpc::AuthContext& auth) {
 
 }  // namespace
 
+ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context) {
+  ShownCredentials shown;
+  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
+  shown.is_encrypted = IsEncrypted(*auth);
+  shown.peer = context.peer();
+  const auto& headers = context.client_metadata();
+  if (const auto header = headers.find("authorization");
+      header != headers.end()) {
+    shown.authorization = std::string(View(header->second));
+    shown.authorization_count = headers.count("authorization");
+  }
+  if (shown.is_encrypted && auth->IsPeerAuthenticated()) {
+    for (const char* property :
+         {GRPC_PEER_URI_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
+      for (const grpc::string_ref& name : auth->FindPropertyValues(property)) {
+        shown.certificate_names.emplace_back(View(name));
+      }
+    }
+  }
+  return shown;
+}
+
 bool IsLocalPeer(absl::string_view peer) {
-  return absl::StartsWith(peer, "unix:") ||
+  return absl::StartsWith(peer, "unix:") || absl::StartsWith(peer, "fd:") ||
          absl::StartsWith(peer, "ipv4:127.") ||
          absl::StartsWith(peer, "ipv6:%5B::1%5D") ||
          absl::StartsWith(peer, "ipv6:[::1]") ||
@@ -104,13 +131,12 @@ std::shared_ptr<const AccessRules> AccessControl::rules() const {
 }
 
 absl::StatusOr<std::shared_ptr<const AccessIdentity>>
-AccessControl::Authenticate(const grpc::CallbackServerContext& context) const {
+AccessControl::Authenticate(const ShownCredentials& shown,
+                            std::string& expired) const {
   const std::shared_ptr<const AccessRules> rules = this->rules();
   const absl::Time now = absl::Now();
-  const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
-  const auto header = context.client_metadata().find("authorization");
-  if (header != context.client_metadata().end()) {
-    if (!IsEncrypted(*auth) && !IsLocalPeer(context.peer())) {
+  if (shown.authorization_count > 0) {
+    if (!shown.is_encrypted && !IsLocalPeer(shown.peer)) {
       return ServiceError(
           absl::StatusCode::kUnauthenticated, v1::CREDENTIALS_REJECTED,
           "a token came unencrypted over a network; it is no secret any more: "
@@ -118,24 +144,45 @@ AccessControl::Authenticate(const grpc::CallbackServerContext& context) const {
     }
     // Two tokens are no token.
     std::shared_ptr<const AccessIdentity> identity =
-        context.client_metadata().count("authorization") == 1
-            ? rules->FindToken(View(header->second), now)
-            : nullptr;
+        shown.authorization_count == 1 ? rules->MatchToken(shown.authorization)
+                                       : nullptr;
+    if (identity != nullptr && identity->expiry <= now) {
+      expired = identity->name;
+      return Rejected();
+    }
     return identity != nullptr
                ? absl::StatusOr<std::shared_ptr<const AccessIdentity>>(identity)
                : Rejected();
   }
-  if (IsEncrypted(*auth) && auth->IsPeerAuthenticated()) {
-    for (const char* property :
-         {GRPC_PEER_URI_PROPERTY_NAME, GRPC_PEER_DNS_PROPERTY_NAME}) {
-      for (const grpc::string_ref& name : auth->FindPropertyValues(property)) {
-        if (auto identity = rules->FindCertificate(View(name), now)) {
-          return identity;
-        }
-      }
+  for (const std::string& name : shown.certificate_names) {
+    if (auto identity = rules->FindCertificate(name, now)) {
+      return identity;
     }
   }
   return Rejected();
+}
+
+std::string AccessControl::DescribeExpiring(absl::Time now) const {
+  const auto expiring = rules()->Expiring(now, now + kExpiryWarning);
+  std::string text;
+  for (size_t i = 0; i < std::min(expiring.size(), kNamesMax); ++i) {
+    const auto& [expiry, name] = expiring[i];
+    absl::StrAppend(
+        &text, i == 0 ? "access: rules end soon: " : ", ", PrintableText(name),
+        " at ",
+        absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", expiry, absl::UTCTimeZone()));
+  }
+  if (expiring.size() > kNamesMax) {
+    absl::StrAppend(&text, " and ", expiring.size() - kNamesMax, " more");
+  }
+  return text;
+}
+
+std::optional<absl::Time> AccessControl::NextExpiry(absl::Time now) const {
+  // A century holds all ends that are meant.
+  const auto expiring = rules()->Expiring(now, now + absl::Hours(876'000));
+  return expiring.empty() ? std::nullopt
+                          : std::optional(expiring.front().first);
 }
 
 absl::StatusOr<std::shared_ptr<const AccessIdentity>> AccessControl::Refresh(

@@ -28,6 +28,8 @@ constexpr size_t kSecretSizeMax = 256;
 constexpr size_t kGlobsMax = 64;
 constexpr size_t kGlobSizeMax = 128;
 constexpr size_t kLinesMax = 100'000;
+// The secret in use, and the one that replaces it.
+constexpr size_t kSecretsMax = 2;
 constexpr char kToken[] = "token:";
 constexpr char kCertificate[] = "certificate:";
 
@@ -112,10 +114,24 @@ absl::StatusOr<absl::Time> ParseExpiry(absl::string_view text) {
                    QuotedText(text)));
 }
 
+absl::StatusOr<std::vector<Sha256>> ParseSecrets(absl::string_view text) {
+  std::vector<Sha256> secrets;
+  for (const absl::string_view digest : absl::StrSplit(text, ',')) {
+    if (secrets.size() == kSecretsMax) {
+      return Malformed(
+          "sha256 must be one digest, or two with a comma between");
+    }
+    QUIRE_ASSIGN_OR_RETURN(secrets.emplace_back(), ParseSha256(digest));
+  }
+  return secrets;
+}
+
+// `secrets` gets those of a token.
 absl::Status ParseSetting(absl::string_view key, absl::string_view value,
-                          AccessIdentity& identity) {
+                          AccessIdentity& identity,
+                          std::vector<Sha256>& secrets) {
   if (key == "sha256" && absl::StartsWith(identity.name, kToken)) {
-    QUIRE_ASSIGN_OR_RETURN(identity.secret_sha256, ParseSha256(value));
+    QUIRE_ASSIGN_OR_RETURN(secrets, ParseSecrets(value));
   } else if (key == "archives") {
     QUIRE_ASSIGN_OR_RETURN(identity.archive_globs, ParseGlobs(value));
   } else if (key == "rights") {
@@ -153,7 +169,8 @@ absl::StatusOr<std::string> ParseName(absl::string_view kind,
       "a line must begin with token or certificate, got ", QuotedText(kind)));
 }
 
-absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
+// An identity for each secret, at least one.
+absl::StatusOr<std::vector<AccessIdentity>> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
   if (words.size() < 2) {
@@ -161,6 +178,7 @@ absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
         "must be token ID or certificate NAME, and settings, KEY=VALUE");
   }
   AccessIdentity identity;
+  std::vector<Sha256> secrets;
   QUIRE_ASSIGN_OR_RETURN(identity.name, ParseName(words[0], words[1]));
   std::vector<absl::string_view> keys;
   for (size_t i = 2; i < words.size(); ++i) {
@@ -172,7 +190,7 @@ absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
     }
     keys.push_back(setting.first);
     QUIRE_RETURN_IF_ERROR(
-        ParseSetting(setting.first, setting.second, identity));
+        ParseSetting(setting.first, setting.second, identity, secrets));
   }
   for (const absl::string_view needed : {"archives", "rights", "sha256"}) {
     if (std::find(keys.begin(), keys.end(), needed) == keys.end() &&
@@ -180,7 +198,12 @@ absl::StatusOr<AccessIdentity> ParseLine(absl::string_view line) {
       return Malformed(absl::StrCat("has no ", needed, "="));
     }
   }
-  return identity;
+  std::vector<AccessIdentity> variants(std::max<size_t>(1, secrets.size()),
+                                       identity);
+  for (size_t i = 0; i < secrets.size(); ++i) {
+    variants[i].secret_sha256 = secrets[i];
+  }
+  return variants;
 }
 
 }  // namespace
@@ -241,16 +264,18 @@ absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(
     if (line.empty() || line[0] == '#') {
       continue;
     }
-    absl::StatusOr<AccessIdentity> identity = ParseLine(line);
+    absl::StatusOr<std::vector<AccessIdentity>> identity = ParseLine(line);
     if (!identity.ok()) {
       return Malformed(
           absl::StrCat("line ", number, ": ", identity.status().message()));
     }
-    std::string name = identity->name;
-    if (!rules->identities_
-             .emplace(name, std::make_shared<const AccessIdentity>(
-                                *std::move(identity)))
-             .second) {
+    std::string name = identity->front().name;
+    Variants variants;
+    for (AccessIdentity& variant : *identity) {
+      variants.push_back(
+          std::make_shared<const AccessIdentity>(std::move(variant)));
+    }
+    if (!rules->identities_.emplace(name, std::move(variants)).second) {
       return Malformed(absl::StrCat("line ", number, ": ", QuotedText(name),
                                     " has a line already"));
     }
@@ -258,16 +283,14 @@ absl::StatusOr<std::shared_ptr<const AccessRules>> AccessRules::Parse(
   return rules;
 }
 
-std::shared_ptr<const AccessIdentity> AccessRules::Find(absl::string_view name,
-                                                        absl::Time now) const {
-  const auto found = identities_.find(name);
-  return found == identities_.end() || found->second->expiry <= now
-             ? nullptr
-             : found->second;
-}
-
 std::shared_ptr<const AccessIdentity> AccessRules::FindToken(
     absl::string_view header, absl::Time now) const {
+  std::shared_ptr<const AccessIdentity> identity = MatchToken(header);
+  return identity == nullptr || identity->expiry <= now ? nullptr : identity;
+}
+
+std::shared_ptr<const AccessIdentity> AccessRules::MatchToken(
+    absl::string_view header) const {
   // The name of the scheme is of any case (RFC 9110, section 11.1).
   constexpr absl::string_view kScheme = "bearer ";
   if (header.size() > kScheme.size() + kNameSizeMax + 1 + kSecretSizeMax ||
@@ -279,27 +302,54 @@ std::shared_ptr<const AccessIdentity> AccessRules::FindToken(
   if (!IsTokenId(token.first)) {
     return nullptr;
   }
-  std::shared_ptr<const AccessIdentity> identity =
-      Find(absl::StrCat(kToken, token.first), now);
+  const auto found = identities_.find(absl::StrCat(kToken, token.first));
   const Sha256 digest = Sha256Of(token.second);
-  return identity != nullptr &&
-                 CRYPTO_memcmp(digest.data(), identity->secret_sha256.data(),
-                               digest.size()) == 0
-             ? identity
-             : nullptr;
+  std::shared_ptr<const AccessIdentity> identity;
+  if (found != identities_.end()) {
+    for (const auto& variant : found->second) {
+      if (CRYPTO_memcmp(digest.data(), variant->secret_sha256.data(),
+                        digest.size()) == 0) {
+        identity = variant;
+      }
+    }
+  }
+  return identity;
 }
 
 std::shared_ptr<const AccessIdentity> AccessRules::FindCertificate(
     absl::string_view name, absl::Time now) const {
-  return Find(absl::StrCat(kCertificate, name), now);
+  const auto found = identities_.find(absl::StrCat(kCertificate, name));
+  return found == identities_.end() || found->second.front()->expiry <= now
+             ? nullptr
+             : found->second.front();
 }
 
 std::shared_ptr<const AccessIdentity> AccessRules::FindAgain(
     const AccessIdentity& identity, absl::Time now) const {
-  std::shared_ptr<const AccessIdentity> found = Find(identity.name, now);
-  return found != nullptr && found->secret_sha256 == identity.secret_sha256
-             ? found
-             : nullptr;
+  const auto found = identities_.find(identity.name);
+  if (found == identities_.end()) {
+    return nullptr;
+  }
+  for (const auto& variant : found->second) {
+    if (variant->secret_sha256 == identity.secret_sha256 &&
+        variant->expiry > now) {
+      return variant;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::pair<absl::Time, std::string>> AccessRules::Expiring(
+    absl::Time from, absl::Time to) const {
+  std::vector<std::pair<absl::Time, std::string>> expiring;
+  for (const auto& [name, variants] : identities_) {
+    const absl::Time expiry = variants.front()->expiry;
+    if (from < expiry && expiry <= to) {
+      expiring.emplace_back(expiry, name);
+    }
+  }
+  std::sort(expiring.begin(), expiring.end());
+  return expiring;
 }
 
 }  // namespace quire

@@ -8,7 +8,8 @@
 //   certificate NAME archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
 //
 // A token is "ID.SECRET"; the file has the SHA-256 of the secret, 64 hex
-// digits, and never the secret. The name of a certificate is an alternative
+// digits, and never the secret; or those of two secrets, with a comma between,
+// while one replaces the other. The name of a certificate is an alternative
 // name of its subject, a URI or a DNS name. GLOBS are names of archives with *
 // and ?, separated by commas; RIGHTS are "list" and "read"; TIME is 2027-01-31
 // or 2027-01-31T12:00:00Z, in UTC; QUOTA is calls=N or bytes=SIZE, both a
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -50,7 +52,8 @@ bool MatchesGlob(absl::string_view pattern, absl::string_view name);
 struct AccessIdentity {
   // "token:ID" or "certificate:NAME".
   std::string name;
-  // Of a token's secret.
+  // Of a token's secret. A line with two secrets makes two identities that
+  // differ in this alone.
   Sha256 secret_sha256 = {};
   std::vector<std::string> archive_globs;
   bool may_list = false;
@@ -79,6 +82,10 @@ class AccessRules {
   std::shared_ptr<const AccessIdentity> FindToken(absl::string_view header,
                                                   absl::Time now) const;
 
+  // The same, but also if it has expired.
+  std::shared_ptr<const AccessIdentity> MatchToken(
+      absl::string_view header) const;
+
   // The identity of a certificate with that alternative name.
   // Null: not known, or expired at `now`.
   std::shared_ptr<const AccessIdentity> FindCertificate(absl::string_view name,
@@ -89,14 +96,17 @@ class AccessRules {
   std::shared_ptr<const AccessIdentity> FindAgain(
       const AccessIdentity& identity, absl::Time now) const;
 
+  // Those that expire after `from`, and by `to`: expiry and name, in order.
+  std::vector<std::pair<absl::Time, std::string>> Expiring(absl::Time from,
+                                                           absl::Time to) const;
+
   size_t size() const { return identities_.size(); }
 
  private:
-  std::shared_ptr<const AccessIdentity> Find(absl::string_view name,
-                                             absl::Time now) const;
+  // One for each secret of the identity; a certificate has one.
+  using Variants = std::vector<std::shared_ptr<const AccessIdentity>>;
 
-  absl::flat_hash_map<std::string, std::shared_ptr<const AccessIdentity>>
-      identities_;
+  absl::flat_hash_map<std::string, Variants> identities_;
 };
 
 }  // namespace quire

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/security/access_rules.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -107,6 +112,59 @@ TEST(AccessRulesTest, FindsAnIdentityAgainWhileItsSecretIsTheSame) {
   EXPECT_EQ((*AccessRules::Parse(""))->FindAgain(*identity, kNow), nullptr);
 }
 
+TEST(AccessRulesTest, TakesTwoSecretsOfAnIdentityWhileOneReplacesTheOther) {
+  const auto parse = [](const std::string& digests) {
+    return *AccessRules::Parse(absl::StrCat("token reader sha256=", digests,
+                                            " archives=* rights=read"));
+  };
+  const auto both = parse(absl::StrCat(Hex("old"), ",", Hex("new")));
+  EXPECT_EQ(both->size(), 1U);
+  const auto by_old = both->FindToken("Bearer reader.old", kNow);
+  const auto by_new = both->FindToken("Bearer reader.new", kNow);
+  ASSERT_NE(by_old, nullptr);
+  ASSERT_NE(by_new, nullptr);
+  EXPECT_EQ(by_old->name, by_new->name);
+  EXPECT_EQ(both->FindToken("Bearer reader.other", kNow), nullptr);
+  // A call keeps its rights for as long as the secret that it showed is there.
+  EXPECT_NE(both->FindAgain(*by_old, kNow), nullptr);
+  const auto last = parse(Hex("new"));
+  EXPECT_EQ(last->FindAgain(*by_old, kNow), nullptr);
+  EXPECT_NE(last->FindAgain(*by_new, kNow), nullptr);
+}
+
+TEST(AccessRulesTest, ReadsExpiryAsUtcInEveryTimeZone) {
+  // A zone that needs no database.
+  setenv("TZ", "Fixed/UTC-05:00:00", /*overwrite=*/1);
+  const auto rules = AccessRules::Parse(
+      absl::StrCat("token reader sha256=", Hex("s"),
+                   " archives=* rights=read expires=2027-01-15\n"));
+  unsetenv("TZ");
+  QUIRE_ASSERT_OK(rules);
+  const absl::Time end = absl::FromUnixSeconds(1'799'971'200);
+  EXPECT_NE((*rules)->FindToken("Bearer reader.s", end - absl::Seconds(1)),
+            nullptr);
+  EXPECT_EQ((*rules)->FindToken("Bearer reader.s", end), nullptr);
+  EXPECT_NE((*rules)->MatchToken("Bearer reader.s"), nullptr);
+  EXPECT_EQ((*rules)->MatchToken("Bearer reader.t"), nullptr);
+}
+
+TEST(AccessRulesTest, TellsWhatExpiresInOrder) {
+  const std::string secret = absl::StrCat(" sha256=", Hex("s"));
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const auto rules,
+      AccessRules::Parse(absl::StrCat(
+          "token late", secret, " archives=* rights=read expires=2027-01-20\n",
+          "token soon", secret, " archives=* rights=read expires=2027-01-16\n",
+          "token past", secret, " archives=* rights=read expires=2027-01-01\n",
+          "token far", secret, " archives=* rights=read expires=2027-03-01\n",
+          "token never", secret, " archives=* rights=read\n")));
+  const auto expiring =
+      rules->Expiring(kNow, absl::FromUnixSeconds(1'800'500'000));
+  ASSERT_EQ(expiring.size(), 2U);
+  EXPECT_EQ(expiring[0].second, "token:soon");
+  EXPECT_EQ(expiring[1].second, "token:late");
+}
+
 TEST(AccessRulesTest, SaysWhichLineIsMalformed) {
   const std::string token = absl::StrCat("token a sha256=", Hex("s"));
   const std::pair<std::string, std::string> cases[] = {
@@ -118,6 +176,8 @@ TEST(AccessRulesTest, SaysWhichLineIsMalformed) {
       {"token a archives=* rights=read", "has no sha256="},
       {"token a sha256=12 archives=* rights=read", "64 hex digits"},
       {absl::StrCat("token a sha256=", std::string(64, 'g')), "64 hex digits"},
+      {absl::StrCat("token a sha256=", Hex("a"), ",", Hex("b"), ",", Hex("c")),
+       "one digest, or two"},
       {token + " archives= rights=read", "archives must be"},
       {token + " archives=a,,b rights=read", "archives must be"},
       {token + " archives=a/b rights=read", "archives must be"},
@@ -140,9 +200,74 @@ TEST(AccessRulesTest, SaysWhichLineIsMalformed) {
   }
 }
 
+class AccessControlFileTest : public ::testing::Test {
+ protected:
+  ~AccessControlFileTest() override { std::filesystem::remove(path_); }
+
+  std::unique_ptr<AccessControl> Open(const std::string& rules) {
+    std::ofstream(path_) << rules;
+    return *AccessControl::Open(path_);
+  }
+
+  const std::string path_ = testing::TempDir() + "/quire_access_control_test";
+};
+
+TEST_F(AccessControlFileTest, TakesATokenOverTlsOrFromThisMachineAlone) {
+  const auto control = Open(absl::StrCat("token reader sha256=", Hex("s"),
+                                         " archives=* rights=read\n"));
+  std::string expired;
+  ShownCredentials shown = {.authorization = "Bearer reader.s",
+                            .authorization_count = 1,
+                            .peer = "ipv4:10.0.0.1:5"};
+  EXPECT_THAT(control->Authenticate(shown, expired),
+              FailsWith(absl::StatusCode::kUnauthenticated,
+                        HasSubstr("unencrypted over a network")));
+  shown.is_encrypted = true;
+  EXPECT_THAT(control->Authenticate(shown, expired), IsOk());
+  shown.is_encrypted = false;
+  // Of a unix socket.
+  for (const char* peer : {"fd:7", "ipv4:127.0.0.1:5"}) {
+    shown.peer = peer;
+    EXPECT_THAT(control->Authenticate(shown, expired), IsOk()) << peer;
+  }
+  shown.authorization_count = 2;
+  EXPECT_THAT(control->Authenticate(shown, expired),
+              HasCode(absl::StatusCode::kUnauthenticated));
+  EXPECT_EQ(expired, "");
+}
+
+TEST_F(AccessControlFileTest, NamesWhoseTokenHasExpired) {
+  const auto control =
+      Open(absl::StrCat("token reader sha256=", Hex("s"),
+                        " archives=* rights=read expires=2020-01-01\n"));
+  std::string expired;
+  ShownCredentials shown = {.authorization = "Bearer reader.wrong",
+                            .authorization_count = 1,
+                            .peer = "fd:7"};
+  EXPECT_THAT(control->Authenticate(shown, expired),
+              HasCode(absl::StatusCode::kUnauthenticated));
+  EXPECT_EQ(expired, "");
+  shown.authorization = "Bearer reader.s";
+  EXPECT_THAT(control->Authenticate(shown, expired),
+              HasCode(absl::StatusCode::kUnauthenticated));
+  EXPECT_EQ(expired, "token:reader");
+}
+
+TEST_F(AccessControlFileTest, WarnsAWeekBeforeAnExpiry) {
+  const auto control =
+      Open(absl::StrCat("token reader sha256=", Hex("s"),
+                        " archives=* rights=read expires=2027-01-20\n"));
+  const absl::Time end = absl::FromUnixSeconds(1'800'403'200);
+  EXPECT_EQ(control->DescribeExpiring(end - absl::Hours(7 * 24 + 1)), "");
+  EXPECT_EQ(control->DescribeExpiring(end - absl::Hours(24)),
+            "access: rules end soon: token:reader at 2027-01-20 00:00:00 UTC");
+  EXPECT_EQ(control->NextExpiry(end - absl::Hours(9'000)), end);
+  EXPECT_EQ(control->NextExpiry(end), std::nullopt);
+}
+
 TEST(AccessControlTest, KnowsThisMachine) {
   for (const char* peer :
-       {"unix:", "unix:/run/q", "ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:5",
+       {"unix:", "fd:7", "unix:/run/q", "ipv4:127.0.0.1:5", "ipv6:%5B::1%5D:5",
         "ipv6:%5B::ffff:127.0.0.1%5D:5"}) {
     EXPECT_TRUE(IsLocalPeer(peer)) << peer;
   }

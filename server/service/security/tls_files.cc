@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <sys/stat.h>
 
 #include <ctime>
 #include <memory>
@@ -106,6 +107,15 @@ absl::StatusOr<TlsIdentity> ReadTlsIdentity(const TlsFiles& files,
     ERR_clear_error();
     return Fault(files.key, absl::StrCat("is not the key of the certificate ",
                                          files.certificate));
+  }
+
+  struct stat info {};
+
+  if (!files.allow_readable_secrets && stat(files.key.c_str(), &info) == 0 &&
+      (info.st_mode & S_IROTH) != 0) {
+    return Fault(files.key,
+                 "can be read by all users, and a private key must not be: "
+                 "chmod o-r, or --allow-readable-secrets");
   }
   identity.expiry = TimeOf(X509_get0_notAfter(certificate.get()));
   if (identity.expiry <= now) {

@@ -22,6 +22,9 @@ struct TlsFiles {
   // Who signs the certificates of clients.
   std::string client_ca;
 
+  // Takes a key that all users can read.
+  bool allow_readable_secrets = false;
+
   bool is_set() const { return !certificate.empty(); }
 };
 
@@ -41,7 +44,8 @@ struct TlsIdentity {
 // Errors: FailedPrecondition  a file cannot be read, is over 1 MiB, or is not
 //                             what it must be; key and certificate do not
 //                             belong together; the certificate is not valid
-//                             at `now`. Names the file.
+//                             at `now`; all users can read the key. Names the
+//                             file.
 absl::StatusOr<TlsIdentity> ReadTlsIdentity(const TlsFiles& files,
                                             absl::Time now);
 

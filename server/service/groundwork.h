@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// All that is found out about a server's options before it listens.
+#ifndef QUIRE_SERVER_SERVICE_GROUNDWORK_H_
+#define QUIRE_SERVER_SERVICE_GROUNDWORK_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "server/service/archive_loader.h"
+#include "server/service/limits/memory_plan.h"
+#include "server/service/security/access_control.h"
+#include "server/service/security/tls_certificates.h"
+#include "server/service/server.h"
+
+namespace quire {
+
+// What a server starts with.
+struct Groundwork {
+  // Null without rules, and without TLS.
+  std::unique_ptr<AccessControl> access_control;
+  std::unique_ptr<TlsCertificates> certificates;
+  std::vector<PlannedArchive> planned;
+  // Those that are to be skipped.
+  std::vector<BrokenArchive> broken;
+  MemoryPlan plan;
+};
+
+// Checks `options` and reads the files that they name; of archives only what
+// describes them. `faults` gets everything that keeps the server from starting,
+// in the order in which it is found; where it gets something, the result is of
+// no use. Warnings go to options.say. Blocks on I/O.
+Groundwork LayGroundwork(const ServerOptions& options,
+                         std::vector<absl::Status>& faults);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_SERVICE_GROUNDWORK_H_
