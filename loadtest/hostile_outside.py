@@ -370,6 +370,17 @@ class WrongCertificateTest(OutsideCase, HostileCase):
     def honest_channel(cls):
         return cls.tls_channel(cls.client)
 
+    def test_failed_handshakes_are_counted(self):
+        for channel in self.outside_channels().values():
+            with channel, self.assertRaises(grpc.RpcError):
+                channel.unary_unary(SERVICE + "ListArchives")(b"", timeout=PATIENCE_SECONDS)
+        metrics = self.server.metrics()
+        for reason in "no_tls", "no_client_certificate", "client_certificate_refused":
+            self.assertRegex(
+                metrics, rf'quire_tls_handshake_failures_total{{reason="{reason}"}} [1-9]')
+            self.assertTrue(any(f"handshakes failed ({reason})" in line
+                                for line in self.server.messages), reason)
+
     @classmethod
     def outside_channels(cls):
         return {"no TLS": cls.server.channel(), "no certificate": cls.tls_channel(),

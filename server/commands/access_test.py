@@ -5,12 +5,15 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+import urllib.request
 
 import grpc
 
@@ -68,6 +71,8 @@ class AccessTest(unittest.TestCase):
         said = []
         for line in server.stderr:
             said.append(line)
+            if "metrics on " in line:
+                self.metrics_url = line.split()[-1]
             if text in line:
                 return line
         return self.fail(f"it did not say '{text}': " + "".join(said))
@@ -131,6 +136,29 @@ class AccessTest(unittest.TestCase):
         logged = json.loads(log.read_text().splitlines()[0])
         self.assertEqual(logged["reason"], "CREDENTIALS_EXPIRED")
         self.assertIn("token:reader", logged.values())
+
+    def test_calls_and_bytes_of_an_identity_are_metrics(self):
+        reader, line = self.token("reader")
+        log = self.directory / "metrics.log"
+        server, address = self.start(line, "--metrics", "127.0.0.1:0", "--access-log", log)
+        url = self.metrics_url
+        answer = self.ask(address, "--token-file", reader, "get", "docs", "page03")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.ask(address, "archives")
+        # The last call is counted when its client has the answer already.
+        until = time.monotonic() + PATIENCE_S
+        pattern = r'quire_identity_sent_bytes_total{identity="token:reader"} (\d+)'
+        while True:
+            with urllib.request.urlopen(url, timeout=PATIENCE_S) as page:
+                metrics = page.read().decode()
+            found = re.search(pattern, metrics)
+            if found and int(found.group(1)) >= len(answer.stdout):
+                break
+            self.assertLess(time.monotonic(), until, metrics)
+        self.assertRegex(metrics, r'quire_identity_calls_total{identity="token:reader"} [1-9]')
+        self.assertEqual(len(re.findall("^quire_identity_calls_total", metrics, re.MULTILINE)), 2)
+        server.terminate()
+        self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def test_a_certificate_is_known_by_its_names(self):
         authority = Authority(self.directory, "access-authority")

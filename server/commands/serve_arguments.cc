@@ -195,11 +195,16 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
   subcommand
       .add_option("--access-log-documents", arguments.access_log_documents,
                   "Ids of documents in the access log: plain, hashed (with a "
-                  "key that is drawn at the start: equal ids look equal, and "
-                  "cannot be guessed), or none")
+                  "key: equal ids look equal, and cannot be guessed), or none")
       ->type_name("FORM")
       ->check(CLI::IsMember({"plain", "hashed", "none"}))
       ->capture_default_str();
+  subcommand
+      .add_option("--access-log-key", arguments.call_log.hash_key_path,
+                  "Hash ids of documents with the key in this file, of 16 "
+                  "bytes or more, so that replicas agree; without it a key is "
+                  "drawn at the start")
+      ->type_name("FILE");
   AddTimeOption(subcommand, "--slow-call-log", arguments.call_log.slow_call_min,
                 {.min = absl::Milliseconds(1), .max = absl::Hours(24)},
                 "Log calls with one answer that take this long, sending "

@@ -120,6 +120,10 @@ Groundwork LayGroundwork(const ServerOptions& options,
                                              : ClientCertificates::kOptional),
                    faults);
   }
+  if (const absl::Status status = ReadHashKey(options.call_log).status();
+      !status.ok()) {
+    faults.push_back(status);
+  }
   PlanArchives(options, groundwork, faults);
   return groundwork;
 }

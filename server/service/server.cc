@@ -37,6 +37,7 @@
 #include "server/service/metrics/server_collector.h"
 #include "server/service/reflection/reflected_types.h"
 #include "server/service/security/access_control.h"
+#include "server/service/security/handshake_failures.h"
 #include "server/service/security/tls_certificates.h"
 
 #include "grpc/grpc.h"
@@ -172,7 +173,8 @@ class ServerImpl final : public Server {
               return call_log_ == nullptr ? 0 : call_log_->dropped_count();
             },
             [this] { return broken_count_.load(); },
-            [this] { return DescribeConnections(); }})),
+            [this] { return DescribeConnections(); }, metrics_,
+            [] { return HandshakeFailures::OfProcess().counts(); }})),
         stall_guard_(options_.stall_limit),
         connections_(LimitConnections(options_.silence_limit)),
         default_quota_(options_.default_quota),
@@ -192,9 +194,17 @@ class ServerImpl final : public Server {
         service_(MakeArchiveService(core_)),
         certificates_(std::move(groundwork.certificates)) {}
 
-  ~ServerImpl() override { Shutdown(absl::ZeroDuration()); }
+  ~ServerImpl() override {
+    Shutdown(absl::ZeroDuration());
+    if (certificates_ != nullptr) {
+      HandshakeFailures::OfProcess().SetSay({});
+    }
+  }
 
   absl::Status StartListening() {
+    if (certificates_ != nullptr) {
+      HandshakeFailures::OfProcess().SetSay(options_.say);
+    }
     QUIRE_RETURN_IF_ERROR(StartGrpc());
     if (certificates_ != nullptr) {
       QUIRE_RETURN_IF_ERROR(

@@ -81,6 +81,9 @@ CallBooking::~CallBooking() {
   if (ArchiveTraffic* const traffic = access_.traffic(); traffic != nullptr) {
     traffic->AddCall();
   }
+  if (const std::string identity = access_.identity(); !identity.empty()) {
+    core_.metrics.IdentityServed(identity, sent_bytes_);
+  }
   if (core_.call_log != nullptr) {
     WriteLog(ended);
   }

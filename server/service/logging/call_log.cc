@@ -22,6 +22,7 @@
 #include "codecs/base/json_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
+#include "server/archive/files/small_file.h"
 #include "server/service/security/access_rules.h"
 
 namespace quire {
@@ -33,6 +34,9 @@ constexpr int kPollMs = 100;
 // Not a flood of lines where all calls are slow.
 constexpr int kSlowLinesPerSecondMax = 10;
 constexpr size_t kDocumentSizeBytesMax = 1024;
+// A key of hashes.
+constexpr size_t kHashKeySizeBytes = 16;
+constexpr size_t kHashKeySizeBytesMax = 4096;
 // Of a hash, 64 bits.
 constexpr size_t kHashSizeBytes = 8;
 
@@ -165,12 +169,28 @@ class CallLog::OutputFile {
   int error_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<CallLog>> CallLog::Open(CallLogOptions options) {
-  std::string key(16, '\0');
+absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options) {
+  if (!options.hash_key_path.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(
+        std::string key,
+        ReadSmallFile(options.hash_key_path, kHashKeySizeBytesMax));
+    if (key.size() < kHashKeySizeBytes) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(options.hash_key_path, ": must hold a key of ",
+                       kHashKeySizeBytes, " bytes or more, got ", key.size()));
+    }
+    return key;
+  }
+  std::string key(kHashKeySizeBytes, '\0');
   if (getrandom(key.data(), key.size(), 0) !=
       static_cast<ssize_t>(key.size())) {
     return ErrnoStatus(errno, "random numbers", "read");
   }
+  return key;
+}
+
+absl::StatusOr<std::unique_ptr<CallLog>> CallLog::Open(CallLogOptions options) {
+  QUIRE_ASSIGN_OR_RETURN(std::string key, ReadHashKey(options));
   std::unique_ptr<CallLog> log(new CallLog(std::move(options), std::move(key)));
   if (log->options_.path.empty()) {
     return log;

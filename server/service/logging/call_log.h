@@ -63,9 +63,8 @@ struct CallLogOptions {
   enum class Documents {
     // The id, up to 1 KiB of it.
     kPlain,
-    // Equal ids have equal hashes (HMAC of a kind: SHA-256 with a key that is
-    // drawn at the start) until the server is started again; they cannot be
-    // guessed at without it.
+    // Equal ids have equal hashes (HMAC of a kind: SHA-256 with a key), which
+    // cannot be guessed at without the key.
     kHashed,
     kNone,
   };
@@ -73,6 +72,9 @@ struct CallLogOptions {
   // A file to append to, or "-" for standard output; empty: no lines.
   std::string path;
   Documents documents = Documents::kHashed;
+  // A file of 16 bytes to 4 KiB that is the key of hashes: servers that have
+  // the same agree on them. Empty: one is drawn at the start.
+  std::string hash_key_path;
   // Calls with one answer that take this long are said as warnings.
   absl::Duration slow_call_min = absl::InfiniteDuration();
   // May be empty. Gets slow calls, and what goes wrong with the file.
@@ -85,6 +87,10 @@ struct CallLogOptions {
     return !path.empty() || slow_call_min < absl::InfiniteDuration();
   }
 };
+
+// The key of hashes of documents; blocks on I/O.
+// Errors: FailedPrecondition  the file cannot be read, or has another size.
+absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options);
 
 // A line of JSON for each call. Callers append to a buffer; a thread writes it
 // some times a second, or when it is half full. (To wake a thread for each line

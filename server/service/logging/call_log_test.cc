@@ -164,6 +164,26 @@ TEST_F(CallLogTest, DocumentsAreHashedOrLeftOut) {
   }
   // With another key.
   EXPECT_NE(hashes[0], hashes[1]);
+  // With one of a file servers agree.
+  for (int start = 0; start < 2; ++start) {
+    std::filesystem::remove(path());
+    CallLogOptions options = Options();
+    options.hash_key_path = path() + ".key";
+    std::ofstream(options.hash_key_path) << "0123456789abcdef";
+    {
+      QUIRE_ASSERT_OK_AND_ASSIGN(const auto log, CallLog::Open(options));
+      CallRecord record = Record();
+      record.document = "a";
+      log->Write(record);
+    }
+    // SHA-256 of key and id, its first 64 bits.
+    EXPECT_EQ(Lines(path())[0]["document_hash"], "68ac6eb3c7c11822");
+    std::ofstream(options.hash_key_path) << "short";
+    EXPECT_THAT(CallLog::Open(options),
+                FailsWith(absl::StatusCode::kFailedPrecondition,
+                          ::testing::HasSubstr("16 bytes or more, got 5")));
+    std::filesystem::remove(options.hash_key_path);
+  }
   CallLogOptions options = Options();
   options.documents = CallLogOptions::Documents::kNone;
   std::filesystem::remove(path());

@@ -9,6 +9,9 @@
 namespace quire {
 namespace {
 
+// Series of metrics that identities have.
+constexpr size_t kIdentitiesMax = 1000;
+
 const prometheus::Histogram::BucketBoundaries kDurationSeconds = {
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
     0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300};
@@ -171,6 +174,26 @@ void CallMetrics::BytesSent(Method method, uint64_t size_bytes) {
 
 void CallMetrics::BatchMessage(uint64_t item_count) {
   batch_message_items_->Observe(static_cast<double>(item_count));
+}
+
+void CallMetrics::IdentityServed(const std::string& identity,
+                                 uint64_t sent_bytes) {
+  MutexLock lock(&identities_mutex_);
+  auto found = identities_.find(identity);
+  if (found == identities_.end()) {
+    found = identities_
+                .try_emplace(identities_.size() < kIdentitiesMax ? identity
+                                                                 : "other")
+                .first;
+  }
+  ++found->second.call_count;
+  found->second.sent_bytes += sent_bytes;
+}
+
+std::map<std::string, CallMetrics::IdentityTotals> CallMetrics::identities()
+    const {
+  MutexLock lock(&identities_mutex_);
+  return identities_;
 }
 
 void CallMetrics::ReloadEnded(bool succeeded) {

@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/status.h"
 #include "prometheus/counter.h"
@@ -20,6 +22,8 @@
 
 #include "proto/quire/v1/archive.pb.h"
 #include "proto/quire/v1/wire_encoding.pb.h"
+
+#include "codecs/base/mutex.h"
 
 namespace quire {
 
@@ -67,7 +71,21 @@ class CallMetrics {
   void AnswersSent(v1::WireEncoding encoding, const AnswerTally& answers);
   // Items of one BatchRead message.
   void BatchMessage(uint64_t item_count);
+  // A call of an identity that --access knows has ended. At most 1,000 are told
+  // apart; those that come later count as "other".
+  void IdentityServed(const std::string& identity, uint64_t sent_bytes)
+      ABSL_LOCKS_EXCLUDED(identities_mutex_);
   void ReloadEnded(bool succeeded);
+
+  // Calls and decoded bytes of an identity.
+  struct IdentityTotals {
+    uint64_t call_count = 0;
+    uint64_t sent_bytes = 0;
+  };
+
+  std::map<std::string, IdentityTotals> identities() const
+      ABSL_LOCKS_EXCLUDED(identities_mutex_);
+
   // All of a SIGHUP has been done, at `time`, without any error or with some.
   void AllReloaded(absl::Time time, bool succeeded);
 
@@ -91,6 +109,9 @@ class CallMetrics {
   void RegisterReasons(prometheus::Registry& registry);
   void RegisterReloads(prometheus::Registry& registry);
 
+  mutable Mutex identities_mutex_;
+  std::map<std::string, IdentityTotals> identities_
+      ABSL_GUARDED_BY(identities_mutex_);
   std::array<PerMethod, kMethodCount> methods_;
   // By number of the encoding.
   std::array<PerEncoding, v1::WireEncoding_ARRAYSIZE> encodings_ = {};

@@ -138,6 +138,44 @@ void AddConnections(const ConnectionFigures& connections,
                             connections.accept_error_count));
 }
 
+void AddIdentities(const CallMetrics& calls,
+                   std::vector<MetricFamily>& families) {
+  MetricFamily count{"quire_identity_calls_total",
+                     "Calls of an identity that have ended.",
+                     MetricType::Counter,
+                     {}};
+  MetricFamily sent{"quire_identity_sent_bytes_total",
+                    "Decoded bytes in answers, by identity.",
+                    MetricType::Counter,
+                    {}};
+  auto identities = calls.identities();
+  // A family has a sample from the start.
+  identities.try_emplace("other");
+  for (const auto& [identity, totals] : identities) {
+    count.metric.push_back(Sample(MetricType::Counter,
+                                  static_cast<double>(totals.call_count),
+                                  {{"identity", identity}}));
+    sent.metric.push_back(Sample(MetricType::Counter,
+                                 static_cast<double>(totals.sent_bytes),
+                                 {{"identity", identity}}));
+  }
+  families.push_back(std::move(count));
+  families.push_back(std::move(sent));
+}
+
+MetricFamily HandshakesFamily(
+    const std::vector<std::pair<std::string, uint64_t>>& failures) {
+  MetricFamily family{"quire_tls_handshake_failures_total",
+                      "Connections whose TLS handshake failed.",
+                      MetricType::Counter,
+                      {}};
+  for (const auto& [reason, count] : failures) {
+    family.metric.push_back(Sample(
+        MetricType::Counter, static_cast<double>(count), {{"reason", reason}}));
+  }
+  return family;
+}
+
 // Without a time the family has no sample.
 MetricFamily ExpiryFamily(const char* name, const char* help,
                           std::optional<absl::Time> expiry) {
@@ -302,6 +340,8 @@ std::vector<MetricFamily> ServerCollector::Collect() const {
   };
   AddTraffic(sources_.catalog, families);
   AddConnections(sources_.connections(), families);
+  AddIdentities(sources_.calls, families);
+  families.push_back(HandshakesFamily(sources_.handshake_failures()));
   for (MetricFamily& family : CollectProcessMetrics()) {
     families.push_back(std::move(family));
   }

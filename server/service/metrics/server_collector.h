@@ -7,6 +7,8 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -16,6 +18,7 @@
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/admission.h"
 #include "server/service/limits/memory_plan.h"
+#include "server/service/metrics/call_metrics.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
@@ -50,6 +53,10 @@ class ServerCollector : public prometheus::Collectable {
     // Archives that are to be served and cannot be opened.
     std::function<uint64_t()> broken_archives;
     std::function<ConnectionFigures()> connections;
+    const CallMetrics& calls;
+    // Failed TLS handshakes by reason.
+    std::function<std::vector<std::pair<std::string, uint64_t>>()>
+        handshake_failures;
   };
 
   explicit ServerCollector(Sources sources) : sources_(std::move(sources)) {}

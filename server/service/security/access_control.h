@@ -30,7 +30,7 @@ struct ShownCredentials {
   // As ServerContext::peer() names it.
   std::string peer;
   // Alternative names of a certificate that was verified, URIs first.
-  std::vector<std::string> certificate_names;
+  std::vector<std::string> certificate_names = {};
 };
 
 // Those of `context`.

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/service/security/handshake_failures.h"
+
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include "codecs/base/printable_text.h"
+
+#include "grpc/support/log.h"
+
+namespace quire {
+namespace {
+
+constexpr absl::Duration kBetweenLines = absl::Minutes(1);
+constexpr absl::string_view kFailed = "Handshake failed";
+
+struct Reason {
+  const char* name;
+  // A part of what OpenSSL says.
+  absl::string_view text;
+};
+
+// The first that fits counts; the last fits all.
+constexpr std::array<Reason, 7> kReasons = {{
+    {"no_tls", "wrong version number"},
+    {"no_tls", "http request"},
+    {"no_common_version_or_cipher", "no shared cipher"},
+    {"no_common_version_or_cipher", "unsupported protocol"},
+    {"no_client_certificate", "peer did not return a certificate"},
+    {"client_certificate_refused", "certificate verify failed"},
+    {"refused_by_client", "alert"},
+}};
+
+constexpr std::array<const char*, 6> kNames = {"no_tls",
+                                               "no_common_version_or_cipher",
+                                               "no_client_certificate",
+                                               "client_certificate_refused",
+                                               "refused_by_client",
+                                               "other"};
+
+size_t IndexOf(absl::string_view message) {
+  const char* name = kNames.back();
+  for (const Reason& reason : kReasons) {
+    if (absl::StrContains(message, reason.text)) {
+      name = reason.name;
+      break;
+    }
+  }
+  size_t index = 0;
+  while (absl::string_view(kNames[index]) != name) {
+    ++index;
+  }
+  return index;
+}
+
+void TakeLine(gpr_log_func_args* line) {
+  HandshakeFailures::OfProcess().Take(line->message, absl::Now());
+}
+
+}  // namespace
+
+HandshakeFailures& HandshakeFailures::OfProcess() {
+  // Never destroyed: gRPC's threads may write lines to the end.
+  static HandshakeFailures* const failures = [] {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment.
+    const char* const wanted = std::getenv("GRPC_VERBOSITY");
+    if (wanted == nullptr || absl::string_view(wanted) == "NONE") {
+      gpr_set_log_function(TakeLine);
+      gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
+    }
+    return new HandshakeFailures;
+  }();
+  return *failures;
+}
+
+void HandshakeFailures::SetSay(SayLine say) {
+  MutexLock lock(&mutex_);
+  say_ = std::move(say);
+}
+
+void HandshakeFailures::Take(absl::string_view message, absl::Time now) {
+  if (!absl::StartsWith(message, kFailed)) {
+    return;
+  }
+  const size_t index = IndexOf(message);
+  MutexLock lock(&mutex_);
+  Failure& failure = failures_[index];
+  ++failure.count;
+  if (!say_ || now < failure.next_line) {
+    return;
+  }
+  failure.next_line = now + kBetweenLines;
+  // Under the lock, so that nothing calls the old one after SetSay(); a log
+  // calls nothing back.
+  say_(LogLevel::kWarning,
+       absl::StrCat(failure.count - failure.said_count,
+                    " TLS handshakes failed (", kNames[index],
+                    "), the last: ", PrintableText(std::string(message))));
+  failure.said_count = failure.count;
+}
+
+std::vector<std::pair<std::string, uint64_t>> HandshakeFailures::counts()
+    const {
+  MutexLock lock(&mutex_);
+  std::vector<std::pair<std::string, uint64_t>> counts;
+  for (size_t i = 0; i < failures_.size(); ++i) {
+    counts.emplace_back(kNames[i], failures_[i].count);
+  }
+  return counts;
+}
+
+}  // namespace quire
