@@ -16,9 +16,12 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/reorder/content_chunker.h"
+#include "codecs/reorder/first_number_table.h"
 #include "codecs/reorder/offset_list.h"
 #include "server/ingest/build_memory.h"
 #include "server/ingest/sources/spool.h"
+#include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/text_migration.h"
 
 namespace quire {
@@ -145,6 +148,33 @@ TEST(ReorderedTextTest, FindsNoDuplicatesInOtherSegments) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered, Reorder(segments));
   EXPECT_EQ(reordered.size_bytes, 40000u);
   ExpectRestores(reordered, segments);
+}
+
+// Two texts that are one to the table of duplicates: it keeps 42 bits of a
+// hash. Found by trying five million of them.
+TEST(ReorderedTextTest, ComparesTheBytesOfTextsWithTheSameHash) {
+  std::vector<std::string> texts;
+  for (const char* number : {"01145391", "01973223"}) {
+    texts.push_back(number + std::string(592, 'x'));
+    ASSERT_EQ(ContentChunker(2 << 10).Next(AsBytes(texts.back())), 600u);
+  }
+  ASSERT_EQ(FirstNumberTable::KeptBits(Checksum64(AsBytes(texts[0]))),
+            FirstNumberTable::KeptBits(Checksum64(AsBytes(texts[1]))));
+  const Segments segments = {texts};
+  QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered, Reorder(segments));
+  EXPECT_EQ(reordered.size_bytes, 1200u);
+  ExpectRestores(reordered, segments);
+}
+
+// Each checksum of a layout is of 1 MiB.
+TEST(ReorderedTextTest, ExactMultiplesOfAChecksumHaveNoEmptyOne) {
+  for (const size_t count : {size_t{1}, size_t{2}}) {
+    const Segments segments = {{Noise(count * kLayoutSumSizeBytes, count)}};
+    QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
+                               Reorder(segments));
+    EXPECT_EQ(reordered.segments[0].layout.sums.size(), count);
+    ExpectRestores(reordered, segments);
+  }
 }
 
 TEST(ReorderedTextTest, KeepsDuplicatesThatAreTooShort) {
@@ -530,6 +560,83 @@ TEST(TextMigrationTest, TextThatIsNotWhatWasWrittenIsAnError) {
               is_right ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
     EXPECT_EQ(written, is_right ? text : "");
   }
+}
+
+// A unit that moves must not leave a run of a few bytes: readers refuse two in
+// a row that have less than kRunPairSizeBytesMin together.
+TEST(TextMigrationTest, DuplicatesThatPassACutByAFewBytesStayWhole) {
+  const std::string first = Noise(5000, 1);
+  const std::string text =
+      first + Noise(5000, 2) + first.substr(0, 4990) + Noise(10, 3);
+  for (const uint64_t over : std::vector<uint64_t>{1, 100, 510, 600}) {
+    SCOPED_TRACE(over);
+    // One ends just past the cut at 5000, one begins just before it.
+    for (const std::vector<StoredRun>& duplicates :
+         {std::vector<StoredRun>{{1000 + over, 4000}, {1, 100}},
+          std::vector<StoredRun>{{1, 100}, {over + 1000, 5000 - over}}}) {
+      QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
+                                 Spool::Create(::testing::TempDir(), "text"));
+      QUIRE_ASSERT_OK(spool.Append(AsBytes(text)));
+      OffsetList units;
+      for (uint64_t i = 0; i < text.size(); i += 5000) {
+        units.Append(i);
+      }
+      std::vector<StoredRun> runs = {{text.size(), 0}};
+      runs.insert(runs.end(), duplicates.begin(), duplicates.end());
+      std::string expected;
+      for (const StoredRun& run : runs) {
+        expected += text.substr(run.stored_offset, run.size_bytes);
+      }
+      BuildMemory memory(1 << 20);
+      TextMigration migration({.text = spool,
+                               .checksum = Checksum64(AsBytes(text)),
+                               .units = units,
+                               .spill_directory = ::testing::TempDir(),
+                               .memory = memory});
+      std::string written;
+      QUIRE_ASSERT_OK(migration.Run(runs, [&](ByteView piece) {
+        written.append(piece.begin(), piece.end());
+        return absl::OkStatus();
+      }));
+      // With enough on both sides of the cut the third unit comes second.
+      EXPECT_EQ(written == text, over < kRunPairSizeBytesMin);
+      std::string restored;
+      for (size_t i = 0; i < runs.size(); ++i) {
+        restored += written.substr(runs[i].stored_offset, runs[i].size_bytes);
+        if (i > 0) {
+          EXPECT_GE(runs[i].size_bytes + runs[i - 1].size_bytes,
+                    kRunPairSizeBytesMin);
+        }
+      }
+      EXPECT_TRUE(restored == expected);
+    }
+  }
+}
+
+TEST(TextMigrationTest, TextThatChangesBetweenItsPassesIsAnError) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
+                             Spool::Create(::testing::TempDir(), "text"));
+  const std::string text = Noise(54321, 1);
+  QUIRE_ASSERT_OK(spool.Append(AsBytes(text)));
+  OffsetList units;
+  units.Append(0);
+  units.Append(50000);
+  BuildMemory memory(1 << 20);
+  TextMigration migration({.text = spool,
+                           .checksum = Checksum64(AsBytes(text)),
+                           .units = units,
+                           .spill_directory = ::testing::TempDir(),
+                           .memory = memory});
+  std::vector<StoredRun> runs = {{text.size(), 0}};
+  std::string written;
+  // The second unit has been read once when the first is written.
+  const absl::Status status = migration.Run(runs, [&](ByteView piece) {
+    written.append(piece.begin(), piece.end());
+    EXPECT_EQ(ChangeUnnamedFiles(text.size(), 51000), 1);
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(written, text.substr(0, 50000));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -17,6 +19,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/status_macros.h"
+#include "server/archive/files/file_io.h"
 
 namespace quire {
 namespace {
@@ -262,6 +265,28 @@ std::string MakeTestText(size_t size, uint64_t seed) {
   }
   text.resize(size);
   return text;
+}
+
+int ChangeUnnamedFiles(uint64_t size_bytes, uint64_t offset) {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    struct stat status = {};
+    const std::string path = entry.path();
+    if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) ||
+        status.st_nlink != 0 ||
+        static_cast<uint64_t>(status.st_size) != size_bytes) {
+      continue;
+    }
+    const UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    char byte = 0;
+    const auto at = static_cast<off_t>(offset);
+    if (fd.is_open() && pread(fd.get(), &byte, 1, at) == 1) {
+      byte = static_cast<char>(byte ^ 1);
+      count += static_cast<int>(pwrite(fd.get(), &byte, 1, at));
+    }
+  }
+  return count;
 }
 
 }  // namespace quire

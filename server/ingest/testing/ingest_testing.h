@@ -85,6 +85,10 @@ std::string MakeWarcRecord(const std::vector<std::string>& headers,
 // Compressible text of exactly `size` bytes, the same for the same seed.
 std::string MakeTestText(size_t size, uint64_t seed);
 
+// Changes the byte at `offset` of each open file without a name that has
+// `size_bytes`, such as a Spool; returns how many these are.
+int ChangeUnnamedFiles(uint64_t size_bytes, uint64_t offset);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_INGEST_TESTING_INGEST_TESTING_H_
