@@ -91,14 +91,18 @@ void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options) {
       "names the first 20, and the exit code is 1. A WARC that is gzipped "
       "record by record is read on at the next record. Reads all inputs once "
       "more");
-  AddByteSizeOption(subcommand, "--input-size-max",
-                    options.input_size_bytes_max,
-                    "What the inputs may hold in all, decompressed; more is an "
-                    "error. Without it: 16TiB, and of each compressed or "
-                    "sparse input 1024 times what it takes on disk, or 64GiB "
-                    "if that is more");
+  AddInputSizeMaxOption(subcommand, options);
   subcommand.add_flag("-v,--verbose", options.verbose,
                       "Name everything that is left out; no progress");
+}
+
+void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options) {
+  AddByteSizeOption(
+      subcommand, "--input-size-max", options.input_size_bytes_max,
+      "Limit of what the inputs hold in all, decompressed; more is an "
+      "error. Without it: 16TiB, and of each compressed or "
+      "sparse input 1024 times what it takes on disk, or 64GiB "
+      "if that is more");
 }
 
 absl::StatusOr<SourceOptions> MakeSourceOptions(

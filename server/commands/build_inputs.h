@@ -32,6 +32,9 @@ struct BuildInputOptions {
 // `options` must outlive `subcommand`.
 void AddInputOptions(CLI::App& subcommand, BuildInputOptions& options);
 
+// The one of them that bounds what is read; for a subcommand without the rest.
+void AddInputSizeMaxOption(CLI::App& subcommand, BuildInputOptions& options);
+
 // Errors: InvalidArgument  options that make no sense; for the usage error.
 absl::StatusOr<SourceOptions> MakeSourceOptions(
     const BuildInputOptions& options, const std::string& spool_directory);

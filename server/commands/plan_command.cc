@@ -143,7 +143,8 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
   }
   QUIRE_ASSIGN_OR_RETURN(
       const CollectionSample sample,
-      SampleCollection(sources, arguments.sample_size_bytes));
+      SampleCollection(sources, arguments.sample_size_bytes,
+                       arguments.input.input_size_bytes_max));
   if (options.text_size_bytes != 0 &&
       options.text_size_bytes < sample.text_size_bytes) {
     return absl::InvalidArgumentError(
@@ -152,7 +153,10 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
                      FormatByteSize(options.text_size_bytes)));
   }
   return MakePlan(
-      sample, [&](const TextSink& sink) { return ReadText(sources, sink); },
+      sample,
+      [&](const TextSink& sink) {
+        return ReadText(sources, sink, arguments.input.input_size_bytes_max);
+      },
       options);
 }
 
@@ -218,6 +222,7 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->required();
   plan->add_flag("--expand", arguments->input.expand,
                  "Tars, zips and WARCs in directories are read as such");
+  AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
                     "Of the collection that the inputs stand for; 0: they are "
                     "it");

@@ -2,6 +2,7 @@
 #include "server/planner/codec_trial.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <ctime>
@@ -21,13 +22,24 @@
 namespace quire {
 namespace {
 
-std::vector<ByteView> CutIntoBlocks(std::span<const std::string> pieces,
-                                    size_t block_size) {
-  std::vector<ByteView> blocks;
-  for (const std::string& piece : pieces) {
+// A figure from a sample is never better than that, as a share of itself.
+constexpr double kShareErrorMin = 0.01;
+
+struct TriedBlock {
+  ByteView text;
+  // Every other piece of the sample is of the second half.
+  size_t half = 0;
+};
+
+std::vector<TriedBlock> CutIntoBlocks(std::span<const std::string> pieces,
+                                      size_t block_size) {
+  std::vector<TriedBlock> blocks;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const ByteView piece = AsBytes(pieces[i]);
     for (size_t at = 0; at < piece.size(); at += block_size) {
       blocks.push_back(
-          AsBytes(piece).subspan(at, std::min(block_size, piece.size() - at)));
+          {.text = piece.subspan(at, std::min(block_size, piece.size() - at)),
+           .half = i % 2});
     }
   }
   return blocks;
@@ -60,8 +72,8 @@ struct Share {
   absl::Status status = absl::OkStatus();
   uint64_t blocks = 0;
   uint64_t raw = 0;
-  // Of the shares of blocks that are stored.
-  ControlMean stored_share;
+  // The shares of blocks that are stored, of each half of the sample.
+  std::array<ControlMean, 2> stored_shares;
   double encode_seconds = 0;
   double decode_seconds = 0;
 };
@@ -90,23 +102,37 @@ class Trial {
       QUIRE_RETURN_IF_ERROR(share.status);
       all.blocks += share.blocks;
       all.raw += share.raw;
-      all.stored_share.Add(share.stored_share);
+      for (size_t i = 0; i < all.stored_shares.size(); ++i) {
+        all.stored_shares[i].Add(share.stored_shares[i]);
+      }
       all.encode_seconds += share.encode_seconds;
       all.decode_seconds += share.decode_seconds;
     }
     const auto count = static_cast<double>(all.blocks);
     const auto raw = static_cast<double>(all.raw);
-    const ControlMean::Estimate share =
-        all.stored_share.EstimateFor(ToControls(options_.compressibility));
+    ControlMean both = all.stored_shares[0];
+    both.Add(all.stored_shares[1]);
+    const ControlMean::Controls controls = ToControls(options_.compressibility);
+    const ControlMean::Estimate share = both.EstimateFor(controls);
     const double left_out =
         1 - raw / std::max(raw, static_cast<double>(options_.text_size_bytes));
     const double independent =
         std::min(count, static_cast<double>(piece_count_));
+    // Half of the difference of two halves is the error of their mean.
+    double error = std::sqrt(share.variance / independent);
+    if (all.stored_shares[0].count() > 0 && all.stored_shares[1].count() > 0) {
+      error = std::max(
+          error, std::abs(all.stored_shares[0].EstimateFor(controls).mean -
+                          all.stored_shares[1].EstimateFor(controls).mean) /
+                     2);
+    }
+    const double mean = std::clamp(share.mean, 1e-6, 1.0);
     return CodecTrialResult{
         .block_count = all.blocks,
         .raw_bytes = all.raw,
-        .stored_share = std::clamp(share.mean, 1e-6, 1.0),
-        .share_error = std::sqrt(share.variance / independent * left_out),
+        .stored_share = mean,
+        .share_error =
+            std::max(error * std::sqrt(left_out), kShareErrorMin * mean),
         .encode_bytes_per_second = raw / std::max(all.encode_seconds, 1e-9),
         .decode_bytes_per_second = raw / std::max(all.decode_seconds, 1e-9)};
   }
@@ -124,8 +150,8 @@ class Trial {
       if (i >= blocks_.size()) {
         return;
       }
-      const ByteView block = blocks_[order_.At(i)];
-      meter.Add(block);
+      const TriedBlock& block = blocks_[order_.At(i)];
+      meter.Add(block.text);
       share.status =
           TryBlock(block, meter.Take(), stored, raw, *scratch, share);
       if (!share.status.ok()) {
@@ -134,9 +160,11 @@ class Trial {
     }
   }
 
-  absl::Status TryBlock(ByteView block, const Compressibility& compressibility,
+  absl::Status TryBlock(const TriedBlock& tried,
+                        const Compressibility& compressibility,
                         MutableByteView stored, MutableByteView raw,
                         BlockCodec::Scratch& scratch, Share& share) const {
+    const ByteView block = tried.text;
     const double started = ThreadSeconds();
     QUIRE_ASSIGN_OR_RETURN(const size_t size,
                            codec_.Encode(block, stored, scratch));
@@ -154,7 +182,8 @@ class Trial {
         static_cast<double>(kept) / static_cast<double>(block.size());
     ++share.blocks;
     share.raw += block.size();
-    share.stored_share.Add(share_kept, ToControls(compressibility));
+    share.stored_shares[tried.half].Add(share_kept,
+                                        ToControls(compressibility));
     share.encode_seconds += encoded - started;
     share.decode_seconds += decoded - encoded;
     return absl::OkStatus();
@@ -162,7 +191,7 @@ class Trial {
 
   const BlockCodec& codec_;
   const size_t piece_count_;
-  const std::vector<ByteView> blocks_;
+  const std::vector<TriedBlock> blocks_;
   const SpreadOrder order_;
   const TrialOptions options_;
   std::atomic<size_t> next_ = 0;

@@ -11,6 +11,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/sources/input_limits.h"
 
 namespace quire {
 namespace {
@@ -79,23 +80,26 @@ class PieceKeeper {
 
 using DocumentSink = std::function<void(const SourceDocument&)>;
 
-absl::Status ReadSource(const Source& source, const DocumentSink& on_document,
-                        const TextSink& sink) {
+absl::Status ReadSource(const Source& source, InputLimits& limits,
+                        const DocumentSink& on_document, const TextSink& sink) {
+  QUIRE_RETURN_IF_ERROR(limits.StartSource(source));
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
                          source.Open());
   std::vector<uint8_t> buffer(kReadSizeBytes);
   while (true) {
-    QUIRE_ASSIGN_OR_RETURN(const std::optional<SourceDocument> document,
+    QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
                            reader->Next());
     if (!document.has_value()) {
       return absl::OkStatus();
     }
+    QUIRE_RETURN_IF_ERROR(limits.StartDocument(source, *reader, *document));
     on_document(*document);
     while (true) {
       QUIRE_ASSIGN_OR_RETURN(const size_t size, reader->Read(buffer));
       if (size == 0) {
         break;
       }
+      QUIRE_RETURN_IF_ERROR(limits.AddText(source, *reader, size));
       QUIRE_RETURN_IF_ERROR(sink(ByteView(buffer).first(size)));
     }
   }
@@ -158,24 +162,30 @@ uint64_t CollectionSample::size_bytes() const {
 }
 
 absl::Status ReadText(std::span<const std::unique_ptr<Source>> sources,
-                      const TextSink& sink) {
+                      const TextSink& sink,
+                      std::optional<uint64_t> input_size_bytes_max) {
+  InputLimits limits(input_size_bytes_max);
+  limits.StartPass();
   for (const std::unique_ptr<Source>& source : sources) {
     QUIRE_RETURN_IF_ERROR(ReadSource(
-        *source, [](const SourceDocument&) {}, sink));
+        *source, limits, [](const SourceDocument&) {}, sink));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<CollectionSample> SampleCollection(
-    std::span<const std::unique_ptr<Source>> sources, uint64_t size_bytes_max) {
+    std::span<const std::unique_ptr<Source>> sources, uint64_t size_bytes_max,
+    std::optional<uint64_t> input_size_bytes_max) {
   const auto started = std::chrono::steady_clock::now();
   CollectionSample sample;
   PieceKeeper keeper(size_bytes_max);
   CompressibilityMeter meter;
+  InputLimits limits(input_size_bytes_max);
+  limits.StartPass();
   std::chrono::steady_clock::duration looking{};
   for (const std::unique_ptr<Source>& source : sources) {
     QUIRE_RETURN_IF_ERROR(ReadSource(
-        *source,
+        *source, limits,
         [&](const SourceDocument& document) {
           ++sample.document_count;
           sample.id_size_bytes += document.id.size();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -80,15 +81,19 @@ class CompressibilityMeter {
 using TextSink = std::function<absl::Status(ByteView)>;
 
 // Gives all text to the sink, in order and in parts of any size; the same each
-// time. Blocks on the disk. Errors: those of the sources and of the sink.
-absl::Status ReadText(std::span<const std::unique_ptr<Source>> sources,
-                      const TextSink& sink);
+// time. `input_size_bytes_max` bounds what all sources hold together, as for a
+// build (BuildOptions). Blocks on the disk.
+// Errors: those of the sources, of the sink and of InputLimits.
+absl::Status ReadText(
+    std::span<const std::unique_ptr<Source>> sources, const TextSink& sink,
+    std::optional<uint64_t> input_size_bytes_max = std::nullopt);
 
 // Reads all sources once and holds at most `size_bytes_max`, or two pieces if
-// that is more. Blocks on the disk.
-// Errors: those of the sources; InvalidArgument if they hold no text.
+// that is more. `input_size_bytes_max` is as above. Blocks on the disk.
+// Errors: as ReadText(); InvalidArgument if they hold no text.
 absl::StatusOr<CollectionSample> SampleCollection(
-    std::span<const std::unique_ptr<Source>> sources, uint64_t size_bytes_max);
+    std::span<const std::unique_ptr<Source>> sources, uint64_t size_bytes_max,
+    std::optional<uint64_t> input_size_bytes_max = std::nullopt);
 
 }  // namespace quire
 

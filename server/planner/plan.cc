@@ -44,6 +44,8 @@ constexpr double kEncodingShare = 0.9;
 constexpr double kFsstShare = 0.5;
 // Of a dictionary, compressed as a trial: half a second each MiB.
 constexpr size_t kTriedDictionaryBytes = size_t{16} << 20;
+// A sample of so many dictionaries says what a collection takes with one.
+constexpr uint64_t kDictionariesInSample = 4;
 constexpr double kFreeMemoryShare = 0.9;
 // Of --memory that is left over, what becomes cache, after what a server keeps
 // to open an archive anew, of its dictionary (service/limits/memory_plan.h).
@@ -105,7 +107,9 @@ class Planner {
     }
     for (size_t i = 0; i < dictionaries.size(); ++i) {
       QUIRE_RETURN_IF_ERROR(compressed[i].get());
-      QUIRE_RETURN_IF_ERROR(AddWithDictionary(dictionaries[i]));
+      if (IsJudged(dictionaries[i].wanted_size)) {
+        QUIRE_RETURN_IF_ERROR(AddWithDictionary(dictionaries[i]));
+      }
     }
     Tell("what codec auto chooses from");
     QUIRE_RETURN_IF_ERROR(TryAutoMembers(dictionaries.front().context,
@@ -245,6 +249,22 @@ class Planner {
     return absl::OkStatus();
   }
 
+  // False, with a note, if the inputs are too small a sample for it.
+  bool IsJudged(uint64_t dictionary_size) {
+    if (text_bytes_ <= static_cast<double>(sample_.text_size_bytes) ||
+        sample_.text_size_bytes >= kDictionariesInSample * dictionary_size) {
+      return true;
+    }
+    plan_.notes.push_back(absl::StrCat(
+        "the inputs, ", FormatByteSize(sample_.text_size_bytes),
+        ", are a sample of less than four dictionaries of ",
+        FormatByteSizeExact(dictionary_size),
+        ", so there are no figures for these; give at least ",
+        FormatByteSizeExact(kDictionariesInSample * dictionary_size),
+        " of the collection"));
+    return false;
+  }
+
   absl::Status AddWithDictionary(const Dictionary& dictionary) {
     QUIRE_ASSIGN_OR_RETURN(const double unseen, UnseenFactor(dictionary));
     for (const Candidate& candidate : kCandidates) {
@@ -335,7 +355,9 @@ class Planner {
         fixed + text_bytes_ * std::max(trial.stored_share - error, 0.0);
     cell.size_bytes_max =
         fixed + text_bytes_ * std::min(unseen_share + error, 1.0);
-    cell.price = cell.size_bytes / 1e12 * options_.price_per_tb;
+    if (options_.price_per_tb > 0) {
+      cell.price = cell.size_bytes / 1e12 * options_.price_per_tb;
+    }
     cell.build_seconds = BuildSeconds(dictionary, trial);
     cell.memory_bytes =
         kServerMemoryBytes + static_cast<double>(dictionary.wanted_size) +

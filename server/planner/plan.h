@@ -55,12 +55,14 @@ struct PlanCell {
   uint64_t dictionary_size_bytes = 0;
   // On one core, of the blocks alone.
   CodecFigures figures;
-  // All files of the archive; the range is of two standard errors and, where
-  // the inputs stand for more, of the extrapolation.
+  // All files of the archive; the range is of two standard errors, never of
+  // less than 2 % of the blocks, and, where the inputs stand for more, of the
+  // extrapolation.
   double size_bytes = 0;
   double size_bytes_min = 0;
   double size_bytes_max = 0;
-  double price = 0;
+  // In euro; unset without PlanOptions::price_per_tb.
+  std::optional<double> price;
   double build_seconds = 0;
   // Least memory that serves it: dictionary, indexes, and what every server
   // takes.
@@ -95,6 +97,8 @@ struct Plan {
   uint64_t text_size_bytes = 0;
   uint64_t sample_size_bytes = 0;
   uint64_t document_count = 0;
+  // Sentences on figures that the plan does not give.
+  std::vector<std::string> notes;
   // Smallest first.
   std::vector<PlanCell> cells;
   // Index of the recommended one; unset if none is fit.
@@ -115,7 +119,10 @@ struct Plan {
 // Gives the text that was sampled to the sink, as ReadText() does.
 using TextFeed = std::function<absl::Status(const TextSink&)>;
 
-// Reads the text twice more, to choose dictionaries.
+// A dictionary gets no cells if the inputs stand for a larger collection and
+// have less than four times its size: it would be chosen from the text that it
+// is tried on. Plan::notes names it. Reads the text twice more, to choose
+// dictionaries.
 // Errors: those of the codecs and of `feed`; FailedPrecondition if the text has
 //         changed.
 absl::StatusOr<Plan> MakePlan(const CollectionSample& sample,

@@ -65,7 +65,7 @@ const char* ObjectiveName(PlanObjective objective) {
 
 std::string Head(const PlanRequest& request, const Plan& plan) {
   const PlanOptions& options = request.options;
-  return absl::StrFormat(
+  std::string text = absl::StrFormat(
       "%s of text in %d documents; codecs tried on %s of it.\n"
       "Server: %d cores, disk %s, network %.3g Gbit/s; ranges of %s, %d in "
       "flight. Objective: %s.\n",
@@ -75,10 +75,13 @@ std::string Head(const PlanRequest& request, const Plan& plan) {
       options.network_bytes_per_second * 8 / 1e9,
       FormatByteSizeExact(options.read_size_bytes), options.in_flight,
       ObjectiveName(options.objective));
+  for (const std::string& note : plan.notes) {
+    absl::StrAppend(&text, "Note: ", note, ".\n");
+  }
+  return text;
 }
 
-std::string Row(const PlanRequest& request, const Plan& plan,
-                const PlanCell& cell, bool is_recommended) {
+std::string Row(const Plan& plan, const PlanCell& cell, bool is_recommended) {
   const auto text = static_cast<double>(plan.text_size_bytes);
   return absl::StrFormat(
       "%c %-14s %7s %7.3f %6.3f-%-6.3f %9s %9s %9.0f %8.1f %9.0f %8.0f %9s  "
@@ -87,8 +90,7 @@ std::string Row(const PlanRequest& request, const Plan& plan,
       FormatByteSizeExact(cell.block_size_bytes),
       Percent(cell.size_bytes, text), Percent(cell.size_bytes_min, text),
       Percent(cell.size_bytes_max, text),
-      request.options.price_per_tb > 0 ? absl::StrFormat("%.2f", cell.price)
-                                       : "-",
+      cell.price.has_value() ? absl::StrFormat("%.2f", *cell.price) : "-",
       Time(cell.build_seconds), cell.random.per_second,
       cell.random.seconds * 1e3, cell.batch.per_second,
       cell.full_bytes_per_second / 1e6,
@@ -97,7 +99,7 @@ std::string Row(const PlanRequest& request, const Plan& plan,
       cell.unfit.empty() ? "" : absl::StrCat("; ", cell.unfit));
 }
 
-std::string Rows(const PlanRequest& request, const Plan& plan) {
+std::string Rows(const Plan& plan) {
   std::string text = absl::StrFormat(
       "  %-14s %7s %7s %13s %9s %9s %9s %8s %9s %8s %9s  %s\n", "codec",
       "block", "size %", "range", "euro", "build", "RANDOM/s", "ms", "BATCH/s",
@@ -105,7 +107,7 @@ std::string Rows(const PlanRequest& request, const Plan& plan) {
   for (const bool is_pareto : {true, false}) {
     for (size_t i = 0; i < plan.cells.size(); ++i) {
       if (plan.cells[i].is_pareto == is_pareto) {
-        text += Row(request, plan, plan.cells[i], plan.recommended == i);
+        text += Row(plan, plan.cells[i], plan.recommended == i);
       }
     }
     if (is_pareto) {
@@ -125,9 +127,8 @@ std::string Explanation(const PlanRequest& request, const Plan& plan) {
       "%s.\n",
       Name(cell), FormatByteSizeExact(cell.block_size_bytes),
       FormatByteSize(static_cast<uint64_t>(cell.size_bytes)),
-      request.options.price_per_tb > 0
-          ? absl::StrFormat(" for %.2f euro", cell.price)
-          : "",
+      cell.price.has_value() ? absl::StrFormat(" for %.2f euro", *cell.price)
+                             : "",
       cell.random.limit);
   absl::StrAppend(&text,
                   "\nOn the wire, an answer and what the network lets "
@@ -146,16 +147,20 @@ std::string Explanation(const PlanRequest& request, const Plan& plan) {
         threshold.pipelined_bytes_per_second / 1e6);
   }
   if (plan.plain_drives.unit_count > 0) {
+    const auto price = [&](const StoragePurchase& bought) {
+      return cell.price.has_value()
+                 ? absl::StrFormat("%.2f euro, ", bought.price)
+                 : "";
+    };
     absl::StrAppendFormat(
         &text,
         "\nDrives of %s: %d for the text as it is; S1, as few as hold the "
-        "archive: %d (%.2f euro, writing at %.0f MB/s); S2, the same space "
-        "over "
-        "%d: %.2f euro, %.0f MB/s\n",
+        "archive: %d (%swriting at %.0f MB/s); S2, the same space over %d: "
+        "%s%.0f MB/s\n",
         FormatByteSize(request.options.drive.capacity_bytes),
         plan.plain_drives.unit_count, plan.fewest_drives.unit_count,
-        plan.fewest_drives.price, plan.fewest_drives.bytes_per_second / 1e6,
-        plan.as_many_drives.unit_count, plan.as_many_drives.price,
+        price(plan.fewest_drives), plan.fewest_drives.bytes_per_second / 1e6,
+        plan.as_many_drives.unit_count, price(plan.as_many_drives),
         plan.as_many_drives.bytes_per_second / 1e6);
   }
   absl::StrAppend(&text, "\n");
@@ -171,30 +176,37 @@ nlohmann::json ToJson(const Throughput& throughput) {
           {"limit", throughput.limit}};
 }
 
-nlohmann::json ToJson(const StoragePurchase& bought) {
-  return {{"unit_count", bought.unit_count},
-          {"price", bought.price},
-          {"bytes_per_second", bought.bytes_per_second}};
+nlohmann::json ToJson(const StoragePurchase& bought, bool has_price) {
+  nlohmann::json json = {{"unit_count", bought.unit_count},
+                         {"bytes_per_second", bought.bytes_per_second}};
+  if (has_price) {
+    json["price"] = bought.price;
+  }
+  return json;
 }
 
 nlohmann::json ToJson(const PlanCell& cell) {
-  return {{"codec", cell.codec},
-          {"block_size_bytes", cell.block_size_bytes},
-          {"dictionary_size_bytes", cell.dictionary_size_bytes},
-          {"encode_bytes_per_second", cell.figures.encode_bytes_per_second},
-          {"decode_bytes_per_second", cell.figures.decode_bytes_per_second},
-          {"size_bytes", std::round(cell.size_bytes)},
-          {"size_bytes_min", std::round(cell.size_bytes_min)},
-          {"size_bytes_max", std::round(cell.size_bytes_max)},
-          {"price", cell.price},
-          {"build_seconds", cell.build_seconds},
-          {"memory_bytes", std::round(cell.memory_bytes)},
-          {"random", ToJson(cell.random)},
-          {"batch", ToJson(cell.batch)},
-          {"full_bytes_per_second", cell.full_bytes_per_second},
-          {"full_stored_bytes_per_second", cell.full_stored_bytes_per_second},
-          {"is_pareto", cell.is_pareto},
-          {"unfit", cell.unfit}};
+  nlohmann::json json = {
+      {"codec", cell.codec},
+      {"block_size_bytes", cell.block_size_bytes},
+      {"dictionary_size_bytes", cell.dictionary_size_bytes},
+      {"encode_bytes_per_second", cell.figures.encode_bytes_per_second},
+      {"decode_bytes_per_second", cell.figures.decode_bytes_per_second},
+      {"size_bytes", std::round(cell.size_bytes)},
+      {"size_bytes_min", std::round(cell.size_bytes_min)},
+      {"size_bytes_max", std::round(cell.size_bytes_max)},
+      {"build_seconds", cell.build_seconds},
+      {"memory_bytes", std::round(cell.memory_bytes)},
+      {"random", ToJson(cell.random)},
+      {"batch", ToJson(cell.batch)},
+      {"full_bytes_per_second", cell.full_bytes_per_second},
+      {"full_stored_bytes_per_second", cell.full_stored_bytes_per_second},
+      {"is_pareto", cell.is_pareto},
+      {"unfit", cell.unfit}};
+  if (cell.price.has_value()) {
+    json["price"] = *cell.price;
+  }
+  return json;
 }
 
 std::string Html(const std::string& text) {
@@ -298,7 +310,7 @@ std::vector<std::string> CommandsFor(const PlanRequest& request,
 }
 
 std::string FormatPlan(const PlanRequest& request, const Plan& plan) {
-  return absl::StrCat(Head(request, plan), "\n", Rows(request, plan),
+  return absl::StrCat(Head(request, plan), "\n", Rows(plan),
                       Explanation(request, plan));
 }
 
@@ -325,11 +337,13 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
          {"bytes_per_second", threshold.bytes_per_second},
          {"pipelined_bytes_per_second", threshold.pipelined_bytes_per_second}});
   }
+  const bool has_price = request.options.price_per_tb > 0;
   nlohmann::json json = {
       {"version", 2},
       {"text_size_bytes", plan.text_size_bytes},
       {"sample_size_bytes", plan.sample_size_bytes},
       {"document_count", plan.document_count},
+      {"notes", plan.notes},
       {"disk", request.options.drive.name},
       {"network_bytes_per_second", request.options.network_bytes_per_second},
       {"core_count", request.options.core_count},
@@ -340,9 +354,9 @@ std::string FormatPlanJson(const PlanRequest& request, const Plan& plan) {
       {"codec_speeds", std::move(speeds)},
       {"encodings", std::move(encodings)},
       {"thresholds", std::move(thresholds)},
-      {"plain_drives", ToJson(plan.plain_drives)},
-      {"fewest_drives", ToJson(plan.fewest_drives)},
-      {"as_many_drives", ToJson(plan.as_many_drives)}};
+      {"plain_drives", ToJson(plan.plain_drives, has_price)},
+      {"fewest_drives", ToJson(plan.fewest_drives, has_price)},
+      {"as_many_drives", ToJson(plan.as_many_drives, has_price)}};
   if (plan.recommended.has_value()) {
     json["recommended"] = *plan.recommended;
     json["commands"] = CommandsFor(request, plan.cells[*plan.recommended]);
@@ -367,7 +381,7 @@ std::string FormatPlanHtml(const PlanRequest& request, const Plan& plan) {
     absl::StrAppend(
         &page,
         Svg({"Price and reading all of it", "euro", "bytes of text a second",
-             [](const PlanCell& cell) { return cell.price; },
+             [](const PlanCell& cell) { return cell.price.value_or(0); },
              [](const PlanCell& cell) { return cell.full_bytes_per_second; }},
             plan));
   }

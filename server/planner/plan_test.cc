@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Sources = std::vector<std::unique_ptr<Source>>;
 
@@ -161,6 +162,46 @@ TEST(CollectionSampleTest, RefusesNothing) {
               HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(CollectionSampleTest, ReadsNoMoreThanTheInputsMayHold) {
+  const Sources sources = Holding({{"a", "12345"}, {"b", "67890"}});
+  QUIRE_EXPECT_OK(SampleCollection(sources, 1 << 20, 10).status());
+  EXPECT_THAT(SampleCollection(sources, 1 << 20, 9),
+              HasCode(absl::StatusCode::kResourceExhausted));
+  uint64_t read_bytes = 0;
+  EXPECT_THAT(ReadText(
+                  sources,
+                  [&](ByteView text) {
+                    read_bytes += text.size();
+                    return absl::OkStatus();
+                  },
+                  9),
+              HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(read_bytes, 5U);
+}
+
+// Halves that differ say that neither is the truth.
+TEST(CodecTrialTest, TheErrorIsThatOfHalves) {
+  std::mt19937_64 random(1);
+  std::vector<std::string> pieces;
+  for (int i = 0; i < 8; ++i) {
+    std::string piece(1 << 18, 'x');
+    for (char& c : piece) {
+      c = static_cast<char>(random() % (i % 2 == 0 ? 4 : 16));
+    }
+    pieces.push_back(std::move(piece));
+  }
+  const CodecSpec zlib = {.id = CodecId::kZlib, .level = 6};
+  TrialOptions options = {.seconds = 0.01, .block_count_min = 1000};
+  // Of all of the text: not zero.
+  QUIRE_ASSERT_OK_AND_ASSIGN(const CodecTrialResult whole,
+                             TryCodec(zlib, nullptr, pieces, options));
+  EXPECT_DOUBLE_EQ(whole.share_error, 0.01 * whole.stored_share);
+  options.text_size_bytes = uint64_t{1} << 40;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const CodecTrialResult part,
+                             TryCodec(zlib, nullptr, pieces, options));
+  EXPECT_GT(part.share_error, 0.1 * part.stored_share);
+}
+
 TEST(DrivePlanTest, ReadsWhatUsersWrite) {
   EXPECT_EQ(ParseDrive("hdd")->kind, PlannedDrive::Kind::kHardDisk);
   EXPECT_EQ(ParseDrive("ssd")->kind, PlannedDrive::Kind::kSolidState);
@@ -207,8 +248,8 @@ TEST(PlanTest, FindsTheDictionaryWorthIt) {
   EXPECT_TRUE(plan.cells[0].is_pareto);
   for (const PlanCell& cell : plan.cells) {
     EXPECT_GE(cell.size_bytes, plan.cells[0].size_bytes);
-    EXPECT_LE(cell.size_bytes_min, cell.size_bytes);
-    EXPECT_GE(cell.size_bytes_max, cell.size_bytes);
+    EXPECT_LT(cell.size_bytes_min, cell.size_bytes);
+    EXPECT_GT(cell.size_bytes_max, cell.size_bytes);
     EXPECT_GT(cell.random.per_second, 0);
     EXPECT_GE(cell.batch.per_second, cell.random.per_second);
     EXPECT_GT(cell.full_bytes_per_second, 0);
@@ -250,6 +291,28 @@ TEST(PlanTest, LeavesOutWhatDoesNotFit) {
   EXPECT_FALSE(dear.recommended.has_value());
 }
 
+// A dictionary of 16 MiB would hold all of such a sample.
+TEST(PlanTest, GivesNoFigureForADictionaryLargerThanAQuarterOfTheSample) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const CollectionSample sample,
+      SampleCollection(Holding(SimilarDocuments(40, 30'000)), 16 << 20));
+  PlanOptions options = Quick();
+  options.text_size_bytes = 10 * sample.text_size_bytes;
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Plan plan, PlanOf(sample, options));
+  ASSERT_FALSE(plan.cells.empty());
+  for (const PlanCell& cell : plan.cells) {
+    EXPECT_EQ(cell.dictionary_size_bytes, 0U);
+    EXPECT_FALSE(cell.price.has_value());
+  }
+  ASSERT_EQ(plan.notes.size(), 1U);
+  EXPECT_THAT(plan.notes[0], HasSubstr("give at least 64MiB"));
+  const PlanRequest request = {{"x"}, options};
+  const std::string report = FormatPlan(request, plan);
+  EXPECT_THAT(report, HasSubstr(plan.notes[0]));
+  EXPECT_THAT(report, Not(HasSubstr("0.00 euro")));
+  EXPECT_THAT(FormatPlanJson(request, plan), Not(HasSubstr("\"price\"")));
+}
+
 TEST(PlanTest, ScalesToTheCollection) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const CollectionSample sample,
@@ -265,7 +328,8 @@ TEST(PlanTest, ScalesToTheCollection) {
   const PlanCell& cell = plan.cells[*plan.recommended];
   EXPECT_GT(cell.size_bytes, 1e10);
   EXPECT_GE(cell.size_bytes_max, cell.size_bytes);
-  EXPECT_NEAR(cell.price, cell.size_bytes / 1e12 * 18, 1e-6);
+  ASSERT_TRUE(cell.price.has_value());
+  EXPECT_NEAR(*cell.price, cell.size_bytes / 1e12 * 18, 1e-6);
   EXPECT_EQ(cell.random.limit, "drive");
   EXPECT_GE(plan.plain_drives.unit_count, 10U);
   EXPECT_LT(plan.fewest_drives.unit_count, plan.plain_drives.unit_count);
