@@ -93,8 +93,8 @@ class LoadCallsTest : public ::testing::Test {
       load_->stubs.push_back(v1::Archive::NewStub(grpc::CreateChannel(
           server_->address(), grpc::InsecureChannelCredentials())));
     }
-    targets_ = std::make_unique<LoadTargets>(options_, nullptr, nullptr,
-                                             size_bytes_, documents_.size());
+    targets_ = std::make_unique<LoadTargets>(options_, nullptr, size_bytes_,
+                                             documents_.size());
     load_->targets = targets_.get();
     load_->archive_size_bytes = size_bytes_;
     load_->limits.set_read_size_bytes_max(kReadSizeMax);

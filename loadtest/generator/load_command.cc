@@ -73,10 +73,6 @@ Manual TheManual() {
       "--rate the loop is open: requests start at that rate whatever the "
       "server does, and latency counts from when each was due, so that no wait "
       "is hidden.",
-      "A log for --replay has one request a line: OFFSET<tab>LENGTH, "
-      "id<tab>ID or ordinal<tab>NUMBER. With --arrivals log each line begins "
-      "with +SECONDS<tab>, when the request came, counted from the log's "
-      "start. Lines that start with # are left out.",
       "Requests are drawn from --seed: the same options make the same requests "
       "on every machine."};
   manual.exit_codes = {
@@ -84,7 +80,7 @@ Manual TheManual() {
       {"1",
        "an answer was wrong, or an error, or no request was answered, or the "
        "server fell silent for as long as --deadline"},
-      {"2", "a mistake in the command line, or a line of the request log"},
+      {"2", "a mistake in the command line"},
       {"3", "the run could not start, or a report could not be written"},
       {"4", "interrupted; what was answered until then was right"}};
   manual.examples = {
@@ -129,10 +125,10 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
       ->type_name("MODE")
       ->check(CLI::IsMember({"random", "batch", "full"}))
       ->capture_default_str();
-  what_option_ = app.add_option("--what", what_, "What is requested")
-                     ->type_name("KIND")
-                     ->check(CLI::IsMember({"ranges", "documents"}))
-                     ->capture_default_str();
+  app.add_option("--what", what_, "What is requested")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"ranges", "documents"}))
+      ->capture_default_str();
   app.add_option("--range-size", range_size_, "Size of the ranges")
       ->type_name("SIZE")
       ->capture_default_str();
@@ -154,8 +150,6 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
                  "Seed of the random numbers that requests are drawn from")
       ->type_name("N")
       ->capture_default_str();
-  app.add_option("--replay", command_.replay, "Make the requests of this log")
-      ->type_name("FILE");
   app.add_option(
          "--source", command_.source,
          "The text the archive was built from, in one file; without it, "
@@ -171,8 +165,8 @@ void LoadCommandLine::DeclareWhat(CLI::App& app) {
 void LoadCommandLine::DeclareHow(CLI::App& app) {
   requests_option_ =
       app.add_option("--requests", request_count_,
-                     "End after this many (default: 10000; all of "
-                     "--replay; unlimited with --duration)")
+                     "End after this many (default: 10000; unlimited with "
+                     "--duration)")
           ->type_name("N")
           ->check(CountInRange(1, kRequestCountMax));
   duration_option_ =
@@ -214,10 +208,9 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
           ->check(NumberInRange(0.001, kRateMax));
   app.add_option("--arrivals", arrivals_,
                  "When requests of --rate start: as those of many independent "
-                 "clients (poisson), evenly (constant), or at the times of "
-                 "--replay (log), which takes no --rate")
+                 "clients (poisson), or evenly (constant)")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"poisson", "constant", "log"}))
+      ->check(CLI::IsMember({"poisson", "constant"}))
       ->capture_default_str();
   app.add_option("--connections", command_.connection_count,
                  "Connections; calls take turns on them")
@@ -243,9 +236,6 @@ void LoadCommandLine::DeclareOutput(CLI::App& app) {
       ->type_name("FILE");
   app.add_option("--html", command_.html,
                  "Also write the report to this file as a page with plots")
-      ->type_name("FILE");
-  app.add_option("--record", command_.record,
-                 "Write the requests that were made to this file, for --replay")
       ->type_name("FILE");
 }
 
@@ -306,7 +296,6 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
     load.warmup_duration = ToMs(*time);
   }
   load.arrivals = arrivals_ == "constant" ? LoadArrivals::kConstant
-                  : arrivals_ == "log"    ? LoadArrivals::kLog
                                           : LoadArrivals::kPoisson;
   if (rate_option_->count() > 0) {
     load.requests_per_second = rate_;
@@ -319,31 +308,16 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
 }
 
 absl::Status LoadCommandLine::CheckTogether(const LoadOptions& load) const {
-  const bool has_rate = load.requests_per_second.has_value();
   if (load.mode == LoadMode::kFull) {
     if (load.is_open_loop() || load.request_count.has_value() ||
-        !warmup_.empty() || !command_.replay.empty() ||
-        !command_.record.empty()) {
+        !warmup_.empty()) {
       return Wrong(
           "--mode full reads the text from end to end: it takes no "
-          "--rate, --requests, --warmup, --replay or --record");
+          "--rate, --requests or --warmup");
     }
     if (load.what == LoadKind::kDocuments) {
       return Wrong("--mode full reads text, not documents");
     }
-  }
-  if (load.arrivals == LoadArrivals::kLog &&
-      (command_.replay.empty() || has_rate || load.mode == LoadMode::kBatch)) {
-    return Wrong(
-        "--arrivals log takes a --replay, no --rate, and no --mode "
-        "batch");
-  }
-  if (!command_.replay.empty() &&
-      (what_option_->count() > 0 ||
-       load.distribution == LoadDistribution::kZipf)) {
-    return Wrong(
-        "--replay says what to read: it takes no --what and no "
-        "--distribution");
   }
   if (zipf_option_->count() > 0 &&
       load.distribution != LoadDistribution::kZipf) {
@@ -374,8 +348,6 @@ absl::StatusOr<LoadCommand> LoadCommandLine::Complete() const {
   QUIRE_RETURN_IF_ERROR(CompleteWhat(command.load));
   QUIRE_RETURN_IF_ERROR(CompleteHow(command.load));
   QUIRE_RETURN_IF_ERROR(CheckTogether(command.load));
-  command.load.is_replay = !command.replay.empty();
-  command.has_request_count = requests_option_->count() > 0;
   return command;
 }
 

@@ -15,10 +15,7 @@ namespace quire {
 
 // The command line of quire-loadtest.
 struct LoadCommand {
-  // Complete once parsed; but with a request log the number of requests, if
-  // none was given, is that of the log.
   LoadOptions load;
-  bool has_request_count = false;
 
   std::string server = "localhost:7420";
   ChannelSecurity security;
@@ -26,8 +23,6 @@ struct LoadCommand {
   // Empty: not given.
   std::string source;
   std::string index;
-  std::string replay;
-  std::string record;
   std::string metrics;
   std::string json;
   std::string html;
@@ -73,7 +68,6 @@ class LoadCommandLine {
   const CLI::Option* duration_option_ = nullptr;
   const CLI::Option* rate_option_ = nullptr;
   const CLI::Option* in_flight_option_ = nullptr;
-  const CLI::Option* what_option_ = nullptr;
   const CLI::Option* zipf_option_ = nullptr;
 };
 

@@ -53,8 +53,6 @@ TEST(LoadCommandTest, AnArchiveIsEnough) {
   EXPECT_EQ(command.load.archive, "web");
   EXPECT_EQ(command.server, "localhost:7420");
   EXPECT_EQ(command.connection_count, 1u);
-  EXPECT_FALSE(command.has_request_count);
-  EXPECT_FALSE(command.load.is_replay);
   EXPECT_EQ(command.load.mode, LoadMode::kRandom);
   EXPECT_EQ(command.load.what, LoadKind::kRanges);
   EXPECT_EQ(command.load.distribution, LoadDistribution::kUniform);
@@ -74,7 +72,7 @@ TEST(LoadCommandTest, TakesEveryOption) {
       "--requests 500 --duration 2.5 --warmup 40 --batch-size 25 --streams 3 "
       "--rate 100 --arrivals constant --connections 4 --encoding auto "
       "--deadline 1.5s "
-      "--metrics http://h:1/m --json - --html page --record log web");
+      "--metrics http://h:1/m --json - --html page web");
   EXPECT_EQ(command.server, "unix:/run/q");
   EXPECT_EQ(command.connection_count, 4u);
   EXPECT_EQ(command.source, "web.raw");
@@ -82,8 +80,6 @@ TEST(LoadCommandTest, TakesEveryOption) {
   EXPECT_EQ(command.metrics, "http://h:1/m");
   EXPECT_EQ(command.json, "-");
   EXPECT_EQ(command.html, "page");
-  EXPECT_EQ(command.record, "log");
-  EXPECT_TRUE(command.has_request_count);
   const LoadOptions& load = command.load;
   EXPECT_EQ(load.mode, LoadMode::kBatch);
   EXPECT_EQ(load.what, LoadKind::kDocuments);
@@ -139,12 +135,6 @@ TEST(LoadCommandTest, EndsWhenItIsTold) {
 TEST(LoadCommandTest, AnOpenLoopHasRoomForAllThatWait) {
   EXPECT_EQ(MustParse("web --rate 5").load.in_flight, 10'000u);
   EXPECT_EQ(MustParse("web --rate 5 --in-flight 3").load.in_flight, 3u);
-  const LoadCommand logged = MustParse("web --replay log --arrivals log");
-  EXPECT_TRUE(logged.load.is_replay);
-  EXPECT_TRUE(logged.load.is_open_loop());
-  EXPECT_FALSE(logged.load.requests_per_second.has_value());
-  EXPECT_EQ(logged.load.in_flight, 10'000u);
-  EXPECT_EQ(MustParse("web --replay log").load.in_flight, 64u);
 }
 
 TEST(LoadCommandTest, RefusesWhatIsNoValue) {
@@ -205,8 +195,6 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
 
 TEST(LoadCommandTest, RefusesWhatDoesNotGoTogether) {
   const char* const full = "--mode full reads the text from end to end";
-  const char* const by_log = "--arrivals log takes a --replay, no --rate";
-  const char* const replay = "--replay says what to read";
 
   const struct {
     const char* arguments;
@@ -215,14 +203,7 @@ TEST(LoadCommandTest, RefusesWhatDoesNotGoTogether) {
       {"--mode full --rate 5", full},
       {"--mode full --requests 5", full},
       {"--mode full --warmup 5", full},
-      {"--mode full --replay log", full},
-      {"--mode full --record log", full},
       {"--mode full --what documents", "reads text, not documents"},
-      {"--arrivals log", by_log},
-      {"--arrivals log --replay log --rate 5", by_log},
-      {"--arrivals log --replay log --mode batch", by_log},
-      {"--replay log --what ranges", replay},
-      {"--replay log --distribution zipf", replay},
       {"--zipf-exponent 1", "--zipf-exponent takes --distribution zipf"},
       {"--range-size 1KiB --range-size-min 2KiB",
        "--range-size-min is larger than --range-size"},

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <initializer_list>
 #include <random>
-#include <sstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +17,6 @@
 
 #include "client/quire/testing/fake_server.h"
 #include "codecs/base/status_matchers.h"
-#include "loadtest/generator/drawn_requests.h"
 #include "loadtest/generator/load_run.h"
 
 namespace quire {
@@ -169,38 +167,6 @@ TEST_F(LoadModesTest, ReadsDocumentsByNumberWithoutASource) {
     EXPECT_FALSE(report.is_compared);
   }
   EXPECT_GT(server_->CallCount("ReadStream"), 0);
-}
-
-TEST_F(LoadModesTest, ReplaysALogOverAndOver) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(
-      const RequestLog log,
-      RequestLog::Parse("0\t10\nid\tdocument/10\nordinal\t3\n5\t4001\n"));
-  inputs_.log = &log;
-  options_.request_count = 8;
-  for (const LoadMode mode : {LoadMode::kRandom, LoadMode::kBatch}) {
-    options_.mode = mode;
-    const LoadReport report = Run();
-    ExpectAllRight(report, 8);
-    EXPECT_EQ(report.text_bytes,
-              2 * (10 + source_->documents()[10].size_bytes +
-                   source_->documents()[3].size_bytes + 4001));
-  }
-}
-
-TEST_F(LoadModesTest, WhatARunDrewMakesTheSameRunAgain) {
-  options_.what = LoadKind::kDocuments;
-  options_.distribution = LoadDistribution::kZipf;
-  const LoadReport report = Run();
-  std::ostringstream out;
-  QUIRE_ASSERT_OK(WriteDrawnRequests(inputs_, options_, report, out));
-  QUIRE_ASSERT_OK_AND_ASSIGN(const RequestLog log,
-                             RequestLog::Parse(out.str()));
-  EXPECT_EQ(log.size(), 300u);
-  EXPECT_FALSE(log.has_times());
-  inputs_.log = &log;
-  const LoadReport again = Run();
-  ExpectAllRight(again, 300);
-  EXPECT_EQ(again.text_bytes, report.text_bytes);
 }
 
 TEST_F(LoadModesTest, LeavesOutTheWarmUp) {

@@ -54,7 +54,7 @@ class Run {
         inputs_(inputs),
         pacer_(options_.mode == LoadMode::kRandom ? options_.in_flight
                                                   : options_.stream_count,
-               ArrivalSchedule::Of(options_, inputs.log)) {}
+               ArrivalSchedule::Of(options_)) {}
 
   LoadReport Execute();
 
@@ -358,8 +358,7 @@ absl::StatusOr<v1::GetArchiveResponse> Describe(const LoadInputs& inputs,
       (options.what == LoadKind::kDocuments && archive.document_count() == 0)) {
     return absl::FailedPreconditionError("the archive has nothing to read");
   }
-  if (options.mode != LoadMode::kFull && !options.is_replay &&
-      options.what == LoadKind::kRanges &&
+  if (options.mode != LoadMode::kFull && options.what == LoadKind::kRanges &&
       options.range_size_bytes_max > archive.size_bytes()) {
     return absl::FailedPreconditionError(
         absl::StrCat("ranges of ", FormatByteSize(options.range_size_bytes_max),
@@ -387,8 +386,8 @@ absl::StatusOr<LoadReport> RunLoad(const LoadInputs& inputs,
   QUIRE_ASSIGN_OR_RETURN(const v1::GetArchiveResponse response,
                          Describe(inputs, options));
   const v1::ArchiveDescription& archive = response.archive();
-  const LoadTargets targets(options, inputs.source, inputs.log,
-                            archive.size_bytes(), archive.document_count());
+  const LoadTargets targets(options, inputs.source, archive.size_bytes(),
+                            archive.document_count());
   std::unique_ptr<LoadTables> tables;
   if (options.encoding != EncodingChoice::kIdentity) {
     QUIRE_ASSIGN_OR_RETURN(

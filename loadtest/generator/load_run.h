@@ -20,7 +20,6 @@
 
 #include "loadtest/report/load_report.h"
 #include "loadtest/requests/load_options.h"
-#include "loadtest/requests/request_log.h"
 #include "loadtest/requests/source_text.h"
 
 namespace quire {
@@ -32,9 +31,6 @@ struct LoadInputs {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   // What the archive was built from; null: contents are not compared.
   const SourceText* source = nullptr;
-  // Requests to make again, in their order; null: they are drawn. A run of more
-  // requests than the log has starts over with it.
-  const RequestLog* log = nullptr;
   // Ends the run soon after it becomes true; may be null.
   const std::atomic<bool>* interrupt = nullptr;
   // Called once when the warm-up has ended, on any thread; must not block. May

@@ -28,7 +28,6 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/program_main.h"
-#include "loadtest/generator/drawn_requests.h"
 #include "loadtest/generator/http_get.h"
 #include "loadtest/generator/load_command.h"
 #include "loadtest/generator/load_run.h"
@@ -36,7 +35,6 @@
 #include "loadtest/report/load_report_html.h"
 #include "loadtest/report/load_report_json.h"
 #include "loadtest/report/load_report_text.h"
-#include "loadtest/requests/request_log.h"
 #include "loadtest/requests/source_text.h"
 
 namespace quire {
@@ -84,7 +82,7 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
 // Before the run, so that none is in vain: the files of its reports are made,
 // empty, unless they are there.
 absl::Status CheckWritable(const LoadCommand& command) {
-  for (const std::string& path : {command.json, command.html, command.record}) {
+  for (const std::string& path : {command.json, command.html}) {
     if (path.empty() || path == "-") {
       continue;
     }
@@ -145,7 +143,7 @@ class MetricsWatch {
   std::future<absl::StatusOr<ServerCounters>> before_;
 };
 
-absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
+absl::Status WriteReports(const LoadCommand& command,
                           const LoadReport& report) {
   if (command.json != "-") {
     std::cout << RenderReportText(command.load, report) << std::flush;
@@ -158,21 +156,11 @@ absl::Status WriteReports(const LoadCommand& command, const LoadInputs& inputs,
   if (!command.html.empty()) {
     QUIRE_RETURN_IF_ERROR(WriteText(command.html, RenderReportHtml(json)));
   }
-  if (!command.record.empty()) {
-    std::ofstream out(command.record, std::ios::binary);
-    const absl::Status status =
-        WriteDrawnRequests(inputs, command.load, report, out);
-    if (!status.ok()) {
-      return {absl::StatusCode::kFailedPrecondition,
-              absl::StrCat(command.record, ": ", status.message())};
-    }
-  }
   return absl::OkStatus();
 }
 
 // The run and its reports; gives the exit code.
-absl::StatusOr<int> RunAndReport(const LoadCommand& command,
-                                 const RequestLog* log) {
+absl::StatusOr<int> RunAndReport(const LoadCommand& command) {
   QUIRE_RETURN_IF_ERROR(CheckWritable(command));
   LoadInputs inputs;
   std::unique_ptr<SourceText> source;
@@ -182,7 +170,6 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command,
     inputs.source = source.get();
   }
   QUIRE_ASSIGN_OR_RETURN(inputs.channels, Connect(command));
-  inputs.log = log;
   inputs.interrupt = &interrupted;
   std::optional<MetricsWatch> watch;
   if (!command.metrics.empty()) {
@@ -200,7 +187,7 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command,
       Complain(absl::StrCat(command.metrics, ": ", rise.status().message()));
     }
   }
-  QUIRE_RETURN_IF_ERROR(WriteReports(command, inputs, report));
+  QUIRE_RETURN_IF_ERROR(WriteReports(command, report));
   for (const std::string& fault : report.faults) {
     Complain(fault);
   }
@@ -215,31 +202,12 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command,
 }
 
 int Run(const LoadCommandLine& line) {
-  absl::StatusOr<LoadCommand> command = line.Complete();
+  const absl::StatusOr<LoadCommand> command = line.Complete();
   if (!command.ok()) {
     Complain(command.status().message());
     return kProgramExitUsage;
   }
-  std::optional<RequestLog> log;
-  if (!command->replay.empty()) {
-    absl::StatusOr<RequestLog> read = RequestLog::Open(command->replay);
-    if (!read.ok()) {
-      Complain(read.status().message());
-      return kProgramExitUsage;
-    }
-    log = *std::move(read);
-    if (command->load.arrivals == LoadArrivals::kLog && !log->has_times()) {
-      Complain(absl::StrCat(command->replay,
-                            ": --arrivals log, and its lines have no times"));
-      return kProgramExitUsage;
-    }
-    if (!command->has_request_count &&
-        command->load.request_count.has_value()) {
-      command->load.request_count = log->size();
-    }
-  }
-  const absl::StatusOr<int> code =
-      RunAndReport(*command, log.has_value() ? &*log : nullptr);
+  const absl::StatusOr<int> code = RunAndReport(*command);
   if (!code.ok()) {
     Complain(
         absl::IsUnavailable(code.status()) &&

@@ -43,7 +43,6 @@ Json OptionsJson(const LoadOptions& options) {
   Json json;
   json["archive"] = options.archive;
   json["mode"] = Text(NameOf(options.mode));
-  json["replay"] = options.is_replay;
   json["what"] = Text(NameOf(options.what));
   json["distribution"] = Text(NameOf(options.distribution));
   json["zipf_exponent"] = options.zipf_exponent;
@@ -178,7 +177,7 @@ std::string RenderReportJson(const LoadOptions& options,
                              const LoadReport& report,
                              absl::string_view server_address) {
   Json json;
-  json["format"] = 2;
+  json["format"] = 3;
   json["options"] = OptionsJson(options);
   json["load"] = DescribeLoad(options);
   json["caveats"] = CaveatsOf(options, report);

@@ -13,14 +13,14 @@
 
 namespace quire {
 
-// One JSON object. Members are only ever added as long as "format" is 2; the
+// One JSON object. Members are only ever added as long as "format" is 3; the
 // meaning of each is that of the field of LoadReport or LoadOptions where no
 // other is given here. Times of latency are in milliseconds.
 //
-//   format                  2
-//   options                 archive, mode, replay (true: the requests are those
-//                           of a log), what, distribution, zipf_exponent,
-//                           seed, range_size_min_bytes, range_size_bytes,
+//   format                  3
+//   options                 archive, mode, what, distribution, zipf_exponent,
+//   seed,
+//                           range_size_min_bytes, range_size_bytes,
 //                           requests, duration_seconds, warmup_requests,
 //                           warmup_seconds, rate, arrivals, in_flight, streams,
 //                           batch_size, encoding, deadline_seconds; null where

@@ -47,7 +47,7 @@ TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
   // Of an object with its members in order, the first says how to read it.
   EXPECT_EQ(json.begin().key(), "format");
   for (const auto& [pointer, value] : std::vector<std::pair<const char*, Json>>{
-           {"/format", 2},
+           {"/format", 3},
            {"/options/deadline_seconds", 30},
            {"/options/encoding", "identity"},
            {"/address", "h:1"},

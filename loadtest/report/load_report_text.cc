@@ -25,9 +25,6 @@ std::string DescribeWhat(const LoadOptions& options) {
   if (options.mode == LoadMode::kFull) {
     return "the whole text";
   }
-  if (options.is_replay) {
-    return "requests of a log";
-  }
   if (options.what == LoadKind::kDocuments) {
     return "documents";
   }
@@ -128,7 +125,7 @@ void AppendMetrics(const LoadReport& report, std::string& out) {
 std::string DescribeLoad(const LoadOptions& options) {
   std::string text =
       absl::StrCat(NameOf(options.mode), ", ", DescribeWhat(options), ", ");
-  if (options.mode != LoadMode::kFull && !options.is_replay) {
+  if (options.mode != LoadMode::kFull) {
     absl::StrAppend(&text, NameOf(options.distribution));
     if (options.distribution == LoadDistribution::kZipf) {
       absl::StrAppend(&text, " ", options.zipf_exponent);
@@ -138,8 +135,6 @@ std::string DescribeLoad(const LoadOptions& options) {
   if (options.requests_per_second.has_value()) {
     absl::StrAppend(&text, "open loop of ", *options.requests_per_second,
                     "/s, ", NameOf(options.arrivals), ", at most ");
-  } else if (options.is_open_loop()) {
-    absl::StrAppend(&text, "open loop at the log's times, at most ");
   } else {
     absl::StrAppend(&text, "closed loop of ");
   }

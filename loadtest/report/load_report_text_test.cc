@@ -25,12 +25,6 @@ TEST(LoadReportTextTest, DescribesTheLoad) {
             "batch, documents, zipf 0.99, open loop of 500/s, poisson, at most "
             "1 stream of 10,000, seed 1");
   options = {};
-  options.is_replay = true;
-  options.arrivals = LoadArrivals::kLog;
-  EXPECT_EQ(DescribeLoad(options),
-            "random, requests of a log, open loop at the log's times, at most "
-            "64 in flight, seed 1");
-  options = {};
   options.mode = LoadMode::kFull;
   EXPECT_EQ(DescribeLoad(options),
             "full, the whole text, closed loop of 1 stream, seed 1");

@@ -7,7 +7,6 @@
 
 #include "loadtest/requests/load_options.h"
 #include "loadtest/requests/random_stream.h"
-#include "loadtest/requests/request_log.h"
 
 namespace quire {
 
@@ -16,16 +15,11 @@ namespace quire {
 // Thread-compatible.
 class ArrivalSchedule {
  public:
-  // Of the calls of a run; null for a closed loop. `log` as below.
-  static std::unique_ptr<ArrivalSchedule> Of(const LoadOptions& options,
-                                             const RequestLog* log);
+  // Schedule for the calls of a run; null for a closed loop.
+  static std::unique_ptr<ArrivalSchedule> Of(const LoadOptions& options);
 
-  // `rate`: arrivals a second. `log`, which must outlive the schedule: for
-  // arrivals of its times, else unused; it starts over one mean distance after
-  // its end, and not before a second is over. REQUIRES: rate > 0, or
-  // log->has_times().
-  ArrivalSchedule(LoadArrivals arrivals, double rate, uint64_t seed,
-                  const RequestLog* log);
+  // `rate`: arrivals per second. REQUIRES: rate > 0.
+  ArrivalSchedule(LoadArrivals arrivals, double rate, uint64_t seed);
 
   // When the next arrival is due, from the start of all; never less than what
   // the last call gave.
@@ -34,7 +28,6 @@ class ArrivalSchedule {
  private:
   const LoadArrivals arrivals_;
   const double gap_ns_;
-  const RequestLog* const log_;
   RandomStream random_;
   uint64_t count_ = 0;
   // Of the arrival before, for exponential gaps.

@@ -2,11 +2,8 @@
 #include "loadtest/requests/arrival_schedule.h"
 
 #include <cmath>
-#include <initializer_list>
 
 #include "gtest/gtest.h"
-
-#include "codecs/base/status_matchers.h"
 
 namespace quire {
 namespace {
@@ -14,7 +11,7 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 
 TEST(ArrivalScheduleTest, ConstantArrivalsAreEvenAndDoNotDrift) {
-  ArrivalSchedule schedule(LoadArrivals::kConstant, 3, 1, nullptr);
+  ArrivalSchedule schedule(LoadArrivals::kConstant, 3, 1);
   EXPECT_EQ(schedule.NextNs(), 0u);
   EXPECT_EQ(schedule.NextNs(), kSecond / 3);
   for (int i = 0; i < 2998; ++i) {
@@ -26,8 +23,8 @@ TEST(ArrivalScheduleTest, ConstantArrivalsAreEvenAndDoNotDrift) {
 TEST(ArrivalScheduleTest, PoissonArrivalsHaveExponentialGaps) {
   constexpr int kCount = 100'000;
   constexpr double kRate = 1000;
-  ArrivalSchedule schedule(LoadArrivals::kPoisson, kRate, 42, nullptr);
-  ArrivalSchedule same(LoadArrivals::kPoisson, kRate, 42, nullptr);
+  ArrivalSchedule schedule(LoadArrivals::kPoisson, kRate, 42);
+  ArrivalSchedule same(LoadArrivals::kPoisson, kRate, 42);
   uint64_t before = 0;
   double sum = 0;
   double square_sum = 0;
@@ -48,36 +45,15 @@ TEST(ArrivalScheduleTest, PoissonArrivalsHaveExponentialGaps) {
   EXPECT_NEAR(static_cast<double>(long_count) / kCount, std::exp(-1), 0.01);
 }
 
-TEST(ArrivalScheduleTest, FollowsALogAndStartsOver) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(
-      const RequestLog log,
-      RequestLog::Parse("+0\t1\t1\n+1\t1\t1\n+4\t1\t1\n+8\t1\t1\n"));
-  ArrivalSchedule schedule(LoadArrivals::kLog, 0, 1, &log);
-  for (const uint64_t second :
-       std::initializer_list<uint64_t>{0, 1, 4, 8, 10, 11, 14, 18, 20}) {
-    EXPECT_EQ(schedule.NextNs(), second * kSecond);
-  }
-}
-
-TEST(ArrivalScheduleTest, ALogOfOneMomentDoesNotArriveForEverAtOnce) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const RequestLog log,
-                             RequestLog::Parse("+0\t1\t1\n+0\t1\t1\n"));
-  ArrivalSchedule schedule(LoadArrivals::kLog, 0, 1, &log);
-  for (const uint64_t second :
-       std::initializer_list<uint64_t>{0, 0, 1, 1, 2, 2}) {
-    EXPECT_EQ(schedule.NextNs(), second * kSecond);
-  }
-}
-
 TEST(ArrivalScheduleTest, ARateOfRequestsIsDividedAmongBatches) {
   LoadOptions options;
-  EXPECT_EQ(ArrivalSchedule::Of(options, nullptr), nullptr);
+  EXPECT_EQ(ArrivalSchedule::Of(options), nullptr);
   options.requests_per_second = 1000;
   options.arrivals = LoadArrivals::kConstant;
   options.mode = LoadMode::kBatch;
   options.batch_size = 100;
   const std::unique_ptr<ArrivalSchedule> schedule =
-      ArrivalSchedule::Of(options, nullptr);
+      ArrivalSchedule::Of(options);
   schedule->NextNs();
   EXPECT_EQ(schedule->NextNs(), kSecond / 10);
 }

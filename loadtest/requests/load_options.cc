@@ -24,15 +24,7 @@ absl::string_view NameOf(LoadDistribution distribution) {
 }
 
 absl::string_view NameOf(LoadArrivals arrivals) {
-  switch (arrivals) {
-    case LoadArrivals::kPoisson:
-      return "poisson";
-    case LoadArrivals::kConstant:
-      return "constant";
-    case LoadArrivals::kLog:
-      return "log";
-  }
-  return "";
+  return arrivals == LoadArrivals::kPoisson ? "poisson" : "constant";
 }
 
 }  // namespace quire

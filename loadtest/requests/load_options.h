@@ -42,8 +42,6 @@ enum class LoadArrivals {
   kPoisson,
   // Equal times between arrivals.
   kConstant,
-  // The times of the request log.
-  kLog,
 };
 
 // Names as on the command line: "random", "ranges", "zipf", "poisson".
@@ -58,9 +56,6 @@ struct LoadOptions {
 
   // Affects what is read. Request i is a function of (seed, i) alone, whatever
   // the order in which answers come.
-  //
-  // The requests are those of a log; the rest here means nothing then.
-  bool is_replay = false;
   LoadKind what = LoadKind::kRanges;
   LoadDistribution distribution = LoadDistribution::kUniform;
   double zipf_exponent = 0.99;
@@ -84,7 +79,7 @@ struct LoadOptions {
 
   // Unset: a closed loop, which always has as many calls waiting as it may.
   // Set: an open loop, which starts so many requests a second whatever the
-  // server does; ignored for arrivals of a log. REQUIRES: > 0.
+  // server does. REQUIRES: > 0.
   std::optional<double> requests_per_second = {};
   LoadArrivals arrivals = LoadArrivals::kPoisson;
   // Calls that wait for their answer at any moment, at most; of mode kRandom.
@@ -110,9 +105,7 @@ struct LoadOptions {
     return mode == LoadMode::kBatch ? batch_size : 1;
   }
 
-  bool is_open_loop() const {
-    return requests_per_second.has_value() || arrivals == LoadArrivals::kLog;
-  }
+  bool is_open_loop() const { return requests_per_second.has_value(); }
 };
 
 }  // namespace quire

@@ -16,8 +16,7 @@ constexpr uint64_t kMs = 1'000'000;
 
 // An arrival every ten milliseconds.
 std::unique_ptr<ArrivalSchedule> EveryTenMs() {
-  return std::make_unique<ArrivalSchedule>(LoadArrivals::kConstant, 100, 1,
-                                           nullptr);
+  return std::make_unique<ArrivalSchedule>(LoadArrivals::kConstant, 100, 1);
 }
 
 TEST(LoadPacerTest, AClosedLoopIsDueWheneverThereIsRoom) {

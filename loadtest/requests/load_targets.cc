@@ -2,7 +2,6 @@
 #include "loadtest/requests/load_targets.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,9 +13,6 @@ namespace {
 // Streams of numbers apart from those that draw requests.
 constexpr uint64_t kPermutationStream = 0x5EED0001;
 constexpr uint64_t kItemStream = 0x5EED0002;
-
-// Above it the choice of a dictionary is not worth a pass over the log.
-constexpr size_t kLogSampleMax = 10'000;
 
 }  // namespace
 
@@ -35,11 +31,9 @@ std::string DescribeTarget(const LoadTarget& target) {
 }
 
 LoadTargets::LoadTargets(const LoadOptions& options, const SourceText* source,
-                         const RequestLog* log, uint64_t size_bytes,
-                         uint64_t document_count)
+                         uint64_t size_bytes, uint64_t document_count)
     : options_(options),
       source_(source),
-      log_(log),
       size_bytes_(size_bytes),
       document_count_(document_count) {
   if (options.distribution == LoadDistribution::kZipf) {
@@ -85,23 +79,7 @@ LoadTarget LoadTargets::RangeOfItem(uint64_t item) const {
   return {.place = TextSpan{std::min(offset, size_bytes_ - size), size}};
 }
 
-LoadTarget LoadTargets::LoggedAt(uint64_t index) const {
-  const LoggedRequest request = (*log_)[index % log_->size()];
-  switch (request.kind) {
-    case LoggedRequest::Kind::kRange:
-      return {.place = TextSpan{request.offset, request.size_bytes}};
-    case LoggedRequest::Kind::kId:
-      return {.id = request.id};
-    case LoggedRequest::Kind::kOrdinal:
-      break;
-  }
-  return {.ordinal = request.ordinal};
-}
-
 LoadTarget LoadTargets::At(uint64_t index) const {
-  if (log_ != nullptr) {
-    return LoggedAt(index);
-  }
   if (options_.what == LoadKind::kDocuments) {
     return DocumentAt(DrawItem(index, document_count_));
   }
@@ -116,21 +94,8 @@ LoadTarget LoadTargets::At(uint64_t index) const {
 }
 
 uint64_t LoadTargets::MeanSizeBytes() const {
-  const uint64_t mean_document =
-      size_bytes_ / std::max<uint64_t>(1, document_count_);
-  if (log_ != nullptr) {
-    const size_t count = std::min(log_->size(), kLogSampleMax);
-    uint64_t sum = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const LoggedRequest request = (*log_)[i];
-      sum += request.kind == LoggedRequest::Kind::kRange
-                 ? std::min(request.size_bytes, size_bytes_)
-                 : mean_document;
-    }
-    return sum / count;
-  }
   return options_.what == LoadKind::kDocuments
-             ? mean_document
+             ? size_bytes_ / std::max<uint64_t>(1, document_count_)
              : options_.range_size_bytes_min + (options_.range_size_bytes_max -
                                                 options_.range_size_bytes_min) /
                                                    2;

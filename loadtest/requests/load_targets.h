@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 
 #include "loadtest/requests/load_options.h"
-#include "loadtest/requests/request_log.h"
 #include "loadtest/requests/seeded_permutation.h"
 #include "loadtest/requests/source_text.h"
 #include "loadtest/requests/zipf_sampler.h"
@@ -62,13 +61,12 @@ void SetTargetOf(const LoadTarget& target, Request& request) {
 // Immutable and thread-safe.
 class LoadTargets {
  public:
-  // `source` null: documents are asked for by ordinal. `log` null: targets are
-  // drawn. Both must outlive the targets and what they give.
+  // `source` null: documents are asked for by ordinal. It must outlive the
+  // targets and what they give.
   // REQUIRES: size_bytes > 0, of the archive; and document_count > 0 for
   // documents, or the largest range within size_bytes for ranges.
   LoadTargets(const LoadOptions& options, const SourceText* source,
-              const RequestLog* log, uint64_t size_bytes,
-              uint64_t document_count);
+              uint64_t size_bytes, uint64_t document_count);
 
   // A function of `index`, the seed and the other options alone.
   LoadTarget At(uint64_t index) const;
@@ -83,11 +81,9 @@ class LoadTargets {
   uint64_t DrawItem(uint64_t index, uint64_t count) const;
   LoadTarget DocumentAt(uint64_t ordinal) const;
   LoadTarget RangeOfItem(uint64_t item) const;
-  LoadTarget LoggedAt(uint64_t index) const;
 
   const LoadOptions options_;
   const SourceText* const source_;
-  const RequestLog* const log_;
   const uint64_t size_bytes_;
   const uint64_t document_count_;
   // Set for Zipf.

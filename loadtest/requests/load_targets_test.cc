@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/requests/load_targets.h"
 
-#include <initializer_list>
 #include <map>
 #include <set>
 
 #include "gtest/gtest.h"
-
-#include "codecs/base/status_matchers.h"
 
 namespace quire {
 namespace {
@@ -15,8 +12,8 @@ namespace {
 constexpr uint64_t kSize = 10'000'000;
 constexpr uint64_t kDocumentCount = 5000;
 
-LoadTargets Make(const LoadOptions& options, const RequestLog* log = nullptr) {
-  return {options, nullptr, log, kSize, kDocumentCount};
+LoadTargets Make(const LoadOptions& options) {
+  return {options, nullptr, kSize, kDocumentCount};
 }
 
 TEST(LoadTargetsTest, UniformRangesLieInTheTextAndDifferInSize) {
@@ -98,19 +95,6 @@ TEST(LoadTargetsTest, DocumentsAreAskedForByNumberWithoutASource) {
     }
     EXPECT_EQ(targets.MeanSizeBytes(), kSize / kDocumentCount);
   }
-}
-
-TEST(LoadTargetsTest, ALogIsRepeatedInItsOrder) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const RequestLog log,
-                             RequestLog::Parse("5\t6\nid\tx\nordinal\t7\n"));
-  const LoadTargets targets = Make({}, &log);
-  for (const uint64_t round : std::initializer_list<uint64_t>{0, 3}) {
-    EXPECT_EQ(targets.At(round).place->offset, 5u);
-    EXPECT_EQ(targets.At(round).place->size_bytes, 6u);
-    EXPECT_EQ(targets.At(round + 1).id, "x");
-    EXPECT_EQ(targets.At(round + 2).ordinal, 7u);
-  }
-  EXPECT_EQ(targets.MeanSizeBytes(), (6 + 2 * kSize / kDocumentCount) / 3);
 }
 
 TEST(LoadTargetsTest, AreDescribedForPeople) {
