@@ -24,7 +24,7 @@ libraries=(
   libsdsl-dev libdivsufsort-dev
   zlib1g-dev libbrotli-dev liblz4-dev libzstd-dev liblzma-dev libxxhash-dev
   liburing-dev libarchive-dev libre2-dev
-  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcivetweb-dev libcurl4-openssl-dev libssl-dev openssl
+  libcli11-dev nlohmann-json3-dev prometheus-cpp-dev libcivetweb-dev libssl-dev openssl
   libsystemd-dev
   libspdlog-dev libtomlplusplus-dev
   libgtest-dev libgmock-dev libbenchmark-dev
@@ -44,8 +44,8 @@ checkers=(
   systemd python3-seccomp python3-pip
 )
 
-# Not libhts-dev: it would replace libcurl4-openssl-dev by another curl. fio says
-# what a disk can do.
+# Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
+# fio says what a disk can do.
 peers=(
   tabix libdeflate-dev librocksdb-dev liblzo2-dev libblosc-dev fio
   p7zip-full rzip lrzip zpaq borgbackup restic squashfs-tools xdelta3 zstd

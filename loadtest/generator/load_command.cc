@@ -15,7 +15,6 @@
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
-#include "loadtest/generator/http_get.h"
 #include "loadtest/requests/zipf_sampler.h"
 
 namespace quire {
@@ -91,9 +90,8 @@ Manual TheManual() {
        "2,000 documents a second, some much more often than others"},
       {"quire-loadtest web --mode batch --batch-size 10000 --requests 100000",
        "ten batches, one after the other"},
-      {"quire-loadtest web --mode full --streams 4 --metrics "
-       "http://localhost:7421/metrics",
-       "the whole archive, and what the server counted meanwhile"}};
+      {"quire-loadtest web --mode full --streams 4",
+       "the whole archive, by four scans at once"}};
   manual.environment = {{"QUIRE_SERVER", "default of --server"}};
   AddSecurityEnvironment(manual);
   manual.see_also = {"quire(1)", "quired(1)"};
@@ -225,11 +223,6 @@ void LoadCommandLine::DeclareHow(CLI::App& app) {
 }
 
 void LoadCommandLine::DeclareOutput(CLI::App& app) {
-  app.add_option("--metrics", command_.metrics,
-                 "Address of the server's metrics, such as "
-                 "http://localhost:7421/metrics; the report says by how much "
-                 "its counters rose")
-      ->type_name("URL");
   app.add_option("--json", command_.json,
                  "Also write the report to this file as one JSON object; - is "
                  "standard output, which then has nothing else")
@@ -322,12 +315,6 @@ absl::Status LoadCommandLine::CheckTogether(const LoadOptions& load) const {
   if (zipf_option_->count() > 0 &&
       load.distribution != LoadDistribution::kZipf) {
     return Wrong("--zipf-exponent takes --distribution zipf");
-  }
-  if (!command_.metrics.empty()) {
-    const absl::Status url = CheckHttpUrl(command_.metrics);
-    if (!url.ok()) {
-      return Wrong(absl::StrCat("--metrics: ", url.message()));
-    }
   }
   if (!command_.index.empty() && command_.source.empty()) {
     return Wrong("--index takes a --source");

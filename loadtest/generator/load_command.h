@@ -23,7 +23,6 @@ struct LoadCommand {
   // Empty: not given.
   std::string source;
   std::string index;
-  std::string metrics;
   std::string json;
   std::string html;
 };

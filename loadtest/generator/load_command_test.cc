@@ -72,12 +72,11 @@ TEST(LoadCommandTest, TakesEveryOption) {
       "--requests 500 --duration 2.5 --warmup 40 --batch-size 25 --streams 3 "
       "--rate 100 --arrivals constant --connections 4 --encoding auto "
       "--deadline 1.5s "
-      "--metrics http://h:1/m --json - --html page web");
+      "--json - --html page web");
   EXPECT_EQ(command.server, "unix:/run/q");
   EXPECT_EQ(command.connection_count, 4u);
   EXPECT_EQ(command.source, "web.raw");
   EXPECT_EQ(command.index, "web.tsv");
-  EXPECT_EQ(command.metrics, "http://h:1/m");
   EXPECT_EQ(command.json, "-");
   EXPECT_EQ(command.html, "page");
   const LoadOptions& load = command.load;
@@ -182,7 +181,6 @@ TEST(LoadCommandTest, RefusesWhatIsNoValue) {
       {"web --deadline soon", "got \"soon\""},
       {"web --server here", "--server: 'here' is no server address"},
       {"web --rate fast", "--rate: must be 0.001 to 1e+06, got \"fast\""},
-      {"web --metrics localhost:9420", "http://"},
   };
 
   for (const auto& c : cases) {

@@ -7,13 +7,11 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <future>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -28,10 +26,8 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "deploy/manual/program_main.h"
-#include "loadtest/generator/http_get.h"
 #include "loadtest/generator/load_command.h"
 #include "loadtest/generator/load_run.h"
-#include "loadtest/generator/server_metrics.h"
 #include "loadtest/report/load_report_html.h"
 #include "loadtest/report/load_report_json.h"
 #include "loadtest/report/load_report_text.h"
@@ -113,36 +109,6 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
   return channels;
 }
 
-// The server's counters at the end of the warm-up and at the end of the run.
-class MetricsWatch {
- public:
-  explicit MetricsWatch(std::string url) : url_(std::move(url)) {}
-
-  // Does not block.
-  void Begin() {
-    before_ = std::async(std::launch::async, [this] { return Get(); });
-  }
-
-  // Empty if the warm-up never ended.
-  absl::StatusOr<ServerCounters> End() {
-    if (!before_.valid()) {
-      return ServerCounters();
-    }
-    QUIRE_ASSIGN_OR_RETURN(const ServerCounters before, before_.get());
-    QUIRE_ASSIGN_OR_RETURN(const ServerCounters after, Get());
-    return RiseOf(before, after);
-  }
-
- private:
-  absl::StatusOr<ServerCounters> Get() const {
-    QUIRE_ASSIGN_OR_RETURN(const std::string page, HttpGet(url_, {}));
-    return ParseCounters(page);
-  }
-
-  const std::string url_;
-  std::future<absl::StatusOr<ServerCounters>> before_;
-};
-
 absl::Status WriteReports(const LoadCommand& command,
                           const LoadReport& report) {
   if (command.json != "-") {
@@ -171,22 +137,9 @@ absl::StatusOr<int> RunAndReport(const LoadCommand& command) {
   }
   QUIRE_ASSIGN_OR_RETURN(inputs.channels, Connect(command));
   inputs.interrupt = &interrupted;
-  std::optional<MetricsWatch> watch;
-  if (!command.metrics.empty()) {
-    watch.emplace(command.metrics);
-    inputs.on_window = [&watch] { watch->Begin(); };
-  }
   CatchInterrupts();
-  QUIRE_ASSIGN_OR_RETURN(LoadReport report, RunLoad(inputs, command.load));
-  if (watch.has_value()) {
-    absl::StatusOr<ServerCounters> rise = watch->End();
-    if (rise.ok()) {
-      report.server_metrics = *std::move(rise);
-    } else {
-      // The run was not worth less for it.
-      Complain(absl::StrCat(command.metrics, ": ", rise.status().message()));
-    }
-  }
+  QUIRE_ASSIGN_OR_RETURN(const LoadReport report,
+                         RunLoad(inputs, command.load));
   QUIRE_RETURN_IF_ERROR(WriteReports(command, report));
   for (const std::string& fault : report.faults) {
     Complain(fault);

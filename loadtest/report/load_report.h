@@ -91,10 +91,6 @@ struct LoadReport {
   uint64_t lower_bound_max_us = 0;
   LoadTimeline timeline;
 
-  // By name and labels: how much the server's counters rose; empty if it was
-  // not asked.
-  std::map<std::string, double> server_metrics;
-
   uint64_t error_count() const {
     return request_count - right_count - wrong_count;
   }

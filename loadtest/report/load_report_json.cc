@@ -189,10 +189,6 @@ std::string RenderReportJson(const LoadOptions& options,
   AddTraffic(options, report, json);
   AddLatency(report, json);
   AddTimeline(report.timeline, json);
-  Json& server_metrics = json["server_metrics"] = Json::object();
-  for (const auto& [name, difference] : report.server_metrics) {
-    server_metrics[name] = difference;
-  }
   return absl::StrCat(JsonText(json, kIndent), "\n");
 }
 

@@ -55,8 +55,6 @@ namespace quire {
 //   timeline_seconds        how long a part of the timeline is
 //   timeline                [{second, requests, text_bytes, p50_ms, p99_ms}] of
 //                           right answers; `second` is where the part begins
-//   server_metrics          {"name{labels}": how much the counter rose}; empty
-//                           if the server was not asked
 //
 // Thread-safe.
 std::string RenderReportJson(const LoadOptions& options,

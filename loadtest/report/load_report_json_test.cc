@@ -34,7 +34,6 @@ LoadReport SomeReport() {
     report.latency.Add(i * 1000);
     report.timeline.Add(i * 50'000'000, i * 1000, 500);
   }
-  report.server_metrics["quire_cache_hits_total{archive=\"a\"}"] = 5;
   return report;
 }
 
@@ -74,8 +73,7 @@ TEST(LoadReportJsonTest, HasTheFieldsThatOthersRelyOn) {
              {"requests", 1},
              {"text_bytes", 500},
              {"p50_ms", 1},
-             {"p99_ms", 1}}},
-           {"/server_metrics/quire_cache_hits_total{archive=\"a\"}", 5}}) {
+             {"p99_ms", 1}}}}) {
     const Json::json_pointer where(pointer);
     ASSERT_TRUE(json.contains(where)) << pointer;
     EXPECT_EQ(json[where], value) << pointer;
@@ -108,10 +106,7 @@ TEST(LoadReportJsonTest, WritesNullWhereThereIsNoLimit) {
   for (const char* name : {"caveats", "faults", "timeline"}) {
     EXPECT_TRUE(closed[name].is_array()) << name;
   }
-  for (const char* name : {"errors_by_code", "server_metrics"}) {
-    EXPECT_TRUE(closed[name].is_object()) << name;
-    EXPECT_TRUE(closed[name].empty()) << name;
-  }
+  EXPECT_EQ(closed["errors_by_code"], Json::object());
   options.requests_per_second = 2.5;
   const Json open = Parsed(options, {});
   EXPECT_EQ(open["options"]["rate"], 2.5);

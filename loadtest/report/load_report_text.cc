@@ -104,22 +104,6 @@ void AppendLatency(const LoadReport& report, std::string& out) {
                         static_cast<double>(latency.max_us()) / 1000);
 }
 
-void AppendMetrics(const LoadReport& report, std::string& out) {
-  size_t width = 0;
-  for (const auto& [name, difference] : report.server_metrics) {
-    width = difference == 0 ? width : std::max(width, name.size());
-  }
-  if (width > 0) {
-    absl::StrAppend(&out, "  the server's counters rose by\n");
-  }
-  for (const auto& [name, difference] : report.server_metrics) {
-    if (difference != 0) {
-      absl::StrAppendFormat(&out, "    %-*s  %.10g\n", static_cast<int>(width),
-                            name, difference);
-    }
-  }
-}
-
 }  // namespace
 
 std::string DescribeLoad(const LoadOptions& options) {
@@ -219,7 +203,6 @@ std::string RenderReportText(const LoadOptions& options,
                             ? 0
                             : report.own_cpu_seconds * 1e6 /
                                   static_cast<double>(report.request_count));
-  AppendMetrics(report, out);
   for (const std::string& caveat : CaveatsOf(options, report)) {
     absl::StrAppend(&out, "  ", caveat, "\n");
   }
