@@ -72,8 +72,8 @@ Manual TheManual() {
       "--rate the loop is open: requests start at that rate whatever the "
       "server does, and latency counts from when each was due, so that no wait "
       "is hidden.",
-      "Requests are drawn from --seed: the same options make the same requests "
-      "on every machine."};
+      "Requests are drawn from --seed: the same options make the same "
+      "requests."};
   manual.exit_codes = {
       {"0", "all answers were right"},
       {"1",

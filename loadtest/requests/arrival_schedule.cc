@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/requests/arrival_schedule.h"
 
-#include "loadtest/requests/portable_math.h"
+#include <cmath>
 
 namespace quire {
 
@@ -29,7 +29,7 @@ uint64_t ArrivalSchedule::NextNs() {
   if (arrivals_ == LoadArrivals::kConstant) {
     return static_cast<uint64_t>(static_cast<double>(index) * gap_ns_);
   }
-  time_ns_ -= PortableLog(1 - random_.NextFraction()) * gap_ns_;
+  time_ns_ -= std::log1p(-random_.NextFraction()) * gap_ns_;
   return static_cast<uint64_t>(time_ns_);
 }
 

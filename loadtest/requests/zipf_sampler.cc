@@ -4,9 +4,20 @@
 #include <algorithm>
 #include <cmath>
 
-#include "loadtest/requests/portable_math.h"
-
 namespace quire {
+namespace {
+
+// (e^x - 1) / x, without loss near 0.
+double Expm1Ratio(double x) {
+  return x == 0 ? 1 : std::expm1(x) / x;
+}
+
+// log(1 + x) / x, without loss near 0. REQUIRES: x > -1.
+double Log1pRatio(double x) {
+  return x == 0 ? 1 : std::log1p(x) / x;
+}
+
+}  // namespace
 
 ZipfSampler::ZipfSampler(uint64_t size, double exponent)
     : size_(static_cast<double>(size)), exponent_(exponent) {
@@ -16,20 +27,20 @@ ZipfSampler::ZipfSampler(uint64_t size, double exponent)
 }
 
 double ZipfSampler::Density(double x) const {
-  return PortableExp(-exponent_ * PortableLog(x));
+  return std::pow(x, -exponent_);
 }
 
 // (x^(1 - exponent) - 1) / (1 - exponent), and log(x) where the exponent is 1;
 // written so that it is one function, without loss near there.
 double ZipfSampler::Integral(double x) const {
-  const double log = PortableLog(x);
-  return PortableExpm1Ratio((1 - exponent_) * log) * log;
+  const double log = std::log(x);
+  return Expm1Ratio((1 - exponent_) * log) * log;
 }
 
 double ZipfSampler::IntegralInverse(double area) const {
   // Rounding may bring the product below -1 where x is very large.
   const double t = std::max((1 - exponent_) * area, -1 + 0x1.0p-53);
-  return PortableExp(PortableLog1pRatio(t) * area);
+  return std::exp(Log1pRatio(t) * area);
 }
 
 // A point under the density's integral is drawn and belongs to the rank next to

@@ -13,7 +13,7 @@ namespace quire {
 // random number a draw whatever the size, by rejection-inversion (Hoermann,
 // Derflinger: "Rejection-inversion to generate variates from monotone discrete
 // distributions", ACM TOMACS 6(3), 1996). The same stream gives the same ranks
-// on every machine. Thread-safe.
+// with the same C library. Thread-safe.
 class ZipfSampler {
  public:
   static constexpr double kExponentMax = 10;
