@@ -32,7 +32,6 @@ import subprocess
 import sys
 import tempfile
 
-import archival_form
 import range_plot
 from bench_json import add_json_option, print_figures
 from bench_setup import find_programs, make_parser
@@ -272,13 +271,6 @@ class Migration:
                 found[f"{name} {kind}"] = compress(name, path, self.work)[0]
         return found
 
-    def archival(self):
-        """Of the archival prototype, which has 12 features in 3 super-features."""
-        self.run("--super-features", 3, "--features-each", 4, "--chunks-out", self.work / "chunks")
-        return archival_form.measure_archival(
-            self.text.read_bytes(),
-            list(CHUNK_ENTRY.iter_unpack((self.work / "chunks").read_bytes())))
-
     def _delta(self, base, chunk):
         first, second = self.work / "base", self.work / "chunk"
         first.write_bytes(base)
@@ -302,7 +294,6 @@ def measure(program, versions, arguments, work):
         str(count): migration.row("--super-features", count) for count in SUPER_FEATURES}
     figures["methods"] = {method: migration.row("--method", method) for method in METHODS}
     figures["parts"] = {name: migration.row(*options, *reads) for name, options in PARTS.items()}
-    figures["archival"] = migration.archival()
     if not arguments.no_peers:
         figures["delta"] = migration.delta(arguments.delta_chunks)
         figures["long"] = migration.gains(LONG_COMPRESSORS)
@@ -403,27 +394,6 @@ def delta_rows(figures):
 DELTA_HEADER = ["corpus", "compressor", "chunks", "migrated, %", "deltas, %", "smaller by, %"]
 
 
-def archival_rows(figures):
-    rows = []
-    for name, corpus in figures.items():
-        found = corpus.get("archival")
-        if found:
-            plain = found["compressed_bytes"][0]
-            alone = found["seconds"]["1"]
-            rows.append([name, percent(plain, corpus["text_bytes"]),
-                         *(f"{plain / size:.2f}" for size in found["compressed_bytes"][1:]),
-                         f"{found['regions']:,}", f"{found['open_regions']:,}",
-                         " / ".join(f"{alone / seconds:.1f}"
-                                    for threads, seconds in found["seconds"].items()
-                                    if threads != "1")])
-    return rows
-
-
-ARCHIVAL_HEADER = ["corpus", "duplicates once, gzip, %", "a third in regions: times smaller",
-                   "two thirds", "all", "regions", "open at most",
-                   f"{' / '.join(map(str, archival_form.THREADS[1:]))} threads: times as fast"]
-
-
 def store_rows(figures):
     return [[name, store, percent(size, corpus["text_bytes"]),
              f"{corpus['text_bytes'] / 1e6 / max(cpu, 1e-3):,.1f}"]
@@ -444,7 +414,6 @@ def tables(figures):
              (sweep_header("method"), sweep_rows(figures, "methods")),
              (sweep_header("moved"), sweep_rows(figures, "parts")),
              (READ_HEADER, read_rows(figures)),
-             (ARCHIVAL_HEADER, archival_rows(figures)),
              (DELTA_HEADER, delta_rows(figures))]
     return [table for table in found if table[1]]
 

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import xml.etree.ElementTree
 
-import archival_form
 import disk_image
 import migration_bench
 
@@ -58,27 +57,9 @@ def check_figures(figures):
     assert set(corpus["methods"]) == set(migration_bench.METHODS)
     for row in [*corpus["chunks"].values(), *parts.values()]:
         assert row["text_bytes"] == size and row["runs"] >= 1, row
-    archival = corpus["archival"]
-    plain, *moved = archival["compressed_bytes"]
-    assert len(moved) == 3 and moved[2] < moved[0] < plain, archival
-    assert archival["stored_bytes"] < size and archival["open_regions"] > 1, archival
     everything, newest = parts["nothing"]["reads"]
     assert everything["text_bytes"] == size
     assert newest["text_bytes"] == size - corpus["newest_from"]
-
-
-def check_regions():
-    """Passes by falling size of clusters; regions of bounded size, each chunk in one."""
-    leaders = [0, 1, 0, 1, 0, 5, 6, 6, 0]
-    assert archival_form.passes_of(leaders) == [0, 1, 0, 1, 0, 3, 2, 2, 0]
-    sizes = [50_000] * len(leaders)
-    regions, open_max = archival_form.fill_regions(sizes, leaders, 3)
-    assert regions == [[0, 2], [4, 8], [1, 3], [6, 7], [5]], regions
-    assert open_max == 1
-    assert archival_form.fill_regions(sizes, leaders, 0)[0] == [[0, 1], [2, 3], [4, 5], [6, 7], [8]]
-    # What is left open is put together.
-    found = archival_form.fill_regions([10] * 12, [*range(6)] * 2, 3)
-    assert found == ([[0, 6, 1, 7], [2, 8, 3, 9], [4, 10, 5, 11]], 2), found
 
 
 def check_sample(directory):
@@ -134,7 +115,6 @@ def main():
         directory = pathlib.Path(scratch)
         make_versions(directory)
         check_sample(directory)
-        check_regions()
         check_images(directory)
         corpus = f"tree={directory / 'old'},{directory / 'new'}"
         result = run(build, corpus, "--no-peers", "--work", directory, "--out",
