@@ -365,7 +365,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->add_option("SHELL", settings.shell, "Which shell")
       ->type_name("")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+      ->check(CLI::IsMember({"bash", "zsh"}));
   app.add_subcommand(kCompleteWords, "For completion alone")
       ->group("")
       ->add_option("WORD", settings.words, "The command line");

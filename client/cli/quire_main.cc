@@ -43,9 +43,7 @@ int Fail(const absl::Status& status, const CliSettings& settings) {
 
 // Needs no server.
 int PrintCompletion(const CLI::App& app, const CliSettings& settings) {
-  const Shell shell = settings.shell == "bash"  ? Shell::kBash
-                      : settings.shell == "zsh" ? Shell::kZsh
-                                                : Shell::kFish;
+  const Shell shell = settings.shell == "bash" ? Shell::kBash : Shell::kZsh;
   absl::StatusOr<std::unique_ptr<OutputFile>> output =
       OutputFile::Open(settings.output);
   absl::Status status = output.status();

@@ -133,8 +133,7 @@ class InstallTest(unittest.TestCase):
         for name in "quire", "quired", "quire-loadtest":
             run(self.prefix / "bin" / name, "--version")
             for path in (f"share/man/man1/{name}.1", f"share/bash-completion/completions/{name}",
-                         f"share/zsh/vendor-completions/_{name}",
-                         f"share/fish/vendor_completions.d/{name}.fish"):
+                         f"share/zsh/vendor-completions/_{name}"):
                 self.assertGreater((self.prefix / path).stat().st_size, 0, path)
         self.assertIn("docs", run(self.prefix / "bin" / "quire", "archives", "--server",
                                   self.address))

@@ -6,12 +6,11 @@ function(quire_install_program name)
   set(directory "${CMAKE_BINARY_DIR}/share/${name}")
   set(page "${directory}/${name}.1")
   add_custom_command(
-    OUTPUT "${page}" "${directory}/${name}" "${directory}/_${name}" "${directory}/${name}.fish"
+    OUTPUT "${page}" "${directory}/${name}" "${directory}/_${name}"
     COMMAND ${CMAKE_COMMAND} -E make_directory "${directory}"
     COMMAND $<TARGET_FILE:${name}> --man > "${page}"
     COMMAND $<TARGET_FILE:${name}> --completion bash > "${directory}/${name}"
     COMMAND $<TARGET_FILE:${name}> --completion zsh > "${directory}/_${name}"
-    COMMAND $<TARGET_FILE:${name}> --completion fish > "${directory}/${name}.fish"
     DEPENDS ${name}
     VERBATIM)
   add_custom_target(${name}_man_page ALL DEPENDS "${page}")
@@ -19,5 +18,4 @@ function(quire_install_program name)
   install(FILES "${page}" DESTINATION share/man/man1)
   install(FILES "${directory}/${name}" DESTINATION share/bash-completion/completions)
   install(FILES "${directory}/_${name}" DESTINATION share/zsh/vendor-completions)
-  install(FILES "${directory}/${name}.fish" DESTINATION share/fish/vendor_completions.d)
 endfunction()

@@ -244,55 +244,6 @@ std::string RenderZsh(const CommandView& program, bool asks) {
   return script + "    esac ;;\n  esac\n}\n" + function + " \"$@\"\n";
 }
 
-// --- fish
-
-void AppendFishOptions(const CommandView& command, const std::string& prefix,
-                       std::string& script) {
-  for (const OptionView& option : AllOptions(command)) {
-    script += prefix;
-    for (const std::string& name : option.names) {
-      script += name.compare(0, 2, "--") == 0 ? " -l " + name.substr(2)
-                                              : " -s " + name.substr(1);
-    }
-    if (!option.value_name.empty()) {
-      script += option.offered.empty()
-                    ? " -r -F"
-                    : " -x -a " + Quote(Join(option.offered, " "));
-    }
-    script += " -d " + Quote(option.text) + "\n";
-  }
-  for (const OptionView& positional : command.positionals) {
-    if (!positional.offered.empty()) {
-      script +=
-          prefix + " -f -a " + Quote(Join(positional.offered, " ")) + "\n";
-    }
-  }
-}
-
-std::string RenderFish(const CommandView& program, bool asks) {
-  const std::string complete = "complete -c " + program.name;
-  std::string script = "# fish completion of " + program.name + "\n";
-  AppendFishOptions(program,
-                    program.subcommands.empty()
-                        ? complete
-                        : complete + " -n __fish_use_subcommand",
-                    script);
-  for (const CommandView& command : program.subcommands) {
-    script += complete + " -n __fish_use_subcommand -f -a " + command.name +
-              " -d " + Quote(command.text) + "\n";
-    AppendFishOptions(
-        command,
-        complete + " -n '__fish_seen_subcommand_from " + command.name + "'",
-        script);
-    if (asks && !command.positionals.empty()) {
-      script += complete + " -n '__fish_seen_subcommand_from " + command.name +
-                "' -a '(" + program.name + " " + kCompleteWords +
-                " -- (commandline -opc) (commandline -ct) 2>/dev/null)'\n";
-    }
-  }
-  return script;
-}
-
 }  // namespace
 
 std::string RenderCompletion(const CLI::App& app, Shell shell) {
@@ -301,15 +252,8 @@ std::string RenderCompletion(const CLI::App& app, Shell shell) {
                           return subcommand->get_name() == kCompleteWords;
                         })
                          .empty();
-  switch (shell) {
-    case Shell::kBash:
-      return RenderBash(program, asks);
-    case Shell::kZsh:
-      return RenderZsh(program, asks);
-    case Shell::kFish:
-      return RenderFish(program, asks);
-  }
-  return "";
+  return shell == Shell::kBash ? RenderBash(program, asks)
+                               : RenderZsh(program, asks);
 }
 
 }  // namespace quire

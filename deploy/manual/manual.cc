@@ -116,14 +116,12 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   app.add_option_function<std::string>(
          "--completion",
          [&app](const std::string& shell) {
-           const Shell kind = shell == "bash"  ? Shell::kBash
-                              : shell == "zsh" ? Shell::kZsh
-                                               : Shell::kFish;
+           const Shell kind = shell == "bash" ? Shell::kBash : Shell::kZsh;
            std::string script = RenderCompletion(app, kind);
            script.pop_back();
            throw CLI::CallForVersion(script, 0);
          })
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}))
+      ->check(CLI::IsMember({"bash", "zsh"}))
       ->trigger_on_parse()
       ->group("");
 }

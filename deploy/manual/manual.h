@@ -45,7 +45,7 @@ struct Manual {
   std::vector<std::string> see_also;
 };
 
-enum class Shell { kBash, kZsh, kFish };
+enum class Shell { kBash, kZsh };
 
 // Gives the program --version, the exit codes, variables and examples at the
 // end of --help, messages that start with its name, and two hidden options:

@@ -44,7 +44,7 @@ class ManualTest : public ::testing::Test {
     CLI::App* completion = app_.add_subcommand("completion", "Print it");
     completion->add_option("SHELL", archive_, "Which")
         ->required()
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+        ->check(CLI::IsMember({"bash", "zsh"}));
     app_.add_subcommand("hidden", "Not for everyone either")->group("");
     AttachManual(app_, manual_);
   }
@@ -221,8 +221,8 @@ TEST_F(ManualTest, HiddenOptionsPrintIt) {
   int exit_code = -1;
   EXPECT_EQ(Output({"--man"}, exit_code), RenderManPage(app_, manual_));
   EXPECT_EQ(exit_code, 0);
-  EXPECT_EQ(Output({"--completion", "fish"}, exit_code),
-            RenderCompletion(app_, Shell::kFish));
+  EXPECT_EQ(Output({"--completion", "zsh"}, exit_code),
+            RenderCompletion(app_, Shell::kZsh));
   EXPECT_EQ(exit_code, 0);
   EXPECT_EQ(Output({"--version"}, exit_code), "thing 1.2.3\n");
   EXPECT_EQ(Output({"--completion", "csh"}, exit_code), "");
@@ -262,25 +262,18 @@ TEST_F(ManualTest, CompletionAsksTheProgram) {
             "asked: -s [::1]:7420 get web http://\n//a //b\n");
   EXPECT_THAT(complete("thing get "), ::testing::StartsWith("asked: get \n"));
   EXPECT_EQ(complete("thing -s [::1]:7420 get --codec z"), "zstd\n");
-  for (const Shell shell : {Shell::kZsh, Shell::kFish}) {
-    EXPECT_THAT(RenderCompletion(app_, shell),
-                HasSubstr("thing complete-words -- "));
-  }
+  EXPECT_THAT(RenderCompletion(app_, Shell::kZsh),
+              HasSubstr("thing complete-words -- "));
 }
 
-TEST_F(ManualTest, ZshAndFishNameEverything) {
-  for (const Shell shell : {Shell::kZsh, Shell::kFish}) {
-    const std::string script = RenderCompletion(app_, shell);
-    for (const char* part : {"server", "get", "output", "json", "fish"}) {
-      EXPECT_THAT(script, HasSubstr(part));
-    }
-    EXPECT_THAT(script, Not(HasSubstr("secret")));
-    EXPECT_THAT(script, Not(HasSubstr("hidden")));
+TEST_F(ManualTest, ZshNamesEverything) {
+  const std::string script = RenderCompletion(app_, Shell::kZsh);
+  for (const char* part : {"server", "get", "output", "json", "bash"}) {
+    EXPECT_THAT(script, HasSubstr(part));
   }
-  EXPECT_THAT(RenderCompletion(app_, Shell::kZsh),
-              HasSubstr("[As JSON\\: one line each \\[really\\]]"));
-  EXPECT_THAT(RenderCompletion(app_, Shell::kFish),
-              HasSubstr("'Print '\\''documents'\\'''"));
+  EXPECT_THAT(script, Not(HasSubstr("secret")));
+  EXPECT_THAT(script, Not(HasSubstr("hidden")));
+  EXPECT_THAT(script, HasSubstr("[As JSON\\: one line each \\[really\\]]"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 // option of CLI11 has no other place for it.
 constexpr char kOfferPrefix[] = "offer ";
 
-// CLI::IsMember tells its set in the type name: "TEXT:{bash,zsh,fish}".
+// CLI::IsMember tells its set in the type name: "TEXT:{bash,zsh}".
 std::vector<std::string> FixedValues(const std::string& type_name) {
   const size_t open = type_name.find('{');
   const size_t close = type_name.rfind('}');
