@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loadtest/report/load_report_text.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
