@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """House rules about whole files.
 
-A file's name is unique, so that it can be named without its directory; a source
-file has at most 700 lines unless LONG_FILES says why; there are no notes to
-oneself, no tabs, no blanks at the ends of lines, and each directory of sources has
+A file's name is unique, so that it can be named without its directory; there are no
+notes to oneself, no tabs, no blanks at the ends of lines, and each directory of sources has
 a README.md, itself or above it. Sources that a document names exist. Headers that one
 program may include define no two types of one name: the linker would take the code of
 either for both.
@@ -13,9 +12,6 @@ import re
 
 from source_tree import read_text, run_check
 
-LINES_MAX = 700
-# File -> why it is better in one piece.
-LONG_FILES = {}
 SHARED_NAMES = {"README.md", "NOTES.md", "CMakeLists.txt", ".clang-tidy", "kustomization.yaml"}
 SOURCE_SUFFIXES = (".cc", ".h", ".c", ".py", ".sh", ".proto", ".cmake")
 PROSE_SUFFIXES = (".md", ".txt", ".toml", ".yaml")
@@ -42,9 +38,6 @@ def twice_defined(types):
 def check_text(path, text):
     complaints = []
     lines = text.splitlines()
-    if (path.endswith(SOURCE_SUFFIXES) and len(lines) > LINES_MAX
-            and path not in LONG_FILES):
-        complaints.append(f"{path}: {len(lines)} lines; the most is {LINES_MAX}")
     for number, line in enumerate(lines, 1):
         if NOTE_TO_SELF.search(line):
             complaints.append(f"{path}:{number}: a note to oneself")
@@ -96,7 +89,7 @@ def check(root, files):
 BAD_SAMPLE = {
     "README.md": "fine\n",
     "client/README.md": "`long.cc`, `client/twice.h`, `gone.h`\n",
-    "client/long.cc": "//\n" * (LINES_MAX + 1),
+    "client/long.cc": "//\n",
     "client/twice.h": "// TO" "DO later\n",
     "server/twice.h": "int a; \n\tint b;",
     "client/one.h": "struct Both {\n};\nclass Apart {\n};\nclass Declared;\n",
@@ -106,7 +99,6 @@ BAD_SAMPLE = {
 }
 EXPECTED = [
     "client/README.md: names gone.h",
-    "client/long.cc: 701 lines",
     "client/twice.h:1: a note",
     "server/twice.h:1: blanks",
     "server/twice.h:2: a tab",
