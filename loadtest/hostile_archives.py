@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Reads of very many archives at once: the memory that decoders work in is bounded over
-all archives. hostile_test.py runs one codec.
+all archives; and of an archive with very many places of one block. hostile_test.py runs
+them, the former with one codec.
 
 usage: hostile_archives.py QUIRED [CODEC...]
-Runs the test with each codec, or with those named.
+Runs the test of many archives with each codec, or with those named.
 """
 import concurrent.futures
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -25,6 +27,12 @@ DICTIONARY_CODECS = ("auto", "inflate", "zlib-primed", "zstd-dict")
 MEMORY_MIB = 160
 # Its archives have a table for answers each.
 FSST_MEMORY_MIB = 256
+# Of StoredPlacesTest: documents that have bytes in common, scans at once, and what a
+# message has of places.
+SHARING_COUNT = 5_000
+SHARED_SIZE = 10_000
+SCANS = 4
+PLACES_MAX = 2_048
 
 
 def codec_names(quired):
@@ -85,6 +93,43 @@ class ManyArchivesTest(HostileCase):
 
         with concurrent.futures.ThreadPoolExecutor(CONNECTIONS) as pool:
             self.assertEqual(set(pool.map(read, range(CONNECTIONS))), {None})
+
+
+class StoredPlacesTest(HostileCase):
+    """An archive of which one block has very many places, several messages of them."""
+
+    @classmethod
+    def make_documents(cls):
+        shared = random.Random(SEED).randbytes(SHARED_SIZE)
+        return [(f"page{n:05}", b"page %05d " % n + shared) for n in range(SHARING_COUNT)]
+
+    @classmethod
+    def write_archive(cls):
+        cls.documents = sorted(cls.make_documents())
+        cls.text = b"".join(data for _, data in cls.documents)
+        write_corpus(cls.documents, f"{cls.directory}/pages")
+        subprocess.run([cls.quired, "build", "-q", "-o", cls.archive_path, "--codec", "copy",
+                        "--reorder", "dedup", f"{cls.directory}/pages.tar"], check=True)
+
+    def scan(self):
+        """The text as a scan in stored order makes it, and the most places of a message."""
+        pb = self.stubs.pb
+        text = bytearray(len(self.text))
+        most = 0
+        with self.server.channel() as channel:
+            for message in self.stubs.rpc.ArchiveStub(channel).Scan(
+                    pb.ScanRequest(archive="pages", stored_order=True)):
+                most = max(most, len(message.places))
+                for place in message.places:
+                    text[place.offset:place.offset + place.size_bytes] = message.data[
+                        place.text_offset:place.text_offset + place.size_bytes]
+        return bytes(text), most
+
+    def test_blocks_of_many_places_come_in_messages_of_few(self):
+        with concurrent.futures.ThreadPoolExecutor(SCANS) as pool:
+            for text, most in pool.map(lambda _: self.scan(), range(SCANS)):
+                self.assertTrue(text == self.text)
+                self.assertEqual(most, PLACES_MAX)
 
 
 if __name__ == "__main__":
