@@ -270,6 +270,8 @@ Manual MakeManual() {
        "as it was before."}};
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
+      {"GRPC_VERBOSITY",
+       "What gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG."},
       {"TMPDIR",
        "Where answers of a batch that memory does not hold wait for those "
        "before them; /var/tmp if unset."},
