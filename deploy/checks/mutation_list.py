@@ -296,8 +296,9 @@ ARCHIVE = [
     Mutation("server/archive/files/file_io.cc", "if (size == 0) {\n      return absl::DataLossError(",
              "if (size == 0) {\n      return absl::UnavailableError(", "archive_damage_test archive_test",
              "a truncated file looks like a transient error"),
-    Mutation("server/archive/files/file_io.cc", "if (buffer_.size() == kBufferSizeBytes) {",
-             "if (buffer_.size() > kBufferSizeBytes) {", "archive_writer_test",
+    Mutation("server/archive/files/file_io.cc",
+             "      QUIRE_RETURN_IF_ERROR(Flush());\n    }\n  }",
+             "      buffer_.clear();\n    }\n  }", "archive_writer_test",
              "a full buffer is never written"),
 ]
 

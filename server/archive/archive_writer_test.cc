@@ -89,6 +89,22 @@ TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(std::filesystem::exists(directory.File("a.partial")));
 }
 
+// Files are written by the mebibyte.
+TEST(ArchiveWriterTest, WritesFilesLargerThanItsBuffer) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.File("a");
+  std::string text;
+  for (int i = 0; text.size() < (3 << 20); ++i) {
+    absl::StrAppend(&text, i, " ");
+  }
+  const TestSegment segment = {{.id = "a", .text = text}};
+  QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), {segment}));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path));
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::string back,
+                             ReadTestRange(*archive, {{0}, text.size()}));
+  EXPECT_TRUE(back == text);
+}
+
 TEST(ArchiveWriterTest, TakesATrailingSlash) {
   const TemporaryDirectory directory;
   QUIRE_ASSERT_OK(
