@@ -16,6 +16,7 @@
 #include "codecs/inflate/inflated_block.h"
 #include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
+#include "server/ingest/archive_source.h"
 
 namespace quire {
 
@@ -38,6 +39,9 @@ ProgressState ToProgressState(const BuildProgress& progress) {
       break;
     case BuildPhase::kSymbolTable:
       state.phase = "training the symbol table";
+      break;
+    case BuildPhase::kTrial:
+      state.phase = "trying the order";
       break;
     case BuildPhase::kIndex:
       state.phase = "indexing the dictionary";

@@ -82,4 +82,17 @@ absl::StatusOr<std::unique_ptr<SourceReader>> ArchiveSource::Open() const {
   return std::make_unique<ArchiveReader>(archive_, threads_);
 }
 
+uint64_t CountRepeatedIds(const Archive& archive) {
+  uint64_t repeated_count = 0;
+  std::optional<std::string> previous;
+  archive.VisitDocuments("", std::nullopt, [&](const Document& document) {
+    if (previous == document.id) {
+      ++repeated_count;
+    }
+    previous = document.id;
+    return true;
+  });
+  return repeated_count;
+}
+
 }  // namespace quire

@@ -35,6 +35,9 @@ class ArchiveSource final : public Source {
   const uint32_t threads_;
 };
 
+// Returns how many documents have an id that a document before them has.
+uint64_t CountRepeatedIds(const Archive& archive);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_INGEST_ARCHIVE_SOURCE_H_

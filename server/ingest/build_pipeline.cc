@@ -2,7 +2,6 @@
 #include "server/ingest/build_pipeline.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "server/ingest/block_stage.h"
 #include "server/ingest/encoder_codec.h"
 #include "server/ingest/inflated_text.h"
+#include "server/ingest/order_choice.h"
 #include "server/ingest/reordered_text.h"
 #include "server/ingest/symbol_sampler.h"
 
@@ -24,15 +24,6 @@ namespace {
 constexpr size_t kReadSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
-
-// Of the archive at `path`.
-std::string DirectoryOf(std::string path) {
-  while (path.size() > 1 && path.back() == '/') {
-    path.pop_back();
-  }
-  const std::string directory = std::filesystem::path(path).parent_path();
-  return directory.empty() ? "." : directory;
-}
 
 // One build. Each pass is a walk over all documents of all sources.
 class ArchiveBuild {
@@ -62,19 +53,9 @@ class ArchiveBuild {
     if (options_.check_text_size) {
       QUIRE_RETURN_IF_ERROR(options_.check_text_size(*progress_.total_bytes));
     }
-    if (options_.reorder != ReorderMode::kOff) {
-      QUIRE_RETURN_IF_ERROR(Reorder(path));
-    }
-    const uint64_t stored_text_bytes = *progress_.total_bytes;
-    QUIRE_RETURN_IF_ERROR(InflateIfAsked(path));
+    QUIRE_RETURN_IF_ERROR(
+        ChooseText(path, context, std::move(kept_dictionary)));
     const CodecInfo* const codec_info = FindCodec(options_.archive.codec.id);
-    if (codec_info != nullptr && codec_info->needs_dictionary) {
-      if (kept_dictionary.has_value()) {
-        context->dictionary = *std::move(kept_dictionary);
-      } else {
-        QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
-      }
-    }
     // A build that is gone on with does not encode all that a table would be
     // trained on.
     if (!options_.resume.symbol_table.empty()) {
@@ -91,7 +72,7 @@ class ArchiveBuild {
       options_.archive.blocks_vary = true;
       inflated_.reset();
     }
-    progress_.total_bytes = stored_text_bytes;
+    progress_.total_bytes = stored_text_bytes_;
     QUIRE_RETURN_IF_ERROR(StartWriter(path, context));
     if (!context->symbol_table.empty()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(context->symbol_table));
@@ -326,31 +307,91 @@ class ArchiveBuild {
     return absl::OkStatus();
   }
 
-  ReorderOptions ReorderOptionsFor(const std::string& path) const {
-    ReorderOptions options;
-    options.spool_directory = DirectoryOf(path);
-    options.memory_bytes_max = options_.build_memory_bytes;
-    options.seek_cost_bytes = options_.seek_cost_bytes;
-    options.segment_size_bytes =
-        std::min(options_.segment_size_bytes, *progress_.total_bytes);
-    if (options_.reorder == ReorderMode::kFull) {
-      options.moves = ReorderOptions::Moves::kChunks;
-    } else if (options_.reorder == ReorderMode::kAuto) {
-      const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
-      const bool has_dictionary = codec != nullptr && codec->needs_dictionary;
-      options.moves = has_dictionary ? ReorderOptions::Moves::kDocuments
-                                     : ReorderOptions::Moves::kChunks;
-      options.price = {.block_size_bytes = options_.archive.block_size_bytes};
-      options.duplicate_size_bytes_min =
-          std::max(kRunPairSizeBytesMin, kWorthwhileDuplicateSizeBytes);
+  // Decides on what is stored, and on the dictionary.
+  absl::Status ChooseText(const std::string& path,
+                          const std::shared_ptr<CodecContext>& context,
+                          std::optional<std::string> kept_dictionary) {
+    if (options_.reorder == ReorderMode::kAuto) {
+      return ChooseOrder(path, context);
     }
-    return options;
+    if (options_.reorder != ReorderMode::kOff) {
+      QUIRE_RETURN_IF_ERROR(Reorder(path));
+    }
+    return PrepareText(path, *context, std::move(kept_dictionary));
+  }
+
+  // Reorders only if the archive as a whole becomes smaller: a dictionary may
+  // hold what comes again already.
+  absl::Status ChooseOrder(const std::string& path,
+                           const std::shared_ptr<CodecContext>& context) {
+    PreparedText other = {.total_bytes = *progress_.total_bytes,
+                          .codec = options_.archive.codec.id};
+    QUIRE_RETURN_IF_ERROR(Reorder(path));
+    if (!HasLayout(*stored_)) {
+      SwapPrepared(other, *context);
+      return PrepareText(path, *context, std::nullopt);
+    }
+    QUIRE_RETURN_IF_ERROR(PrepareText(path, *context, std::nullopt));
+    QUIRE_ASSIGN_OR_RETURN(const SizeEstimate reordered, Estimate(context));
+    SwapPrepared(other, *context);
+    QUIRE_RETURN_IF_ERROR(PrepareText(path, *context, std::nullopt));
+    QUIRE_ASSIGN_OR_RETURN(const SizeEstimate in_order, Estimate(context));
+    if (IsClearlySmaller(reordered, in_order)) {
+      SwapPrepared(other, *context);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status PrepareText(const std::string& path, CodecContext& context,
+                           std::optional<std::string> kept_dictionary) {
+    stored_text_bytes_ = *progress_.total_bytes;
+    QUIRE_RETURN_IF_ERROR(InflateIfAsked(path));
+    const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
+    if (codec != nullptr && codec->needs_dictionary) {
+      if (kept_dictionary.has_value()) {
+        context.dictionary = *std::move(kept_dictionary);
+      } else {
+        QUIRE_ASSIGN_OR_RETURN(context.dictionary, ChooseDictionary());
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Returns the size of the archive of the text that is prepared.
+  absl::StatusOr<SizeEstimate> Estimate(
+      const std::shared_ptr<CodecContext>& context) {
+    if (FindCodec(options_.archive.codec.id)->needs_symbol_table) {
+      QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
+    }
+    const uint64_t total_bytes = *progress_.total_bytes;
+    absl::StatusOr<SizeEstimate> estimate = EstimateSize(
+        options_, context, total_bytes,
+        [&](const std::function<absl::Status(ByteView)>& add) -> absl::Status {
+          QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kTrial));
+          return Feed(total_bytes, add);
+        });
+    context->symbol_table.clear();
+    if (estimate.ok() && stored_.has_value()) {
+      estimate->size_bytes += LayoutSizeBytes(*stored_);
+    }
+    return estimate;
+  }
+
+  void SwapPrepared(PreparedText& other, CodecContext& context) {
+    std::swap(stored_, other.stored);
+    std::swap(inflated_, other.inflated);
+    std::swap(stored_text_bytes_, other.stored_text_bytes);
+    std::swap(progress_.total_bytes, other.total_bytes);
+    std::swap(options_.archive.codec.id, other.codec);
+    std::swap(context.dictionary, other.dictionary);
   }
 
   // Writes what is to be stored to a file next to the archive.
   absl::Status Reorder(const std::string& path) {
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<TextReorderer> reorderer,
-                           TextReorderer::Create(ReorderOptionsFor(path)));
+    QUIRE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<TextReorderer> reorderer,
+        TextReorderer::Create(ReorderOptionsFor(
+            options_, SpoolDirectoryFor(path), *progress_.total_bytes)));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));
     std::vector<uint8_t> buffer(kReadSizeBytes);
     uint64_t segment_bytes = 0;
@@ -391,7 +432,7 @@ class ArchiveBuild {
     QUIRE_ASSIGN_OR_RETURN(
         const std::unique_ptr<TextInflater> inflater,
         TextInflater::Create(
-            {.spool_directory = DirectoryOf(path),
+            {.spool_directory = SpoolDirectoryFor(path),
              .member_text_size_max = options_.inflate_member_size_bytes_max,
              .threads = options_.threads,
              .cancel = options_.cancel}));
@@ -485,36 +526,14 @@ class ArchiveBuild {
     }
   }
 
-  // Fills `out` with text of one of the files. Errors: DataLoss  there is less
-  // than was written.
-  absl::Status ReadText(const InputFile& file, uint64_t offset,
-                        MutableByteView out) {
-    QUIRE_RETURN_IF_ERROR(CheckCancelled());
-    while (!out.empty()) {
-      QUIRE_ASSIGN_OR_RETURN(const size_t got, file.ReadAt(offset, out));
-      if (got == 0) {
-        return TextChanged(file);
-      }
-      out = out.subspan(got);
-      offset += got;
-    }
-    return absl::OkStatus();
-  }
-
-  static absl::Status TextChanged(const InputFile& file) {
-    return absl::DataLossError(
-        absl::StrCat(file.name(),
-                     " is not what was written to its file; check the device, "
-                     "and build the archive again"));
-  }
-
   absl::Status FeedFile(const InputFile& file, uint64_t size_bytes,
                         std::vector<uint8_t>& buffer,
                         const std::function<absl::Status(ByteView)>& add) {
     while (progress_.done_bytes < size_bytes) {
       const MutableByteView piece = MutableByteView(buffer).first(
           std::min<uint64_t>(buffer.size(), size_bytes - progress_.done_bytes));
-      QUIRE_RETURN_IF_ERROR(ReadText(file, progress_.done_bytes, piece));
+      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      QUIRE_RETURN_IF_ERROR(ReadStoredText(file, progress_.done_bytes, piece));
       QUIRE_RETURN_IF_ERROR(add(piece));
       Advance(piece.size());
     }
@@ -558,7 +577,8 @@ class ArchiveBuild {
       while (offset < end) {
         QUIRE_ASSIGN_OR_RETURN(MutableByteView text, stage_->Buffer());
         text = text.first(std::min<uint64_t>(text.size(), end - offset));
-        QUIRE_RETURN_IF_ERROR(ReadText(*stored_->file, offset, text));
+        QUIRE_RETURN_IF_ERROR(CheckCancelled());
+        QUIRE_RETURN_IF_ERROR(ReadStoredText(*stored_->file, offset, text));
         checksum.Add(text);
         if (sampler_.has_value()) {
           sampler_->Add(text);
@@ -571,8 +591,9 @@ class ArchiveBuild {
                                                std::move(segment.documents)));
       QUIRE_RETURN_IF_ERROR(writer_->FinishSegment());
     }
-    return checksum.Get() == stored_->checksum ? absl::OkStatus()
-                                               : TextChanged(*stored_->file);
+    return checksum.Get() == stored_->checksum
+               ? absl::OkStatus()
+               : StoredTextChanged(*stored_->file);
   }
 
   absl::Status Encode() {
@@ -647,6 +668,8 @@ class ArchiveBuild {
   // What the dictionary and the symbol table are chosen from, if not from what
   // is stored.
   std::optional<InflatedText> inflated_;
+  // Size of the text that blocks are cut from.
+  uint64_t stored_text_bytes_ = 0;
   // Where compressed members are inflated.
   std::optional<BlockCutter> cutter_;
   // While the table is trained on what is being encoded.
@@ -678,19 +701,6 @@ absl::StatusOr<BuildSummary> BuildArchive(
   }
   ArchiveBuild build(sources, options);
   return build.Run(path);
-}
-
-uint64_t CountRepeatedIds(const Archive& archive) {
-  uint64_t repeated_count = 0;
-  std::optional<std::string> previous;
-  archive.VisitDocuments("", std::nullopt, [&](const Document& document) {
-    if (previous == document.id) {
-      ++repeated_count;
-    }
-    previous = document.id;
-    return true;
-  });
-  return repeated_count;
 }
 
 }  // namespace quire

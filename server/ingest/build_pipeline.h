@@ -41,6 +41,8 @@ enum class BuildPhase {
   kDictionary,
   // Reading all inputs to train the symbol table: where the codec uses it.
   kSymbolTable,
+  // Reading what may be stored, to learn the archive's size: with kAuto.
+  kTrial,
   // Building what the codec needs to search the dictionary.
   kIndex,
   // Reading the blocks that an earlier build left; their number is not known.
@@ -59,7 +61,9 @@ enum class ReorderMode {
   // Text that comes again is stored once, and text is stored next to similar
   // text, where that saves more than the further blocks cost that a range then
   // touches (reorder_price.h): documents where there is a dictionary, chunks
-  // where there is none.
+  // where there is none. Only if that makes the whole archive smaller, its
+  // dictionary included (order_choice.h): the text is then prepared both ways,
+  // and the archive is otherwise that of kOff.
   kAuto,
   // Text that comes again is stored once, however little that leaves out.
   kDuplicates,
@@ -210,9 +214,6 @@ struct BuildSummary {
 absl::StatusOr<BuildSummary> BuildArchive(
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,
     const BuildOptions& options);
-
-// How many documents have an id that a document before them has.
-uint64_t CountRepeatedIds(const Archive& archive);
 
 }  // namespace quire
 

@@ -14,6 +14,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
+#include "server/ingest/archive_source.h"
 #include "server/ingest/testing/ingest_testing.h"
 #include "server/ingest/testing/memory_source.h"
 
@@ -220,6 +221,26 @@ TEST(BuildPipelineTest, ReorderingChangesNoDocument) {
   }
   // Nothing but the archives is left of the files that held the stored text.
   EXPECT_EQ(NamesIn(directory.path()).size(), 4 * AllCodecs().size());
+}
+
+TEST(BuildPipelineTest, StoredTextThatChangesBeforeItIsEncodedIsAnError) {
+  const TestDirectory directory;
+  const std::string text = MakeTestText(54321, 1);
+  BuildOptions options = Options("zstd");
+  options.reorder = ReorderMode::kDuplicates;
+  int changed_count = 0;
+  options.on_progress = [&](const BuildProgress& progress) {
+    if (progress.phase == BuildPhase::kEncode && progress.done_bytes == 0) {
+      changed_count += ChangeUnnamedFiles(text.size(), 5000);
+    }
+  };
+  EXPECT_THAT(
+      BuildArchive(directory / "x",
+                   Sources(FixedSource({{"a", text}, {"b", text}})), options),
+      FailsWith(absl::StatusCode::kDataLoss,
+                HasSubstr("is not what was written")));
+  EXPECT_EQ(changed_count, 1);
+  EXPECT_TRUE(NamesIn(directory.path()).empty());
 }
 
 TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {

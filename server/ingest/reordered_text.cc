@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 #include "server/ingest/text_migration.h"
@@ -38,6 +40,26 @@ void AppendTo(std::vector<uint8_t>& bytes, ByteView more) {
 }
 
 }  // namespace
+
+absl::Status ReadStoredText(const InputFile& file, uint64_t offset,
+                            MutableByteView out) {
+  while (!out.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, file.ReadAt(offset, out));
+    if (got == 0) {
+      return StoredTextChanged(file);
+    }
+    out = out.subspan(got);
+    offset += got;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StoredTextChanged(const InputFile& file) {
+  return absl::DataLossError(
+      absl::StrCat(file.name(),
+                   " is not what was written to its file; check the device, "
+                   "and build the archive again"));
+}
 
 absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(
     const ReorderOptions& options) {

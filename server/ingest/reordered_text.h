@@ -81,6 +81,15 @@ struct ReorderedText {
   std::vector<Segment> segments;
 };
 
+// Fills `out` with text of a file that was written here, such as
+// ReorderedText::file. Errors: those of `file`; StoredTextChanged()  there is
+// less than was written.
+absl::Status ReadStoredText(const InputFile& file, uint64_t offset,
+                            MutableByteView out);
+
+// DataLoss.
+absl::Status StoredTextChanged(const InputFile& file);
+
 // Takes the documents of an archive in order. What it makes of them depends on
 // them and on the options alone.
 // Thread-compatible.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,15 @@ absl::Status WaitForInput(int fd, const std::string& name) {
 }
 
 }  // namespace
+
+std::string SpoolDirectoryFor(std::string archive_path) {
+  while (archive_path.size() > 1 && archive_path.back() == '/') {
+    archive_path.pop_back();
+  }
+  const std::string directory =
+      std::filesystem::path(archive_path).parent_path();
+  return directory.empty() ? "." : directory;
+}
 
 absl::StatusOr<Spool> Spool::Create(const std::string& directory,
                                     std::string what) {

@@ -55,6 +55,10 @@ class Spool {
   uint64_t size_bytes_ = 0;
 };
 
+// Returns the directory for spools of the archive that is to be at
+// `archive_path`: the one that the archive lies in.
+std::string SpoolDirectoryFor(std::string archive_path);
+
 // Copies all that `fd` still has. Blocks until the input ends, also if `fd`
 // does not block. `name` is for messages.
 // Errors: Unavailable        the input cannot be read, or as Spool.

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/order_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <future>
+#include <new>
+#include <utility>
+
+#include "absl/status/status.h"
+
+#include "codecs/base/status_macros.h"
+#include "server/archive/format/section_compression.h"
+#include "server/ingest/encoder_codec.h"
+#include "server/ingest/parallel_encoder.h"
+
+namespace quire {
+namespace {
+
+// Of a run in a layout (FORMAT.md), in bytes.
+constexpr double kRunSizeBytes = 6;
+constexpr uint64_t kBlockStrideMax = 4;
+// A share of the archive's size.
+constexpr double kWorthwhileGain = 0.01;
+// Of the estimate's error.
+constexpr double kErrorCount = 2;
+
+CompressionEffort TrialEffort() {
+  CompressionEffort effort = kDictionaryEffort;
+  effort.xz_extreme = false;
+  return effort;
+}
+
+absl::StatusOr<uint64_t> CompressedDictionarySize(
+    ByteView dictionary, const std::atomic<bool>* cancel) {
+  if (dictionary.empty()) {
+    return uint64_t{0};
+  }
+  try {
+    QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
+                           CompressStrongly(dictionary, TrialEffort(), cancel));
+    return compressed.bytes.size();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "not enough memory to compress the dictionary");
+  }
+}
+
+// Encodes every n-th block of a text that arrives in order, and adds up what
+// the blocks take.
+class BlockTrial {
+ public:
+  static absl::StatusOr<std::unique_ptr<BlockTrial>> Create(
+      const BlockCodec& codec, uint32_t threads, uint64_t block_size_bytes,
+      uint64_t text_size_bytes) {
+    std::unique_ptr<BlockTrial> trial(
+        new BlockTrial(block_size_bytes, text_size_bytes));
+    QUIRE_ASSIGN_OR_RETURN(
+        trial->encoder_,
+        ParallelEncoder::Create(
+            codec, threads, static_cast<size_t>(block_size_bytes),
+            [trial = trial.get()](ByteView raw, ByteView stored) {
+              trial->Count(raw, stored);
+              return absl::OkStatus();
+            }));
+    return trial;
+  }
+
+  absl::Status Add(ByteView text) {
+    while (!text.empty()) {
+      const auto part =
+          text.first(std::min<size_t>(text.size(), block_size_ - filled_));
+      if (block_number_ % stride_ == 0) {
+        QUIRE_RETURN_IF_ERROR(Append(part));
+      }
+      filled_ += part.size();
+      text = text.subspan(part.size());
+      if (filled_ == block_size_) {
+        EndBlock();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The blocks of the whole text.
+  absl::StatusOr<SizeEstimate> Finish() {
+    if (filled_ > 0) {
+      EndBlock();
+    }
+    QUIRE_RETURN_IF_ERROR(encoder_->Drain());
+    const auto count = static_cast<double>(count_);
+    const double scale =
+        static_cast<double>(text_size_) /
+        static_cast<double>(std::max<uint64_t>(1, encoded_text_bytes_));
+    const double mean = sum_ / std::max(1.0, count);
+    const double variance =
+        std::max(0.0, sum_of_squares_ / std::max(1.0, count) - mean * mean);
+    // The finite population's: without error where all of it is encoded.
+    const double left_out = stride_ == 1 ? 0 : 1 - 1 / scale;
+    return SizeEstimate{
+        .size_bytes = sum_ * scale,
+        .error_bytes = std::sqrt(count * variance * left_out) * scale};
+  }
+
+ private:
+  BlockTrial(uint64_t block_size_bytes, uint64_t text_size_bytes)
+      : block_size_(static_cast<size_t>(block_size_bytes)),
+        text_size_(text_size_bytes),
+        stride_(std::clamp<uint64_t>(text_size_bytes / kTrialTextSizeBytes, 1,
+                                     kBlockStrideMax)) {}
+
+  absl::Status Append(ByteView part) {
+    if (filled_ == 0) {
+      QUIRE_ASSIGN_OR_RETURN(buffer_, encoder_->Acquire());
+    }
+    std::ranges::copy(part, buffer_.begin() + static_cast<ptrdiff_t>(filled_));
+    return absl::OkStatus();
+  }
+
+  void EndBlock() {
+    if (block_number_ % stride_ == 0) {
+      encoder_->Submit(filled_);
+    }
+    ++block_number_;
+    filled_ = 0;
+  }
+
+  void Count(ByteView raw, ByteView stored) {
+    const auto size =
+        static_cast<double>(stored.empty() ? raw.size() : stored.size());
+    ++count_;
+    encoded_text_bytes_ += raw.size();
+    sum_ += size;
+    sum_of_squares_ += size * size;
+  }
+
+  const size_t block_size_;
+  const uint64_t text_size_;
+  const uint64_t stride_;
+  // The block that the text has come to.
+  uint64_t block_number_ = 0;
+  size_t filled_ = 0;
+  MutableByteView buffer_;
+  // Blocks that came out, and their sizes.
+  uint64_t count_ = 0;
+  uint64_t encoded_text_bytes_ = 0;
+  double sum_ = 0;
+  double sum_of_squares_ = 0;
+  // Last: its sink uses the others.
+  std::unique_ptr<ParallelEncoder> encoder_;
+};
+
+}  // namespace
+
+ReorderOptions ReorderOptionsFor(const BuildOptions& build,
+                                 std::string directory,
+                                 uint64_t text_size_bytes) {
+  ReorderOptions options;
+  options.spool_directory = std::move(directory);
+  options.memory_bytes_max = build.build_memory_bytes;
+  options.seek_cost_bytes = build.seek_cost_bytes;
+  options.segment_size_bytes =
+      std::min(build.segment_size_bytes, text_size_bytes);
+  if (build.reorder == ReorderMode::kFull) {
+    options.moves = ReorderOptions::Moves::kChunks;
+  } else if (build.reorder == ReorderMode::kAuto) {
+    const CodecInfo* const codec = FindCodec(build.archive.codec.id);
+    const bool has_dictionary = codec != nullptr && codec->needs_dictionary;
+    options.moves = has_dictionary ? ReorderOptions::Moves::kDocuments
+                                   : ReorderOptions::Moves::kChunks;
+    options.price = {.block_size_bytes = build.archive.block_size_bytes};
+    options.duplicate_size_bytes_min =
+        std::max(kRunPairSizeBytesMin, kWorthwhileDuplicateSizeBytes);
+  }
+  return options;
+}
+
+bool HasLayout(const ReorderedText& text) {
+  return std::ranges::any_of(text.segments,
+                             [](const ReorderedText::Segment& segment) {
+                               return segment.layout.runs.size() > 1;
+                             });
+}
+
+double LayoutSizeBytes(const ReorderedText& text) {
+  double size_bytes = 0;
+  for (const ReorderedText::Segment& segment : text.segments) {
+    if (segment.layout.runs.size() > 1) {
+      size_bytes +=
+          kRunSizeBytes * static_cast<double>(segment.layout.runs.size()) +
+          static_cast<double>(segment.layout.sums.size() * sizeof(uint64_t));
+    }
+  }
+  return size_bytes;
+}
+
+absl::StatusOr<SizeEstimate> EstimateSize(
+    const BuildOptions& options,
+    const std::shared_ptr<const CodecContext>& context,
+    uint64_t text_size_bytes, const TextPass& pass) {
+  BuildOptions trial_options = options;
+  CodecSpec& spec = trial_options.archive.codec;
+  const CodecInfo* const info = FindCodec(spec.id);
+  if (info != nullptr && info->inflates()) {
+    spec.id = info->text_codec;
+  }
+  // On a thread of its own, or by get() if the system gives none.
+  std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
+      &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCodec> codec,
+                         MakeEncoder(trial_options, context));
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BlockTrial> blocks,
+      BlockTrial::Create(*codec, options.threads,
+                         options.archive.block_size_bytes, text_size_bytes));
+  QUIRE_RETURN_IF_ERROR(
+      pass([&](ByteView piece) { return blocks->Add(piece); }));
+  QUIRE_ASSIGN_OR_RETURN(SizeEstimate estimate, blocks->Finish());
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t dictionary_bytes, dictionary.get());
+  estimate.size_bytes += static_cast<double>(dictionary_bytes);
+  return estimate;
+}
+
+bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain) {
+  const double error = std::hypot(changed.error_bytes, plain.error_bytes);
+  return changed.size_bytes + kErrorCount * error <=
+         plain.size_bytes * (1 - kWorthwhileGain);
+}
+
+}  // namespace quire

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+//
+// Whether a build stores text in the order of the documents: how large the
+// archive would be either way.
+#ifndef QUIRE_SERVER_INGEST_ORDER_CHOICE_H_
+#define QUIRE_SERVER_INGEST_ORDER_CHOICE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/block_codec.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/dictionary_choice.h"
+#include "server/ingest/inflated_text.h"
+#include "server/ingest/reordered_text.h"
+
+namespace quire {
+
+// One way to store the text of a build.
+struct PreparedText {
+  // Unset: in the order of the documents.
+  std::optional<ReorderedText> stored = std::nullopt;
+  // Unset: no members are inflated.
+  std::optional<InflatedText> inflated = std::nullopt;
+  // Text that blocks are cut from.
+  uint64_t stored_text_bytes = 0;
+  // Text that the dictionary is chosen from.
+  std::optional<uint64_t> total_bytes = std::nullopt;
+  CodecId codec = CodecId::kCopy;
+  std::string dictionary = {};
+};
+
+// Returns how text of `text_size_bytes` is reordered for `options`, whose mode
+// is not kOff. `directory` is that of the archive.
+ReorderOptions ReorderOptionsFor(const BuildOptions& options,
+                                 std::string directory,
+                                 uint64_t text_size_bytes);
+
+// False if `text` is that of the documents in their order.
+bool HasLayout(const ReorderedText& text);
+
+// Returns about what the layouts of all segments take in the archive.
+double LayoutSizeBytes(const ReorderedText& text);
+
+// Text of which each block is encoded. From larger texts every second, third or
+// fourth block is taken.
+inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{64} << 20;
+
+struct SizeEstimate {
+  // Dictionary and blocks.
+  double size_bytes = 0;
+  // Standard error of `size_bytes`; 0 if every block was encoded.
+  double error_bytes = 0;
+};
+
+// Returns the size of the archive of a text with the codec of
+// `options.archive` and with `context`. Members that the codec would inflate
+// must be inflated in the text already. Compresses the dictionary with less
+// effort than an archive does, in a third of its time. Takes one pass over the
+// text, on `options.threads` threads and one for the dictionary.
+// REQUIRES: text_size_bytes > 0.
+// Errors: those of MakeEncoder(), ParallelEncoder and `pass`;
+//         ResourceExhausted  not enough memory to compress the dictionary;
+//         Cancelled          `options.cancel` became true.
+absl::StatusOr<SizeEstimate> EstimateSize(
+    const BuildOptions& options,
+    const std::shared_ptr<const CodecContext>& context,
+    uint64_t text_size_bytes, const TextPass& pass);
+
+// True if an archive estimated as `changed` is smaller than one estimated as
+// `plain` by at least a hundredth, and by twice the error of the difference.
+// The hundredth is more than what the dictionary's effort can change.
+bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain);
+
+}  // namespace quire
+
+#endif  // QUIRE_SERVER_INGEST_ORDER_CHOICE_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/order_choice.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
+
+namespace quire {
+namespace {
+
+// The archive's size.
+uint64_t SizeOf(const IdsAndContents& documents, BuildOptions options,
+                ReorderMode reorder) {
+  const TestDirectory directory;
+  options.reorder = reorder;
+  std::vector<std::unique_ptr<Source>> sources;
+  sources.push_back(std::make_unique<MemorySource>(
+      [&](int) -> IdsAndContents { return documents; }));
+  const auto summary = BuildArchive(directory / "x", sources, options);
+  EXPECT_TRUE(summary.ok()) << summary.status();
+  uint64_t size_bytes = 0;
+  for (const auto& file :
+       std::filesystem::directory_iterator(directory / "x")) {
+    size_bytes += file.file_size();
+  }
+  return size_bytes;
+}
+
+// Twenty texts of words in three releases. Each release changes a few bytes in
+// every `edit_distance` of each text.
+IdsAndContents Releases(size_t edit_distance) {
+  IdsAndContents documents;
+  for (uint64_t i = 0; i < 20; ++i) {
+    std::mt19937_64 random(i);
+    std::string text;
+    while (text.size() < 20'000) {
+      // Short words are frequent.
+      const uint64_t rank = random() % (uint64_t{1} << (1 + random() % 12));
+      absl::StrAppend(&text, "w", rank * 7919 % 100'003, " ");
+    }
+    for (int release = 0; release < 3; ++release) {
+      std::string edited = text;
+      for (size_t at = random() % edit_distance;
+           release > 0 && at + 3 < edited.size(); at += edit_distance) {
+        edited.replace(at, 3, absl::StrCat("E", 10 + random() % 90));
+      }
+      documents.emplace_back(absl::StrCat(release, "/", i), std::move(edited));
+    }
+  }
+  std::ranges::stable_sort(documents, {}, [](const auto& document) {
+    return document.first.front();
+  });
+  return documents;
+}
+
+TEST(OrderChoiceTest, ErrorsCountAgainstAChange) {
+  EXPECT_TRUE(IsClearlySmaller({98.9, 0}, {100, 0}));
+  EXPECT_FALSE(IsClearlySmaller({99.1, 0}, {100, 0}));
+  EXPECT_TRUE(IsClearlySmaller({88, 3}, {100, 4}));
+  EXPECT_FALSE(IsClearlySmaller({90, 3}, {100, 4}));
+}
+
+// A dictionary that holds all that repeats makes releases with edits smaller
+// than leaving out their duplicates does; a small one does not.
+TEST(OrderChoiceTest, AutoIsNeverLargerThanOff) {
+  int kept_count = 0;
+  int changed_count = 0;
+  for (const size_t edit_distance : std::vector<size_t>{6'000, 1'000'000}) {
+    const IdsAndContents documents = Releases(edit_distance);
+    for (const char* codec : {"rlz", "zstd-dict"}) {
+      for (const uint64_t dictionary_size :
+           std::vector<uint64_t>{32 << 10, 600 << 10}) {
+        SCOPED_TRACE(
+            absl::StrCat(codec, " ", dictionary_size, " ", edit_distance));
+        BuildOptions options;
+        options.archive.codec = *ParseCodecSpec(codec);
+        options.archive.block_size_bytes = 64 << 10;
+        options.dictionary_size_bytes = dictionary_size;
+        const uint64_t off = SizeOf(documents, options, ReorderMode::kOff);
+        const uint64_t chosen = SizeOf(documents, options, ReorderMode::kAuto);
+        EXPECT_LE(chosen, off + off / 1000);
+        const uint64_t deduplicated =
+            SizeOf(documents, options, ReorderMode::kDuplicates);
+        kept_count += deduplicated > off + off / 1000 ? 1 : 0;
+        changed_count += chosen < off - off / 10 ? 1 : 0;
+      }
+    }
+  }
+  // Each answer is right for some.
+  EXPECT_GT(kept_count, 0);
+  EXPECT_GT(changed_count, 0);
+}
+
+}  // namespace
+}  // namespace quire
