@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 """quired build over directories as crawlers and packagers leave them: containers in them,
-damaged files, names that mislead, and what is left out or renamed.
+damaged files, names that mislead, and what is left out or renamed. And the help of both
+subcommands that encode.
 
 QUIRE_BINARY_DIR names the build directory.
 """
@@ -195,6 +196,27 @@ class BuildInputsTest(unittest.TestCase):
         with_dots = (self.directory / "x.quire" / "segment-000000").read_bytes()
         self.build("-", stdin=tar_of({"a/b": b"1", "c": b"2", "d/./e": b"3"}))
         self.assertEqual((self.directory / "x.quire" / "segment-000000").read_bytes(), with_dots)
+
+    def test_help_names_few_codecs_and_help_all_every_one(self):
+        for command in ("build", "recompress"):
+            with self.subTest(command=command):
+                short = self.run_quired(command, "--help")
+                self.assertEqual(short.returncode, 0, short.stderr)
+                self.assertNotIn(b"rlz-zzp", short.stdout)
+                full = self.run_quired(command, "--help-all")
+                self.assertEqual((full.returncode, full.stderr), (0, b""))
+                self.assertRegex(full.stdout, rb"(?m)^  rlz-zzp +rlz-zz, its streams primed")
+                self.assertRegex(full.stdout, rb"(?m)^  fsst +FSST strings")
+                # A default only where the option may be left out.
+                has_default = b"--codec NAME[:LEVEL]=rlz" in short.stdout
+                self.assertEqual(has_default, command == "build")
+
+    def test_plan_has_the_limits_of_build(self):
+        self.write("a", b"12345678901")
+        result = self.run_quired("plan", "crawl", "--input-size-max", "10")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"give a larger --input-size-max", result.stderr)
+        self.assertEqual(result.stdout, b"")
 
 
 if __name__ == "__main__":

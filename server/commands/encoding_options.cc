@@ -6,6 +6,7 @@
 
 #include <array>
 #include <filesystem>
+#include <iostream>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -13,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_format.h"
 
 #include "codecs/automatic/member_choice.h"
 #include "codecs/base/printable_text.h"
@@ -206,9 +207,19 @@ std::vector<std::string> CodecNames() {
   return names;
 }
 
+// The help of `subcommand`, and each codec with a line.
+std::string HelpWithAllCodecs(const CLI::App& subcommand) {
+  std::string text = absl::StrCat(subcommand.help(), "\nCodecs:\n");
+  for (const CodecInfo& codec : AllCodecs()) {
+    absl::StrAppendFormat(&text, "  %-12s %s\n", codec.name, codec.summary);
+  }
+  return text;
+}
+
 }  // namespace
 
-void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
+void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
+                        bool is_codec_required) {
   subcommand
       .add_option(
           "--plan", options.plan,
@@ -221,10 +232,24 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options) {
   CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
       absl::StrCat(
-          "How blocks are compressed: ", absl::StrJoin(CodecNames(), ", "),
-          "; level fast, default, max or a number"));
-  codec->type_name("NAME[:LEVEL]")->capture_default_str();
+          "How blocks are compressed: rlz, small and quick to read; zstd, "
+          "without a dictionary in memory; lz4, fastest; xz, small and slow to "
+          "read; auto, the best of several for each block. --help-all lists "
+          "all codecs. Level fast, default, max or a number",
+          is_codec_required ? ". Required, unless --plan is given" : ""));
+  codec->type_name("NAME[:LEVEL]");
+  if (!is_codec_required) {
+    codec->capture_default_str();
+  }
   OfferValues(*codec, CodecNames());
+  // Before the options that are missing are missed, as --help.
+  subcommand.add_flag_callback(
+      "--help-all",
+      [&subcommand] {
+        std::cout << HelpWithAllCodecs(subcommand);
+        throw CLI::Success();
+      },
+      "Print this help and all codecs, and end");
   options.codec_option = codec;
   CLI::Option* const objective = subcommand.add_option(
       "--objective", options.objective,

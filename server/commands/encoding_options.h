@@ -46,8 +46,10 @@ struct EncodingOptions {
   const CLI::Option* dictionary_method_option = nullptr;
 };
 
-// `options` must outlive `subcommand`.
-void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options);
+// `options` must outlive `subcommand`. `is_codec_required` is for the help: the
+// caller checks it.
+void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
+                        bool is_codec_required = false);
 
 // What can be said before anything but the plan is read.
 // Errors: InvalidArgument  options that make no sense; for the usage error.

@@ -186,7 +186,8 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
                    "Directory of the new archive, such as OUT.quire")
       ->type_name("OUT")
       ->required();
-  AddEncodingOptions(*subcommand, options->encoding);
+  AddEncodingOptions(*subcommand, options->encoding,
+                     /*is_codec_required=*/true);
   subcommand->add_flag(
       "--replace", options->replace,
       "Replace the archive at OUT, which may be ARCHIVE, once the new one is "
