@@ -24,8 +24,6 @@ DecodeWorkspaces::Lease DecodeWorkspaces::Take(const void* owner,
                                                uint64_t size_bytes,
                                                Factory make) {
   QUIRE_CHECK(size_bytes <= size_bytes_max_);
-  // Freed after the lock.
-  std::vector<Idle> dropped;
   std::unique_ptr<BlockCodec::Scratch> kept;
   {
     MutexLock lock(&mutex_);
@@ -39,7 +37,6 @@ DecodeWorkspaces::Lease DecodeWorkspaces::Take(const void* owner,
       while (size_bytes_ + size_bytes > size_bytes_max_) {
         size_bytes_ -= idle_.front().size_bytes;
         idle_bytes_ -= idle_.front().size_bytes;
-        dropped.push_back(std::move(idle_.front()));
         idle_.erase(idle_.begin());
       }
       size_bytes_ += size_bytes;
@@ -47,7 +44,6 @@ DecodeWorkspaces::Lease DecodeWorkspaces::Take(const void* owner,
     ++turn_;
   }
   changed_.NotifyAll();
-  dropped.clear();
   Lease lease(*this, owner, size_bytes);
   // A failure to make it frees the lease, and with it the bytes.
   lease.scratch_ = kept != nullptr ? std::move(kept) : make();
@@ -90,13 +86,12 @@ void DecodeWorkspaces::GiveBack(Lease& lease) {
 }
 
 void DecodeWorkspaces::Forget(const void* owner) {
-  std::vector<Idle> dropped;
   MutexLock lock(&mutex_);
   for (Idle& idle : idle_) {
     if (idle.owner == owner) {
       size_bytes_ -= idle.size_bytes;
       idle_bytes_ -= idle.size_bytes;
-      dropped.push_back(std::move(idle));
+      idle.scratch.reset();
     }
   }
   std::erase_if(idle_,

@@ -50,7 +50,10 @@ class DecodeWorkspaces {
   static constexpr size_t kIdleMax = 64;
 
   explicit DecodeWorkspaces(uint64_t size_bytes_max)
-      : size_bytes_max_(size_bytes_max) {}
+      : size_bytes_max_(size_bytes_max) {
+    // So that giving back allocates nothing.
+    idle_.reserve(kIdleMax + 1);
+  }
 
   // Returns a workspace of `owner`, made by `make` if none is kept. Waits, in
   // order of arrival, while those in use leave less than `size_bytes`. A thread
