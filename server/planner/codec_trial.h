@@ -27,7 +27,7 @@ struct TrialOptions {
   size_t block_count_min = kTrialBlocksMin;
   // Of the text that the pieces stand for; the result is corrected for blocks
   // that are harder or easier to compress than that.
-  Compressibility compressibility;
+  Compressibility compressibility = {};
   // The size of that text; 0: that of the pieces.
   uint64_t text_size_bytes = 0;
 };

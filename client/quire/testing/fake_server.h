@@ -24,8 +24,8 @@ namespace quire {
 struct FakeDocument {
   std::string id;
   std::string text;
-  std::optional<int64_t> capture_time_ms;
-  std::optional<std::string> media_type;
+  std::optional<int64_t> capture_time_ms = {};
+  std::optional<std::string> media_type = {};
   std::optional<std::string> record_type = {};
 };
 

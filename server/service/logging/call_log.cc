@@ -171,13 +171,12 @@ class CallLog::OutputFile {
 
 absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options) {
   if (!options.hash_key_path.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(
-        std::string key,
-        ReadSmallFile(options.hash_key_path, kHashKeySizeBytesMax));
-    if (key.size() < kHashKeySizeBytes) {
+    absl::StatusOr<std::string> key =
+        ReadSmallFile(options.hash_key_path, kHashKeySizeBytesMax);
+    if (key.ok() && key->size() < kHashKeySizeBytes) {
       return absl::FailedPreconditionError(
           absl::StrCat(options.hash_key_path, ": must hold a key of ",
-                       kHashKeySizeBytes, " bytes or more, got ", key.size()));
+                       kHashKeySizeBytes, " bytes or more, got ", key->size()));
     }
     return key;
   }
