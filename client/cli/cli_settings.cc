@@ -313,7 +313,7 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
-  AddSecurityOptions(app, settings.security);
+  AddSecurityOptions(app, settings.security, settings.allow_readable_secrets);
   app.add_option("--timeout", settings.timeout,
                  "How long to wait for the server's next answer; seconds, or "
                  "with a unit: 500ms, 10s, 2m, 1h30m")
@@ -423,6 +423,8 @@ std::string DefaultCacheDirectory() {
 absl::StatusOr<ClientOptions> MakeClientOptions(const CliSettings& settings) {
   QUIRE_ASSIGN_OR_RETURN(const absl::Duration timeout,
                          ParseTimeout(settings.timeout));
+  QUIRE_RETURN_IF_ERROR(
+      CheckSecretFiles(settings.security, settings.allow_readable_secrets));
   ClientOptions options;
   options.address = settings.server;
   options.security = settings.security;

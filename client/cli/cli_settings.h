@@ -26,6 +26,8 @@ struct CliSettings {
   // Of all subcommands.
   std::string server = "127.0.0.1:7420";
   ChannelSecurity security;
+  // Takes secrets that all users can read.
+  bool allow_readable_secrets = false;
   std::string timeout = "30s";
   // "-" is standard output. An export's is the FILE of its form.
   std::string output = "-";

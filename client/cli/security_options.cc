@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/security_options.h"
 
+#include <sys/stat.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
 namespace quire {
 
-void AddSecurityOptions(CLI::App& app, ChannelSecurity& security) {
+void AddSecurityOptions(CLI::App& app, ChannelSecurity& security,
+                        bool& allow_readable) {
   app.add_flag("--tls", security.tls,
                "Encrypt, and take only a server whose certificate the system "
                "trusts. The next options, too, encrypt");
@@ -28,6 +35,24 @@ void AddSecurityOptions(CLI::App& app, ChannelSecurity& security) {
                  "It is sent over TLS, a unix socket or to this machine alone")
       ->type_name("FILE")
       ->envname("QUIRE_TOKEN_FILE");
+  app.add_flag("--allow-readable-secrets", allow_readable,
+               "Take a key and a token file that all users can read");
+}
+
+absl::Status CheckSecretFiles(const ChannelSecurity& security,
+                              bool allow_readable) {
+  for (const std::string& path : {security.key_file, security.token_file}) {
+    struct stat info {};
+
+    if (!allow_readable && !path.empty() && stat(path.c_str(), &info) == 0 &&
+        S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0) {
+      return absl::PermissionDeniedError(
+          absl::StrCat(path,
+                       ": can be read by all users, and a secret must not be: "
+                       "chmod o-r, or --allow-readable-secrets"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void AddSecurityEnvironment(Manual& manual) {

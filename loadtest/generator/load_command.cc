@@ -109,7 +109,7 @@ LoadCommandLine::LoadCommandLine(CLI::App& app) {
       ->type_name("ADDRESS")
       ->envname("QUIRE_SERVER")
       ->capture_default_str();
-  AddSecurityOptions(app, command_.security);
+  AddSecurityOptions(app, command_.security, command_.allow_readable_secrets);
   DeclareWhat(app);
   DeclareHow(app);
   DeclareOutput(app);

@@ -19,6 +19,8 @@ struct LoadCommand {
 
   std::string server = "localhost:7420";
   ChannelSecurity security;
+  // Takes secrets that all users can read.
+  bool allow_readable_secrets = false;
   uint32_t connection_count = 1;
   // Empty: not given.
   std::string source;

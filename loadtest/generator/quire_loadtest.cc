@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/channel_arguments.h"
 
+#include "client/cli/security_options.h"
 #include "client/quire/client_status.h"
 #include "client/quire/internal/secure_channel.h"
 #include "client/quire/process_settings.h"
@@ -94,6 +95,8 @@ absl::Status CheckWritable(const LoadCommand& command) {
 
 absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Connect(
     const LoadCommand& command) {
+  QUIRE_RETURN_IF_ERROR(
+      CheckSecretFiles(command.security, command.allow_readable_secrets));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   // As the client library does.

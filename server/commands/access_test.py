@@ -189,8 +189,22 @@ class AccessTest(unittest.TestCase):
         self.assertIn("private", answer.stdout, answer.stderr)
         wrong = self.directory / "wrong.token"
         wrong.write_text("reader.wrong")
+        wrong.chmod(0o600)
         answer = self.ask(address, *mine, "--token-file", wrong, "archives")
         self.assertEqual(answer.returncode, 3, answer.stdout)
+
+    def test_the_client_refuses_secrets_that_all_users_can_read(self):
+        reader, line = self.token("reader")
+        _, address = self.start(line)
+        readable = self.directory / "readable.token"
+        readable.write_bytes(reader.read_bytes())
+        readable.chmod(0o644)
+        refused = self.ask(address, "--token-file", readable, "archives")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(f"{readable}: can be read by all users", refused.stderr)
+        answer = self.ask(address, "--token-file", readable, "--allow-readable-secrets",
+                          "archives")
+        self.assertIn("docs", answer.stdout, answer.stderr)
 
     def test_nothing_is_readable_without_credentials(self):
         _, line = self.token("reader")

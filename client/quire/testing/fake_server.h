@@ -32,12 +32,12 @@ struct FakeDocument {
 struct FakeArchive {
   std::vector<FakeDocument> documents;
   // Empty: the archive has none.
-  std::string dictionary;
+  std::string dictionary = {};
   // Whether answers can be had in FSST.
   bool has_symbol_table = false;
   // Answers can be had as blocks of this codec, coded with `dictionary`. Empty:
   // they cannot, and the dictionary's hash is made up.
-  std::string codec;
+  std::string codec = {};
 };
 
 // What goes wrong. Counts go down as the faults happen; -1 is for ever.

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -169,15 +170,24 @@ class CallLog::OutputFile {
   int error_ = 0;
 };
 
+// Not inlined: knowing that a string is long, g++ 12 warns of copies of a short
+// one (GCC bug 105329).
+ABSL_ATTRIBUTE_NOINLINE absl::Status CheckHashKeySize(const std::string& path,
+                                                      size_t size) {
+  if (size >= kHashKeySizeBytes) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": must hold a key of ", kHashKeySizeBytes,
+                   " bytes or more, got ", size));
+}
+
 absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options) {
   if (!options.hash_key_path.empty()) {
-    absl::StatusOr<std::string> key =
-        ReadSmallFile(options.hash_key_path, kHashKeySizeBytesMax);
-    if (key.ok() && key->size() < kHashKeySizeBytes) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(options.hash_key_path, ": must hold a key of ",
-                       kHashKeySizeBytes, " bytes or more, got ", key->size()));
-    }
+    QUIRE_ASSIGN_OR_RETURN(
+        std::string key,
+        ReadSmallFile(options.hash_key_path, kHashKeySizeBytesMax));
+    QUIRE_RETURN_IF_ERROR(CheckHashKeySize(options.hash_key_path, key.size()));
     return key;
   }
   std::string key(kHashKeySizeBytes, '\0');
