@@ -64,7 +64,7 @@ class DamagedArchiveTest(unittest.TestCase):
         contents = bytearray(segment.read_bytes())
         for offset in offsets:
             # A header, then blocks, each with a word before it and a checksum behind it.
-            contents[32 + offset + offset // BLOCK * 12 + 4] ^= 1
+            contents[48 + offset + offset // BLOCK * 12 + 4] ^= 1
         segment.write_bytes(contents)
 
     def quire(self, *arguments, code=0, server=None):

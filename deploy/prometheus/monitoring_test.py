@@ -194,7 +194,7 @@ class MonitoringTest(unittest.TestCase):
                  "the load is seen")
         self.assertEqual(self.quire("get", "docs", "no such page").returncode != 0, True)
 
-        segment = self.directory / "other.quire" / "segment-000000"
+        segment = self.directory / "other.quire" / "segment-00000000"
         whole = segment.read_bytes()
         shutil.copy(segment, self.directory / "kept")
         with open(segment, "r+b") as file:

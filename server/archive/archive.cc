@@ -2,9 +2,7 @@
 #include "server/archive/archive.h"
 
 #include <algorithm>
-#include <new>
 #include <queue>
-#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -56,20 +54,13 @@ struct Archive::Segment {
 absl::StatusOr<std::shared_ptr<const Archive>> Archive::Open(
     const std::string& path, const ArchiveOpenOptions& options) {
   std::shared_ptr<const Archive> opened;
-  try {
-    const absl::Status status =
-        WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
-          const std::shared_ptr<Archive> archive(new Archive(path));
-          opened = archive;
-          return archive->Load(directory, options);
-        });
-    QUIRE_RETURN_IF_ERROR(status);
-    return opened;
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
-  return absl::ResourceExhaustedError(
-      absl::StrCat(path, ": not enough memory to open it"));
+  QUIRE_RETURN_IF_ERROR(
+      WithArchiveDirectory(path, [&](const ArchiveDirectory& directory) {
+        const std::shared_ptr<Archive> archive(new Archive(path));
+        opened = archive;
+        return archive->Load(directory, options);
+      }));
+  return opened;
 }
 
 absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
@@ -91,7 +82,7 @@ absl::StatusOr<ArchiveOutline> Archive::ReadOutline(const std::string& path) {
         for (const ManifestSegment& segment : manifest.segments) {
           outline.opening_bytes =
               std::max(outline.opening_bytes,
-                       SegmentReader::EstimateOpeningBytes(segment));
+                       SegmentReader::EstimateOpeningBytes(manifest, segment));
         }
         return absl::OkStatus();
       });
@@ -278,9 +269,9 @@ void Archive::PlanInSegment(size_t segment_index, uint64_t offset,
     SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
     piece.size_bytes = std::min(piece.size_bytes, end - offset);
     offset += piece.size_bytes;
-    uint64_t block_index = reader.BlockAt(piece.stored_offset);
+    uint64_t block_index = reader.blocks().BlockAt(piece.stored_offset);
     uint64_t offset_in_block =
-        piece.stored_offset - reader.BlockStart(block_index);
+        piece.stored_offset - reader.blocks().StartOf(block_index);
     for (; piece.size_bytes > 0; ++block_index, offset_in_block = 0) {
       BlockSlice slice;
       slice.block.segment_index = static_cast<uint32_t>(segment_index);

@@ -134,7 +134,7 @@ class Archive {
 
   // Whether a range may lie in several places, whose slices do not go on where
   // the ones before end.
-  bool has_layout() const { return info_.run_count != 0; }
+  bool has_layout() const { return info_.has_layout; }
 
   // The blocks that `range` covers, in logical order; none for an empty range.
   // With a layout the same block may come several times.

@@ -162,7 +162,7 @@ TEST_F(ArchiveDamageTest, EveryTruncationIsNamed) {
 }
 
 TEST_F(ArchiveDamageTest, NamesMissingFiles) {
-  for (const char* file : {"segment-000000", "segment-000001"}) {
+  for (const char* file : {"segment-00000000", "segment-00000001"}) {
     const std::string name = path_ + "/" + file;
     const std::string good = ReadTestFile(name);
     std::filesystem::remove(name);
@@ -185,12 +185,12 @@ TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
       path, options,
       {{{.id = "a",
          .text = std::string(4096, 'x') + std::string(4096, 'y')}}}));
-  const std::string name = path + "/segment-000000";
+  const std::string name = path + "/segment-00000000";
   const std::string good = ReadTestFile(name);
   constexpr size_t kFrame = 4096 + 12;
-  WriteTestFile(name, good.substr(0, 32) + good.substr(32 + kFrame, kFrame) +
-                          good.substr(32, kFrame) +
-                          good.substr(32 + 2 * kFrame));
+  WriteTestFile(name, good.substr(0, 48) + good.substr(48 + kFrame, kFrame) +
+                          good.substr(48, kFrame) +
+                          good.substr(48 + 2 * kFrame));
   EXPECT_THAT(Contents(path), FailsWith(absl::StatusCode::kDataLoss,
                                         HasSubstr("block 0: checksum is")));
 }
@@ -199,7 +199,7 @@ TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
 // all text is found by range and by ordinal, and no document by a wrong id.
 TEST_F(ArchiveDamageTest, OpensWithoutDamagedIndexesOfIdsAndAttributes) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, Archive::Open(path_));
-  const std::string file = "segment-000000";
+  const std::string file = "segment-00000000";
   const std::string good = ReadTestFile(path_ + "/" + file);
   std::set<std::string> damaged;
   for (size_t i = 0; i < good.size(); ++i) {
@@ -243,7 +243,7 @@ TEST_F(ArchiveDamageTest, OtherBlocksStayReadable) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   ASSERT_GT(archive->SegmentBlockCount(1), 1u);
   const Extent extent = archive->BlockExtent({1, 0});
-  const std::string name = path_ + "/segment-000001";
+  const std::string name = path_ + "/segment-00000001";
   std::string bytes = ReadTestFile(name);
   bytes[extent.offset.value + 20] ^= 1;
   WriteTestFile(name, bytes);
@@ -251,7 +251,7 @@ TEST_F(ArchiveDamageTest, OtherBlocksStayReadable) {
   std::vector<uint8_t> raw(archive->BlockSizeBytes({1, 0}));
   EXPECT_THAT(archive->ReadBlock({1, 0}, raw, *scratch),
               FailsWith(absl::StatusCode::kDataLoss,
-                        HasSubstr("segment-000001: block 0: checksum is")));
+                        HasSubstr("segment-00000001: block 0: checksum is")));
   raw.resize(archive->BlockSizeBytes({1, 1}));
   QUIRE_EXPECT_OK(archive->ReadBlock({1, 1}, raw, *scratch));
 }
@@ -290,7 +290,7 @@ TEST_F(ArchiveDamageTest, VerifyDoesWithTheThreadsItGets) {
 TEST_F(ArchiveDamageTest, VerifyNamesBlocksAndTheirDocuments) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   const BlockAddress block = {1, 1};
-  const std::string name = path_ + "/segment-000001";
+  const std::string name = path_ + "/segment-00000001";
   std::string bytes = ReadTestFile(name);
   bytes[archive->BlockExtent(block).offset.value + 30] ^= 4;
   WriteTestFile(name, bytes);
@@ -311,7 +311,7 @@ TEST_F(ArchiveDamageTest, VerifyNamesBlocksAndTheirDocuments) {
   const ArchiveDamage& damage = verified.damages[0];
   EXPECT_THAT(damage.status,
               FailsWith(absl::StatusCode::kDataLoss,
-                        HasSubstr("segment-000001: block 1: checksum is")));
+                        HasSubstr("segment-00000001: block 1: checksum is")));
   EXPECT_EQ(damage.block, block);
   EXPECT_EQ(damage.lost, lost);
   EXPECT_EQ(damage.document_count, expected.size());
@@ -329,24 +329,24 @@ TEST_F(ArchiveDamageTest, VerifyNamesBlocksAndTheirDocuments) {
 }
 
 TEST_F(ArchiveDamageTest, VerifyReadsBlocksWithoutIndexes) {
-  const std::string name = path_ + "/segment-000000";
+  const std::string name = path_ + "/segment-00000000";
   std::string bytes = ReadTestFile(name);
   bytes[bytes.size() - 20] ^= 4;
   WriteTestFile(name, bytes);
   const Verified verified = Verify(path_);
   ASSERT_THAT(verified.damages, SizeIs(1));
   EXPECT_THAT(std::string(verified.damages[0].status.message()),
-              HasSubstr("segment-000000: footer checksum is"));
+              HasSubstr("segment-00000000: footer checksum is"));
   EXPECT_EQ(verified.damages[0].lost.size_bytes, 0u);
   EXPECT_EQ(verified.report.good_block_count, verified.report.info.block_count);
   EXPECT_EQ(verified.report.good_size_bytes, verified.report.info.size_bytes);
 }
 
 TEST_F(ArchiveDamageTest, VerifySaysWhatItCannotFind) {
-  const std::string name = path_ + "/segment-000001";
+  const std::string name = path_ + "/segment-00000001";
   std::string bytes = ReadTestFile(name);
   bytes.back() = 'x';
-  bytes[32 + 3] = 0x40;
+  bytes[48 + 3] = 0x40;
   WriteTestFile(name, bytes);
   const Verified verified = Verify(path_);
   ASSERT_THAT(verified.damages, SizeIs(2));
@@ -403,6 +403,55 @@ TEST_F(ArchiveDamageTest, VerifyFindsEveryFlippedBit) {
       SetByte(file, i, good[i]);
     }
   }
+}
+
+TEST(CraftedArchiveTest, IsReadDespiteUnknownPartsAndNamesThem) {
+  const TemporaryDirectory directory;
+  const auto unknown_part_of = [&](const Crafted& made) {
+    WriteCrafted(directory.File("a"), made);
+    const auto archive = Archive::Open(directory.File("a"));
+    QUIRE_EXPECT_OK(archive);
+    return archive.ok() ? (*archive)->info().unknown_part : "";
+  };
+  EXPECT_EQ(unknown_part_of({}), "");
+  Crafted section;
+  section.SetSection(0x80000063, "anything");
+  EXPECT_EQ(unknown_part_of(section),
+            "segment 0 has a section of type 2147483747");
+  Crafted field;
+  field.edit_manifest_bytes = [](std::string& file) {
+    // Field 99 of the message, an integer.
+    file.insert(file.size() - 8, "\x98\x06\x01");
+    file[12] = static_cast<char>(file[12] + 3);
+    Reseal(file);
+  };
+  EXPECT_EQ(unknown_part_of(field), "the manifest has fields");
+}
+
+TEST(CraftedArchiveTest, KeepsItsHistoryAndItsWriter) {
+  const TemporaryDirectory directory;
+  Crafted made;
+  made.edit_manifest = [](Manifest& manifest) {
+    manifest.history = {{.uuid = {1}, .size_bytes = 2, .document_count = 0},
+                        {.uuid = {2}, .size_bytes = 5, .document_count = 1}};
+    manifest.segments[0].number = kSegmentNumberMax;
+    manifest.next_segment_number = kSegmentNumberMax + 1;
+  };
+  made.header.number = kSegmentNumberMax;
+  WriteCrafted(directory.File("a"), made);
+  const std::string file = ReadTestFile(directory.File("a") + "/MANIFEST");
+  QUIRE_ASSERT_OK_AND_ASSIGN(const Manifest manifest,
+                             ParseManifest(AsBytes(file)));
+  ASSERT_EQ(manifest.history.size(), 2u);
+  EXPECT_EQ(manifest.history[1].uuid[0], 2);
+  EXPECT_EQ(manifest.history[1].size_bytes, 5u);
+  EXPECT_EQ(manifest.writer, "make_golden");
+  EXPECT_EQ(EncodeManifest(manifest), file);
+  std::filesystem::rename(directory.File("a") + "/segment-00000000",
+                          directory.File("a") + "/segment-16777215");
+  QUIRE_EXPECT_OK(VerifyArchive(
+      directory.File("a"), {},
+      [](const ArchiveDamage& damage) { ADD_FAILURE() << damage.status; }));
 }
 
 // Counts that a writer never makes, in an archive that is whole.

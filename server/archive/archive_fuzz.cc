@@ -40,11 +40,9 @@ void AddLayout(FuzzedDataProvider& input, Crafted& made) {
         input.ConsumeBool() ? input.ConsumeIntegralInRange<int64_t>(-5000, 5000)
                             : input.ConsumeIntegral<int64_t>());
   }
-  std::erase_if(made.sections,
-                [](const auto& section) { return section.first >= 8; });
-  made.sections.emplace_back(8, input.ConsumeBool()
-                                    ? layout.Section()
-                                    : input.ConsumeRandomLengthString(400));
+  made.SetSection(8, input.ConsumeBool()
+                         ? layout.Section()
+                         : input.ConsumeRandomLengthString(400));
   if (input.ConsumeBool()) {
     size_bytes = input.ConsumeIntegral<uint64_t>();
   }
@@ -58,40 +56,42 @@ void AddLayout(FuzzedDataProvider& input, Crafted& made) {
                         stored = made.text.size()](Manifest& m) {
     m.segments[0].run_count = run_count;
     m.segments[0].stored_text_size_bytes = stored;
+    m.slices_per_mib_max = 200;
   };
 }
 
-// How much text each block has, or nearly so. Of the blocks only the first is
-// there.
-void AddBlockTextSizes(FuzzedDataProvider& input, Crafted& made) {
-  const auto count = input.ConsumeIntegralInRange<uint64_t>(1, 8);
+// Block spans of the text, or nearly so. Only the first block is there.
+void AddBlockSpans(FuzzedDataProvider& input, Crafted& made) {
+  const auto count = input.ConsumeIntegralInRange<uint64_t>(1, 20);
+  std::vector<uint64_t> counts;
   std::vector<uint64_t> sizes;
   std::vector<uint64_t> stored_sizes;
+  uint64_t block_count = 0;
   for (uint64_t i = 0; i < count; ++i) {
+    counts.push_back(input.ConsumeIntegralInRange<uint64_t>(0, 3));
     sizes.push_back(input.ConsumeBool()
-                        ? input.ConsumeIntegralInRange<uint64_t>(500, 2000)
+                        ? input.ConsumeIntegralInRange<uint64_t>(0, 2000)
                         : input.ConsumeIntegral<uint64_t>());
     stored_sizes.push_back(input.ConsumeIntegralInRange<uint64_t>(0, 600));
+    block_count += counts.back();
   }
-  std::erase_if(made.sections,
-                [](const auto& section) { return section.first >= 9; });
-  made.sections.emplace_back(9, input.ConsumeBool()
-                                    ? CraftedColumn(sizes)
-                                    : input.ConsumeRandomLengthString(40));
-  for (auto& [type, section] : made.sections) {
-    if (type == 1 && input.ConsumeBool()) {
-      section = CraftedColumn(stored_sizes);
-    }
+  made.SetSection(9, input.ConsumeBool() ? CraftedColumns(counts, sizes)
+                                         : input.ConsumeRandomLengthString(40));
+  if (input.ConsumeBool()) {
+    made.SetSection(1, CraftedColumn(stored_sizes));
   }
-  made.edit_footer = [count, before = made.edit_footer](SegmentFooter& f) {
+  made.edit_footer = [=, before = made.edit_footer](SegmentFooter& f) {
     before(f);
-    f.block_count = count;
+    f.block_count = block_count;
   };
-  made.edit_manifest = [count, size_max = input.ConsumeIntegral<uint32_t>(),
+  made.edit_manifest = [=, size_max = input.ConsumeIntegral<uint32_t>(),
+                        slices = input.ConsumeIntegral<uint16_t>(),
                         before = made.edit_manifest](Manifest& m) {
     before(m);
-    m.segments[0].block_count = count;
-    m.varying_block_size_bytes_max = size_max % (uint32_t{1} << 21);
+    m.segments[0].block_count = block_count;
+    m.segments[0].span_count = count;
+    m.block_size_bytes_max = 4096 + size_max % (uint32_t{1} << 21);
+    m.slices_per_mib_max = slices;
   };
 }
 
@@ -122,8 +122,12 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
       if (input.ConsumeBool()) {
         sections.emplace_back(type, input.ConsumeRandomLengthString(600));
       }
-    } else if (type <= made.sections.size()) {
-      sections.push_back(made.sections[type - 1]);
+    } else {
+      for (const auto& section : made.sections) {
+        if (section.first == type) {
+          sections.push_back(section);
+        }
+      }
     }
   }
   made.sections = std::move(sections);
@@ -131,7 +135,7 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
     AddLayout(input, made);
   }
   if (input.ConsumeBool()) {
-    AddBlockTextSizes(input, made);
+    AddBlockSpans(input, made);
   }
   return made;
 }

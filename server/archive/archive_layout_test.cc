@@ -55,9 +55,10 @@ class ArchiveLayoutTest : public ::testing::Test {
         codec.get(), *writer));
     QUIRE_ASSERT_OK(WriteTestSegment(segments_[1], 4096, codec.get(), *writer));
     QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo info, writer->Commit());
-    EXPECT_EQ(info.format_version, 2u);
+    EXPECT_EQ(info.format_version, 4u);
     EXPECT_EQ(info.stored_text_size_bytes, 28384u + 12000u);
-    EXPECT_EQ(info.run_count, 4u);
+    EXPECT_EQ(info.run_count, 5u);
+    EXPECT_TRUE(info.has_layout);
     for (const TestSegment& segment : segments_) {
       for (const TestDocument& document : segment) {
         text_ += document.text;
@@ -78,7 +79,7 @@ class ArchiveLayoutTest : public ::testing::Test {
   // Flips a bit of the payload of a block of the first segment.
   void SpoilBlock(uint64_t block_index) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
-    const std::string name = path_ + "/segment-000000";
+    const std::string name = path_ + "/segment-00000000";
     std::string bytes = ReadTestFile(name);
     bytes[archive->BlockExtent({0, block_index}).offset.value + 30] ^= 4;
     WriteTestFile(name, bytes);
@@ -138,14 +139,14 @@ TEST_F(ArchiveLayoutTest, VerifyCountsADocumentOnce) {
 }
 
 TEST_F(ArchiveLayoutTest, VerifySaysThatAllIsLostWithTheLayout) {
-  const std::string name = path_ + "/segment-000000";
+  const std::string name = path_ + "/segment-00000000";
   std::string bytes = ReadTestFile(name);
   bytes[bytes.size() - 20] ^= 4;
   WriteTestFile(name, bytes);
   const std::vector<ArchiveDamage> damages = Verify();
   ASSERT_THAT(damages, SizeIs(1));
   EXPECT_THAT(std::string(damages[0].status.message()),
-              HasSubstr("segment-000000: footer checksum is"));
+              HasSubstr("segment-00000000: footer checksum is"));
   EXPECT_EQ(damages[0].lost.size_bytes, text_.size() - 12000);
   EXPECT_EQ(damages[0].document_count, 3u);
 }
@@ -166,7 +167,7 @@ TEST(ArchiveWriterLayoutTest, OneRunMakesASegmentWithoutLayout) {
                         : WriteTestSegment(segment, 65536, nullptr, *writer));
     QUIRE_ASSERT_OK(writer->Commit().status());
   }
-  for (const char* file : {"/MANIFEST", "/segment-000000"}) {
+  for (const char* file : {"/MANIFEST", "/segment-00000000"}) {
     EXPECT_TRUE(ReadTestFile(directory.File("with") + file) ==
                 ReadTestFile(directory.File("without") + file));
   }

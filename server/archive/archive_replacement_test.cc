@@ -19,6 +19,7 @@
 #include "server/archive/archive_verifier.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/files/direct_file.h"
+#include "server/archive/format/manifest.h"
 #include "server/archive/testing/archive_testing.h"
 #include "server/archive/testing/system_call_hooks.h"
 
@@ -83,7 +84,8 @@ class ArchiveReplacementTest : public ::testing::Test {
 };
 
 TEST_F(ArchiveReplacementTest, IsOpenedAnewWhereFilesAreGone) {
-  for (const char* name : {"MANIFEST", "segment-000000", "segment-000002"}) {
+  for (const char* name :
+       {"MANIFEST", "segment-00000000", "segment-00000002"}) {
     SCOPED_TRACE(name);
     {
       const ScopedSystemCallHooks hooks(ReplaceBefore(name));
@@ -114,14 +116,14 @@ TEST_F(ArchiveReplacementTest, IsVerifiedToTheEndAsItWas) {
 }
 
 TEST_F(ArchiveReplacementTest, ReadsNoFileDirectlyThatReplacedASegment) {
-  const std::string segment = path_ + "/segment-000001";
+  const std::string segment = path_ + "/segment-00000001";
   if (!OpenDirect(AT_FDCWD, segment, "the segment").ok()) {
     GTEST_SKIP() << "the file system for temporary files has no direct reads";
   }
   // The first descriptor of a segment reads through the page cache.
   const ScopedSystemCallHooks hooks(
       {.before_openat = [&, count = 0](const std::string& name) mutable {
-        if (name == "segment-000001" && ++count == 2) {
+        if (name == "segment-00000001" && ++count == 2) {
           std::filesystem::copy_file(segment, directory_.File("copy"));
           std::filesystem::rename(directory_.File("copy"), segment);
         }
@@ -131,10 +133,37 @@ TEST_F(ArchiveReplacementTest, ReadsNoFileDirectlyThatReplacedASegment) {
                         HasSubstr("was replaced while it was opened")));
 }
 
+// As after a merge: MANIFEST is another file in the same directory.
+TEST_F(ArchiveReplacementTest, ReadsTheNewManifestWhereASegmentIsGone) {
+  int manifest_count = 0;
+  const std::string segment = path_ + "/segment-00000002";
+  const ScopedSystemCallHooks hooks(
+      {.before_openat = [&](const std::string& name) {
+        manifest_count += name == "MANIFEST" ? 1 : 0;
+        if (name == "segment-00000002" && std::filesystem::remove(segment)) {
+          const std::string file = ReadTestFile(path_ + "/MANIFEST");
+          auto manifest = ParseManifest(AsBytes(file));
+          QUIRE_ASSERT_OK(manifest);
+          manifest->segments.pop_back();
+          WriteTestFile(path_ + "/new", EncodeManifest(*manifest));
+          std::filesystem::rename(path_ + "/new", path_ + "/MANIFEST");
+        }
+      }});
+  QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
+  EXPECT_EQ(archive->info().segment_count, 2u);
+  EXPECT_EQ(manifest_count, 2);
+  // Without a new manifest the segment is lost.
+  std::filesystem::remove(path_ + "/segment-00000001");
+  manifest_count = 0;
+  EXPECT_THAT(Archive::Open(path_),
+              FailsWith(absl::StatusCode::kDataLoss, HasSubstr("is missing")));
+  EXPECT_EQ(manifest_count, 1);
+}
+
 TEST_F(ArchiveReplacementTest, IsGivenUpWhenItNeverStands) {
   // Two archives without a file change places all the time.
   const std::string other = directory_.File("b");
-  std::filesystem::remove(path_ + "/segment-000001");
+  std::filesystem::remove(path_ + "/segment-00000001");
   std::filesystem::copy(path_, other);
   const ScopedSystemCallHooks hooks(
       {.before_openat = [&](const std::string& name) {

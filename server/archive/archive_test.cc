@@ -295,7 +295,7 @@ TEST(ArchiveTest, KnowsWhereBlocksLie) {
   uint64_t offset = 0;
   uint64_t block_count = 0;
   for (uint32_t s = 0; s < archive->info().segment_count; ++s) {
-    uint64_t file_offset = 32;
+    uint64_t file_offset = 48;
     for (uint64_t b = 0; b < archive->SegmentBlockCount(s); ++b) {
       const BlockAddress block = {s, b};
       EXPECT_EQ(archive->BlockExtent(block).offset.value, file_offset);
@@ -336,7 +336,7 @@ TEST(ArchiveTest, IsTheSameForTheSameContents) {
       const ArchiveInfo second,
       WriteTestArchive(directory.File("b"), Options("zstd"), segments));
   EXPECT_EQ(first.uuid, second.uuid);
-  for (const char* file : {"/MANIFEST", "/segment-000000"}) {
+  for (const char* file : {"/MANIFEST", "/segment-00000000"}) {
     EXPECT_EQ(ReadTestFile(directory.File("a") + file),
               ReadTestFile(directory.File("b") + file));
   }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -41,44 +40,37 @@ using Next = std::function<std::optional<uint64_t>()>;
 
 // Calls `work` on `thread_count` threads, one of them the calling one, or fewer
 // where there is less to do; they share the numbers below `count`.
-// Throws std::bad_alloc if `work` did.
 void WorkInThreads(uint32_t thread_count, uint64_t count,
                    const std::function<void(const Next&)>& work) {
+  if (count == 0) {
+    return;
+  }
   std::atomic<uint64_t> handed_out = 0;
-  std::atomic<bool> lacks_memory = false;
   const Next next = [&]() -> std::optional<uint64_t> {
     const uint64_t i = handed_out++;
     return i < count ? std::optional(i) : std::nullopt;
   };
-  const auto guarded = [&] {
-    // Past the end of a thread it would end the process.
-    try {
-      work(next);
-    } catch (const std::bad_alloc&) {
-      lacks_memory = true;
-    }
-  };
-  {
-    std::vector<std::jthread> threads(std::min<uint64_t>(count, thread_count) -
-                                      1);
-    try {
-      std::ranges::generate(threads,
-                            [&guarded] { return std::jthread(guarded); });
-    } catch (const std::system_error&) {
-      // The system gives no more: those there are do all of it.
-    }
-    guarded();
+  std::vector<std::jthread> threads(std::min<uint64_t>(count, thread_count) -
+                                    1);
+  try {
+    std::ranges::generate(threads,
+                          [&] { return std::jthread([&] { work(next); }); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that run do all the work.
   }
-  if (lacks_memory) {
-    throw std::bad_alloc();
-  }
+  work(next);
 }
 
 // Text of a segment, of blocks that were found good; the newest ones are kept.
 class TextReader {
  public:
-  TextReader(const SegmentReader& segment, const BlockCodec& codec)
-      : segment_(segment), codec_(codec), scratch_(codec.NewScratch()) {}
+  // No block has more than `block_size_bytes_max` of text.
+  TextReader(const SegmentReader& segment, const BlockCodec& codec,
+             uint32_t block_size_bytes_max)
+      : segment_(segment),
+        codec_(codec),
+        block_count_max_(kKeptSizeBytes / block_size_bytes_max),
+        scratch_(codec.NewScratch()) {}
 
   // Checksum64() of a part of the text. Errors: as SegmentReader::ReadFrame().
   absl::StatusOr<uint64_t> ChecksumOf(uint64_t offset, uint64_t size_bytes) {
@@ -89,8 +81,8 @@ class TextReader {
       SegmentLayout::StoredPiece piece = layout.PieceOf(run, offset);
       piece.size_bytes = std::min(piece.size_bytes, end - offset);
       offset += piece.size_bytes;
-      uint64_t index = segment_.BlockAt(piece.stored_offset);
-      uint64_t begin = piece.stored_offset - segment_.BlockStart(index);
+      uint64_t index = segment_.blocks().BlockAt(piece.stored_offset);
+      uint64_t begin = piece.stored_offset - segment_.blocks().StartOf(index);
       for (; piece.size_bytes > 0; ++index, begin = 0) {
         QUIRE_ASSIGN_OR_RETURN(const ByteView block, Block(index));
         const ByteView part = block.subspan(
@@ -108,7 +100,7 @@ class TextReader {
     if (known != blocks_.end()) {
       return ByteView(known->text);
     }
-    if (blocks_.size() * segment_.block_size_bytes_max() < kKeptSizeBytes) {
+    if (blocks_.size() < block_count_max_) {
       blocks_.emplace_back();
       oldest_ = blocks_.size() - 1;
     }
@@ -132,6 +124,7 @@ class TextReader {
 
   const SegmentReader& segment_;
   const BlockCodec& codec_;
+  const uint64_t block_count_max_;
   const std::unique_ptr<BlockCodec::Scratch> scratch_;
   std::vector<uint8_t> frame_;
   std::vector<Kept> blocks_;
@@ -430,28 +423,35 @@ Verifier::BlockResult Verifier::ReadOne(const SegmentReader& segment,
 }
 
 void Verifier::VerifyText(const SegmentReader& segment) {
-  const std::vector<uint64_t>& sums = segment.layout().sums();
-  if (sums.empty()) {
+  const auto checksums = segment.ReadTextChecksums();
+  if (!checksums.ok()) {
+    ArchiveDamage damage;
+    damage.status = checksums.status();
+    damage.effect = "all text of the segment can be read and is served";
+    Report(damage);
     return;
   }
-  const auto size_of = [&](uint64_t i) {
-    return std::min(kLayoutSumSizeBytes,
-                    segment.size_bytes() - i * kLayoutSumSizeBytes);
-  };
-  std::vector<absl::Status> results(sums.size());
-  WorkInThreads(options_.thread_count, sums.size(), [&](const Next& next) {
-    TextReader reader(segment, *codec_);
+  std::vector<uint64_t> starts;
+  starts.reserve(checksums->size());
+  uint64_t start = 0;
+  for (const TextChecksum& piece : *checksums) {
+    starts.push_back(start);
+    start += piece.size_bytes;
+  }
+  std::vector<absl::Status> results(checksums->size());
+  WorkInThreads(options_.thread_count, results.size(), [&](const Next& next) {
+    TextReader reader(segment, *codec_,
+                      directory_.manifest.block_size_bytes_max);
     while (const std::optional<uint64_t> i = next()) {
-      const auto found =
-          reader.ChecksumOf(*i * kLayoutSumSizeBytes, size_of(*i));
+      const TextChecksum& expected = (*checksums)[*i];
+      const auto found = reader.ChecksumOf(starts[*i], expected.size_bytes);
       results[*i] = found.status();
-      if (found.ok() && *found != sums[*i]) {
+      if (found.ok() && *found != expected.checksum) {
         results[*i] = InFile(
             segment.file(),
-            ChecksumMismatch(
-                absl::StrCat("checksum of the text from byte ",
-                             *i * kLayoutSumSizeBytes, " of the segment"),
-                *found, sums[*i]));
+            ChecksumMismatch(absl::StrCat("checksum of the text from byte ",
+                                          starts[*i], " of the segment"),
+                             *found, expected.checksum));
       }
     }
   });
@@ -459,7 +459,7 @@ void Verifier::VerifyText(const SegmentReader& segment) {
     if (!results[i].ok()) {
       ArchiveDamage damage;
       damage.status = results[i];
-      AddLostPart(segment, i * kLayoutSumSizeBytes, size_of(i), 0, damage);
+      AddLostPart(segment, starts[i], (*checksums)[i].size_bytes, 0, damage);
       Report(damage);
     }
   }
@@ -479,9 +479,11 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     AddProgress(expected.block_count);
     return;
   }
-  // Without the indexes nothing says which text the blocks are of.
-  const bool has_place =
-      !expected.has_layout() && !expected.has_varying_blocks();
+  // Without the indexes the text of a block is known only where blocks have
+  // equal sizes and the text is stored in order.
+  const bool has_equal_blocks =
+      expected.HasEqualBlocks(directory_.manifest.block_size_bytes);
+  const bool has_place = !expected.has_layout() && has_equal_blocks;
   damage.effect = kSegmentEffect;
   if (!has_place) {
     damage.lost = {{segment_start_}, expected.size_bytes};
@@ -496,7 +498,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     damage.status = SalvageBlock(*file, block, position);
     AddProgress(1);
     if (damage.status.ok()) {
-      if (!expected.has_varying_blocks()) {
+      if (has_equal_blocks) {
         AddGood(BlockTextSizeBytes(block));
       }
       continue;
@@ -555,7 +557,8 @@ absl::Status Verifier::SalvageBlock(const ReadableFile& opened,
   position += frame_size_bytes;
   QUIRE_RETURN_IF_ERROR(InFile(
       file, CheckFrame({expected.number, block.block_index}, frame).status()));
-  if (codec_ == nullptr || expected.has_varying_blocks()) {
+  if (codec_ == nullptr ||
+      !expected.HasEqualBlocks(directory_.manifest.block_size_bytes)) {
     return absl::OkStatus();
   }
   const auto scratch = codec_->NewScratch();
@@ -572,12 +575,13 @@ void Verifier::AddProgress(uint64_t block_count) {
 void Verifier::AddLost(const SegmentReader& segment, uint64_t block_index,
                        ArchiveDamage& damage) const {
   uint64_t next_document = 0;
-  segment.layout().VisitUses(
-      segment.BlockStart(block_index), segment.BlockSizeBytes(block_index),
-      [&](uint64_t offset, uint64_t size_bytes) {
-        next_document =
-            AddLostPart(segment, offset, size_bytes, next_document, damage);
-      });
+  segment.layout().VisitUses(segment.blocks().StartOf(block_index),
+                             segment.BlockSizeBytes(block_index),
+                             [&](uint64_t offset, uint64_t size_bytes) {
+                               next_document =
+                                   AddLostPart(segment, offset, size_bytes,
+                                               next_document, damage);
+                             });
 }
 
 uint64_t Verifier::AddLostPart(const SegmentReader& segment, uint64_t offset,
@@ -611,14 +615,13 @@ uint64_t Verifier::AddLostPart(const SegmentReader& segment, uint64_t offset,
 
 uint32_t Verifier::BlockTextSizeBytes(BlockAddress block) const {
   const Manifest& manifest = directory_.manifest;
-  if (manifest.segments[block.segment_index].has_varying_blocks()) {
-    return manifest.varying_block_size_bytes_max;
+  const ManifestSegment& segment = manifest.segments[block.segment_index];
+  if (!segment.HasEqualBlocks(manifest.block_size_bytes)) {
+    return manifest.block_size_bytes_max;
   }
   const uint64_t start = block.block_index * manifest.block_size_bytes;
-  const uint64_t left =
-      manifest.segments[block.segment_index].block_text_size_bytes() - start;
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(left, manifest.block_size_bytes));
+  return static_cast<uint32_t>(std::min<uint64_t>(
+      segment.stored_text_size_bytes - start, manifest.block_size_bytes));
 }
 
 }  // namespace
@@ -626,25 +629,20 @@ uint32_t Verifier::BlockTextSizeBytes(BlockAddress block) const {
 absl::StatusOr<VerifyReport> VerifyArchive(
     const std::string& path, const VerifyOptions& options,
     const std::function<void(const ArchiveDamage&)>& on_damage) {
-  try {
-    ArchiveDirectory directory;
-    std::optional<ArchiveFiles> files;
-    const absl::Status status =
-        WithArchiveDirectory(path, [&](ArchiveDirectory& opened) {
-          files = OpenArchiveFiles(opened, DirectIo::kOff);
-          directory = std::move(opened);
-          return files->FirstFault(directory.manifest);
-        });
-    // The fault of a file is damage, which is reported where it belongs.
-    if (!files.has_value() || files->FirstFault(directory.manifest) != status) {
-      return status;
-    }
-    return Verifier(std::move(directory), *std::move(files), options, on_damage)
-        .Run();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path, ": not enough memory to verify it"));
+  ArchiveDirectory directory;
+  std::optional<ArchiveFiles> files;
+  const absl::Status status =
+      WithArchiveDirectory(path, [&](ArchiveDirectory& opened) {
+        files = OpenArchiveFiles(opened, DirectIo::kOff);
+        directory = std::move(opened);
+        return files->FirstFault(directory.manifest);
+      });
+  // The fault of a file is damage, which is reported where it belongs.
+  if (!files.has_value() || files->FirstFault(directory.manifest) != status) {
+    return status;
   }
+  return Verifier(std::move(directory), *std::move(files), options, on_damage)
+      .Run();
 }
 
 }  // namespace quire

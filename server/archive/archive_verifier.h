@@ -84,8 +84,7 @@ struct VerifyReport {
 // the dictionary, one segment's indexes and one block per thread; with a layout
 // blocks of some 16 MiB. Errors: where
 // there is nothing to verify: as WithArchiveDirectory(), that is the manifest
-// is missing, damaged or unknown, or the archive is replaced over and over;
-// ResourceExhausted  not enough memory.
+// is missing, damaged or unknown, or the archive is replaced over and over.
 absl::StatusOr<VerifyReport> VerifyArchive(
     const std::string& path, const VerifyOptions& options,
     const std::function<void(const ArchiveDamage&)>& on_damage);

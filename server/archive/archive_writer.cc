@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/archive_format.h"
@@ -14,6 +15,10 @@
 #include "server/archive/segment_writer.h"
 
 namespace quire {
+
+std::string DefaultWriter() {
+  return "quired " QUIRE_VERSION;
+}
 
 absl::Status ArchiveWriter::Check(
     const ArchiveWriterOptions& options,
@@ -126,12 +131,14 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
                              const ArchiveWriterOptions& options,
                              std::shared_ptr<const CodecContext> dictionary)
     : directory_(std::move(directory)),
-      blocks_vary_(options.blocks_vary),
       inflates_(FindCodec(options.codec.id)->inflates()) {
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
+  manifest_.block_size_bytes_max = options.block_size_bytes;
   manifest_.plan_hash = options.plan_hash;
+  manifest_.writer = options.writer.substr(0, kWriterSizeBytesMax);
   if (dictionary != nullptr) {
+    dictionary_hash_ = Checksum64(AsBytes(dictionary->dictionary));
     dictionary_.emplace(directory_.fd(), directory_.name(),
                         std::move(dictionary));
   }
@@ -169,11 +176,14 @@ absl::Status ArchiveWriter::FinishSegment() {
     return absl::OkStatus();
   }
   absl::StatusOr<ManifestSegment> segment = segment_->Finish();
-  manifest_.varying_block_size_bytes_max =
-      std::max(manifest_.varying_block_size_bytes_max,
-               segment_->varying_block_size_bytes_max());
+  manifest_.block_size_bytes_max = std::max(manifest_.block_size_bytes_max,
+                                            segment_->block_size_bytes_max());
+  manifest_.slices_per_mib_max =
+      std::max(manifest_.slices_per_mib_max, segment_->slices_per_mib_max());
   segment_.reset();
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
+  segment->codec_level = manifest_.codec.level;
+  manifest_.next_segment_number = segment->number + 1;
   manifest_.segments.push_back(*std::move(segment));
   return absl::OkStatus();
 }
@@ -235,9 +245,8 @@ absl::Status ArchiveWriter::StartSegment() {
   absl::StatusOr<SegmentWriter> segment =
       number < kept_.size()
           ? SegmentWriter::Continue(directory_.fd(), directory_.name(), header,
-                                    blocks_vary_, std::move(kept_[number]))
-          : SegmentWriter::Create(directory_.fd(), directory_.name(), header,
-                                  blocks_vary_);
+                                    std::move(kept_[number]))
+          : SegmentWriter::Create(directory_.fd(), directory_.name(), header);
   QUIRE_RETURN_IF_ERROR(Keep(segment.status()));
   segment_.emplace(*std::move(segment));
   if (is_resumable_) {
@@ -249,7 +258,9 @@ absl::Status ArchiveWriter::StartSegment() {
 SegmentHeader ArchiveWriter::HeaderOf(uint32_t segment_number) const {
   return {.number = segment_number,
           .block_size_bytes = manifest_.block_size_bytes,
-          .codec_id = static_cast<uint32_t>(manifest_.codec.id)};
+          .codec_id = static_cast<uint32_t>(manifest_.codec.id),
+          .partition_size_bytes = manifest_.codec.partition_size_bytes,
+          .dictionary_hash = dictionary_hash_};
 }
 
 absl::Status ArchiveWriter::Keep(const absl::Status& status) {

@@ -32,16 +32,18 @@
 
 namespace quire {
 
+// "quired VERSION".
+std::string DefaultWriter();
+
 struct ArchiveWriterOptions {
   // Affects the archive.
   CodecSpec codec;
   // A power of two, 4 KiB to 1 MiB.
   uint32_t block_size_bytes = 64 << 10;
-  // Blocks may have any size from 512 bytes to 1 MiB, the last of a segment
-  // from 1 byte; an archive in which all have block_size_bytes is the same.
-  bool blocks_vary = false;
   // Of the file with the plan that these are from, if there was one.
   std::optional<uint64_t> plan_hash = std::nullopt;
+  // Program that writes, at most 256 bytes; for people.
+  std::string writer = DefaultWriter();
   // Replaces an archive that is already at the path; the old one stays whole
   // until the new one is.
   bool replace = false;
@@ -92,8 +94,9 @@ class ArchiveWriter {
   // Errors: FailedPrecondition  it cannot be of a block of that size.
   absl::StatusOr<KeptBlock> KeepBlock(uint64_t size_bytes);
 
-  // Appends the next block of the current segment. All blocks of a segment but
-  // its last have exactly block_size_bytes of text, unless they vary.
+  // Appends the next block of the current segment, of 1 byte to 1 MiB of text.
+  // Blocks of block_size_bytes, but for the last of a segment, take the least
+  // memory to read.
   // `stored` is the codec's encoding of `raw`, or empty to store `raw` as is
   // (what a block should do where the codec cannot make it smaller).
   // Errors: Unavailable  the file system refuses (full disk, ...).
@@ -113,8 +116,8 @@ class ArchiveWriter {
 
   // Instead of AddDocument(), for a segment whose blocks hold the stored text
   // of `layout`: all its documents at once. REQUIRES: FORMAT.md, "Layout"; one
-  // run, for text that is stored in its own order, makes the segment one
-  // without. Errors: InvalidArgument  the segment has documents already.
+  // run, for text that is stored in its own order, makes a segment without a
+  // layout section. Errors: InvalidArgument  the segment has documents already.
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 
   // Ends the current segment; the next block starts a new one. Documents added
@@ -160,9 +163,10 @@ class ArchiveWriter {
 
   // First, so that it outlives those who write into it.
   PartialDirectory directory_;
-  const bool blocks_vary_;
   // Whether the codec inflates.
   const bool inflates_;
+  // 0 without a dictionary.
+  uint64_t dictionary_hash_ = 0;
   // Whether a later writer may go on.
   bool is_resumable_ = false;
   // Of each segment that has some, the one that is written included.

@@ -83,11 +83,10 @@ def magic(letter):
     return b"\x8aQuire" + letter + b"\n"
 
 
-def check_start(fields, letter, version_max=1):
+def check_start(fields, letter):
     require(fields.take(8) == magic(letter), f"{fields.name}: magic")
     version = fields.u32()
-    require(1 <= version <= version_max, f"{fields.name}: version {version}")
-    return version
+    require(version == 4, f"{fields.name}: version {version}")
 
 
 # --- Section 8: compression methods ---

@@ -30,7 +30,6 @@ from reference_codecs import (
     decompress,
     require,
     symbols_of,
-    unzigzag,
 )
 from reference_segment import Segment
 
@@ -40,15 +39,19 @@ from reference_segment import Segment
 MANIFEST = {
     1: "uuid",
     2: "codec",
-    3: "level",
     4: "block_size",
     5: "dictionary",
     6: "segments",
     7: "symbol_table",
     8: "partition_size",
     10: "members",
-    11: "varying_block_size_max",
+    11: "block_size_max",
+    16: "next_segment_number",
+    17: "history",
+    18: "slices_per_mib_max",
+    19: "required_features",
 }
+STATE = {1: "uuid", 2: "size", 3: "document_count"}
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
 SYMBOL_TABLE = {1: "hash", 2: "size"}
 SEGMENT = {
@@ -62,6 +65,7 @@ SEGMENT = {
     8: "sections",
     9: "stored_text_size",
     10: "run_count",
+    12: "span_count",
 }
 MEMBER = {1: "codec", 2: "block_count", 3: "size", 4: "stored_size"}
 SECTION = {1: "type", 2: "size", 3: "stored_size"}
@@ -97,23 +101,32 @@ def integers(message):
 
 def parse_manifest(data):
     fields = Bytes(data, "MANIFEST")
-    version = check_start(fields, b"M", 3)
+    check_start(fields, b"M")
     size = fields.u32()
     require(len(data) == size + 24, "MANIFEST: size")
     payload = fields.take(size)
     require(fields.u64() == checksum(data[:-8]), "MANIFEST: checksum")
-    manifest = parse_message(payload, MANIFEST, ("segments", "members"))
+    manifest = parse_message(
+        payload, MANIFEST, ("segments", "members", "history", "required_features")
+    )
+    require(not manifest["required_features"], "MANIFEST: a required feature")
     for name in (
-        "codec", "level", "block_size", "partition_size", "varying_block_size_max"
+        "codec", "block_size", "block_size_max", "partition_size", "next_segment_number",
+        "slices_per_mib_max",
     ):
         manifest[name] = manifest[name] or 0
-    manifest["level"] = unzigzag(manifest["level"])
     require(len(manifest["uuid"] or b"") == 16, "MANIFEST: uuid")
     require(manifest["codec"] in CODECS, f"MANIFEST: codec {manifest['codec']}")
     require(
         manifest["block_size"] in [1 << bits for bits in range(12, 21)],
         "MANIFEST: block size",
     )
+    require(
+        manifest["block_size"] <= manifest["block_size_max"] <= 1 << 20,
+        "MANIFEST: block_size_bytes_max",
+    )
+    require(manifest["slices_per_mib_max"] <= 1 << 20, "MANIFEST: slices_per_mib_max")
+    require(manifest["next_segment_number"] <= 1 << 24, "MANIFEST: next_segment_number")
     sizes = [1 << bits for bits in range(12, 19)]
     require(
         manifest["partition_size"] in sizes
@@ -149,32 +162,27 @@ def parse_manifest(data):
             for section in segment["sections"]
         ]
         require(
-            segment["number"] <= 999999
-            and (not segments or segments[-1]["number"] < segment["number"]),
-            "MANIFEST: segment numbers",
+            segment["number"] < manifest["next_segment_number"], "MANIFEST: segment number"
         )
         segments.append(segment)
     require(len(segments) <= 65536, "MANIFEST: number of segments")
     require(sum(s["size"] for s in segments) < 1 << 62, "MANIFEST: size")
     manifest["segments"] = segments
-    require(manifest_version(manifest) == version, "MANIFEST: version")
-    require(
-        manifest["varying_block_size_max"] <= 1 << 20
-        and (manifest["varying_block_size_max"] > 0) == any(map(blocks_vary, segments)),
-        "MANIFEST: varying_block_size_bytes_max",
-    )
+    numbers = {segment["number"] for segment in segments}
+    require(len(numbers) == len(segments), "MANIFEST: segment numbers")
+    parse_history(manifest)
     parse_members(manifest)
     return manifest
 
 
-def blocks_vary(segment):
-    return any(section["type"] == 9 for section in segment["sections"])
-
-
-def manifest_version(manifest):
-    if any(map(blocks_vary, manifest["segments"])):
-        return 3
-    return 2 if any(segment["run_count"] for segment in manifest["segments"]) else 1
+def parse_history(manifest):
+    states = [parse_message(data, STATE) for data in manifest["history"]]
+    require(len(states) <= 4096, "MANIFEST: history")
+    require(all(len(state["uuid"] or b"") == 16 for state in states), "MANIFEST: history")
+    for name in ("size", "document_count"):
+        values = [state[name] or 0 for state in states]
+        values.append(sum(segment[name] for segment in manifest["segments"]))
+        require(values == sorted(values), f"MANIFEST: {name} in the history")
 
 
 def parse_members(manifest):
@@ -189,7 +197,7 @@ def parse_members(manifest):
     require(is_auto or not members, "MANIFEST: members")
     sums = {
         "block_count": lambda segment: segment["block_count"],
-        "size": lambda segment: segment["stored_text_size"] or segment["size"],
+        "size": lambda segment: segment["stored_text_size"],
     }
     for name, of_segment in sums.items() if is_auto else ():
         require(
@@ -217,19 +225,17 @@ def count_members(segments):
 def derive_uuid(manifest):
     """Section 3.1."""
     dictionary = manifest["dictionary"] or {"hash": 0, "size": 0}
+    uses_table = manifest["codec"] in CODEC_WITH_SYMBOL_TABLE
     facts = struct.pack(
-        "<IIiIQQ",
-        manifest_version(manifest),
+        "<IIIIQQQ",
+        4,
         manifest["codec"],
-        manifest["level"],
         manifest["block_size"],
+        manifest["partition_size"],
         dictionary["hash"],
         dictionary["size"],
+        manifest["symbol_table"]["hash"] if uses_table else 0,
     )
-    if manifest["codec"] in CODEC_WITH_SYMBOL_TABLE:
-        facts += struct.pack("<Q", manifest["symbol_table"]["hash"])
-    if manifest["codec"] in CODEC_WITH_PARTITIONS:
-        facts += struct.pack("<I", manifest["partition_size"])
     for segment in manifest["segments"]:
         facts += struct.pack("<IQ", segment["number"], segment["footer_checksum"])
     uuid = bytearray(struct.pack("<QQ", checksum(facts, 0), checksum(facts, 1)))
@@ -297,7 +303,7 @@ class Archive:
                 dictionary = symbols
         self.segments = [
             Segment(
-                os.path.join(path, f"segment-{expected['number']:06d}"),
+                os.path.join(path, f"segment-{expected['number']:08d}"),
                 self.manifest,
                 expected,
                 dictionary,
@@ -354,7 +360,7 @@ def main(arguments):
         elif arguments[0] == "check":
             for segment in archive.segments:
                 segment.check_chain()
-                segment.check_sums()
+                segment.check_texts()
             require(archive.manifest["uuid"] == derive_uuid(archive.manifest), "MANIFEST: uuid")
             if archive.manifest["codec"] == CODEC_AUTO:
                 require(

@@ -2,7 +2,7 @@
 """FORMAT.md, sections 5 and 6: segments."""
 
 import bisect
-import itertools
+import operator
 import os
 import struct
 
@@ -20,6 +20,9 @@ from reference_codecs import (
 )
 
 
+TEXT_CHECKSUMS = 0x8000000A
+
+
 class Segment:
     def __init__(self, path, manifest, expected, dictionary):
         self.name = os.path.basename(path)
@@ -29,26 +32,36 @@ class Segment:
         with open(path, "rb") as file:
             self.data = file.read()
         require(
-            len(self.data) == expected["file_size"] >= 32 + 72,
+            len(self.data) == expected["file_size"] >= 48 + 72,
             f"{self.name}: file size",
         )
         self.parse_header()
         self.parse_footer(expected)
-        # Of the text in the blocks.
-        self.stored_size = expected["stored_text_size"] if 8 in self.sections else self.size
+        self.stored_size = expected["stored_text_size"]
+        self.parse_spans(expected)
         self.parse_block_sizes()
         self.parse_documents()
         self.parse_layout(expected)
+        self.check_slices()
 
     def parse_header(self):
-        fields = Bytes(self.data[:32], self.name)
+        fields = Bytes(self.data[:48], self.name)
         check_start(fields, b"S")
+        dictionary = self.manifest["dictionary"] or {"hash": 0}
+        found = [fields.u32() for _ in range(5)] + [fields.u64()]
         require(
-            (fields.u32(), fields.u32(), fields.u32())
-            == (self.number, self.manifest["block_size"], self.manifest["codec"]),
+            found
+            == [
+                self.number,
+                self.manifest["block_size"],
+                self.manifest["codec"],
+                self.manifest["partition_size"],
+                0,
+                dictionary["hash"],
+            ],
             f"{self.name}: header differs from the manifest",
         )
-        require(fields.u64() == checksum(self.data[:24]), f"{self.name}: header checksum")
+        require(fields.u64() == checksum(self.data[:40]), f"{self.name}: header checksum")
 
     def parse_footer(self, expected):
         fields = Bytes(self.data[-72:], f"{self.name}: trailer")
@@ -60,7 +73,7 @@ class Segment:
         require(fields.take(8) == magic(b"E"), f"{self.name}: end magic")
         require(section_count <= 16, f"{self.name}: number of sections")
         table_start = len(self.data) - 72 - 40 * section_count
-        require(table_start >= 32, f"{self.name}: size of the section table")
+        require(table_start >= 48, f"{self.name}: size of the section table")
         require(
             stored_checksum == checksum(self.data[table_start:-16], self.number),
             f"{self.name}: footer checksum",
@@ -72,29 +85,45 @@ class Segment:
             and stored_checksum == expected["footer_checksum"],
             f"{self.name}: trailer differs from the manifest",
         )
-        block_size = self.manifest["block_size"]
-        stored_size = expected["stored_text_size"] or self.size
-        varies = any(section["type"] == 9 for section in expected["sections"])
+        self.check_blocks_and_runs(expected)
         require(
-            (
-                1 <= self.block_count <= 1 + (stored_size - 1) // 512
-                if varies
-                else self.block_count == (stored_size + block_size - 1) // block_size
-            )
+            self.block_count < 1 << 40
             and self.document_count < 1 << 32
             and self.id_size <= 65535 * self.document_count,
             f"{self.name}: counts",
         )
         require(
-            self.blocks_end == 32
+            self.blocks_end == 48
             if self.block_count == 0
-            else self.blocks_end >= 32 + 13 * self.block_count,
+            else self.blocks_end >= 48 + 13 * self.block_count,
             f"{self.name}: end of blocks",
         )
         self.parse_table(table_start, section_count, expected)
         require(
             2 * self.document_count <= len(self.sections.get(3, b"")),
             f"{self.name}: more documents than ids",
+        )
+
+    def check_blocks_and_runs(self, expected):
+        """Section 3: counts that the manifest alone has."""
+        sizes = {section["type"]: section["size"] for section in expected["sections"]}
+        stored_size, run_count = expected["stored_text_size"], expected["run_count"]
+        least = 0 if self.size == 0 else 2 if 8 in sizes else 1
+        require(
+            least <= run_count <= sizes.get(8, least)
+            and (
+                (stored_size > 0) == (self.size > 0) and stored_size <= self.size
+                if 8 in sizes
+                else stored_size == self.size
+            ),
+            f"{self.name}: runs or stored text",
+        )
+        span_count = expected["span_count"]
+        require(
+            self.block_count <= stored_size
+            and (self.block_count > 0) == (stored_size > 0) == (span_count > 0)
+            and span_count <= min(self.block_count, sizes.get(9, 0)),
+            f"{self.name}: blocks or block spans",
         )
 
     def parse_table(self, table_start, section_count, expected):
@@ -110,9 +139,9 @@ class Segment:
             require(offset == position, f"{name}: place")
             previous, position = kind, position + stored_size
             require(position <= table_start, f"{name}: stored size")
-            if kind >> 31:
+            if kind >> 31 and kind != TEXT_CHECKSUMS:
                 continue
-            require(1 <= kind <= 9, f"{name}: unknown type")
+            require(1 <= kind <= 9 or kind == TEXT_CHECKSUMS, f"{name}: unknown type")
             require(size <= 1 << 40, f"{name}: size")
             stored = self.data[offset:position]
             require(checksum(stored) == stored_checksum, f"{name}: checksum")
@@ -125,29 +154,32 @@ class Segment:
 
     def parse_block_sizes(self):
         require((1 in self.sections) or self.block_count == 0, f"{self.name}: no block sizes")
-        self.parse_block_text_sizes()
         sizes = self.section(1).column(self.block_count) if self.block_count else []
-        self.frames = [32]
+        self.frames = [48]
         for index, size in enumerate(sizes):
             require(1 <= size <= self.block_text_size(index), f"{self.name}: block size")
             self.frames.append(self.frames[-1] + 12 + size)
         require(self.frames[-1] == self.blocks_end, f"{self.name}: end of blocks")
 
-    def parse_block_text_sizes(self):
+    def parse_spans(self, expected):
         """Section 6.8: where the text of each block begins, and where the last one ends."""
-        if 9 in self.sections:
-            sizes = self.section(9).column(self.block_count)
-            require(
-                all(512 <= size for size in sizes[:-1])
-                and all(1 <= size <= self.manifest["varying_block_size_max"] for size in sizes)
-                and sum(sizes) == self.stored_size,
-                f"{self.name}: block text sizes",
-            )
-            self.starts = [0, *itertools.accumulate(sizes)]
-        else:
-            self.starts = [*range(0, self.stored_size, self.manifest["block_size"])]
-            self.starts.append(self.stored_size)
-        require(len(self.starts) == self.block_count + 1, f"{self.name}: number of blocks")
+        self.starts = [0]
+        if self.block_count == 0:
+            return
+        require(9 in self.sections, f"{self.name}: no block spans")
+        fields, count = self.section(9), expected["span_count"]
+        counts, sizes = fields.inner_column(count), fields.column(count)
+        require(
+            all(counts)
+            and all(1 <= size <= self.manifest["block_size_max"] for size in sizes)
+            and sum(counts) == self.block_count
+            and sum(map(operator.mul, counts, sizes)) == self.stored_size
+            and all(map(operator.ne, sizes, sizes[1:])),
+            f"{fields.name}: counts or sizes",
+        )
+        for block_count, size in zip(counts, sizes):
+            end = self.starts[-1]
+            self.starts += range(end + size, end + block_count * size + 1, size)
 
     def block_text_size(self, index):
         return self.starts[index + 1] - self.starts[index]
@@ -242,49 +274,60 @@ class Segment:
 
     def parse_layout(self, expected):
         """Section 6.7: (start, size, place in the stored text) of each run."""
-        self.runs, self.sums = [(0, self.size, 0)], []
-        require(
-            (8 in self.sections) == (expected["run_count"] > 0) == (expected["stored_text_size"] > 0),
-            f"{self.name}: layout differs from the manifest",
-        )
+        self.runs = [(0, self.size, 0)]
         if 8 not in self.sections:
             return
         fields = self.section(8)
         stored_size, count = fields.varint(), fields.varint()
         require(
-            (stored_size, count) == (self.stored_size, expected["run_count"]) and count >= 2,
+            (stored_size, count) == (self.stored_size, expected["run_count"]),
             f"{fields.name}: differs from the manifest",
         )
         require(fields.take(1) == b"\0", f"{fields.name}: kind of runs")
-        sizes, steps = fields.inner_column(count), fields.inner_column(count)
-        self.runs, start, place, previous = [], 0, 0, None
+        sizes, steps = fields.inner_column(count), fields.column(count)
+        self.runs, start, place = [], 0, 0
         for size, step in zip(sizes, steps):
             place += unzigzag(step)
             require(
                 size >= 1 and 0 <= place <= stored_size - size, f"{fields.name}: run out of bounds"
             )
-            require(
-                previous is None or (step != 0 and size + previous >= 512),
-                f"{fields.name}: run too short, or a part of the one before",
-            )
+            require(start == 0 or step != 0, f"{fields.name}: a part of the run before")
             self.runs.append((start, size, place))
-            start, place, previous = start + size, place + size, size
+            start, place = start + size, place + size
         require(start == self.size, f"{fields.name}: sizes of runs")
         end = 0
         for _, size, place in sorted(self.runs, key=lambda run: run[2]):
             require(place <= end, f"{fields.name}: stored text in no run")
             end = max(end, place + size)
         require(end == stored_size, f"{fields.name}: stored text in no run")
-        self.sums = [fields.u64() for _ in range((self.size + (1 << 20) - 1) >> 20)]
-        require(fields.position == len(fields.data), f"{fields.name}: size")
 
-    def check_sums(self):
-        for index, expected in enumerate(self.sums):
-            start = index << 20
+    def check_slices(self):
+        """Section 3.2: parts of runs in one block that 1 MiB of the text touches."""
+        starts = []
+        for start, size, place in self.runs if self.size else ():
+            first = bisect.bisect_right(self.starts, place)
+            after = bisect.bisect_left(self.starts, place + size)
+            starts += [start, *(start + at - place for at in self.starts[first:after])]
+        most = 0
+        for index, end in enumerate(starts[1:] + [self.size] if starts else ()):
+            most = max(most, bisect.bisect_left(starts, end - 1 + (1 << 20)) - index)
+        require(most <= self.manifest["slices_per_mib_max"], f"{self.name}: slices in 1 MiB")
+
+    def check_texts(self):
+        """Section 6.9."""
+        if TEXT_CHECKSUMS not in self.sections:
+            return
+        fields = self.section(TEXT_CHECKSUMS)
+        count = fields.varint()
+        sizes, expected = fields.inner_column(count), fields.column(count)
+        require(all(sizes) and sum(sizes) == self.size, f"{fields.name}: sizes")
+        start = 0
+        for size, value in zip(sizes, expected):
             require(
-                checksum(self.range(start, min(1 << 20, self.size - start))) == expected,
+                checksum(self.range(start, size)) == value,
                 f"{self.name}: checksum of the text from byte {start}",
             )
+            start += size
 
     def block(self, index):
         name = f"{self.name}: block {index}"

@@ -14,6 +14,7 @@
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/slice_counter.h"
 
 namespace quire {
 namespace {
@@ -40,8 +41,10 @@ absl::string_view SectionName(uint32_t type) {
       return "record types";
     case SectionType::kLayout:
       return "layout";
-    case SectionType::kBlockTextSizes:
-      return "block text sizes";
+    case SectionType::kBlockSpans:
+      return "block spans";
+    case SectionType::kTextChecksums:
+      return "text checksums";
   }
   return "unknown section";
 }
@@ -66,6 +69,16 @@ absl::Status CompareWithManifest(const SegmentHeader& header,
   if (header.codec_id != static_cast<uint32_t>(manifest.codec.id)) {
     return Differs("codec", header.codec_id,
                    static_cast<uint32_t>(manifest.codec.id));
+  }
+  if (header.partition_size_bytes != manifest.codec.partition_size_bytes) {
+    return Differs("partition size", header.partition_size_bytes,
+                   manifest.codec.partition_size_bytes);
+  }
+  const uint64_t dictionary_hash =
+      manifest.dictionary.has_value() ? manifest.dictionary->hash : 0;
+  if (header.dictionary_hash != dictionary_hash) {
+    return ChecksumMismatch("checksum of the dictionary",
+                            header.dictionary_hash, dictionary_hash);
   }
   return absl::OkStatus();
 }
@@ -115,10 +128,6 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   segment.fd_ = file.file.fd.get();
   segment.direct_fd_ = file.direct.fd.get();
   segment.direct_alignment_bytes_ = file.direct.alignment_bytes;
-  segment.block_text_size_bytes_ = expected.block_text_size_bytes();
-  segment.block_size_bytes_max_ = expected.has_varying_blocks()
-                                      ? manifest.varying_block_size_bytes_max
-                                      : manifest.block_size_bytes;
   constexpr uint64_t kSizeMin = kSegmentHeaderSizeBytes + kTrailerSizeBytes;
   if (expected.file_size_bytes < kSizeMin) {
     return absl::DataLossError(
@@ -128,16 +137,20 @@ absl::StatusOr<SegmentReader> SegmentReader::Open(
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadHeaderAndFooter(manifest, expected)));
+  QUIRE_RETURN_IF_ERROR(InFile(
+      segment.file_, segment.ReadBlockIndex(manifest, expected, cancel)));
   std::vector<absl::Status> damages;
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_,
-             segment.ReadIndexes(
+             segment.ReadDocumentIndex(
                  cancel, index_damages == nullptr ? nullptr : &damages)));
   for (const absl::Status& damage : damages) {
     index_damages->push_back(InFile(segment.file_, damage));
   }
   QUIRE_RETURN_IF_ERROR(
       InFile(segment.file_, segment.ReadLayout(expected, cancel)));
+  QUIRE_RETURN_IF_ERROR(
+      InFile(segment.file_, segment.CheckSlices(manifest.slices_per_mib_max)));
   return segment;
 }
 
@@ -164,7 +177,7 @@ absl::Status SegmentReader::ReadHeaderAndFooter(
   }
   QUIRE_ASSIGN_OR_RETURN(footer_,
                          ParseSegmentFooter(bytes.last(footer_size_bytes),
-                                            file_size_bytes, header_));
+                                            file_size_bytes, header_.number));
   return CompareWithManifest(footer_, expected);
 }
 
@@ -185,24 +198,36 @@ absl::StatusOr<std::string> SegmentReader::ReadSection(
   return section;
 }
 
-absl::Status SegmentReader::ReadIndexes(
-    const std::atomic<bool>* cancel, std::vector<absl::Status>* index_damages) {
-  const SectionEntry* text_sizes = footer_.Find(SectionType::kBlockTextSizes);
-  if (text_sizes != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string section,
-                           ReadSection(*text_sizes, cancel));
-    QUIRE_RETURN_IF_ERROR(
-        InFile("block text sizes", ParseBlockTextSizes(AsBytes(section))));
+absl::Status SegmentReader::ReadBlockIndex(const Manifest& manifest,
+                                           const ManifestSegment& expected,
+                                           const std::atomic<bool>* cancel) {
+  if (footer_.block_count == 0) {
+    return absl::OkStatus();
   }
-  const SectionEntry* block_sizes = footer_.Find(SectionType::kBlockSizes);
-  if (block_sizes != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string section,
-                           ReadSection(*block_sizes, cancel));
-    QUIRE_RETURN_IF_ERROR(
-        InFile("block index", ParseBlockSizes(AsBytes(section))));
-  } else if (footer_.block_count != 0) {
+  const SectionEntry* const spans = footer_.Find(SectionType::kBlockSpans);
+  const SectionEntry* const sizes = footer_.Find(SectionType::kBlockSizes);
+  if (spans == nullptr || sizes == nullptr) {
     return absl::DataLossError("there are blocks, but no block index");
   }
+  {
+    QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                           ReadSection(*spans, cancel));
+    auto blocks = BlockSpans::Parse(
+        AsBytes(section),
+        {.block_count = expected.block_count,
+         .size_bytes = expected.stored_text_size_bytes,
+         .span_count = expected.span_count,
+         .block_size_bytes_max = manifest.block_size_bytes_max});
+    QUIRE_RETURN_IF_ERROR(InFile("block spans", blocks.status()));
+    blocks_ = *std::move(blocks);
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::string section,
+                         ReadSection(*sizes, cancel));
+  return InFile("block index", ParseBlockSizes(AsBytes(section)));
+}
+
+absl::Status SegmentReader::ReadDocumentIndex(
+    const std::atomic<bool>* cancel, std::vector<absl::Status>* index_damages) {
   const auto load =
       [&](SectionType type) -> absl::StatusOr<std::optional<std::string>> {
     const SectionEntry* entry = footer_.Find(type);
@@ -258,70 +283,38 @@ absl::Status SegmentReader::ParseBlockSizes(ByteView section) {
   return absl::OkStatus();
 }
 
-absl::Status SegmentReader::ParseBlockTextSizes(ByteView section) {
-  const uint64_t count = footer_.block_count;
-  QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
-                         ColumnView::Parse(section, count));
-  if (count == 0 || block_text_size_bytes_ < count) {
-    return absl::DataLossError(
-        absl::StrCat(count, " blocks for ", block_text_size_bytes_,
-                     " bytes of text, expected 1 to that many"));
-  }
-  EliasFano::Builder starts(count + 1, block_text_size_bytes_);
+absl::Status SegmentReader::CheckSlices(uint32_t slices_per_mib_max) const {
+  SliceCounter slices(blocks_);
   uint64_t start = 0;
-  for (uint64_t i = 0; i < count; ++i) {
-    starts.Add(start);
-    const uint64_t size_min = i + 1 < count ? kVaryingBlockSizeBytesMin : 1;
-    const uint64_t size_max = std::min<uint64_t>(
-        block_size_bytes_max_, block_text_size_bytes_ - start);
-    if (sizes[i] < size_min || sizes[i] > size_max) {
-      return absl::DataLossError(absl::StrCat("block ", i, " has ", sizes[i],
-                                              " bytes of text, expected ",
-                                              size_min, " to ", size_max));
-    }
-    start += sizes[i];
+  for (uint64_t run = 0;
+       run < layout_.run_count() && slices.most() <= slices_per_mib_max &&
+       !layout_.is_identity();
+       ++run) {
+    const SegmentLayout::StoredPiece piece = layout_.PieceOf(run, start);
+    slices.AddRun(piece.stored_offset, piece.size_bytes);
+    start += piece.size_bytes;
   }
-  if (start != block_text_size_bytes_) {
-    return absl::DataLossError(absl::StrCat("the blocks have ", start,
-                                            " bytes of text, expected ",
-                                            block_text_size_bytes_));
+  if (slices.most() > slices_per_mib_max) {
+    return absl::DataLossError(
+        absl::StrCat("1 MiB of its text touches ", slices.most(),
+                     " slices, the manifest says at most ", slices_per_mib_max,
+                     ": the file belongs to another archive, or is damaged"));
   }
-  starts.Add(start);
-  starts_ = std::move(starts).Build();
   return absl::OkStatus();
 }
 
-uint64_t SegmentReader::BlockStart(uint64_t block_index) const {
-  return starts_.size() > 0 ? starts_[block_index]
-                            : block_index * header_.block_size_bytes;
-}
-
-uint64_t SegmentReader::BlockAt(uint64_t offset) const {
-  if (starts_.size() == 0) {
-    return offset / header_.block_size_bytes;
+absl::StatusOr<std::vector<TextChecksum>> SegmentReader::ReadTextChecksums()
+    const {
+  const SectionEntry* const entry = footer_.Find(SectionType::kTextChecksums);
+  if (entry == nullptr) {
+    return std::vector<TextChecksum>();
   }
-  // The last block that starts at or before the byte.
-  uint64_t low = 0;
-  uint64_t high = footer_.block_count - 1;
-  while (low < high) {
-    const uint64_t middle = low + (high - low + 1) / 2;
-    if (starts_[middle] <= offset) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
-}
-
-uint32_t SegmentReader::BlockSizeBytes(uint64_t block_index) const {
-  if (starts_.size() > 0) {
-    return static_cast<uint32_t>(starts_[block_index + 1] -
-                                 starts_[block_index]);
-  }
-  const uint64_t start = block_index * header_.block_size_bytes;
-  return static_cast<uint32_t>(std::min<uint64_t>(
-      header_.block_size_bytes, block_text_size_bytes_ - start));
+  absl::StatusOr<std::string> section = ReadSection(*entry, nullptr);
+  QUIRE_RETURN_IF_ERROR(InFile(file_, section.status()));
+  auto checksums = ParseTextChecksums(AsBytes(*section), footer_.size_bytes);
+  QUIRE_RETURN_IF_ERROR(
+      InFile(file_, InFile("text checksums", checksums.status())));
+  return checksums;
 }
 
 Extent SegmentReader::BlockExtent(uint64_t block_index) const {
@@ -406,7 +399,7 @@ absl::Status SegmentReader::DecodeCheckedFrame(
 void SegmentReader::AddMemory(ArchiveMemory& memory) const {
   // With what describes the segment and its file.
   memory.block_index_bytes +=
-      frames_.MemoryBytes() + starts_.MemoryBytes() + sizeof(SegmentFile) +
+      frames_.MemoryBytes() + blocks_.MemoryBytes() + sizeof(SegmentFile) +
       sizeof(*this) + 2 * file_.capacity() +
       footer_.sections.capacity() * sizeof(SectionEntry);
   memory.layout_bytes += layout_.MemoryBytes();
@@ -419,6 +412,9 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
       kSegmentFixedMemoryBytes +
       EliasFano::EstimateBytes(segment.block_count + 1,
                                segment.file_size_bytes) +
+      BlockSpans::EstimateBytes({.block_count = segment.block_count,
+                                 .size_bytes = segment.stored_text_size_bytes,
+                                 .span_count = segment.span_count}) +
       EliasFano::EstimateBytes(count + 1, segment.size_bytes + count) +
       SegmentLayout::EstimateBytes(segment.size_bytes,
                                    segment.stored_text_size_bytes,
@@ -437,10 +433,6 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
         size_bytes +=
             DocumentIndex::EstimateTimesBytes(section.size_bytes, count);
         break;
-      case SectionType::kBlockTextSizes:
-        size_bytes += EliasFano::EstimateBytes(segment.block_count + 1,
-                                               segment.block_text_size_bytes());
-        break;
       case SectionType::kMediaTypes:
       case SectionType::kRecordTypes:
         size_bytes += StringColumn::EstimateBytes(section.size_bytes, count);
@@ -452,18 +444,24 @@ uint64_t SegmentReader::EstimateMemoryBytes(const ManifestSegment& segment) {
   return size_bytes;
 }
 
-uint64_t SegmentReader::EstimateOpeningBytes(const ManifestSegment& segment) {
+uint64_t SegmentReader::EstimateOpeningBytes(const Manifest& manifest,
+                                             const ManifestSegment& segment) {
   // Sections are parsed one by one, but some stay until others are parsed.
   uint64_t sections_bytes = 0;
   uint64_t decompressing_bytes = 0;
   for (const ManifestSection& section : segment.sections) {
+    if ((section.type & kSectionIgnorableBit) != 0) {
+      continue;
+    }
     sections_bytes += section.size_bytes;
     decompressing_bytes = std::max(
         decompressing_bytes,
         section.stored_size_bytes + DecompressionBytes(section.size_bytes));
   }
   return sections_bytes + decompressing_bytes +
-         SegmentLayout::EstimateParsingBytes(segment.run_count);
+         BlockSpans::EstimateParsingBytes(segment.span_count) +
+         SegmentLayout::EstimateParsingBytes(segment.run_count) +
+         SliceCounter::EstimateBytes(manifest.slices_per_mib_max);
 }
 
 }  // namespace quire

@@ -17,8 +17,10 @@
 #include "codecs/base/positions.h"
 #include "codecs/block_codec.h"
 #include "server/archive/files/archive_directory.h"
+#include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/index/block_spans.h"
 #include "server/archive/index/document_index.h"
 #include "server/archive/index/elias_fano.h"
 #include "server/archive/index/segment_layout.h"
@@ -44,9 +46,6 @@ class SegmentReader {
 
   uint64_t block_count() const { return footer_.block_count; }
 
-  // No block has more text.
-  uint32_t block_size_bytes_max() const { return block_size_bytes_max_; }
-
   uint64_t size_bytes() const { return footer_.size_bytes; }
 
   const SegmentFooter& footer() const { return footer_; }
@@ -55,15 +54,19 @@ class SegmentReader {
 
   const SegmentLayout& layout() const { return layout_; }
 
-  // REQUIRES for these: block_index < block_count().
-  uint32_t BlockSizeBytes(uint64_t block_index) const;
-  // Where the block's text begins among that of all blocks of the segment.
-  uint64_t BlockStart(uint64_t block_index) const;
+  // Text of the blocks.
+  const BlockSpans& blocks() const { return blocks_; }
+
+  // REQUIRES for both: block_index < block_count().
+  uint32_t BlockSizeBytes(uint64_t block_index) const {
+    return blocks_.SizeOf(block_index);
+  }
+
   Extent BlockExtent(uint64_t block_index) const;
 
-  // The block that holds a byte of the text of the segment's blocks.
-  // REQUIRES: offset < their size.
-  uint64_t BlockAt(uint64_t offset) const;
+  // Reads the checksums of the documents' text; none if the segment has none.
+  // Errors: as Open().
+  absl::StatusOr<std::vector<TextChecksum>> ReadTextChecksums() const;
 
   // As Archive::DecodeBlock().
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
@@ -86,23 +89,28 @@ class SegmentReader {
                                   BlockCodec::Scratch& scratch) const;
 
   void AddMemory(ArchiveMemory& memory) const;
-  // At least what AddMemory() would add in all.
+  // Upper bound on what AddMemory() adds in all.
   static uint64_t EstimateMemoryBytes(const ManifestSegment& segment);
-  // What Open() takes on top of that while it runs.
-  static uint64_t EstimateOpeningBytes(const ManifestSegment& segment);
+  // Memory that Open() takes in addition to that while it runs.
+  static uint64_t EstimateOpeningBytes(const Manifest& manifest,
+                                       const ManifestSegment& segment);
 
  private:
   SegmentReader() = default;
   absl::Status ReadHeaderAndFooter(const Manifest& manifest,
                                    const ManifestSegment& expected);
-  absl::Status ReadIndexes(const std::atomic<bool>* cancel,
-                           std::vector<absl::Status>* index_damages);
+  absl::Status ReadBlockIndex(const Manifest& manifest,
+                              const ManifestSegment& expected,
+                              const std::atomic<bool>* cancel);
+  absl::Status ReadDocumentIndex(const std::atomic<bool>* cancel,
+                                 std::vector<absl::Status>* index_damages);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
-  absl::Status ParseBlockTextSizes(ByteView section);
-  // Or without it, if the segment has none.
+  // Makes a layout of one run where the segment has no section for it.
   absl::Status ReadLayout(const ManifestSegment& expected,
                           const std::atomic<bool>* cancel);
+  // Checks the upper bound that the manifest states.
+  absl::Status CheckSlices(uint32_t slices_per_mib_max) const;
   // The section, checked and decompressed.
   absl::StatusOr<std::string> ReadSection(
       const SectionEntry& entry, const std::atomic<bool>* cancel) const;
@@ -113,14 +121,9 @@ class SegmentReader {
   std::string file_;
   SegmentHeader header_;
   SegmentFooter footer_;
-  uint32_t block_size_bytes_max_ = 0;
-  // Of the text in the blocks.
-  uint64_t block_text_size_bytes_ = 0;
-  // Where each frame starts, and where the last one ends.
+  // Start of each frame, and the end of the last.
   EliasFano frames_;
-  // Where each block's text starts, and where the last one ends; empty unless
-  // they vary in size.
-  EliasFano starts_;
+  BlockSpans blocks_;
   DocumentIndex documents_;
   SegmentLayout layout_;
 };

@@ -11,56 +11,44 @@
 #include "server/archive/format/block_frame.h"
 #include "server/archive/format/column.h"
 #include "server/archive/format/section_compression.h"
+#include "server/archive/index/slice_counter.h"
 
 namespace quire {
 
 absl::StatusOr<SegmentWriter> SegmentWriter::Create(
-    int directory_fd, const std::string& directory, const SegmentHeader& header,
-    bool blocks_vary) {
+    int directory_fd, const std::string& directory,
+    const SegmentHeader& header) {
   const std::string name = SegmentFileName(header.number);
   std::string file = absl::StrCat(directory, "/", name);
   QUIRE_ASSIGN_OR_RETURN(FileWriter writer,
                          FileWriter::Create(directory_fd, name, file));
   QUIRE_RETURN_IF_ERROR(writer.Append(AsBytes(EncodeSegmentHeader(header))));
-  return SegmentWriter(header, std::move(file), std::move(writer), blocks_vary);
+  return SegmentWriter(header, std::move(file), std::move(writer));
 }
 
 absl::StatusOr<SegmentWriter> SegmentWriter::Continue(
     int directory_fd, const std::string& directory, const SegmentHeader& header,
-    bool blocks_vary, KeptBlocks kept) {
+    KeptBlocks kept) {
   const std::string name = SegmentFileName(header.number);
   std::string file = absl::StrCat(directory, "/", name);
   QUIRE_ASSIGN_OR_RETURN(
       FileWriter writer,
       FileWriter::Continue(directory_fd, name, file, kept.end));
-  SegmentWriter segment(header, std::move(file), std::move(writer),
-                        blocks_vary);
+  SegmentWriter segment(header, std::move(file), std::move(writer));
   segment.footer_.block_chain = kept.block_chain;
   segment.kept_ = std::move(kept.blocks);
   return segment;
 }
 
 SegmentWriter::SegmentWriter(const SegmentHeader& header, std::string file,
-                             FileWriter writer, bool blocks_vary)
-    : header_(header),
-      file_(std::move(file)),
-      writer_(std::move(writer)),
-      blocks_vary_(blocks_vary) {}
+                             FileWriter writer)
+    : header_(header), file_(std::move(file)), writer_(std::move(writer)) {}
 
 absl::Status SegmentWriter::CheckBlockSize(uint64_t size_bytes) const {
-  const uint64_t size_max =
-      blocks_vary_ ? kBlockSizeBytesMax : header_.block_size_bytes;
-  if (size_bytes == 0 || size_bytes > size_max) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "a block of ", size_bytes, " bytes, expected 1 to ", size_max));
-  }
-  const bool is_last_short =
-      blocks_vary_ ? !block_text_sizes_.empty() &&
-                         block_text_sizes_.back() < kVaryingBlockSizeBytesMin
-                   : text_size_bytes_ % header_.block_size_bytes != 0;
-  if (is_last_short) {
-    return absl::InvalidArgumentError(
-        "a block after one that is short: only the last of a segment may be");
+  if (size_bytes == 0 || size_bytes > kBlockSizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a block of ", size_bytes,
+                                                   " bytes, expected 1 to ",
+                                                   kBlockSizeBytesMax));
   }
   if (block_sizes_.size() >= kSegmentBlockCountMax ||
       size_bytes > kLogicalSizeBytesMax - text_size_bytes_) {
@@ -73,9 +61,9 @@ void SegmentWriter::CountBlock(uint64_t size_bytes,
                                uint64_t payload_size_bytes) {
   text_size_bytes_ += size_bytes;
   block_sizes_.push_back(payload_size_bytes);
-  if (blocks_vary_) {
-    block_text_sizes_.push_back(size_bytes);
-  }
+  quire::AppendBlock(size_bytes, spans_);
+  block_size_bytes_max_ =
+      std::max(block_size_bytes_max_, static_cast<uint32_t>(size_bytes));
 }
 
 absl::Status SegmentWriter::KeepBlock(uint64_t size_bytes) {
@@ -161,29 +149,18 @@ absl::Status SegmentWriter::CheckSizes() const {
   return absl::OkStatus();
 }
 
-uint32_t SegmentWriter::varying_block_size_bytes_max() const {
-  return DoBlocksVary()
-             ? static_cast<uint32_t>(std::ranges::max(block_text_sizes_))
-             : 0;
-}
-
-bool SegmentWriter::DoBlocksVary() const {
-  for (size_t i = 0; i < block_text_sizes_.size(); ++i) {
-    const bool is_last = i + 1 == block_text_sizes_.size();
-    if (is_last ? block_text_sizes_[i] > header_.block_size_bytes
-                : block_text_sizes_[i] != header_.block_size_bytes) {
-      return true;
+void SegmentWriter::CountSlices(bool has_layout) {
+  const BlockSpans blocks(spans_);
+  SliceCounter slices(blocks);
+  if (has_layout) {
+    for (const StoredRun& run : layout_->runs) {
+      slices.AddRun(run.stored_offset, run.size_bytes);
     }
   }
-  return false;
+  slices_per_mib_max_ = slices.most();
 }
 
-absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
-  QUIRE_RETURN_IF_ERROR(CheckSizes());
-  footer_.size_bytes = documents_.size_bytes();
-  footer_.blocks_end = writer_.size_bytes();
-  footer_.block_count = block_sizes_.size();
-  footer_.document_count = documents_.count();
+absl::Status SegmentWriter::AppendSections(bool has_layout) {
   if (!block_sizes_.empty()) {
     std::string sizes;
     AppendColumn(block_sizes_, sizes);
@@ -195,18 +172,32 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
         return AppendSection(type, AsBytes(raw));
       },
       footer_.id_size_bytes));
-  // What is stored in its own order needs none.
-  const bool has_layout = layout_.has_value() && layout_->runs.size() > 1;
   if (has_layout) {
     QUIRE_RETURN_IF_ERROR(
         AppendSection(SectionType::kLayout, AsBytes(EncodeLayout(*layout_))));
   }
-  if (DoBlocksVary()) {
-    std::string sizes;
-    AppendColumn(block_text_sizes_, sizes);
-    QUIRE_RETURN_IF_ERROR(
-        AppendSection(SectionType::kBlockTextSizes, AsBytes(sizes)));
+  if (!spans_.empty()) {
+    QUIRE_RETURN_IF_ERROR(AppendSection(SectionType::kBlockSpans,
+                                        AsBytes(EncodeBlockSpans(spans_))));
   }
+  if (has_layout && !layout_->checksums.empty()) {
+    QUIRE_RETURN_IF_ERROR(
+        AppendSection(SectionType::kTextChecksums,
+                      AsBytes(EncodeTextChecksums(layout_->checksums))));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
+  QUIRE_RETURN_IF_ERROR(CheckSizes());
+  footer_.size_bytes = documents_.size_bytes();
+  footer_.blocks_end = writer_.size_bytes();
+  footer_.block_count = block_sizes_.size();
+  footer_.document_count = documents_.count();
+  // Text in its own order needs no layout.
+  const bool has_layout = layout_.has_value() && layout_->runs.size() > 1;
+  QUIRE_RETURN_IF_ERROR(AppendSections(has_layout));
+  CountSlices(has_layout);
   QUIRE_RETURN_IF_ERROR(
       writer_.Append(AsBytes(EncodeSegmentFooter(footer_, header_.number))));
   QUIRE_RETURN_IF_ERROR(writer_.Finish());
@@ -219,10 +210,10 @@ absl::StatusOr<ManifestSegment> SegmentWriter::Finish() {
   segment.size_bytes = footer_.size_bytes;
   segment.id_size_bytes = footer_.id_size_bytes;
   segment.footer_checksum = footer_.checksum;
-  if (has_layout) {
-    segment.stored_text_size_bytes = text_size_bytes_;
-    segment.run_count = layout_->runs.size();
-  }
+  segment.stored_text_size_bytes = text_size_bytes_;
+  segment.run_count =
+      has_layout ? layout_->runs.size() : (text_size_bytes_ == 0 ? 0 : 1);
+  segment.span_count = spans_.size();
   for (const SectionEntry& entry : footer_.sections) {
     segment.sections.push_back(
         {entry.type, entry.size_bytes, entry.stored_size_bytes});

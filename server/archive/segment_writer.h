@@ -18,6 +18,7 @@
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/segment_format.h"
+#include "server/archive/index/block_spans.h"
 #include "server/archive/index/document_index_builder.h"
 #include "server/archive/kept_blocks.h"
 
@@ -31,14 +32,12 @@ class SegmentWriter {
   // FileWriter.
   static absl::StatusOr<SegmentWriter> Create(int directory_fd,
                                               const std::string& directory,
-                                              const SegmentHeader& header,
-                                              bool blocks_vary);
+                                              const SegmentHeader& header);
   // Goes on with the file that has these blocks, which come first; there is at
   // least one.
   static absl::StatusOr<SegmentWriter> Continue(int directory_fd,
                                                 const std::string& directory,
                                                 const SegmentHeader& header,
-                                                bool blocks_vary,
                                                 KeptBlocks kept);
 
   // The next of the blocks kept; null after the last.
@@ -59,29 +58,33 @@ class SegmentWriter {
   // finished.
   absl::Status WriteBuffered() { return writer_.Finish(); }
 
-  // The largest block of those that vary; 0 if they turned out not to.
-  // REQUIRES: Finish() was called.
-  uint32_t varying_block_size_bytes_max() const;
+  // Largest text of a block so far.
+  uint32_t block_size_bytes_max() const { return block_size_bytes_max_; }
+
+  // Upper bound on the slices that 1 MiB of the text touches.
+  // REQUIRES: Finish() succeeded.
+  uint32_t slices_per_mib_max() const { return slices_per_mib_max_; }
 
   // Writes the sections and the footer and syncs the file.
   absl::StatusOr<ManifestSegment> Finish();
 
  private:
   SegmentWriter(const SegmentHeader& header, std::string file,
-                FileWriter writer, bool blocks_vary);
-  // Whether a block of that size may come next.
+                FileWriter writer);
+  // Errors: InvalidArgument  no block of that size may come next.
   absl::Status CheckBlockSize(uint64_t size_bytes) const;
   void CountBlock(uint64_t size_bytes, uint64_t payload_size_bytes);
   absl::Status AppendSection(SectionType type, ByteView raw);
-  // Whether some block has another size than all would have otherwise.
-  bool DoBlocksVary() const;
-  // What the blocks and the documents say against each other and the layout.
+  // Writes the sections of blocks and documents, and of the layout if there is
+  // one.
+  absl::Status AppendSections(bool has_layout);
+  void CountSlices(bool has_layout);
+  // Compares the sizes of blocks, documents and layout.
   absl::Status CheckSizes() const;
 
   SegmentHeader header_;
   std::string file_;
   FileWriter writer_;
-  bool blocks_vary_;
   SegmentFooter footer_;
   // Of the blocks.
   uint64_t text_size_bytes_ = 0;
@@ -91,8 +94,10 @@ class SegmentWriter {
   std::vector<KeptBlock> kept_;
   // Payload sizes: 8 bytes a block until the segment ends.
   std::vector<uint64_t> block_sizes_;
-  // Of the blocks' text, where they vary.
-  std::vector<uint64_t> block_text_sizes_;
+  // Sizes of the blocks' text.
+  std::vector<BlockSpan> spans_;
+  uint32_t block_size_bytes_max_ = 0;
+  uint32_t slices_per_mib_max_ = 0;
   DocumentIndexBuilder documents_;
   std::optional<LayoutSection> layout_;
 };

@@ -40,7 +40,7 @@ class BenchLoopsTest : public ServerTest {
   // Spoils the last byte of the first block.
   void Damage() {
     const Extent extent = archive_->BlockExtent({0, 0});
-    std::fstream file(archive_path() + "/segment-000000",
+    std::fstream file(archive_path() + "/segment-00000000",
                       std::ios::in | std::ios::out | std::ios::binary);
     const auto at =
         static_cast<std::streamoff>(extent.offset.value + extent.size_bytes) -

@@ -181,7 +181,7 @@ class BuildInputsTest(unittest.TestCase):
         self.assertIn("3 documents or directories were excluded", said)
         self.assertEqual(self.document_count(), 3)
         # The ids are in the segment as they are, the first whole and the next by what differs.
-        segment = (self.directory / "x.quire" / "segment-000000").read_bytes()
+        segment = (self.directory / "x.quire" / "segment-00000000").read_bytes()
         self.assertIn(b"site/build/x", segment)
         self.assertNotIn(b"html/build", segment)
         said = self.build("-v", "--exclude", "*.map", "crawl")
@@ -193,9 +193,9 @@ class BuildInputsTest(unittest.TestCase):
     def test_drops_the_dot_that_tar_puts_before_names(self):
         files = {"./a/b": b"1", "././c": b"2", "d/./e": b"3"}
         self.build("-", stdin=tar_of(files))
-        with_dots = (self.directory / "x.quire" / "segment-000000").read_bytes()
+        with_dots = (self.directory / "x.quire" / "segment-00000000").read_bytes()
         self.build("-", stdin=tar_of({"a/b": b"1", "c": b"2", "d/./e": b"3"}))
-        self.assertEqual((self.directory / "x.quire" / "segment-000000").read_bytes(), with_dots)
+        self.assertEqual((self.directory / "x.quire" / "segment-00000000").read_bytes(), with_dots)
 
     def test_help_names_few_codecs_and_help_all_every_one(self):
         for command in ("build", "recompress"):

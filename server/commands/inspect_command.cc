@@ -55,7 +55,7 @@ std::array<MemoryPart, 8> PartsOf(const Archive& archive) {
        {"block index", "block_index_bytes", memory.block_index_bytes, "block",
         blocks},
        {"layout", "layout_bytes", memory.layout_bytes, "run",
-        archive.info().run_count},
+        archive.has_layout() ? archive.info().run_count : 0},
        {"document starts", "document_starts_bytes",
         memory.document_starts_bytes, "document", documents},
        {"document ids", "document_ids_bytes", memory.document_ids_bytes,
@@ -132,6 +132,7 @@ void PrintText(const Archive& archive) {
   PrintLine("archive", PrintableMessage(archive.path()));
   PrintLine("uuid", info.uuid);
   PrintLine("format version", absl::StrCat(info.format_version));
+  PrintLine("written by", PrintableMessage(info.writer));
   PrintLine("codec", FormatCodecSpec(info.codec));
   PrintLine(
       "block size",
@@ -223,6 +224,7 @@ void PrintJson(const Archive& archive) {
   json["archive"] = archive.path();
   json["uuid"] = info.uuid;
   json["format_version"] = info.format_version;
+  json["writer"] = PrintableMessage(info.writer);
   json["codec"] = FormatCodecSpec(info.codec);
   json["block_size_bytes"] = info.block_size_bytes;
   json["block_size_bytes_max"] = info.block_size_bytes_max;

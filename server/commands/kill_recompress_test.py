@@ -86,7 +86,7 @@ def check_terminate(arguments, output, expected, duration):
     with subprocess.Popen([*arguments, "--quiet"], stderr=subprocess.PIPE) as process:
         end = time.monotonic() + 60 * duration + 60
         while (process.poll() is None and time.monotonic() < end and
-               not (partial / "segment-000000").exists()):
+               not (partial / "segment-00000000").exists()):
             time.sleep(0.001)
         process.send_signal(signal.SIGTERM)
         errors = process.stderr.read().decode()
@@ -111,11 +111,11 @@ def limit_files(size_bytes):
 
 def check_full_disk(arguments, output, expected):
     """A file that cannot grow fails like one on a full disk."""
-    size = (expected / "segment-000000").stat().st_size // 2
+    size = (expected / "segment-00000000").stat().st_size // 2
     result = subprocess.run([*arguments, "--quiet"], stderr=subprocess.PIPE,
                             restore_signals=False, check=False,
                             preexec_fn=lambda: limit_files(size))
-    if result.returncode != 1 or b"segment-000000" not in result.stderr:
+    if result.returncode != 1 or b"segment-00000000" not in result.stderr:
         sys.exit(f"full disk: {result.returncode} {result.stderr}")
     if output.exists():
         sys.exit("full disk: there is an archive")

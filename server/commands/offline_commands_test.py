@@ -144,7 +144,7 @@ class OfflineCommandsTest(unittest.TestCase):
             (self.directory / "auto.json").write_text(json.dumps(
                 {**plan, "codec_speeds": {**plan["codec_speeds"], "rlz:1": speed}}))
             self.build("-o", "a.quire", "--force", *planned, "--threads", threads, "in")
-            segments.append((self.directory / "a.quire/segment-000000").read_bytes())
+            segments.append((self.directory / "a.quire/segment-00000000").read_bytes())
         self.assertEqual(segments[0], segments[1])
         self.assertNotEqual(segments[0], segments[2])
         del plan["codec_speeds"]["xz:9"]
@@ -275,7 +275,8 @@ class OfflineCommandsTest(unittest.TestCase):
             self.build("-o", mode, "--reorder", mode, "in")
             info = self.inspect(mode)
             self.assertEqual(info["document_count"], 53)
-            self.assertEqual(info["format_version"], 1 if mode == "off" else 2)
+            self.assertEqual(info["format_version"], 4)
+            self.assertEqual(info["run_count"] > 1, mode != "off", mode)
             sizes[mode] = info["stored_text_size_bytes"]
             self.assertEqual(self.run_quired("verify", mode).returncode, 0)
         size_bytes = info["size_bytes"]
@@ -519,7 +520,7 @@ class OfflineCommandsTest(unittest.TestCase):
     def test_mistakes(self):
         self.build("-o", "x.quire", "in")
         manifest = (self.directory / "x.quire/MANIFEST").read_bytes()
-        for name, version in ("v0", b"\0"), ("v99", b"\x63"):
+        for name, version in ("v0", b"\0"), ("v3", b"\3"), ("v99", b"\x63"):
             (self.directory / name).mkdir()
             (self.directory / name / "MANIFEST").write_bytes(manifest[:8] + version + manifest[9:])
         (self.directory / "empty").mkdir()
@@ -605,8 +606,9 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, "ARCHIVE", ["verify"]),
             (2, '--threads: must be 1 to 1024, got "x"', ["verify", "--threads", "x", "x.quire"]),
             (3, "missing", ["verify", "missing"]),
-            (1, "claims format version 0, the first is 1; the file is damaged", ["verify", "v0"]),
-            (3, "use a newer one", ["verify", "v99"]),
+            (1, "claims format version 0, expected 4; the file is damaged", ["verify", "v0"]),
+            (3, "version 3, which a pre-release wrote: build the archive again", ["verify", "v3"]),
+            (3, "use a newer program", ["verify", "v99"]),
             (3, "empty: is no archive", ["verify", "empty"]),
             (1, "missing", ["inspect", "missing"]),
             (1, "cut.warc", ["inspect", "cut.warc"]),

@@ -130,7 +130,7 @@ class ServeTest(unittest.TestCase):
     def test_logs_from_a_level_on(self):
         archive = self.directory / "truncated.quire"
         shutil.copytree(self.archive, archive)
-        os.truncate(archive / "segment-000000", 100)
+        os.truncate(archive / "segment-00000000", 100)
         refused = run("serve", archive, "--listen", "127.0.0.1:0", "--log-level", "error")
         self.assertRegex(refused.stderr, rf"^{STAMP} error .*truncated.quire.*\n$")
 
@@ -167,13 +167,13 @@ class ServeTest(unittest.TestCase):
     def test_says_which_archive_cannot_be_opened(self):
         damaged = self.directory / "unreadable.quire"
         shutil.copytree(self.archive, damaged)
-        segment = damaged / "segment-000000"
+        segment = damaged / "segment-00000000"
         data = bytearray(segment.read_bytes())
         data[-100] ^= 1  # In the footer: the sizes stay as the manifest has them.
         segment.write_bytes(data)
         refused = run("serve", *self.many(20), damaged, "--listen", "127.0.0.1:0")
         self.assertEqual(refused.returncode, 1, refused.stderr)
-        self.assertIn("unreadable.quire/segment-000000", refused.stderr.splitlines()[-1])
+        self.assertIn("unreadable.quire/segment-00000000", refused.stderr.splitlines()[-1])
 
     def test_goes_on_when_nobody_reads_what_it_says(self):
         server, _ = self.start(self.archive, "--listen", "127.0.0.1:0")
@@ -230,7 +230,7 @@ class ServeTest(unittest.TestCase):
         copy = self.directory / "damaged.quire"
         shutil.copytree(self.archive, copy)
         server, _ = self.start(copy, "--listen", "127.0.0.1:0")
-        with open(copy / "segment-000000", "r+b") as segment:
+        with open(copy / "segment-00000000", "r+b") as segment:
             segment.seek(64)
             segment.write(b"damaged")
         server.send_signal(signal.SIGHUP)

@@ -269,13 +269,13 @@ class ServeReloadTest(unittest.TestCase):
     def test_broken_archives_are_left_out(self):
         broken = [self.copy("new"), self.copy("old")]
         for path in broken:
-            os.truncate(path / "segment-000000", 100)
+            os.truncate(path / "segment-00000000", 100)
         self.config.write_text('archives-dir = "archives"\n')
         arguments = [*HERE, self.archive, "--config", self.config]
         refused = run(QUIRED, "serve", *arguments)
         self.assertEqual(refused.returncode, 1)
         for path in broken:
-            self.assertIn(f"{path.name}/segment-000000", refused.stderr.splitlines()[-1])
+            self.assertIn(f"{path.name}/segment-00000000", refused.stderr.splitlines()[-1])
         self.config.write_text('archives-dir = "archives"\nskip-broken = true\n')
         self.assertEqual(run(QUIRED, "check-config", self.config).returncode, 0)
         server, said = self.start(*arguments)

@@ -6,7 +6,6 @@
 
 #include "codecs/block_codec.h"
 #include "codecs/inflate/inflated_block.h"
-#include "server/archive/format/archive_format.h"
 
 namespace quire {
 namespace {
@@ -44,11 +43,10 @@ size_t BlockCutter::SizeAt(uint64_t start) {
     }
     // The only member of a block may have a larger text.
     const bool is_large = text_size > kInflatedBlockSizeMax;
-    const bool fits = end >= kVaryingBlockSizeBytesMin &&
-                      end <= kBlockSizeBytesMax &&
+    const bool fits = end >= kCutBlockSizeMin && end <= kBlockSizeBytesMax &&
                       text_size <= kInflatedLargeSizeMax;
     const bool is_far =
-        before >= kVaryingBlockSizeBytesMin &&
+        before >= kCutBlockSizeMin &&
         (!fits || is_large || before >= block_size_ / kShortFraction);
     if (is_far) {
       return before;

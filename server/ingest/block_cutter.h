@@ -11,6 +11,9 @@
 
 namespace quire {
 
+// Smallest block that is cut around a member, but for the last of a segment.
+inline constexpr size_t kCutBlockSizeMin = 512;
+
 // A compressed member of a text, with its header: it is found by that, so they
 // have to be in one block. Bytes.
 struct MemberPlace {
@@ -40,7 +43,7 @@ class BlockCutter {
   BlockCutter(std::vector<MemberPlace> members, size_t block_size);
 
   // The size of the block that begins at `start`, if the text goes on for so
-  // long: kVaryingBlockSizeBytesMin to kBlockSizeBytesMax.
+  // long: kCutBlockSizeMin to kBlockSizeBytesMax.
   // REQUIRES: start is not less than in the call before.
   size_t SizeAt(uint64_t start);
 

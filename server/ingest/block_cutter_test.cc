@@ -90,7 +90,7 @@ TEST(BlockCutterTest, KeepsItsPromisesForAnyMembers) {
     uint64_t whole_count = 0;
     for (uint64_t start = 0; start < end;) {
       const size_t size = cutter.SizeAt(start);
-      ASSERT_GE(size, kVaryingBlockSizeBytesMin) << seed;
+      ASSERT_GE(size, kCutBlockSizeMin) << seed;
       ASSERT_LE(size, kBlockSizeBytesMax) << seed;
       for (const MemberPlace& member : members) {
         whole_count += member.offset >= start &&

@@ -69,7 +69,6 @@ class ArchiveBuild {
       found_members = std::move(inflated_->found);
       cutter_.emplace(std::move(inflated_->members),
                       options_.archive.block_size_bytes);
-      options_.archive.blocks_vary = true;
       inflated_.reset();
     }
     progress_.total_bytes = stored_text_bytes_;

@@ -190,7 +190,8 @@ double LayoutSizeBytes(const ReorderedText& text) {
     if (segment.layout.runs.size() > 1) {
       size_bytes +=
           kRunSizeBytes * static_cast<double>(segment.layout.runs.size()) +
-          static_cast<double>(segment.layout.sums.size() * sizeof(uint64_t));
+          static_cast<double>(segment.layout.checksums.size() *
+                              sizeof(uint64_t));
     }
   }
   return size_bytes;

@@ -73,6 +73,12 @@ absl::StatusOr<BuildSummary> RecompressArchive(
     const std::string& path, const std::shared_ptr<const Archive>& archive,
     BuildOptions options) {
   const ArchiveInfo& info = archive->info();
+  if (!info.unknown_part.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        archive->path(), ": ", info.unknown_part,
+        " that this program does not know and would leave out: use a newer "
+        "one"));
+  }
   options.input_size_bytes_max = info.size_bytes;
   options.resume.parameters = Parameters(*archive, options);
   options.resume.unread_input_count = info.unread_input_count;

@@ -26,7 +26,8 @@ namespace quire {
 // aside) goes on from there. `options.resume.restart` drops it; what else is in
 // `options.resume`, and `failures`, must be as it is by default.
 // Blocks. Errors: those of BuildArchive(); DataLoss  a block of `archive` is
-// damaged; FailedPrecondition  PATH.partial is of other options.
+// damaged; FailedPrecondition  PATH.partial is of other options, or `archive`
+// has parts that this program does not know (ArchiveInfo::unknown_part).
 absl::StatusOr<BuildSummary> RecompressArchive(
     const std::string& path, const std::shared_ptr<const Archive>& archive,
     BuildOptions options);

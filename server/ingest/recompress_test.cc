@@ -14,7 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
+#include "codecs/base/endian.h"
 #include "codecs/base/status_matchers.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/build_journal.h"
@@ -242,7 +244,7 @@ TEST_F(RecompressTest, CopiesWholeBlocksOnly) {
 TEST_F(RecompressTest, TakesTheSpeedsThatAreGiven) {
   const std::string from = Build("from", Options("auto"));
   // The segment is the text's alone, whatever the manifest says.
-  const std::string segment = "segment-000001";
+  const std::string segment = "segment-00000001";
   const BuildOptions same =
       AutoBy(1, BuiltInSpeeds(AutoObjective::kBalanced).back().decode);
   EXPECT_EQ(FilesOf(Build("same", same))[segment], FilesOf(from)[segment]);
@@ -345,7 +347,7 @@ TEST_F(RecompressTest, KeepsAllBlocksThatAreWhole) {
   BuildOptions options = Options("zstd");
   options.segment_size_bytes = 1 << 20;
   const Files expected = StartAndStop(from, out, options);
-  const std::string segment = out + ".partial/segment-000000";
+  const std::string segment = out + ".partial/segment-00000000";
   const uint64_t whole_size = fs::file_size(segment);
   const std::string saved = directory_ / "saved";
   fs::copy(out + ".partial", saved);
@@ -400,13 +402,32 @@ TEST_F(RecompressTest, GoesOnWithMembersInflated) {
   EXPECT_EQ(FilesOf(back), FilesOf(from));
 }
 
+// It would leave them out.
+TEST_F(RecompressTest, RefusesAnArchiveWithUnknownParts) {
+  const std::string from = Build("from", Options("zstd"));
+  std::string manifest = ReadTestFile(from + "/MANIFEST");
+  // Field 99 of the message, an integer.
+  manifest.insert(manifest.size() - 8, "\x98\x06\x01");
+  StoreLittleEndian(static_cast<uint32_t>(manifest.size() - 24),
+                    AsMutableBytes(manifest).data() + 12);
+  const size_t end = manifest.size() - sizeof(uint64_t);
+  StoreLittleEndian(Checksum64(AsBytes(manifest).first(end)),
+                    AsMutableBytes(manifest).data() + end);
+  std::ofstream(from + "/MANIFEST", std::ios::binary) << manifest;
+  const std::string out = directory_ / "out";
+  EXPECT_THAT(Recompress(from, out, Options("lz4")),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        HasSubstr("the manifest has fields that this")));
+  EXPECT_FALSE(fs::exists(out));
+}
+
 TEST_F(RecompressTest, NamesADamagedBlockAndKeepsWhatIsBeforeIt) {
   const std::string from = Build("from", Options("copy"));
-  const std::string segment = from + "/segment-000001";
+  const std::string segment = from + "/segment-00000001";
   const std::string out = directory_ / "out";
   const std::string reference = directory_ / "reference";
   QUIRE_ASSERT_OK(Recompress(from, reference, Options("zstd")).status());
-  const size_t in_block_2 = 32 + 2 * (4096 + 12) + 100;
+  const size_t in_block_2 = 48 + 2 * (4096 + 12) + 100;
   Flip(segment, in_block_2);
   const auto failed = Recompress(from, out, Options("zstd"));
   EXPECT_EQ(failed.status().code(), absl::StatusCode::kDataLoss);

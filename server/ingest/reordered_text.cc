@@ -8,7 +8,6 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
-#include "server/ingest/text_migration.h"
 
 namespace quire {
 namespace {
@@ -81,16 +80,15 @@ TextReorderer::TextReorderer(Spool spool, const ReorderOptions& options)
       unit_size_bytes_min_(std::max<uint64_t>(
           kRunPairSizeBytesMin, options.segment_size_bytes / kChunkCountMax)),
       spool_(std::move(spool)),
-      memory_(options.memory_bytes_max),
-      sum_(std::make_unique<Checksummer64>()) {
+      memory_(options.memory_bytes_max) {
   QUIRE_CHECK(options_.duplicate_size_bytes_min >= kRunPairSizeBytesMin,
-              "shorter duplicates than the format allows");
+              "duplicates are shorter than a pair of runs");
 }
 
 absl::Status TextReorderer::Add(ByteView piece) {
   document_size_bytes_ += piece.size();
   segment_text_size_bytes_ += piece.size();
-  AddToSums(piece);
+  text_checksums_.Add(piece);
   pending_.erase(pending_.begin(),
                  pending_.begin() + static_cast<ptrdiff_t>(pending_used_));
   pending_used_ = 0;
@@ -116,21 +114,6 @@ absl::Status TextReorderer::EndDocument(NewDocument document) {
   document_ended_ = true;
   document.size_bytes = std::exchange(document_size_bytes_, 0);
   return segment_.documents.Add(document);
-}
-
-void TextReorderer::AddToSums(ByteView piece) {
-  while (!piece.empty()) {
-    const ByteView part = piece.first(static_cast<size_t>(std::min<uint64_t>(
-        piece.size(), kLayoutSumSizeBytes - summed_size_bytes_)));
-    sum_->Add(part);
-    summed_size_bytes_ += part.size();
-    if (summed_size_bytes_ == kLayoutSumSizeBytes) {
-      segment_.layout.sums.push_back(sum_->Get());
-      sum_ = std::make_unique<Checksummer64>();
-      summed_size_bytes_ = 0;
-    }
-    piece = piece.subspan(part.size());
-  }
 }
 
 absl::Status TextReorderer::Place(ByteView chunk) {
@@ -265,11 +248,7 @@ absl::Status TextReorderer::HoldTables() {
 absl::Status TextReorderer::EndSegment() {
   QUIRE_RETURN_IF_ERROR(EndDuplicates());
   QUIRE_RETURN_IF_ERROR(Flush(spool_));
-  if (summed_size_bytes_ > 0) {
-    segment_.layout.sums.push_back(sum_->Get());
-    sum_ = std::make_unique<Checksummer64>();
-    summed_size_bytes_ = 0;
-  }
+  segment_.layout.checksums = text_checksums_.Take();
   segment_.layout.stored_text_size_bytes = std::exchange(stored_size_bytes_, 0);
   QUIRE_RETURN_IF_ERROR(HoldTables());
   segment_.layout.runs = std::exchange(runs_, {}).Take();

@@ -29,6 +29,7 @@
 #include "server/ingest/build_memory.h"
 #include "server/ingest/sources/byte_stream.h"
 #include "server/ingest/sources/spool.h"
+#include "server/ingest/text_migration.h"
 
 namespace quire {
 
@@ -138,7 +139,6 @@ class TextReorderer {
   // Appends text to `spool`, in large pieces.
   absl::Status Write(ByteView text, Spool& spool);
   absl::Status Flush(Spool& spool);
-  void AddToSums(ByteView piece);
 
   const ReorderOptions options_;
   const ContentChunker chunker_;
@@ -173,9 +173,7 @@ class TextReorderer {
   // Where the last one began, and whether its last document has ended.
   uint64_t unit_offset_ = 0;
   bool document_ended_ = false;
-  // Of the text since the last whole sum.
-  std::unique_ptr<Checksummer64> sum_;
-  uint64_t summed_size_bytes_ = 0;
+  TextChecksummer text_checksums_;
 
   // --- Of the text that comes ---
   // Of the current document, not yet divided from `pending_used_` on.

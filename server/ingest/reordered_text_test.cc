@@ -113,12 +113,13 @@ void ExpectRestores(const ReorderedText& text, const Segments& segments) {
     EXPECT_TRUE(restored == expected) << "segment " << s;
     EXPECT_EQ(segment.documents.count(), segments[s].size());
     EXPECT_EQ(segment.documents.size_bytes(), expected.size());
-    std::vector<uint64_t> sums;
-    for (size_t i = 0; i < expected.size(); i += kLayoutSumSizeBytes) {
-      sums.push_back(Checksum64(AsBytes(expected).subspan(
-          i, std::min<size_t>(kLayoutSumSizeBytes, expected.size() - i))));
+    uint64_t checked_bytes = 0;
+    for (const TextChecksum& piece : segment.layout.checksums) {
+      EXPECT_EQ(piece.checksum, Checksum64(AsBytes(expected).subspan(
+                                    checked_bytes, piece.size_bytes)));
+      checked_bytes += piece.size_bytes;
     }
-    EXPECT_EQ(segment.layout.sums, sums);
+    EXPECT_EQ(checked_bytes, expected.size());
     segment_offset += segment.layout.stored_text_size_bytes;
   }
   EXPECT_EQ(segment_offset, stored.size());
@@ -166,13 +167,14 @@ TEST(ReorderedTextTest, ComparesTheBytesOfTextsWithTheSameHash) {
   ExpectRestores(reordered, segments);
 }
 
-// Each checksum of a layout is of 1 MiB.
+// Each checksum is of 1 MiB of text.
 TEST(ReorderedTextTest, ExactMultiplesOfAChecksumHaveNoEmptyOne) {
   for (const size_t count : {size_t{1}, size_t{2}}) {
-    const Segments segments = {{Noise(count * kLayoutSumSizeBytes, count)}};
+    const Segments segments = {
+        {Noise(count * TextChecksummer::kPieceSizeBytes, count)}};
     QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered,
                                Reorder(segments));
-    EXPECT_EQ(reordered.segments[0].layout.sums.size(), count);
+    EXPECT_EQ(reordered.segments[0].layout.checksums.size(), count);
     ExpectRestores(reordered, segments);
   }
 }
@@ -362,7 +364,7 @@ void ExpectSame(const ReorderedText& a, const ReorderedText& b) {
   ASSERT_EQ(a.segments.size(), b.segments.size());
   for (size_t s = 0; s < a.segments.size(); ++s) {
     EXPECT_EQ(a.segments[s].layout.runs, b.segments[s].layout.runs);
-    EXPECT_EQ(a.segments[s].layout.sums, b.segments[s].layout.sums);
+    EXPECT_EQ(a.segments[s].layout.checksums, b.segments[s].layout.checksums);
   }
 }
 

@@ -7,7 +7,6 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/reorder/super_features.h"
-#include "server/archive/format/layout_section.h"
 #include "server/ingest/spilled_clusters.h"
 
 namespace quire {

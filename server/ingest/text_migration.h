@@ -24,6 +24,10 @@
 
 namespace quire {
 
+// Two runs that follow each other have at least this many bytes together, so
+// that a range is made of few parts.
+inline constexpr uint64_t kRunPairSizeBytesMin = 512;
+
 // Of a hard disk, what it reads in the time of a seek: 100 MB and 100 reads a
 // second, as Lin et al. have them.
 inline constexpr uint64_t kHardDiskSeekCostBytes = 1'000'000;

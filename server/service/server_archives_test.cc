@@ -37,12 +37,12 @@ class ServerArchivesTest : public ServerTest {
 
   // The size of a file is in the manifest: reading that finds it.
   static void TruncateSegment(const ArchiveArgument& archive) {
-    std::filesystem::resize_file(archive.path + "/segment-000000", 100);
+    std::filesystem::resize_file(archive.path + "/segment-00000000", 100);
   }
 
   // The size stays: only opening finds it.
   static void DamageFooter(const ArchiveArgument& archive) {
-    FILE* file = fopen((archive.path + "/segment-000000").c_str(), "r+");
+    FILE* file = fopen((archive.path + "/segment-00000000").c_str(), "r+");
     ASSERT_NE(file, nullptr);
     fseek(file, -100, SEEK_END);
     const int byte = fgetc(file);

@@ -75,7 +75,7 @@ class ServerLifeTest : public ServerTest {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive,
                                Archive::Open(archive_path()));
     const Extent extent = archive->BlockExtent({0, block_index});
-    std::fstream file(archive_path() + "/segment-000000",
+    std::fstream file(archive_path() + "/segment-00000000",
                       std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(static_cast<std::streamoff>(extent.offset.value + 20));
     const char byte = static_cast<char>(file.get() ^ 0x10);
@@ -273,7 +273,7 @@ TEST_F(ServerLifeTest, TellsOfADamagedBlockOnceAndTakesUpItsRepair) {
     ASSERT_EQ(reports.size(), 1u);
     EXPECT_THAT(reports[0], ::testing::HasSubstr(absl::StrCat(
                                 "archive docs: block 3 of ", archive_path(),
-                                "/segment-000000 is damaged")));
+                                "/segment-00000000 is damaged")));
   }
   WriteArchive(archive_path(), documents);
   EXPECT_THAT(
@@ -296,7 +296,7 @@ TEST_F(ServerLifeTest, TellsOnceOfEachBlockPastTheEndOfATruncatedFile) {
     reports.push_back(message);
   };
   StartServer(options);
-  const std::string file = absl::StrCat(archive_path(), "/segment-000000");
+  const std::string file = absl::StrCat(archive_path(), "/segment-00000000");
   std::filesystem::resize_file(file, 1000);
   std::string data;
   for (int i = 0; i < 3; ++i) {

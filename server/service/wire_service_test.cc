@@ -100,7 +100,7 @@ TEST_F(WireServiceTest, WithoutTableThereIsNoFsst) {
 TEST_F(WireServiceTest, DamagedBlocksAreNotSentAsStored) {
   WriteArchive(archive_path(), documents_, "zstd", TrainTable(documents_));
   {
-    std::fstream segment(archive_path() + "/segment-000000",
+    std::fstream segment(archive_path() + "/segment-00000000",
                          std::ios::in | std::ios::out | std::ios::binary);
     segment.seekp(50);
     segment.put('\x55');

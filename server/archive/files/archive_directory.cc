@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -73,6 +74,19 @@ bool IsSameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+// True if MANIFEST is another file than the one that was read, or has changed:
+// a file that it named may be gone for good reason.
+bool HasNewManifest(const std::string& path,
+                    const std::optional<FileIdentity>& read) {
+  if (!read.has_value()) {
+    return false;
+  }
+  const std::string file = absl::StrCat(path, "/", kManifestFileName);
+  const absl::StatusOr<ReadableFile> now =
+      OpenReadableFile(AT_FDCWD, file, file);
+  return now.ok() && now->identity != *read;
+}
+
 }  // namespace
 
 absl::Status WithArchiveDirectory(
@@ -87,13 +101,16 @@ absl::Status WithArchiveDirectory(
       return ErrnoStatus(errno, path, "stat");
     }
     absl::Status status = ReadManifest(directory);
+    std::optional<FileIdentity> read;
     if (status.ok()) {
+      read = directory.manifest_file;
       status = open(directory);
     }
     // The descriptor is still open, so no new directory has its inode.
     struct stat named;
     if (status.ok() ||
-        (stat(path.c_str(), &named) == 0 && IsSameFile(opened, named))) {
+        (stat(path.c_str(), &named) == 0 && IsSameFile(opened, named) &&
+         !HasNewManifest(path, read))) {
       return status;
     }
   }

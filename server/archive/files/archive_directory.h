@@ -36,7 +36,8 @@ struct ArchiveDirectory {
 
 // Calls `open` with the directory `path`. If `open` fails while `path` has come
 // to name another directory, or none, the archive was replaced or removed
-// meanwhile: starts again, at most 100 times.
+// meanwhile: starts again, at most 100 times. So it does if MANIFEST has been
+// replaced in the directory: the files that it named before may be gone.
 // Errors: NotFound            no such directory, or no MANIFEST in it.
 //         DataLoss            the manifest is damaged.
 //         FailedPrecondition  written in a format or by a codec that this

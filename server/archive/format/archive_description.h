@@ -96,12 +96,22 @@ struct ArchiveInfo {
   std::string uuid;
   uint32_t format_version = 0;
   CodecSpec codec;
-  // Of all blocks but the last of a segment, unless they vary in size.
+  // Text of all blocks but the last of a segment, unless they vary in size.
   uint32_t block_size_bytes = 0;
-  // No block is larger; at least block_size_bytes.
+  // Upper bound on the text of a block; at least block_size_bytes.
   uint32_t block_size_bytes_max = 0;
-  // Whether blocks of some segment are cut around compressed members.
+  // True if blocks of some segment have other sizes, as those do that are cut
+  // around compressed members.
   bool has_varying_blocks = false;
+  // Upper bound on the slices (parts of a run in one block) that any 1 MiB of
+  // the text of one segment touches.
+  uint32_t slices_per_mib_max = 0;
+  // Program that wrote the archive; any bytes.
+  std::string writer;
+  // A part of the archive that this program does not know and may ignore: "the
+  // manifest has fields". Empty if it knows all. A program that writes the
+  // archive again would drop it.
+  std::string unknown_part;
   // Of the logical space.
   uint64_t size_bytes = 0;
   // Of all files of the archive on disk.
@@ -109,8 +119,10 @@ struct ArchiveInfo {
   // Of the text in its blocks: size_bytes, less the duplicates that segments
   // with a layout leave out.
   uint64_t stored_text_size_bytes = 0;
-  // Of all layouts; 0 where the text is stored in its own order.
+  // Runs of all segments; one for each that stores its text in order.
   uint64_t run_count = 0;
+  // True if a segment has more than one run.
+  bool has_layout = false;
   uint64_t block_count = 0;
   uint64_t document_count = 0;
   uint32_t segment_count = 0;

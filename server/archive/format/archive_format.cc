@@ -28,7 +28,7 @@ bool IsBlockSize(uint32_t block_size_bytes) {
 }
 
 std::string SegmentFileName(uint32_t number) {
-  return absl::StrFormat("segment-%06u", number);
+  return absl::StrFormat("segment-%08u", number);
 }
 
 std::string DictionaryFileName(uint64_t hash) {
@@ -40,7 +40,7 @@ std::string SymbolTableFileName(uint64_t hash) {
 }
 
 bool IsSegmentFileName(absl::string_view name) {
-  return absl::ConsumePrefix(&name, "segment-") && name.size() == 6 &&
+  return absl::ConsumePrefix(&name, "segment-") && name.size() == 8 &&
          std::all_of(name.begin(), name.end(), absl::ascii_isdigit);
 }
 
@@ -166,24 +166,26 @@ absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
 }
 
 absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
-                                  absl::string_view what,
-                                  uint32_t version_max) {
+                                  absl::string_view what) {
   if (bytes.size() < magic.size() + sizeof(uint32_t) ||
       !std::ranges::equal(bytes.first(magic.size()), magic)) {
     return Damaged(absl::StrCat("this is not a Quire ", what));
   }
   const uint32_t version =
       LoadLittleEndian<uint32_t>(bytes.data() + magic.size());
-  if (version < kFormatVersion) {
-    return Damaged(absl::StrCat(what, " claims format version ", version,
-                                ", the first is ", kFormatVersion));
+  if (version == 0) {
+    return Damaged(absl::StrCat(what, " claims format version 0, expected ",
+                                kFormatVersion));
   }
-  if (version > version_max) {
+  if (version < kFormatVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, " is of format version ", version,
+                     ", which a pre-release wrote: build the archive again"));
+  }
+  if (version > kFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         what, " is of format version ", version, ", this program reads ",
-        kFormatVersion, version_max == kFormatVersion ? "" : " to ",
-        version_max == kFormatVersion ? "" : absl::StrCat(version_max),
-        ": use a newer one, or the file is damaged"));
+        kFormatVersion, ": use a newer program, or the file is damaged"));
   }
   return absl::OkStatus();
 }

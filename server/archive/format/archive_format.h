@@ -29,12 +29,7 @@
 
 namespace quire {
 
-inline constexpr uint32_t kFormatVersion = 1;
-// Of the manifest of an archive with a segment that has a layout.
-inline constexpr uint32_t kLayoutFormatVersion = 2;
-// Of the manifest of an archive with a segment whose blocks vary in size.
-inline constexpr uint32_t kVaryingBlocksFormatVersion = 3;
-inline constexpr uint32_t kFormatVersionMax = kVaryingBlocksFormatVersion;
+inline constexpr uint32_t kFormatVersion = 4;
 
 using Magic = std::array<uint8_t, 8>;
 // The first byte is not ASCII and the last is a newline, so that a transfer in
@@ -54,9 +49,7 @@ inline constexpr Magic kSegmentEndMagic = {0x8A, 'Q', 'u', 'i',
 inline constexpr uint32_t kBlockSizeBytesMin = 4096;
 // A power of two from kBlockSizeBytesMin to kBlockSizeBytesMax.
 bool IsBlockSize(uint32_t block_size_bytes);
-// Of blocks that vary in size: of all but the last of a segment.
-inline constexpr uint32_t kVaryingBlockSizeBytesMin = 512;
-inline constexpr uint32_t kSegmentNumberMax = 999999;
+inline constexpr uint32_t kSegmentNumberMax = (uint32_t{1} << 24) - 1;
 inline constexpr size_t kSegmentCountMax = 65536;
 inline constexpr uint64_t kSegmentBlockCountMax = (uint64_t{1} << 40) - 1;
 inline constexpr uint64_t kSegmentDocumentCountMax = (uint64_t{1} << 32) - 1;
@@ -75,7 +68,7 @@ inline constexpr int64_t kCaptureTimeMsMax = int64_t{1} << 53;
 inline constexpr uint64_t kExpansionMax = 65536;
 
 inline constexpr char kManifestFileName[] = "MANIFEST";
-// "segment-000017".
+// "segment-00000017".
 std::string SegmentFileName(uint32_t number);
 // "dictionary-0123456789abcdef".
 std::string DictionaryFileName(uint64_t hash);
@@ -191,11 +184,11 @@ absl::Status Damaged(absl::string_view what);
 absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
                               uint64_t expected);
 
-// Checks an 8-byte magic and the version after it, which is 1 to `version_max`;
-// `what` names the structure.
+// Checks an 8-byte magic and the version after it; `what` names the structure.
+// Errors: DataLoss            another magic, or version 0.
+//         FailedPrecondition  a version other than kFormatVersion.
 absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
-                                  absl::string_view what,
-                                  uint32_t version_max = kFormatVersion);
+                                  absl::string_view what);
 
 // `status` with "FILE: " before its message.
 absl::Status InFile(absl::string_view file, const absl::Status& status);

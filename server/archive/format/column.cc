@@ -42,4 +42,15 @@ absl::StatusOr<ColumnView> ColumnView::Parse(ByteView bytes, uint64_t count) {
   return ColumnView(planes, count, width_bytes);
 }
 
+absl::StatusOr<ColumnView> ColumnView::Take(ByteView& section, uint64_t count) {
+  const uint64_t size_bytes = 1 + (section.empty() ? 0 : section[0]) * count;
+  if (size_bytes > section.size()) {
+    return absl::DataLossError(absl::StrCat("column has ", section.size(),
+                                            " bytes, expected ", size_bytes));
+  }
+  absl::StatusOr<ColumnView> column = Parse(section.first(size_bytes), count);
+  section = section.subspan(size_bytes);
+  return column;
+}
+
 }  // namespace quire

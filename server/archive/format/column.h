@@ -26,6 +26,10 @@ class ColumnView {
   // `bytes` is untrusted. Errors: DataLoss  not a column of `count` integers.
   static absl::StatusOr<ColumnView> Parse(ByteView bytes, uint64_t count);
 
+  // The same for a column at the start of `section`, which then begins after
+  // it. REQUIRES: count <= the size of the section that holds it.
+  static absl::StatusOr<ColumnView> Take(ByteView& section, uint64_t count);
+
   uint64_t count() const { return count_; }
 
   // REQUIRES: index < count().

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,8 @@ ManifestSegment FromProto(const pb::Segment& message) {
   }
   segment.stored_text_size_bytes = message.stored_text_size_bytes();
   segment.run_count = message.run_count();
+  segment.codec_level = message.codec_level();
+  segment.span_count = message.span_count();
   return segment;
 }
 
@@ -72,6 +75,8 @@ void ToProto(const ManifestSegment& segment, pb::Segment& message) {
   }
   message.set_stored_text_size_bytes(segment.stored_text_size_bytes);
   message.set_run_count(segment.run_count);
+  message.set_codec_level(segment.codec_level);
+  message.set_span_count(segment.span_count);
 }
 
 void AddRefused(uint32_t reason, const FoundMembers::Refused& refused,
@@ -130,6 +135,30 @@ absl::Status TakeFoundMembers(const pb::Manifest& message, Manifest& manifest) {
   return absl::OkStatus();
 }
 
+absl::Status TakeUuid(const std::string& bytes, Manifest::Uuid& uuid) {
+  if (bytes.size() != uuid.size()) {
+    return Damaged(
+        absl::StrCat("the uuid has ", bytes.size(), " bytes, expected 16"));
+  }
+  std::ranges::copy(AsBytes(bytes), uuid.begin());
+  return absl::OkStatus();
+}
+
+absl::Status TakeHistory(const pb::Manifest& message, Manifest& manifest) {
+  if (message.history_size() > static_cast<int>(kHistoryCountMax)) {
+    return Damaged(absl::StrCat("a history of ", message.history_size(),
+                                " states, expected at most ",
+                                kHistoryCountMax));
+  }
+  for (const pb::State& from : message.history()) {
+    ManifestState& state = manifest.history.emplace_back();
+    QUIRE_RETURN_IF_ERROR(TakeUuid(from.uuid(), state.uuid));
+    state.size_bytes = from.size_bytes();
+    state.document_count = from.document_count();
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCodec(const Manifest& manifest) {
   const CodecInfo* codec = FindCodec(manifest.codec.id);
   if (codec == nullptr) {
@@ -137,11 +166,13 @@ absl::Status CheckCodec(const Manifest& manifest) {
         absl::StrCat("codec ", static_cast<uint32_t>(manifest.codec.id),
                      " is not known to this program: use a newer one"));
   }
-  if (manifest.codec.level < codec->level_min ||
-      manifest.codec.level > codec->level_max) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("level ", manifest.codec.level, " of codec ", codec->name,
-                     " is not known to this program: use a newer one"));
+  for (const ManifestSegment& segment : manifest.segments) {
+    if (segment.codec_level < codec->level_min ||
+        segment.codec_level > codec->level_max) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("level ", segment.codec_level, " of codec ", codec->name,
+                       " is not known to this program: use a newer one"));
+    }
   }
   if (codec->needs_dictionary != manifest.dictionary.has_value()) {
     return Damaged(absl::StrCat(
@@ -167,40 +198,97 @@ absl::Status CheckPartitionSize(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-// How many blocks a segment has is known, unless they vary in size.
-bool IsBlockCountPossible(const ManifestSegment& segment,
-                          uint32_t block_size_bytes) {
-  const uint64_t size_bytes = segment.block_text_size_bytes();
-  if (segment.has_varying_blocks()) {
-    return segment.block_count > 0 && size_bytes > 0 &&
-           segment.block_count - 1 <=
-               (size_bytes - 1) / kVaryingBlockSizeBytesMin;
-  }
-  return segment.block_count ==
-         size_bytes / block_size_bytes + (size_bytes % block_size_bytes != 0);
+const ManifestSection* FindSection(const ManifestSegment& segment,
+                                   SectionType type) {
+  const auto section = std::ranges::find(
+      segment.sections, static_cast<uint32_t>(type), &ManifestSection::type);
+  return section == segment.sections.end() ? nullptr : &*section;
 }
 
-// A segment's layout against its section, so that its size says what it takes.
-absl::Status CheckLayout(const ManifestSegment& segment) {
-  const auto section = std::ranges::find(
-      segment.sections, static_cast<uint32_t>(SectionType::kLayout),
-      &ManifestSection::type);
-  const bool has_section = section != segment.sections.end();
-  if (has_section
-          ? segment.run_count < 2 || segment.stored_text_size_bytes == 0
-          : segment.run_count != 0 || segment.stored_text_size_bytes != 0) {
-    return Damaged(absl::StrCat("a layout of ", segment.run_count, " runs and ",
-                                segment.stored_text_size_bytes,
-                                " bytes of stored text, with ",
-                                has_section ? "a" : "no", " section for it"));
+// The numbers of runs and spans determine memory, so that the sections that
+// hold them must have room for them.
+absl::Status CheckBlocksAndRuns(const ManifestSegment& segment) {
+  const ManifestSection* const layout =
+      FindSection(segment, SectionType::kLayout);
+  const uint64_t run_count_min =
+      segment.size_bytes == 0 ? 0 : (layout == nullptr ? 1 : 2);
+  const uint64_t run_count_max =
+      layout == nullptr ? run_count_min : layout->size_bytes;
+  if (segment.run_count < run_count_min || segment.run_count > run_count_max) {
+    return Damaged(absl::StrCat("a layout of ", segment.run_count,
+                                " runs, expected ", run_count_min, " to ",
+                                run_count_max));
   }
-  // A run takes a byte of the section at least.
-  if (has_section && (segment.run_count > section->size_bytes ||
-                      segment.stored_text_size_bytes > segment.size_bytes)) {
-    return Damaged(absl::StrCat(
-        "a layout of ", segment.run_count, " runs in ", section->size_bytes,
-        " bytes, and of ", segment.stored_text_size_bytes,
-        " bytes of stored text for ", segment.size_bytes, " of text"));
+  if ((segment.stored_text_size_bytes == 0) != (segment.size_bytes == 0) ||
+      (layout == nullptr
+           ? segment.stored_text_size_bytes != segment.size_bytes
+           : segment.stored_text_size_bytes > segment.size_bytes)) {
+    return Damaged(absl::StrCat(segment.stored_text_size_bytes,
+                                " bytes of stored text for ",
+                                segment.size_bytes, " of text"));
+  }
+  const ManifestSection* const spans =
+      FindSection(segment, SectionType::kBlockSpans);
+  if (segment.block_count > segment.stored_text_size_bytes ||
+      (segment.block_count == 0) != (segment.stored_text_size_bytes == 0)) {
+    return Damaged(absl::StrCat(segment.block_count, " blocks for ",
+                                segment.stored_text_size_bytes,
+                                " bytes of stored text"));
+  }
+  if ((segment.span_count == 0) != (segment.block_count == 0) ||
+      segment.span_count > segment.block_count ||
+      segment.span_count > (spans == nullptr ? 0 : spans->size_bytes)) {
+    return Damaged(
+        absl::StrCat(segment.span_count, " block spans for ",
+                     segment.block_count, " blocks, in a section of ",
+                     spans == nullptr ? 0 : spans->size_bytes, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSegmentNumbers(const Manifest& manifest) {
+  absl::flat_hash_set<uint32_t> numbers;
+  for (const ManifestSegment& segment : manifest.segments) {
+    if (segment.number > kSegmentNumberMax ||
+        segment.number >= manifest.next_segment_number) {
+      return Damaged(absl::StrCat(
+          "segment number is ", segment.number, ", expected less than ",
+          manifest.next_segment_number, ", the next number"));
+    }
+    if (!numbers.insert(segment.number).second) {
+      return Damaged(
+          absl::StrCat("segment ", segment.number, " is named twice"));
+    }
+  }
+  if (manifest.next_segment_number > kSegmentNumberMax + 1) {
+    return Damaged(absl::StrCat("next segment number is ",
+                                manifest.next_segment_number,
+                                ", expected at most ", kSegmentNumberMax + 1));
+  }
+  return absl::OkStatus();
+}
+
+// States precede each other and the current one.
+absl::Status CheckHistory(const Manifest& manifest) {
+  ManifestState now;
+  for (const ManifestSegment& segment : manifest.segments) {
+    now.size_bytes += segment.size_bytes;
+    now.document_count += segment.document_count;
+  }
+  ManifestState before;
+  for (size_t i = 0; i < manifest.history.size(); ++i) {
+    const ManifestState& state = manifest.history[i];
+    if (state.size_bytes < before.size_bytes ||
+        state.document_count < before.document_count ||
+        state.size_bytes > now.size_bytes ||
+        state.document_count > now.document_count) {
+      return Damaged(absl::StrCat(
+          "state ", i, " of the history has ", state.size_bytes, " bytes and ",
+          state.document_count, " documents, after ", before.size_bytes,
+          " and ", before.document_count, " and before ", now.size_bytes,
+          " and ", now.document_count));
+    }
+    before = state;
   }
   return absl::OkStatus();
 }
@@ -211,20 +299,12 @@ absl::Status CheckSegments(const Manifest& manifest) {
                                 " segments, expected at most ",
                                 kSegmentCountMax));
   }
-  int64_t previous_number = -1;
   uint64_t size_bytes = 0;
   uint64_t file_size_bytes = 0;
   for (const ManifestSegment& segment : manifest.segments) {
     const std::string name = absl::StrCat("segment ", segment.number);
-    if (segment.number > kSegmentNumberMax ||
-        int64_t{segment.number} <= previous_number) {
-      return Damaged(
-          absl::StrCat(name, " comes after segment ", previous_number));
-    }
-    previous_number = segment.number;
     // With these, no sum over 65536 segments overflows.
     if (segment.size_bytes > kLogicalSizeBytesMax - size_bytes ||
-        !IsBlockCountPossible(segment, manifest.block_size_bytes) ||
         segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
         segment.block_count > kSegmentBlockCountMax ||
         segment.document_count > kSegmentDocumentCountMax ||
@@ -239,7 +319,7 @@ absl::Status CheckSegments(const Manifest& manifest) {
           absl::StrCat(name, " has ", segment.sections.size(), " sections"));
     }
     for (const ManifestSection& section : segment.sections) {
-      if ((section.type & kSectionIgnorableBit) != 0) {
+      if (!IsKnownSectionType(section.type)) {
         continue;
       }
       if (section.stored_size_bytes > segment.file_size_bytes ||
@@ -250,7 +330,7 @@ absl::Status CheckSegments(const Manifest& manifest) {
                                     section.stored_size_bytes));
       }
     }
-    QUIRE_RETURN_IF_ERROR(InFile(name, CheckLayout(segment)));
+    QUIRE_RETURN_IF_ERROR(InFile(name, CheckBlocksAndRuns(segment)));
   }
   return absl::OkStatus();
 }
@@ -267,7 +347,7 @@ absl::Status CheckMembers(const Manifest& manifest) {
   MemberBlocks all;
   for (const ManifestSegment& segment : manifest.segments) {
     all.block_count += segment.block_count;
-    all.size_bytes += segment.block_text_size_bytes();
+    all.size_bytes += segment.stored_text_size_bytes;
     all.stored_size_bytes += segment.file_size_bytes;
   }
   MemberBlocks sum;
@@ -301,15 +381,16 @@ absl::Status CheckManifest(const Manifest& manifest) {
     return Damaged(absl::StrCat("block size is ", manifest.block_size_bytes));
   }
   QUIRE_RETURN_IF_ERROR(CheckPartitionSize(manifest));
-  const uint32_t varying_max = manifest.varying_block_size_bytes_max;
-  if (varying_max > kBlockSizeBytesMax ||
-      (varying_max != 0) !=
-          std::ranges::any_of(manifest.segments,
-                              &ManifestSegment::has_varying_blocks)) {
-    return Damaged(
-        absl::StrCat("the largest of blocks that vary in size has ",
-                     varying_max, " bytes, expected 1 to ", kBlockSizeBytesMax,
-                     " where the blocks of a segment vary, and 0 otherwise"));
+  if (manifest.block_size_bytes_max < manifest.block_size_bytes ||
+      manifest.block_size_bytes_max > kBlockSizeBytesMax) {
+    return Damaged(absl::StrCat(
+        "the largest block size is ", manifest.block_size_bytes_max,
+        ", expected ", manifest.block_size_bytes, " to ", kBlockSizeBytesMax));
+  }
+  if (manifest.slices_per_mib_max > kSlicesPerMibMax) {
+    return Damaged(absl::StrCat(manifest.slices_per_mib_max,
+                                " slices in 1 MiB of text, expected at most ",
+                                kSlicesPerMibMax));
   }
   if (manifest.dictionary.has_value() &&
       (manifest.dictionary->size_bytes > kDictionaryTextSizeBytesMax ||
@@ -323,14 +404,15 @@ absl::Status CheckManifest(const Manifest& manifest) {
     return Damaged(absl::StrCat("symbol table size is ",
                                 manifest.symbol_table->size_bytes));
   }
+  QUIRE_RETURN_IF_ERROR(CheckSegmentNumbers(manifest));
   QUIRE_RETURN_IF_ERROR(CheckSegments(manifest));
+  QUIRE_RETURN_IF_ERROR(CheckHistory(manifest));
   return CheckMembers(manifest);
 }
 
 // The protobuf message out of the file.
 absl::StatusOr<ByteView> TakePayload(ByteView file) {
-  QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest",
-                                             kFormatVersionMax));
+  QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest"));
   if (file.size() < kHeaderSizeBytes + kChecksumSizeBytes) {
     return Damaged(absl::StrCat("only ", file.size(), " bytes long"));
   }
@@ -353,37 +435,25 @@ absl::StatusOr<ByteView> TakePayload(ByteView file) {
 
 }  // namespace
 
-bool ManifestSegment::has_varying_blocks() const {
-  return std::ranges::find(sections,
-                           static_cast<uint32_t>(SectionType::kBlockTextSizes),
-                           &ManifestSection::type) != sections.end();
-}
-
-uint32_t Manifest::format_version() const {
-  if (std::ranges::any_of(segments, &ManifestSegment::has_varying_blocks)) {
-    return kVaryingBlocksFormatVersion;
-  }
-  return std::ranges::any_of(segments, &ManifestSegment::has_layout)
-             ? kLayoutFormatVersion
-             : kFormatVersion;
+bool ManifestSegment::HasEqualBlocks(uint32_t block_size_bytes) const {
+  return span_count <= 2 &&
+         block_count == stored_text_size_bytes / block_size_bytes +
+                            (stored_text_size_bytes % block_size_bytes != 0);
 }
 
 Manifest::Uuid Manifest::DeriveUuid() const {
+  const CodecInfo* const info = FindCodec(codec.id);
+  // To other codecs the table makes no difference in what can be read.
+  const bool uses_table =
+      symbol_table.has_value() && info != nullptr && info->needs_symbol_table;
   std::string facts;
-  AppendInteger(format_version(), facts);
+  AppendInteger(kFormatVersion, facts);
   AppendInteger(static_cast<uint32_t>(codec.id), facts);
-  AppendInteger(static_cast<uint32_t>(codec.level), facts);
   AppendInteger(block_size_bytes, facts);
+  AppendInteger(codec.partition_size_bytes, facts);
   AppendInteger(dictionary.has_value() ? dictionary->hash : 0, facts);
   AppendInteger(dictionary.has_value() ? dictionary->size_bytes : 0, facts);
-  // To other codecs the table makes no difference in what can be read.
-  const CodecInfo* const info = FindCodec(codec.id);
-  if (symbol_table.has_value() && info != nullptr && info->needs_symbol_table) {
-    AppendInteger(symbol_table->hash, facts);
-  }
-  if (codec.partition_size_bytes != 0) {
-    AppendInteger(codec.partition_size_bytes, facts);
-  }
+  AppendInteger(uses_table ? symbol_table->hash : 0, facts);
   for (const ManifestSegment& segment : segments) {
     AppendInteger(segment.number, facts);
     AppendInteger(segment.footer_checksum, facts);
@@ -400,12 +470,15 @@ Manifest::Uuid Manifest::DeriveUuid() const {
 ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   ArchiveInfo info;
   info.uuid = FormatUuid(uuid);
-  info.format_version = format_version();
+  info.format_version = kFormatVersion;
   info.codec = codec;
   info.block_size_bytes = block_size_bytes;
-  info.block_size_bytes_max =
-      std::max(block_size_bytes, varying_block_size_bytes_max);
-  info.has_varying_blocks = varying_block_size_bytes_max != 0;
+  info.block_size_bytes_max = block_size_bytes_max;
+  info.slices_per_mib_max = slices_per_mib_max;
+  info.writer = writer;
+  if (has_unknown_fields) {
+    info.unknown_part = "the manifest has fields";
+  }
   info.stored_size_bytes = manifest_file_size_bytes;
   info.segment_count = static_cast<uint32_t>(segments.size());
   info.unread_input_count = unread_input_count;
@@ -417,8 +490,17 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.found_members = found_members;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
-    info.stored_text_size_bytes += segment.block_text_size_bytes();
+    info.stored_text_size_bytes += segment.stored_text_size_bytes;
     info.run_count += segment.run_count;
+    info.has_layout |= segment.has_layout();
+    info.has_varying_blocks |= !segment.HasEqualBlocks(block_size_bytes);
+    for (const ManifestSection& section : segment.sections) {
+      if (info.unknown_part.empty() && !IsKnownSectionType(section.type)) {
+        info.unknown_part =
+            absl::StrCat("segment ", segment.number, " has a section of type ",
+                         section.type);
+      }
+    }
     info.stored_size_bytes += segment.file_size_bytes;
     info.block_count += segment.block_count;
     info.document_count += segment.document_count;
@@ -442,11 +524,18 @@ std::string EncodeManifest(const Manifest& manifest) {
   pb::Manifest message;
   message.set_uuid(manifest.uuid.data(), manifest.uuid.size());
   message.set_codec_id(static_cast<uint32_t>(manifest.codec.id));
-  message.set_codec_level(manifest.codec.level);
   message.set_block_size_bytes(manifest.block_size_bytes);
   message.set_partition_size_bytes(manifest.codec.partition_size_bytes);
-  message.set_varying_block_size_bytes_max(
-      manifest.varying_block_size_bytes_max);
+  message.set_block_size_bytes_max(manifest.block_size_bytes_max);
+  message.set_slices_per_mib_max(manifest.slices_per_mib_max);
+  message.set_next_segment_number(manifest.next_segment_number);
+  message.set_writer(manifest.writer);
+  for (const ManifestState& state : manifest.history) {
+    pb::State& to = *message.add_history();
+    to.set_uuid(state.uuid.data(), state.uuid.size());
+    to.set_size_bytes(state.size_bytes);
+    to.set_document_count(state.document_count);
+  }
   if (manifest.dictionary.has_value()) {
     pb::Dictionary& dictionary = *message.mutable_dictionary();
     dictionary.set_hash(manifest.dictionary->hash);
@@ -482,7 +571,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   }
   const std::string payload = message.SerializeAsString();
   std::string file(AsText(kManifestMagic));
-  AppendInteger(manifest.format_version(), file);
+  AppendInteger(kFormatVersion, file);
   AppendInteger(static_cast<uint32_t>(payload.size()), file);
   file.append(payload);
   AppendInteger(Checksum64(AsBytes(file)), file);
@@ -496,18 +585,25 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
                               static_cast<int>(payload.size()))) {
     return Damaged("the message does not parse");
   }
-  Manifest manifest;
-  if (message.uuid().size() != manifest.uuid.size()) {
-    return Damaged(absl::StrCat("the uuid has ", message.uuid().size(),
-                                " bytes, expected 16"));
+  for (const std::string& feature : message.required_features()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the archive needs the feature \"",
+                     absl::CEscape(feature.substr(0, 64)),
+                     "\", which this program does not know: use a newer one"));
   }
-  std::ranges::copy(AsBytes(message.uuid()), manifest.uuid.begin());
+  Manifest manifest;
+  const size_t message_size_bytes = message.ByteSizeLong();
+  message.DiscardUnknownFields();
+  manifest.has_unknown_fields = message.ByteSizeLong() != message_size_bytes;
+  QUIRE_RETURN_IF_ERROR(TakeUuid(message.uuid(), manifest.uuid));
+  QUIRE_RETURN_IF_ERROR(TakeHistory(message, manifest));
   manifest.codec = {.id = static_cast<CodecId>(message.codec_id()),
-                    .level = message.codec_level(),
                     .partition_size_bytes = message.partition_size_bytes()};
   manifest.block_size_bytes = message.block_size_bytes();
-  manifest.varying_block_size_bytes_max =
-      message.varying_block_size_bytes_max();
+  manifest.block_size_bytes_max = message.block_size_bytes_max();
+  manifest.slices_per_mib_max = message.slices_per_mib_max();
+  manifest.next_segment_number = message.next_segment_number();
+  manifest.writer = message.writer().substr(0, kWriterSizeBytesMax);
   if (message.has_dictionary()) {
     manifest.dictionary = {message.dictionary().hash(),
                            message.dictionary().size_bytes(),
@@ -519,6 +615,11 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   }
   for (const pb::Segment& segment : message.segments()) {
     manifest.segments.push_back(FromProto(segment));
+  }
+  if (!manifest.segments.empty()) {
+    manifest.codec.level = manifest.segments.back().codec_level;
+  } else if (const CodecInfo* const codec = FindCodec(manifest.codec.id)) {
+    manifest.codec.level = DefaultCodecSpec(*codec).level;
   }
   manifest.unread_input_count = message.unread_input_count();
   for (const std::string& unread : message.unread_inputs()) {
@@ -540,12 +641,6 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   }
   QUIRE_RETURN_IF_ERROR(TakeFoundMembers(message, manifest));
   QUIRE_RETURN_IF_ERROR(CheckManifest(manifest));
-  const uint32_t version =
-      LoadLittleEndian<uint32_t>(file.data() + kManifestMagic.size());
-  if (version != manifest.format_version()) {
-    return Damaged(absl::StrCat("format version is ", version, ", expected ",
-                                manifest.format_version()));
-  }
   return manifest;
 }
 

@@ -24,6 +24,9 @@ inline constexpr size_t kManifestFileSizeBytesMax = size_t{64} << 20;
 // Messages about unread inputs in a manifest, and bytes of each.
 inline constexpr size_t kUnreadInputsMax = 20;
 inline constexpr size_t kUnreadInputSizeBytesMax = 4096;
+inline constexpr size_t kWriterSizeBytesMax = 256;
+inline constexpr size_t kHistoryCountMax = 4096;
+inline constexpr uint32_t kSlicesPerMibMax = uint32_t{1} << 20;
 
 struct ManifestDictionary {
   uint64_t hash = 0;
@@ -51,28 +54,36 @@ struct ManifestSegment {
   uint64_t id_size_bytes = 0;
   uint64_t footer_checksum = 0;
   std::vector<ManifestSection> sections;
-  // Both 0 where the segment has no layout.
+  // Size of the text in its blocks.
   uint64_t stored_text_size_bytes = 0;
   uint64_t run_count = 0;
+  int codec_level = 0;
+  uint64_t span_count = 0;
 
-  bool has_layout() const { return run_count != 0; }
+  bool has_layout() const { return run_count > 1; }
 
-  // Whether the segment says how much text each block has.
-  bool has_varying_blocks() const;
+  // True if all blocks but the last can be of `block_size_bytes`, and the last
+  // of no more.
+  bool HasEqualBlocks(uint32_t block_size_bytes) const;
+};
 
-  // Of the text in its blocks.
-  uint64_t block_text_size_bytes() const {
-    return has_layout() ? stored_text_size_bytes : size_bytes;
-  }
+// An earlier state of the archive.
+struct ManifestState {
+  std::array<uint8_t, 16> uuid = {};
+  uint64_t size_bytes = 0;
+  uint64_t document_count = 0;
 };
 
 // manifest.proto explains the fields.
 struct Manifest {
+  // The level is that of the last segment.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
-  // Of blocks in segments where they vary in size, the largest; 0 where none
-  // do.
-  uint32_t varying_block_size_bytes_max = 0;
+  uint32_t block_size_bytes_max = 0;
+  uint32_t slices_per_mib_max = 0;
+  uint32_t next_segment_number = 0;
+  std::string writer;
+  std::vector<ManifestState> history;
   std::optional<ManifestDictionary> dictionary;
   std::optional<ManifestSymbolTable> symbol_table;
   std::vector<ManifestSegment> segments;
@@ -88,9 +99,11 @@ struct Manifest {
   using Uuid = std::array<uint8_t, 16>;
   Uuid uuid = {};
 
-  // The version of the format that it takes to read the archive.
-  uint32_t format_version() const;
-  // What FORMAT.md makes of the other fields.
+  // Set by ParseManifest(): the message has fields that this program does not
+  // know. EncodeManifest() drops them.
+  bool has_unknown_fields = false;
+
+  // The uuid that FORMAT.md derives from the other fields.
   Uuid DeriveUuid() const;
   // Sums over the segments. `manifest_file_size_bytes` goes into the stored
   // size.

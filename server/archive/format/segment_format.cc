@@ -14,6 +14,15 @@
 namespace quire {
 namespace {
 
+absl::Status CheckReserved(uint32_t reserved, absl::string_view what) {
+  if (reserved != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("reserved field of the ", what, " is ", reserved,
+                     ", which this program does not know: use a newer one"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SectionEntry> ParseSectionEntry(ByteView bytes) {
   FieldReader reader(bytes);
   SectionEntry entry;
@@ -23,13 +32,12 @@ absl::StatusOr<SectionEntry> ParseSectionEntry(ByteView bytes) {
   entry.stored_size_bytes = reader.Integer<uint64_t>();
   entry.size_bytes = reader.Integer<uint64_t>();
   entry.checksum = reader.Integer<uint64_t>();
-  if ((entry.type & kSectionIgnorableBit) != 0) {
-    // Nothing but its place concerns this program.
-    return entry;
-  }
   const std::string name = absl::StrCat("section of type ", entry.type);
-  if (entry.type < static_cast<uint32_t>(SectionType::kBlockSizes) ||
-      entry.type > static_cast<uint32_t>(SectionType::kBlockTextSizes)) {
+  if (!IsKnownSectionType(entry.type)) {
+    if ((entry.type & kSectionIgnorableBit) != 0) {
+      // Nothing but its offset and stored size concerns this program.
+      return entry;
+    }
     return absl::FailedPreconditionError(absl::StrCat(
         name, " is not known to this program and cannot be ignored: use a ",
         "newer one"));
@@ -74,20 +82,14 @@ absl::Status CheckSectionPlaces(const SegmentFooter& footer,
 
 // The counts against each other and against the sections that carry them, so
 // that they are safe to allocate from.
-absl::Status CheckCounts(const SegmentFooter& footer,
-                         uint32_t block_size_bytes) {
-  const uint64_t block_count =
-      footer.Find(SectionType::kLayout) != nullptr ||
-              footer.Find(SectionType::kBlockTextSizes) != nullptr
-          ? footer.block_count
-          : footer.size_bytes / block_size_bytes +
-                (footer.size_bytes % block_size_bytes != 0);
+absl::Status CheckCounts(const SegmentFooter& footer) {
+  const uint64_t block_count = footer.block_count;
   if (footer.size_bytes > kLogicalSizeBytesMax ||
-      footer.block_count != block_count ||
+      block_count > footer.size_bytes ||
+      (block_count == 0) != (footer.size_bytes == 0) ||
       block_count > kSegmentBlockCountMax) {
-    return Damaged(absl::StrCat(footer.block_count, " blocks of ",
-                                block_size_bytes, " bytes for ",
-                                footer.size_bytes, " bytes of text"));
+    return Damaged(absl::StrCat(block_count, " blocks for ", footer.size_bytes,
+                                " bytes of text"));
   }
   const uint64_t frames_size_bytes =
       footer.blocks_end - kSegmentHeaderSizeBytes;
@@ -113,6 +115,12 @@ absl::Status CheckCounts(const SegmentFooter& footer,
 
 }  // namespace
 
+bool IsKnownSectionType(uint32_t type) {
+  return (type >= static_cast<uint32_t>(SectionType::kBlockSizes) &&
+          type <= static_cast<uint32_t>(SectionType::kBlockSpans)) ||
+         type == static_cast<uint32_t>(SectionType::kTextChecksums);
+}
+
 std::string EncodeSegmentHeader(const SegmentHeader& header) {
   FieldWriter writer;
   writer.Bytes(kSegmentMagic);
@@ -120,6 +128,9 @@ std::string EncodeSegmentHeader(const SegmentHeader& header) {
   writer.Integer(header.number);
   writer.Integer(header.block_size_bytes);
   writer.Integer(header.codec_id);
+  writer.Integer(header.partition_size_bytes);
+  writer.Integer(uint32_t{0});
+  writer.Integer(header.dictionary_hash);
   writer.Integer(writer.Checksum());
   return writer.Take();
 }
@@ -133,15 +144,16 @@ absl::StatusOr<SegmentHeader> ParseSegmentHeader(ByteView bytes) {
   header.number = reader.Integer<uint32_t>();
   header.block_size_bytes = reader.Integer<uint32_t>();
   header.codec_id = reader.Integer<uint32_t>();
+  header.partition_size_bytes = reader.Integer<uint32_t>();
+  const uint32_t reserved = reader.Integer<uint32_t>();
+  header.dictionary_hash = reader.Integer<uint64_t>();
   const uint64_t expected = reader.Integer<uint64_t>();
   const uint64_t found =
       Checksum64(bytes.first(kSegmentHeaderSizeBytes - sizeof(uint64_t)));
   if (found != expected) {
     return ChecksumMismatch("segment header checksum", found, expected);
   }
-  if (!IsBlockSize(header.block_size_bytes)) {
-    return Damaged(absl::StrCat("block size is ", header.block_size_bytes));
-  }
+  QUIRE_RETURN_IF_ERROR(CheckReserved(reserved, "segment header"));
   return header;
 }
 
@@ -195,7 +207,7 @@ absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer) {
 
 absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
                                                  uint64_t file_size_bytes,
-                                                 const SegmentHeader& header) {
+                                                 uint32_t segment_number) {
   FieldReader reader(bytes.last(kTrailerSizeBytes));
   SegmentFooter footer;
   footer.block_count = reader.Integer<uint64_t>();
@@ -209,15 +221,11 @@ absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
   footer.checksum = reader.Integer<uint64_t>();
   const uint64_t found = Checksum64(
       bytes.first(bytes.size() - kSegmentEndMagic.size() - sizeof(uint64_t)),
-      header.number);
+      segment_number);
   if (found != footer.checksum) {
     return ChecksumMismatch("footer checksum", found, footer.checksum);
   }
-  if (reserved != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("reserved field of the footer is ", reserved,
-                     ", which this program does not know: use a newer one"));
-  }
+  QUIRE_RETURN_IF_ERROR(CheckReserved(reserved, "footer"));
   const uint64_t table_offset = file_size_bytes - bytes.size();
   if (footer.blocks_end < kSegmentHeaderSizeBytes ||
       footer.blocks_end > table_offset) {
@@ -231,7 +239,7 @@ absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
     footer.sections.push_back(entry);
   }
   QUIRE_RETURN_IF_ERROR(CheckSectionPlaces(footer, table_offset));
-  QUIRE_RETURN_IF_ERROR(CheckCounts(footer, header.block_size_bytes));
+  QUIRE_RETURN_IF_ERROR(CheckCounts(footer));
   return footer;
 }
 

@@ -19,12 +19,19 @@ namespace quire {
 
 // --- Segment header, at the start of the file ---
 
-inline constexpr size_t kSegmentHeaderSizeBytes = 32;
+inline constexpr size_t kSegmentHeaderSizeBytes = 48;
 
+// With it, blocks can be decoded in order without manifest and footer.
 struct SegmentHeader {
   uint32_t number = 0;
   uint32_t block_size_bytes = 0;
   uint32_t codec_id = 0;
+  // 0 without partitions.
+  uint32_t partition_size_bytes = 0;
+  // Checksum of the dictionary's text; 0 without a dictionary.
+  uint64_t dictionary_hash = 0;
+
+  bool operator==(const SegmentHeader&) const = default;
 };
 
 std::string EncodeSegmentHeader(const SegmentHeader& header);
@@ -46,8 +53,12 @@ enum class SectionType : uint32_t {
   kMediaTypes = 6,
   kRecordTypes = 7,
   kLayout = 8,
-  kBlockTextSizes = 9,
+  kBlockSpans = 9,
+  // Carries kSectionIgnorableBit: only verification reads it.
+  kTextChecksums = 0x8000000A,
 };
+// True for the types above.
+bool IsKnownSectionType(uint32_t type);
 // A reader skips sections of unknown type that carry this bit, and refuses a
 // segment with others.
 inline constexpr uint32_t kSectionIgnorableBit = uint32_t{1} << 31;
@@ -77,7 +88,7 @@ struct SegmentFooter {
   std::vector<SectionEntry> sections;
   uint64_t block_count = 0;
   uint64_t document_count = 0;
-  // Of the documents, and of the blocks' text unless there is a layout.
+  // Size of the documents' text.
   uint64_t size_bytes = 0;
   // Length of all ids together.
   uint64_t id_size_bytes = 0;
@@ -98,12 +109,10 @@ absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer);
 
 // `bytes` is table and trailer, the last bytes of a file of `file_size_bytes`.
 // In what it returns, sections tile the file from blocks_end to the table, the
-// counts fit each other, the header and the limits, and may be allocated from;
-// with a layout, or with blocks that vary in size, how much text the blocks
-// have is known from that alone.
+// counts fit each other and the limits, and may be allocated from.
 absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
                                                  uint64_t file_size_bytes,
-                                                 const SegmentHeader& header);
+                                                 uint32_t segment_number);
 
 }  // namespace quire
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/checksum.h"
 #include "server/archive/testing/crafted_archive.h"
 
 namespace quire {
@@ -21,21 +22,32 @@ void WriteBad(const std::string& directory, const std::string& name,
 }
 
 void WriteBadManifests(const std::string& directory) {
-  const auto bytes = [&](const char* name,
+  const auto bytes = [&](const std::string& name,
                          std::function<void(std::string&)> edit) {
     WriteBad(directory, name,
              [&](Crafted& made) { made.edit_manifest_bytes = edit; });
   };
   bytes("manifest-magic", [](std::string& file) { file[0] = 'x'; });
-  bytes("manifest-version", [](std::string& file) {
-    file[8] = 4;
-    Reseal(file);
-  });
+  for (const int version : {0, 1, 2, 3, 5}) {
+    bytes(absl::StrCat("manifest-version-", version),
+          [version](std::string& file) {
+            file[8] = static_cast<char>(version);
+            Reseal(file);
+          });
+  }
   bytes("manifest-cut", [](std::string& file) { file.pop_back(); });
   bytes("manifest-longer", [](std::string& file) { file.push_back('\0'); });
   bytes("manifest-checksum", [](std::string& file) { file[20] ^= 1; });
   bytes("manifest-message", [](std::string& file) {
     file[16] = '\x07';
+    Reseal(file);
+  });
+  bytes("manifest-feature", [](std::string& file) {
+    // required_features = 19 of "fly".
+    file.insert(file.size() - 8,
+                "\x9A\x01\x03"
+                "fly");
+    file[12] = static_cast<char>(file[12] + 6);
     Reseal(file);
   });
   const auto fields = [&](const char* name,
@@ -53,10 +65,12 @@ void WriteBadManifests(const std::string& directory) {
   fields("manifest-block-size", [](Manifest& m) { m.block_size_bytes = 5000; });
   fields("manifest-partition-none", [](Manifest& m) {
     m.codec = {.id = CodecId::kZlibPex, .level = 6, .partition_size_bytes = 0};
+    m.segments[0].codec_level = 6;
   });
   fields("manifest-partition-size", [](Manifest& m) {
     m.codec = {
         .id = CodecId::kZlibPex, .level = 6, .partition_size_bytes = 8192};
+    m.segments[0].codec_level = 6;
   });
   fields("manifest-partition-copy",
          [](Manifest& m) { m.codec.partition_size_bytes = 4096; });
@@ -75,9 +89,32 @@ void WriteBadManifests(const std::string& directory) {
   members("manifest-members-order",
           {{CodecId::kLz4, 1, 1, 1}, {CodecId::kCopy, 1, 12, 4}});
   members("manifest-members-sum", {{CodecId::kCopy, 2, 13, 6}});
-  fields("manifest-segment-order",
+  fields("manifest-segment-twice",
          [](Manifest& m) { m.segments.push_back(m.segments[0]); });
-  fields("manifest-counts", [](Manifest& m) { m.segments[0].block_count = 2; });
+  fields("manifest-segment-number",
+         [](Manifest& m) { m.next_segment_number = 0; });
+  fields("manifest-next-number",
+         [](Manifest& m) { m.next_segment_number = (1 << 24) + 1; });
+  fields("manifest-counts", [](Manifest& m) { m.segments[0].block_count = 6; });
+  fields("manifest-spans", [](Manifest& m) { m.segments[0].span_count = 2; });
+  fields("manifest-spans-none",
+         [](Manifest& m) { m.segments[0].span_count = 0; });
+  fields("manifest-stored-text",
+         [](Manifest& m) { m.segments[0].stored_text_size_bytes = 4; });
+  fields("manifest-block-size-max",
+         [](Manifest& m) { m.block_size_bytes_max = (1 << 20) + 1; });
+  fields("manifest-block-size-less",
+         [](Manifest& m) { m.block_size_bytes_max = 4095; });
+  fields("manifest-slices",
+         [](Manifest& m) { m.slices_per_mib_max = (1 << 20) + 1; });
+  fields("manifest-slices-few", [](Manifest& m) { m.slices_per_mib_max = 0; });
+  fields("manifest-history", [](Manifest& m) {
+    m.history = {{.uuid = {}, .size_bytes = 3, .document_count = 1},
+                 {.uuid = {}, .size_bytes = 2, .document_count = 1}};
+  });
+  fields("manifest-history-future", [](Manifest& m) {
+    m.history = {{.uuid = {}, .size_bytes = 5, .document_count = 2}};
+  });
   fields("manifest-sum", [](Manifest& m) {
     m.segments[0].size_bytes = ~uint64_t{0};
     m.segments[0].block_count = uint64_t{1} << 52;
@@ -136,16 +173,31 @@ void WriteBadStructures(const std::string& directory) {
     WriteBad(directory, name, [&](Crafted& made) { made.edit_segment = edit; });
   };
   segment("segment-magic", [](std::string& file) { file[1] = 'q'; });
-  segment("segment-header", [](std::string& file) { file[24] ^= 1; });
+  segment("segment-header", [](std::string& file) { file[40] ^= 1; });
+  segment("segment-reserved", [](std::string& file) {
+    file[28] = 1;
+    const uint64_t checksum = Checksum64(AsBytes(file).first(40));
+    for (size_t i = 0; i < 8; ++i) {
+      file[40 + i] = static_cast<char>(checksum >> (8 * i));
+    }
+  });
+  segment("segment-version", [](std::string& file) { file[8] = 1; });
   segment("segment-end", [](std::string& file) { file.back() = 'x'; });
   segment("segment-short", [](std::string& file) { file.resize(50); });
   segment("section-checksum", [](std::string& file) {
-    file[file.size() - 72 - 3 * size_t{40} - 1] ^= 1;
+    file[file.size() - 72 - 4 * size_t{40} - 1] ^= 1;
   });
   WriteBad(directory, "segment-number",
            [](Crafted& made) { made.header.number = 7; });
   WriteBad(directory, "segment-block-size",
            [](Crafted& made) { made.header.block_size_bytes = 8192; });
+  const auto header = [&](const char* name,
+                          std::function<void(SegmentHeader&)> edit) {
+    WriteBad(directory, name, [&](Crafted& made) { made.edit_header = edit; });
+  };
+  header("segment-partition-size",
+         [](SegmentHeader& h) { h.partition_size_bytes = 4096; });
+  header("segment-dictionary", [](SegmentHeader& h) { h.dictionary_hash = 1; });
   WriteBad(directory, "footer-reserved", [](Crafted& made) {
     made.edit_footer_bytes = [](std::string& bytes) {
       bytes[bytes.size() - 20] = 1;
@@ -174,7 +226,7 @@ void WriteBadStructures(const std::string& directory) {
   footer("section-not-zstd", [](SegmentFooter& f) {
     f.sections[0].method = CompressionMethod::kZstd;
   });
-  footer("trailer-blocks-end", [](SegmentFooter& f) { f.blocks_end = 33; });
+  footer("trailer-blocks-end", [](SegmentFooter& f) { f.blocks_end = 49; });
   footer("trailer-documents",
          [](SegmentFooter& f) { f.document_count = 1 << 20; });
 }
@@ -217,30 +269,27 @@ void WriteBadIndexes(const std::string& directory) {
   };
   WriteBad(directory, "order-twice", [&](Crafted& made) {
     two_documents(made, "b");
-    made.sections.emplace_back(4, CraftedColumn({0, 1}));
+    made.SetSection(4, CraftedColumn({0, 1}));
   });
   WriteBad(directory, "order-beyond", [&](Crafted& made) {
     two_documents(made, "b");
-    made.sections.emplace_back(4, CraftedColumn({4, 0}));
+    made.SetSection(4, CraftedColumn({4, 0}));
   });
   WriteBad(directory, "order-equal-ids", [&](Crafted& made) {
     two_documents(made, "a");
-    made.sections.emplace_back(4, CraftedColumn({2, 3}));
+    made.SetSection(4, CraftedColumn({2, 3}));
   });
   WriteBad(directory, "times-unit", [](Crafted& made) {
-    made.sections.emplace_back(5, CraftedVarints({0, 0}) + CraftedColumn({1}));
+    made.SetSection(5, CraftedVarints({0, 0}) + CraftedColumn({1}));
   });
   WriteBad(directory, "times-late", [](Crafted& made) {
-    made.sections.emplace_back(
-        5, CraftedVarints({0, 1}) + CraftedColumn({~uint64_t{0}}));
+    made.SetSection(5, CraftedVarints({0, 1}) + CraftedColumn({~uint64_t{0}}));
   });
   WriteBad(directory, "strings-index", [](Crafted& made) {
-    made.sections.emplace_back(
-        6, CraftedVarints({1, 1}) + "x" + CraftedColumn({2}));
+    made.SetSection(6, CraftedVarints({1, 1}) + "x" + CraftedColumn({2}));
   });
   WriteBad(directory, "strings-cut", [](Crafted& made) {
-    made.sections.emplace_back(
-        7, CraftedVarints({1, 9}) + "x" + CraftedColumn({1}));
+    made.SetSection(7, CraftedVarints({1, 9}) + "x" + CraftedColumn({1}));
   });
 }
 
@@ -532,13 +581,24 @@ void WriteBadLayouts(const std::string& directory) {
       made.edit_manifest = [](Manifest& m) {
         m.segments[0].run_count = 3;
         m.segments[0].stored_text_size_bytes = 1024;
+        m.slices_per_mib_max = 3;
       };
     });
   };
   three_runs("layout-joined", {512, 512, 512}, {0, 0, -1024});
-  three_runs("layout-short", {510, 1, 1025}, {0, 1, -513});
-  section("layout-sums", [](CraftedLayout& layout) { layout.sums.clear(); });
-  section("layout-text", [](CraftedLayout& layout) { layout.sums = {1}; });
+  WriteBad(directory, "layout-longer", [](Crafted& made) {
+    made.UseLayout(CraftedLayout().Section() + '\0');
+  });
+  const auto checksums = [&](const char* name, const std::string& bytes) {
+    WriteBad(directory, name, [&](Crafted& made) {
+      made.UseLayout(CraftedLayout().Section());
+      made.SetSection(0x8000000A, bytes);
+    });
+  };
+  checksums("text-checksum", CraftedVarints({1}) + CraftedColumns({1536}, {1}));
+  checksums("text-checksums-short",
+            CraftedVarints({1}) + CraftedColumns({1535}, {1}));
+  checksums("text-checksums-count", CraftedVarints({9}) + CraftedColumn({1}));
   const auto manifest = [&](const char* name, uint64_t run_count,
                             uint64_t stored_text_size_bytes) {
     WriteBad(directory, name, [&](Crafted& made) {
@@ -552,11 +612,11 @@ void WriteBadLayouts(const std::string& directory) {
   manifest("manifest-layout-missing", 0, 0);
   manifest("manifest-layout-one-run", 1, 1024);
   manifest("manifest-layout-runs", uint64_t{1} << 40, 1024);
-  WriteBad(directory, "manifest-layout-version", [](Crafted& made) {
+  WriteBad(directory, "layout-slices", [](Crafted& made) {
     made.UseLayout(CraftedLayout().Section());
-    made.edit_manifest_bytes = [](std::string& file) {
-      file[8] = 1;
-      Reseal(file);
+    made.edit_manifest = [before = made.edit_manifest](Manifest& m) {
+      before(m);
+      m.slices_per_mib_max = 1;
     };
   });
 }
@@ -571,35 +631,35 @@ void WriteBadSums(const std::string& directory) {
   });
 }
 
-// A segment that says how much text its one block has.
-void WriteBadBlockTextSizes(const std::string& directory) {
-  const auto write = [&](const char* name, std::vector<uint64_t> sizes,
-                         uint32_t size_max) {
+void WriteBadBlockSpans(const std::string& directory) {
+  const auto write = [&](const char* name, const std::string& section,
+                         uint64_t span_count = 1) {
     WriteBad(directory, name, [&](Crafted& made) {
-      made.sections.emplace_back(9, CraftedColumn(sizes));
-      made.edit_manifest = [size_max](Manifest& m) {
-        m.varying_block_size_bytes_max = size_max;
+      made.SetSection(9, section);
+      made.edit_manifest = [span_count](Manifest& m) {
+        m.segments[0].span_count = span_count;
       };
     });
   };
-  write("varying-sum", {4}, 5);
-  write("varying-empty", {0}, 5);
-  write("varying-large", {5}, 4);
-  write("varying-huge", {uint64_t{1} << 63}, 5);
-  write("varying-column", {3, 2}, 5);
-  write("manifest-varying-none", {5}, 0);
-  write("manifest-varying-max", {5}, (1 << 20) + 1);
-  WriteBad(directory, "manifest-varying-missing", [](Crafted& made) {
-    made.edit_manifest = [](Manifest& m) {
-      m.varying_block_size_bytes_max = 5;
-    };
+  write("spans-sum", CraftedColumns({1}, {4}));
+  write("spans-empty", CraftedColumns({1}, {0}));
+  write("spans-large", CraftedColumns({1}, {8193}));
+  write("spans-huge", CraftedColumns({1}, {uint64_t{1} << 63}));
+  write("spans-none", CraftedColumns({0}, {5}));
+  write("spans-many", CraftedColumns({2}, {2}));
+  write("spans-column", CraftedColumns({1}, {3, 2}));
+  WriteBad(directory, "spans-equal", [](Crafted& made) {
+    made.SetSection(1, CraftedColumn({5, 1}));
+    made.SetSection(9, CraftedColumns({1, 1}, {3, 3}));
+    made.edit_footer = [](SegmentFooter& f) { f.block_count = 2; };
+    made.edit_manifest = [](Manifest& m) { m.segments[0].span_count = 2; };
+    // Room for two frames.
+    made.text = std::string(26, 'x');
+    made.SetSection(2, CraftedColumn({26}));
   });
-  WriteBad(directory, "manifest-varying-count", [](Crafted& made) {
-    made.sections.emplace_back(9, CraftedColumn({5}));
-    made.edit_manifest = [](Manifest& m) {
-      m.varying_block_size_bytes_max = 5;
-      m.segments[0].block_count = 2;
-    };
+  WriteBad(directory, "spans-missing", [](Crafted& made) {
+    std::erase_if(made.sections,
+                  [](const auto& section) { return section.first == 9; });
   });
 }
 
@@ -612,7 +672,7 @@ void WriteBadArchives(const std::string& directory) {
   WriteBadStructures(directory);
   WriteBadIndexes(directory);
   WriteBadLayouts(directory);
-  WriteBadBlockTextSizes(directory);
+  WriteBadBlockSpans(directory);
   WriteBadBlocks(directory);
   WriteBadPartitions(directory);
   WriteBadInflatedBlocks(directory);

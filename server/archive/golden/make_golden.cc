@@ -8,8 +8,8 @@
 // The second writes an archive that takes much memory for its size, which is
 // too large to be kept (testing/adversarial_archive.h).
 //
-// Run it once for a version of the format, and keep what it made: the point of
-// golden files is that later programs still read (or refuse) them.
+// Golden files of a released version of the format stay as they are: later
+// programs must still read or refuse them.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -179,6 +179,7 @@ void WriteGood(const std::string& directory, const std::string& name,
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec(codec).value();
   options.block_size_bytes = 4096;
+  options.writer = "make_golden";
   if (options.codec.partition_size_bytes != 0) {
     options.codec.partition_size_bytes = 4096;
     options.block_size_bytes = 16384;
@@ -196,7 +197,8 @@ void WriteGood(const std::string& directory, const std::string& name,
 // A segment whose second half comes again, and one in its own order.
 void WriteLayout(const std::string& directory) {
   const ArchiveWriterOptions options = {.codec = ParseCodecSpec("lz4").value(),
-                                        .block_size_bytes = 4096};
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
   const auto codec =
       MakeBlockCodec(options.codec, nullptr, CodecUse::kEncodeAndDecode);
   const auto writer =
@@ -231,7 +233,7 @@ void WriteVarying(const std::string& directory) {
   const ArchiveWriterOptions options = {
       .codec = ParseCodecSpec("rlz-inflate").value(),
       .block_size_bytes = 4096,
-      .blocks_vary = true};
+      .writer = "make_golden"};
   auto context = std::make_shared<CodecContext>();
   context->dictionary = Verse(2000);
   const auto codec =
@@ -276,7 +278,7 @@ void WriteParts(const std::string& directory) {
   const ArchiveWriterOptions options = {
       .codec = ParseCodecSpec("rlz-inflate").value(),
       .block_size_bytes = 65536,
-      .blocks_vary = true};
+      .writer = "make_golden"};
   const std::string verse = Verse(24000);
   auto context = std::make_shared<CodecContext>();
   context->dictionary = verse;

@@ -8,35 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "codecs/reorder/stored_run.h"
 #include "server/archive/format/column.h"
-#include "server/archive/format/layout_section.h"
 
 namespace quire {
 namespace {
-
-uint64_t SumCount(uint64_t size_bytes) {
-  return size_bytes / kLayoutSumSizeBytes +
-         (size_bytes % kLayoutSumSizeBytes != 0 ? 1 : 0);
-}
-
-// A column of `count` integers at the start of `section`, which moves behind
-// it.
-absl::StatusOr<ColumnView> TakeColumn(ByteView& section, uint64_t count) {
-  // The count is at most the section's size, so that this does not overflow.
-  const uint64_t size_bytes = 1 + (section.empty() ? 0 : section[0]) * count;
-  if (size_bytes > section.size()) {
-    return absl::DataLossError(absl::StrCat(
-        "a column of ", size_bytes, " bytes, there are ", section.size()));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const ColumnView column,
-                         ColumnView::Parse(section.first(size_bytes), count));
-  section = section.subspan(size_bytes);
-  return column;
-}
 
 absl::Status CheckCount(const char* what, uint64_t found, uint64_t expected) {
   if (found == expected) {
@@ -66,14 +44,10 @@ absl::StatusOr<std::vector<StoredRun>> ReadRuns(
                        " bytes of text, stored at ", run.stored_offset, " of ",
                        stored_text_size_bytes));
     }
-    if (i > 0 &&
-        (run.stored_offset == expected_offset ||
-         run.size_bytes + runs.back().size_bytes < kRunPairSizeBytesMin)) {
+    if (i > 0 && run.stored_offset == expected_offset) {
       return absl::DataLossError(absl::StrCat(
           "run ", i, " of ", run.size_bytes, " bytes follows one of ",
-          runs.back().size_bytes,
-          run.stored_offset == expected_offset ? " of which it is a part"
-                                               : ""));
+          runs.back().size_bytes, " of which it is a part"));
     }
     runs.push_back(run);
     left -= run.size_bytes;
@@ -120,12 +94,9 @@ absl::StatusOr<SegmentLayout> SegmentLayout::Parse(
   }
   section = section.subspan(1);
   QUIRE_ASSIGN_OR_RETURN(const ColumnView sizes,
-                         TakeColumn(section, run_count));
+                         ColumnView::Take(section, run_count));
   QUIRE_ASSIGN_OR_RETURN(const ColumnView steps,
-                         TakeColumn(section, run_count));
-  const uint64_t sum_count = SumCount(size_bytes);
-  QUIRE_RETURN_IF_ERROR(CheckCount("size of the checksums", section.size(),
-                                   sum_count * sizeof(uint64_t)));
+                         ColumnView::Parse(section, run_count));
   QUIRE_ASSIGN_OR_RETURN(
       std::vector<StoredRun> runs,
       ReadRuns(sizes, steps, size_bytes, stored_text_size_bytes));
@@ -142,11 +113,6 @@ absl::StatusOr<SegmentLayout> SegmentLayout::Parse(
   starts.Add(start);
   layout.starts_ = std::move(starts).Build();
   QUIRE_RETURN_IF_ERROR(CheckEachByteIsUsed(runs, stored_text_size_bytes));
-  layout.sums_.reserve(sum_count);
-  for (uint64_t i = 0; i < sum_count; ++i) {
-    layout.sums_.push_back(
-        LoadLittleEndian<uint64_t>(section.data() + i * sizeof(uint64_t)));
-  }
   return layout;
 }
 
@@ -191,25 +157,23 @@ void SegmentLayout::VisitUses(
 }
 
 uint64_t SegmentLayout::MemoryBytes() const {
-  return starts_.MemoryBytes() + stored_offsets_.MemoryBytes() +
-         sums_.capacity() * sizeof(uint64_t);
+  return starts_.MemoryBytes() + stored_offsets_.MemoryBytes();
 }
 
 uint64_t SegmentLayout::EstimateBytes(uint64_t size_bytes,
                                       uint64_t stored_text_size_bytes,
                                       uint64_t run_count) {
-  if (run_count == 0) {
+  if (run_count <= 1) {
     return 0;
   }
   const auto offset_bits =
       static_cast<uint64_t>(std::bit_width(stored_text_size_bytes));
   return EliasFano::EstimateBytes(run_count + 1, size_bytes) +
-         run_count * offset_bits / 8 + 64 +
-         SumCount(size_bytes) * sizeof(uint64_t);
+         run_count * offset_bits / 8 + 64;
 }
 
 uint64_t SegmentLayout::EstimateParsingBytes(uint64_t run_count) {
-  return run_count * sizeof(StoredRun);
+  return run_count <= 1 ? 0 : run_count * sizeof(StoredRun);
 }
 
 }  // namespace quire

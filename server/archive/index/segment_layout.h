@@ -63,10 +63,6 @@ class SegmentLayout {
                  const std::function<void(uint64_t offset,
                                           uint64_t size_bytes)>& visit) const;
 
-  // Checksum64() of each kLayoutSumSizeBytes of the text; empty for the
-  // identity.
-  const std::vector<uint64_t>& sums() const { return sums_; }
-
   uint64_t MemoryBytes() const;
   // At least what MemoryBytes() will be.
   static uint64_t EstimateBytes(uint64_t size_bytes,
@@ -80,7 +76,6 @@ class SegmentLayout {
   // Of each run in the text, and the end of the last one.
   EliasFano starts_;
   PackedVector stored_offsets_;
-  std::vector<uint64_t> sums_;
 };
 
 }  // namespace quire

@@ -39,12 +39,9 @@ Sample RandomLayout(uint64_t seed) {
   }
   runs.Append(512, 0);
   sample.size_bytes += 512;
-  sample.layout = {
-      .stored_text_size_bytes = stored,
-      .runs = std::move(runs).Take(),
-      .sums = std::vector<uint64_t>(
-          (sample.size_bytes + kLayoutSumSizeBytes - 1) / kLayoutSumSizeBytes,
-          seed)};
+  sample.layout = {.stored_text_size_bytes = stored,
+                   .runs = std::move(runs).Take(),
+                   .checksums = {}};
   return sample;
 }
 
@@ -62,7 +59,6 @@ TEST(SegmentLayoutTest, FindsEachByteWhereItIsStored) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const SegmentLayout layout,
                                Parse(sample, EncodeLayout(sample.layout)));
     EXPECT_FALSE(layout.is_identity());
-    EXPECT_EQ(layout.sums(), sample.layout.sums);
     uint64_t start = 0;
     for (uint64_t run = 0; run < sample.layout.runs.size(); ++run) {
       const StoredRun& expected = sample.layout.runs[run];
@@ -85,7 +81,7 @@ TEST(SegmentLayoutTest, FindsEachByteWhereItIsStored) {
 TEST(SegmentLayoutTest, NamesAllUsesOfStoredText) {
   const Sample sample = {{.stored_text_size_bytes = 3000,
                           .runs = {{2000, 0}, {1000, 500}, {1000, 2000}},
-                          .sums = {0}},
+                          .checksums = {}},
                          4000};
   QUIRE_ASSERT_OK_AND_ASSIGN(const SegmentLayout layout,
                              Parse(sample, EncodeLayout(sample.layout)));
@@ -111,11 +107,37 @@ TEST(SegmentLayoutTest, RefusesARunWithoutText) {
   // The runs on both sides are long enough, so that nothing else is wrong.
   const Sample sample = {{.stored_text_size_bytes = 3000,
                           .runs = {{2000, 0}, {0, 1000}, {1000, 2000}},
-                          .sums = {0}},
+                          .checksums = {}},
                          3000};
   EXPECT_THAT(Parse(sample, EncodeLayout(sample.layout)),
               FailsWith(absl::StatusCode::kDataLoss,
                         testing::HasSubstr("run 1 has 0 of 1000 bytes")));
+}
+
+TEST(TextChecksummerTest, MakesASectionThatParses) {
+  const std::string text((3 << 20) - 7, 'x');
+  TextChecksummer checksummer;
+  for (size_t at = 0; at < text.size(); at += 700'000) {
+    checksummer.Add(
+        AsBytes(text).subspan(at, std::min<size_t>(700'000, text.size() - at)));
+  }
+  const std::vector<TextChecksum> checksums = checksummer.Take();
+  ASSERT_EQ(checksums.size(), 3u);
+  EXPECT_EQ(checksums[2],
+            (TextChecksum{(1 << 20) - 7,
+                          Checksum64(AsBytes(text).subspan(2 << 20))}));
+  const std::string section = EncodeTextChecksums(checksums);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<TextChecksum> parsed,
+                             ParseTextChecksums(AsBytes(section), text.size()));
+  EXPECT_EQ(parsed, checksums);
+  for (const uint64_t size_bytes : {text.size() - 1, text.size() + 1}) {
+    EXPECT_THAT(ParseTextChecksums(AsBytes(section), size_bytes),
+                HasCode(absl::StatusCode::kDataLoss));
+  }
+  for (size_t size = 0; size < section.size(); ++size) {
+    EXPECT_THAT(ParseTextChecksums(AsBytes(section).first(size), text.size()),
+                HasCode(absl::StatusCode::kDataLoss));
+  }
 }
 
 // A layout is refused, or stays within what it says of itself.

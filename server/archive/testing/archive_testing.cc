@@ -85,17 +85,16 @@ absl::Status WriteTestSegment(const TestSegment& segment,
                               const BlockCodec* codec, ArchiveWriter& writer) {
   LayoutSection layout = {.stored_text_size_bytes = stored_text.size(),
                           .runs = std::move(runs),
-                          .sums = {}};
+                          .checksums = {}};
   DocumentIndexBuilder documents;
   std::string text;
   for (const TestDocument& document : segment) {
     QUIRE_RETURN_IF_ERROR(documents.Add(Describe(document)));
     text += document.text;
   }
-  for (size_t i = 0; i < text.size(); i += kLayoutSumSizeBytes) {
-    layout.sums.push_back(Checksum64(AsBytes(text).subspan(i).first(
-        std::min<size_t>(text.size() - i, kLayoutSumSizeBytes))));
-  }
+  TextChecksummer checksummer;
+  checksummer.Add(AsBytes(text));
+  layout.checksums = checksummer.Take();
   QUIRE_RETURN_IF_ERROR(
       writer.SetLayout(std::move(layout), std::move(documents)));
   return WriteTestBlocks(AsBytes(stored_text), block_sizes, codec, writer);

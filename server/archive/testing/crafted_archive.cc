@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/archive/testing/crafted_archive.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +15,15 @@
 namespace quire {
 namespace {
 
-std::string MakeSegment(const Crafted& made, ManifestSegment& entry) {
-  std::string segment = EncodeSegmentHeader(made.header);
+std::string MakeSegment(const Crafted& made, const CodecSpec& codec,
+                        ManifestSegment& entry) {
+  SegmentHeader header = made.header;
+  header.partition_size_bytes = codec.partition_size_bytes;
+  if (made.dictionary_header.size_bytes != 0) {
+    header.dictionary_hash = made.dictionary_header.hash;
+  }
+  made.edit_header(header);
+  std::string segment = EncodeSegmentHeader(header);
   SegmentFooter footer;
   if (!made.text.empty()) {
     std::vector<uint8_t> bytes;
@@ -50,6 +58,9 @@ std::string MakeSegment(const Crafted& made, ManifestSegment& entry) {
   entry.size_bytes = footer.size_bytes;
   entry.id_size_bytes = footer.id_size_bytes;
   entry.footer_checksum = footer.checksum;
+  entry.stored_text_size_bytes = footer.size_bytes;
+  entry.run_count = footer.size_bytes == 0 ? 0 : 1;
+  entry.span_count = footer.block_count == 0 ? 0 : 1;
   for (const SectionEntry& section : footer.sections) {
     entry.sections.push_back(
         {section.type, section.size_bytes, section.stored_size_bytes});
@@ -63,6 +74,11 @@ std::string CraftedColumn(const std::vector<uint64_t>& values) {
   std::string column;
   AppendColumn(values, column);
   return column;
+}
+
+std::string CraftedColumns(const std::vector<uint64_t>& first,
+                           const std::vector<uint64_t>& second) {
+  return CraftedColumn(first) + CraftedColumn(second);
 }
 
 std::string CraftedVarints(const std::vector<uint64_t>& values) {
@@ -94,22 +110,29 @@ std::string CraftedLayout::Section() const {
     zigzag.push_back(ZigZag(step));
   }
   section += CraftedColumn(zigzag);
-  for (uint64_t sum : sums) {
-    if (sum == 0) {
-      sum = Checksum64(AsBytes(LayoutText() + LayoutText().substr(0, 512)));
-    }
-    for (int i = 0; i < 8; ++i) {
-      section.push_back(static_cast<char>(sum >> (8 * i)));
-    }
-  }
   return section;
+}
+
+void Crafted::SetSection(uint32_t type, std::string section) {
+  const auto place = std::ranges::lower_bound(
+      sections, type, {}, &std::pair<uint32_t, std::string>::first);
+  if (place != sections.end() && place->first == type) {
+    place->second = std::move(section);
+  } else {
+    sections.emplace(place, type, std::move(section));
+  }
 }
 
 void Crafted::UseLayout(std::string section) {
   text = LayoutText();
   sections[0].second = CraftedColumn({1024});
   sections[1].second = CraftedColumn({1536});
-  sections.emplace_back(8, std::move(section));
+  SetSection(8, std::move(section));
+  SetSection(9, CraftedColumns({1}, {1024}));
+  const std::string document = LayoutText() + LayoutText().substr(0, 512);
+  SetSection(0x8000000A,
+             CraftedVarints({1}) +
+                 CraftedColumns({1536}, {Checksum64(AsBytes(document))}));
   edit_footer = [](SegmentFooter& footer) { footer.size_bytes = 1536; };
   edit_manifest = [](Manifest& manifest) {
     manifest.segments[0].stored_text_size_bytes = 1024;
@@ -133,8 +156,13 @@ void WriteCrafted(const std::string& path, const Crafted& made) {
     }
   }
   manifest.block_size_bytes = 4096;
+  manifest.block_size_bytes_max = 8192;
+  manifest.slices_per_mib_max = 2;
+  manifest.next_segment_number = 1;
+  manifest.writer = "make_golden";
   ManifestSegment entry;
-  std::string segment = MakeSegment(made, entry);
+  entry.codec_level = manifest.codec.level;
+  std::string segment = MakeSegment(made, manifest.codec, entry);
   made.edit_segment(segment);
   entry.file_size_bytes = segment.size();
   manifest.segments.push_back(entry);
@@ -161,7 +189,7 @@ void WriteCrafted(const std::string& path, const Crafted& made) {
   std::string manifest_bytes = EncodeManifest(manifest);
   made.edit_manifest_bytes(manifest_bytes);
   WriteTestFile(path + "/MANIFEST", manifest_bytes);
-  WriteTestFile(path + "/segment-000000", segment);
+  WriteTestFile(path + "/segment-00000000", segment);
 }
 
 void Reseal(std::string& file, size_t trailing_bytes) {

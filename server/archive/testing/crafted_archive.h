@@ -20,6 +20,8 @@ namespace quire {
 
 // Parts of sections (FORMAT.md, section 6).
 std::string CraftedColumn(const std::vector<uint64_t>& values);
+std::string CraftedColumns(const std::vector<uint64_t>& first,
+                           const std::vector<uint64_t>& second);
 std::string CraftedVarints(const std::vector<uint64_t>& values);
 
 // What a layout says (FORMAT.md, "Layout"); at first the one of
@@ -31,9 +33,7 @@ struct CraftedLayout {
   std::vector<uint64_t> sizes = {1024, 512};
   // Of each run, from the end of the one before.
   std::vector<int64_t> steps = {0, -1024};
-  std::vector<uint64_t> sums = {0};
 
-  // With the checksum of the text unless it is set.
   std::string Section() const;
 };
 
@@ -47,7 +47,8 @@ struct Crafted {
   std::vector<std::pair<uint32_t, std::string>> sections = {
       {1, CraftedColumn({5})},
       {2, CraftedColumn({5})},
-      {3, CraftedVarints({0, 1}) + "a"}};
+      {3, CraftedVarints({0, 1}) + "a"},
+      {9, CraftedColumns({1}, {5})}};
   uint64_t document_count = 1;
   uint64_t id_size_bytes = 1;
   SegmentHeader header = {.number = 0, .block_size_bytes = 4096, .codec_id = 1};
@@ -56,6 +57,7 @@ struct Crafted {
   // Serialised; empty: none.
   std::string symbol_table;
   // Change what was made.
+  std::function<void(SegmentHeader&)> edit_header = [](SegmentHeader&) {};
   std::function<void(std::string&)> edit_frame = [](std::string&) {};
   std::function<void(SegmentFooter&)> edit_footer = [](SegmentFooter&) {};
   std::function<void(std::string&)> edit_footer_bytes = [](std::string&) {};
@@ -82,7 +84,11 @@ struct Crafted {
     stored = std::move(payload);
     sections[0].second = CraftedColumn({stored.size()});
     sections[1].second = CraftedColumn({text.size()});
+    SetSection(9, CraftedColumns({1}, {text.size()}));
   }
+
+  // Replaces the section of that type, or adds it in its place.
+  void SetSection(uint32_t type, std::string section);
 
   // Stores 1024 bytes once for a document of 1536: its beginning comes again.
   // `section` is the layout, by default CraftedLayout().

@@ -444,15 +444,11 @@ TEST_F(CallsTest, TheRunsOfAScanInStoredOrderAreAdmitted) {
   std::string text = stored;
   LayoutSection layout = {.stored_text_size_bytes = stored.size(),
                           .runs = {{stored.size(), 0}},
-                          .sums = {}};
+                          .checksums = {}};
   for (uint64_t i = 0; i < kRunCount; ++i) {
     layout.runs.push_back(
         {kRunSizeBytes, i * 7 % (kBlockSizeBytes - kRunSizeBytes)});
     text += stored.substr(layout.runs.back().stored_offset, kRunSizeBytes);
-  }
-  for (size_t i = 0; i < text.size(); i += kLayoutSumSizeBytes) {
-    layout.sums.push_back(
-        Checksum64(AsBytes(text.substr(i, kLayoutSumSizeBytes))));
   }
   DocumentIndexBuilder index;
   QUIRE_ASSERT_OK(index.Add({.id = "all", .size_bytes = text.size()}));

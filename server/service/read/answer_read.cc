@@ -204,14 +204,12 @@ uint64_t CopiedBytesMax(const ServedArchive& archive, uint64_t size_bytes) {
   const ArchiveInfo& info = archive.archive->info();
   const uint64_t copied_bytes =
       std::min<uint64_t>(info.block_size_bytes_max, kCopiedPieceSizeBytesMax);
+  const uint64_t slice_count = std::min(
+      size_bytes, (size_bytes / (uint64_t{1} << 20) + 1 + info.segment_count) *
+                      info.slices_per_mib_max);
   // One block more at either end, as in AnswerMemoryBytesMax().
-  if (info.has_varying_blocks) {
-    return size_bytes + 2 * copied_bytes +
-           (size_bytes / kVaryingBlockSizeBytesMin + 2) *
-               kFrameOverheadSizeBytes;
-  }
-  const uint64_t block_count = size_bytes / info.block_size_bytes + 2;
-  return block_count * (copied_bytes + kFrameOverheadSizeBytes);
+  return std::min(slice_count * copied_bytes, size_bytes + 2 * copied_bytes) +
+         slice_count * kFrameOverheadSizeBytes;
 }
 
 uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,

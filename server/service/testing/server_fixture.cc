@@ -124,10 +124,9 @@ namespace {
 LayoutSection ReverseText(std::string& text) {
   LayoutSection layout;
   layout.stored_text_size_bytes = text.size();
-  for (size_t i = 0; i < text.size(); i += kLayoutSumSizeBytes) {
-    layout.sums.push_back(Checksum64(AsBytes(text).subspan(
-        i, std::min<size_t>(kLayoutSumSizeBytes, text.size() - i))));
-  }
+  TextChecksummer checksummer;
+  checksummer.Add(AsBytes(text));
+  layout.checksums = checksummer.Take();
   std::mt19937_64 random(text.size());
   std::string reversed;
   for (size_t at = 0; at < text.size();) {
@@ -155,8 +154,6 @@ void ServerTest::WriteArchive(const std::string& path,
     options.codec.partition_size_bytes = 4 << 10;
   }
   options.replace = true;
-  // As a build makes them.
-  options.blocks_vary = FindCodec(options.codec.id)->inflates();
   auto context = std::make_shared<CodecContext>();
   if (FindCodec(options.codec.id)->needs_dictionary) {
     context->dictionary = Concatenate(documents).substr(0, 100000);
@@ -193,9 +190,8 @@ void ServerTest::WriteArchive(const std::string& path,
   std::mt19937_64 random(17);
   for (size_t at = 0, next = 0; at < all.size(); at = next) {
     const size_t size_max =
-        options.blocks_vary
-            ? kVaryingBlockSizeBytesMin +
-                  random() % (size_t{3} * options.block_size_bytes)
+        FindCodec(options.codec.id)->inflates()
+            ? 512 + random() % (size_t{3} * options.block_size_bytes)
             : options.block_size_bytes;
     const ByteView raw =
         AsBytes(all).subspan(at, std::min(size_max, all.size() - at));
