@@ -148,53 +148,53 @@ bool StoredOrder::AppendPlaces(uint64_t end, size_t max,
   return true;
 }
 
-StoredOrder::Stretch StoredOrder::Peek(
+StoredOrder::BlockRange StoredOrder::Peek(
     uint64_t size_bytes_max, size_t places_max,
     absl::FunctionRef<bool(const std::vector<BlockSlice>&)> fits) {
   LoadSegment();
   const uint64_t block_count = archive_->SegmentBlockCount(segment_);
-  Stretch stretch;
+  BlockRange range;
   // What was given in part is finished first.
   uint64_t most = places_given_ > 0 ? block_ + 1 : block_count;
   for (uint64_t block = block_; block < most; ++block) {
     const uint32_t size = archive_->BlockSizeBytes({segment_, block});
-    if (!stretch.blocks.empty() &&
-        (stretch.size_bytes + size > size_bytes_max ||
-         HasOpenMoreThan(places_max, start_ + stretch.size_bytes))) {
+    if (!range.blocks.empty() &&
+        (range.size_bytes + size > size_bytes_max ||
+         HasOpenMoreThan(places_max, start_ + range.size_bytes))) {
       break;
     }
-    stretch.blocks.push_back(
+    range.blocks.push_back(
         {.block = {segment_, block}, .offset_in_block = 0, .size_bytes = size});
-    stretch.size_bytes += size;
+    range.size_bytes += size;
     // Block by block: no more runs are open than one message and one block
     // have, as each step looks at them.
-    StartRuns(start_ + stretch.size_bytes);
+    StartRuns(start_ + range.size_bytes);
   }
   while (true) {
-    const uint64_t end = start_ + stretch.size_bytes;
-    stretch.places.clear();
-    const bool is_whole = AppendPlaces(end, places_max, stretch.places);
-    const uint64_t given = places_given_ + stretch.places.size();
-    if (stretch.blocks.size() == 1 || (is_whole && fits(stretch.blocks))) {
-      stretch.next = {.offset = segment_start_ + (is_whole ? end : start_),
-                      .places_given = is_whole ? 0 : given};
-      return stretch;
+    const uint64_t end = start_ + range.size_bytes;
+    range.places.clear();
+    const bool is_whole = AppendPlaces(end, places_max, range.places);
+    const uint64_t given = places_given_ + range.places.size();
+    if (range.blocks.size() == 1 || (is_whole && fits(range.blocks))) {
+      range.next = {.offset = segment_start_ + (is_whole ? end : start_),
+                    .places_given = is_whole ? 0 : given};
+      return range;
     }
-    const size_t kept = stretch.blocks.size() / 2;
-    while (stretch.blocks.size() > kept) {
-      stretch.size_bytes -= stretch.blocks.back().size_bytes;
-      stretch.blocks.pop_back();
+    const size_t kept = range.blocks.size() / 2;
+    while (range.blocks.size() > kept) {
+      range.size_bytes -= range.blocks.back().size_bytes;
+      range.blocks.pop_back();
     }
   }
 }
 
-void StoredOrder::Pass(const Stretch& stretch) {
-  places_given_ = stretch.next.places_given;
+void StoredOrder::Pass(const BlockRange& range) {
+  places_given_ = range.next.places_given;
   if (places_given_ > 0) {
     return;
   }
-  start_ += stretch.size_bytes;
-  block_ += stretch.blocks.size();
+  start_ += range.size_bytes;
+  block_ += range.blocks.size();
   work_ += open_.size();
   std::erase_if(open_,
                 [this](uint32_t run) { return EndOfRun(run) <= start_; });

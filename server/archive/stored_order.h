@@ -16,11 +16,11 @@
 
 namespace quire {
 
-// Bytes of a stretch, and where they belong.
+// A part of a range of blocks, and its place in the logical space.
 struct StoredPlace {
   // Of the logical space.
   uint64_t offset = 0;
-  // In the stretch's text.
+  // In the text of the range.
   uint32_t offset_in_text = 0;
   uint32_t size_bytes = 0;
 
@@ -39,7 +39,7 @@ class StoredOrder {
     bool operator==(const Position&) const = default;
   };
 
-  struct Stretch {
+  struct BlockRange {
     // Whole blocks of one segment, in order.
     std::vector<BlockSlice> blocks;
     uint64_t size_bytes = 0;
@@ -58,7 +58,7 @@ class StoredOrder {
 
   explicit StoredOrder(const Archive& archive) : archive_(&archive) {}
 
-  // Goes on at `position`, which a stretch had as its next. REQUIRES: the first
+  // Continues at `position`, the next of an earlier range. REQUIRES: the first
   // call. Errors: OutOfRange  no block begins there.
   absl::Status GoTo(Position position);
 
@@ -70,14 +70,14 @@ class StoredOrder {
   // The next blocks: as many as `fits`, but one in any case, with at most
   // `places_max` places. A block that has more comes again, with others.
   // Does not move. REQUIRES: !at_end(), places_max > 0.
-  Stretch Peek(uint64_t size_bytes_max, size_t places_max,
-               absl::FunctionRef<bool(const std::vector<BlockSlice>&)> fits);
+  BlockRange Peek(uint64_t size_bytes_max, size_t places_max,
+                  absl::FunctionRef<bool(const std::vector<BlockSlice>&)> fits);
 
-  // Goes on behind `stretch`, the last that Peek() returned.
-  void Pass(const Stretch& stretch);
+  // Moves past `range`, the last that Peek() returned.
+  void Pass(const BlockRange& range);
 
   // Runs that Peek() and Pass() have looked at: some two for each place that
-  // was given and `places_max` for each stretch.
+  // was given and `places_max` for each range.
   uint64_t work() const { return work_; }
 
  private:

@@ -122,28 +122,28 @@ TEST_F(StoredOrderTest, GivesEachByteItsPlacesOnce) {
         order = std::move(other);
       }
       EXPECT_EQ(order.offset(), position.offset);
-      const StoredOrder::Stretch stretch = order.Peek(
+      const StoredOrder::BlockRange range = order.Peek(
           size_max, places_max,
           [&](const auto& slices) { return slices.size() <= blocks_max; });
-      const StoredOrder::Stretch same = order.Peek(
+      const StoredOrder::BlockRange same = order.Peek(
           size_max, places_max,
           [&](const auto& slices) { return slices.size() <= blocks_max; });
-      EXPECT_EQ(same.places, stretch.places);
-      EXPECT_EQ(same.next, stretch.next);
-      const std::string text = TextOf(stretch.blocks);
-      ASSERT_EQ(text.size(), stretch.size_bytes);
-      EXPECT_LE(stretch.blocks.size(), blocks_max);
-      ASSERT_FALSE(stretch.places.empty());
-      EXPECT_LE(stretch.places.size(), places_max);
-      for (const StoredPlace& place : stretch.places) {
+      EXPECT_EQ(same.places, range.places);
+      EXPECT_EQ(same.next, range.next);
+      const std::string text = TextOf(range.blocks);
+      ASSERT_EQ(text.size(), range.size_bytes);
+      EXPECT_LE(range.blocks.size(), blocks_max);
+      ASSERT_FALSE(range.places.empty());
+      EXPECT_LE(range.places.size(), places_max);
+      for (const StoredPlace& place : range.places) {
         made.replace(place.offset, place.size_bytes, text, place.offset_in_text,
                      place.size_bytes);
         for (uint32_t i = 0; i < place.size_bytes; ++i) {
           ++count[place.offset + i];
         }
       }
-      order.Pass(stretch);
-      position = stretch.next;
+      order.Pass(range);
+      position = range.next;
     }
     EXPECT_TRUE(made == text_);
     EXPECT_EQ(count, std::string(text_.size(), '\1'));
@@ -193,18 +193,18 @@ TEST_F(StoredOrderTest, WorksInProportionToThePlacesOfABlock) {
   StoredOrder order(*archive);
   QUIRE_ASSERT_OK(order.GoTo({}));
   uint64_t place_count = 0;
-  uint64_t stretch_count = 0;
+  uint64_t range_count = 0;
   while (!order.at_end()) {
-    const StoredOrder::Stretch stretch = order.Peek(
+    const StoredOrder::BlockRange range = order.Peek(
         kBlockSize, kPlacesMax, [](const auto& /*slices*/) { return true; });
-    place_count += stretch.places.size();
-    ++stretch_count;
-    order.Pass(stretch);
+    place_count += range.places.size();
+    ++range_count;
+    order.Pass(range);
   }
   // Each block has a place of the run of all.
   EXPECT_EQ(place_count, kPlaceCount + 3);
-  EXPECT_GE(stretch_count, kPlaceCount / kPlacesMax);
-  EXPECT_LE(order.work(), 4 * (place_count + stretch_count));
+  EXPECT_GE(range_count, kPlaceCount / kPlacesMax);
+  EXPECT_LE(order.work(), 4 * (place_count + range_count));
 }
 
 }  // namespace

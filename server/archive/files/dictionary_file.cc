@@ -2,7 +2,6 @@
 #include "server/archive/files/dictionary_file.h"
 
 #include <array>
-#include <new>
 #include <system_error>
 #include <utility>
 
@@ -47,16 +46,6 @@ absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Finish() {
 }
 
 absl::StatusOr<ManifestDictionary> DictionaryFileWriter::Write() const {
-  // Past the end of a thread it would end the process.
-  try {
-    return WriteFile();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        directory_, ": not enough memory to compress the dictionary"));
-  }
-}
-
-absl::StatusOr<ManifestDictionary> DictionaryFileWriter::WriteFile() const {
   const std::string& text = context_->dictionary;
   DictionaryHeader header;
   header.size_bytes = text.size();

@@ -32,12 +32,11 @@ class DictionaryFileWriter {
   ~DictionaryFileWriter();
 
   // Waits until the file is written and synced.
-  // Errors: as FileWriter; ResourceExhausted  not enough memory to compress it.
+  // Errors: as FileWriter.
   absl::StatusOr<ManifestDictionary> Finish();
 
  private:
   absl::StatusOr<ManifestDictionary> Write() const;
-  absl::StatusOr<ManifestDictionary> WriteFile() const;
 
   const int directory_fd_;
   const std::string directory_;

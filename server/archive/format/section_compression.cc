@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -53,10 +54,6 @@ absl::Status Cancelled() {
   return absl::CancelledError("decompression was cancelled");
 }
 
-absl::Status OutOfMemory() {
-  return absl::ResourceExhaustedError("not enough memory to compress");
-}
-
 // Nothing if the result would not be smaller than `raw`.
 absl::StatusOr<std::optional<std::string>> CompressXz(
     ByteView raw, bool extreme, const std::atomic<bool>* cancel) {
@@ -71,9 +68,9 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
                                  {LZMA_VLI_UNKNOWN, nullptr}};
   LzmaStream lzma;
   // The archive has checksums of its own.
-  if (lzma_stream_encoder(&lzma.stream, filters, LZMA_CHECK_NONE) != LZMA_OK) {
-    return OutOfMemory();
-  }
+  QUIRE_CHECK(
+      lzma_stream_encoder(&lzma.stream, filters, LZMA_CHECK_NONE) == LZMA_OK,
+      "liblzma cannot start an encoder");
   std::string out(raw.size(), '\0');
   lzma.stream.next_out = reinterpret_cast<uint8_t*>(out.data());
   lzma.stream.avail_out = out.size();
@@ -91,9 +88,7 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
       out.resize(lzma.stream.total_out);
       return out;
     }
-    if (result == LZMA_MEM_ERROR) {
-      return OutOfMemory();
-    }
+    QUIRE_CHECK(result != LZMA_MEM_ERROR, "liblzma is out of memory");
     if (result != LZMA_OK || lzma.stream.avail_out == 0) {
       return std::nullopt;
     }
@@ -103,9 +98,7 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
 absl::StatusOr<std::optional<std::string>> CompressZstd(
     ByteView raw, int level, const std::atomic<bool>* cancel) {
   const std::unique_ptr<ZSTD_CCtx, FreeZstd> context(ZSTD_createCCtx());
-  if (context == nullptr) {
-    return OutOfMemory();
-  }
+  QUIRE_CHECK(context != nullptr, "zstd is out of memory");
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   if (raw.size() > kZstdWorthTryingSizeBytes) {
     ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, kZstdWindowLogMax);
@@ -125,9 +118,7 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
     do {
       rest = ZSTD_compressStream2(context.get(), &buffer, &in,
                                   is_last ? ZSTD_e_end : ZSTD_e_continue);
-      if (ZSTD_isError(rest)) {
-        return OutOfMemory();
-      }
+      QUIRE_CHECK(!ZSTD_isError(rest), ZSTD_getErrorName(rest));
       if (buffer.pos == buffer.size) {
         return std::nullopt;
       }
@@ -139,7 +130,7 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
   }
 }
 
-// Makes space for the next stretch of output, in step with what came so far.
+// Makes space for the next piece of output, in step with what came so far.
 // The space is exact: archives are planned by the size of their dictionary, and
 // resize() of a string that holds some may take nearly twice as much.
 void Grow(std::string& out, uint64_t size_bytes) {
@@ -160,10 +151,9 @@ absl::Status WrongSize(absl::string_view comparison, uint64_t size_bytes) {
 absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes,
                                          const std::atomic<bool>* cancel) {
   LzmaStream lzma;
-  if (lzma_stream_decoder(&lzma.stream, kXzDecoderMemoryBytesMax,
-                          LZMA_TELL_UNSUPPORTED_CHECK) != LZMA_OK) {
-    return absl::ResourceExhaustedError("not enough memory for liblzma");
-  }
+  QUIRE_CHECK(lzma_stream_decoder(&lzma.stream, kXzDecoderMemoryBytesMax,
+                                  LZMA_TELL_UNSUPPORTED_CHECK) == LZMA_OK,
+              "liblzma cannot start a decoder");
   lzma.stream.next_in = stored.data();
   lzma.stream.avail_in = stored.size();
   std::string out;
@@ -192,9 +182,7 @@ absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes,
     if (result == LZMA_STREAM_END) {
       break;
     }
-    if (result == LZMA_MEM_ERROR) {
-      return absl::ResourceExhaustedError("not enough memory for liblzma");
-    }
+    QUIRE_CHECK(result != LZMA_MEM_ERROR, "liblzma is out of memory");
     if (result != LZMA_OK) {
       return absl::DataLossError(absl::StrCat(
           "is not valid xz (liblzma's error ", static_cast<int>(result), ")"));
@@ -210,9 +198,7 @@ absl::StatusOr<std::string> DecompressXz(ByteView stored, uint64_t size_bytes,
 absl::StatusOr<std::string> DecompressZstd(ByteView stored, uint64_t size_bytes,
                                            const std::atomic<bool>* cancel) {
   const std::unique_ptr<ZSTD_DCtx, FreeZstd> context(ZSTD_createDCtx());
-  if (context == nullptr) {
-    return absl::ResourceExhaustedError("not enough memory for zstd");
-  }
+  QUIRE_CHECK(context != nullptr, "zstd is out of memory");
   ZSTD_DCtx_setParameter(context.get(), ZSTD_d_windowLogMax, kZstdWindowLogMax);
   ZSTD_inBuffer in = {stored.data(), stored.size(), 0};
   std::string out;

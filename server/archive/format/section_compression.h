@@ -49,8 +49,7 @@ inline constexpr CompressionEffort kSectionEffort = {
 // The smallest of `raw` itself and what the methods make of it within the
 // effort; up to a MiB, zstd at level 19 is tried too. Deterministic. Takes up
 // to 700 MB of working memory. `cancel` is looked at now and then, if given;
-// Cancelled once it is true. Errors: Cancelled; ResourceExhausted  not enough
-// memory.
+// Cancelled once it is true. Errors: Cancelled.
 absl::StatusOr<CompressedBytes> CompressStrongly(
     ByteView raw, const CompressionEffort& effort,
     const std::atomic<bool>* cancel = nullptr);
@@ -58,8 +57,7 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
 // Undoes it for `stored`, which is untrusted. Memory grows with what really
 // comes out, to `size_bytes` at most, besides 130 MiB for the decoder; the
 // string that is returned has no spare capacity. `cancel` is as above.
-// Errors: DataLoss           not `size_bytes` bytes compressed by `method`.
-//         ResourceExhausted  not enough memory.
+// Errors: DataLoss   not `size_bytes` bytes compressed by `method`.
 //         Cancelled
 absl::StatusOr<std::string> Decompress(
     CompressionMethod method, ByteView stored, uint64_t size_bytes,

@@ -351,7 +351,7 @@ class ChunkStream
   // Set in stored order; and what comes next, while there is no space for it.
   // Used by Begin(), then, as `chunks_left_` says, by Act() alone.
   std::optional<StoredOrder> order_;
-  std::optional<StoredOrder::Stretch> stretch_;
+  std::optional<StoredOrder::BlockRange> stretch_;
   // What describes the next chunk takes.
   uint64_t next_head_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
