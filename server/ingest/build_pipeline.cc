@@ -12,6 +12,7 @@
 #include "server/archive/unfinished_archive.h"
 #include "server/ingest/block_cutter.h"
 #include "server/ingest/block_stage.h"
+#include "server/ingest/document_walk.h"
 #include "server/ingest/encoder_codec.h"
 #include "server/ingest/inflated_text.h"
 #include "server/ingest/order_choice.h"
@@ -25,80 +26,129 @@ constexpr size_t kReadSizeBytes = 1 << 20;
 // Between two calls of on_progress.
 constexpr uint64_t kProgressStepBytes = 2 << 20;
 
-// One build. Each pass is a walk over all documents of all sources.
+// One build: a list of passes, most of which walk over all documents or over
+// the text that is stored instead.
 class ArchiveBuild {
  public:
-  ArchiveBuild(std::span<const std::unique_ptr<Source>> sources,
+  ArchiveBuild(const std::string& path,
+               std::span<const std::unique_ptr<Source>> sources,
                const BuildOptions& options)
-      : sources_(sources),
+      : path_(path),
         options_(options),
-        limits_(options.input_size_bytes_max) {}
+        walk_(sources, {.size_bytes_max = options.input_size_bytes_max,
+                        .failures = options.failures,
+                        .on_note = options.on_note,
+                        .cancel = options.cancel}) {}
 
-  absl::StatusOr<BuildSummary> Run(const std::string& path) {
-    auto context = std::make_shared<CodecContext>();
-    std::optional<std::string> kept_dictionary;
-    if (is_resumable()) {
-      QUIRE_ASSIGN_OR_RETURN(
-          UnfinishedArchive unfinished,
-          UnfinishedArchive::Open(path, options_.archive.replace,
-                                  options_.resume.parameters, kBuildVersion,
-                                  options_.resume.restart));
-      if (unfinished.has_dropped_blocks() && options_.resume.on_dropped) {
-        options_.resume.on_dropped();
-      }
-      unfinished_.emplace(std::move(unfinished));
-      kept_dictionary = unfinished_->ReadDictionary();
+  absl::StatusOr<BuildSummary> Run() {
+    using Pass = absl::Status (ArchiveBuild::*)();
+    for (const Pass pass :
+         {&ArchiveBuild::OpenUnfinished, &ArchiveBuild::CountText,
+          &ArchiveBuild::PrepareStoredText, &ArchiveBuild::PrepareSymbolTable,
+          &ArchiveBuild::StartArchive, &ArchiveBuild::MakeCodec,
+          &ArchiveBuild::EncodeText, &ArchiveBuild::FinishArchive}) {
+      QUIRE_RETURN_IF_ERROR((this->*pass)());
     }
-    QUIRE_RETURN_IF_ERROR(Count());
-    if (options_.check_text_size) {
-      QUIRE_RETURN_IF_ERROR(options_.check_text_size(*progress_.total_bytes));
+    return summary_;
+  }
+
+ private:
+  // --- Passes ---
+
+  absl::Status OpenUnfinished() {
+    if (!is_resumable()) {
+      return absl::OkStatus();
     }
-    QUIRE_RETURN_IF_ERROR(
-        ChooseText(path, context, std::move(kept_dictionary)));
-    const CodecInfo* const codec_info = FindCodec(options_.archive.codec.id);
-    // A build that is gone on with does not encode all that a table would be
-    // trained on.
+    QUIRE_ASSIGN_OR_RETURN(
+        UnfinishedArchive unfinished,
+        UnfinishedArchive::Open(path_, options_.archive.replace,
+                                options_.resume.parameters, kBuildVersion,
+                                options_.resume.restart));
+    if (unfinished.has_dropped_blocks() && options_.resume.on_dropped) {
+      options_.resume.on_dropped();
+    }
+    unfinished_.emplace(std::move(unfinished));
+    kept_dictionary_ = unfinished_->ReadDictionary();
+    return absl::OkStatus();
+  }
+
+  absl::Status CountText() {
+    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kCount));
+    QUIRE_ASSIGN_OR_RETURN(progress_.total_bytes,
+                           walk_.Count([this](uint64_t size_bytes) {
+                             progress_.done_bytes = size_bytes;
+                             Advance(0);
+                           }));
+    return options_.check_text_size
+               ? options_.check_text_size(*progress_.total_bytes)
+               : absl::OkStatus();
+  }
+
+  absl::Status PrepareStoredText() {
+    return ChooseText(path_, context_, std::move(kept_dictionary_));
+  }
+
+  absl::Status PrepareSymbolTable() {
+    const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
+    // A build that is resumed does not encode all that a table would be trained
+    // on.
     if (!options_.resume.symbol_table.empty()) {
-      context->symbol_table = options_.resume.symbol_table;
-    } else if ((codec_info != nullptr && codec_info->needs_symbol_table) ||
+      context_->symbol_table = options_.resume.symbol_table;
+    } else if ((codec != nullptr && codec->needs_symbol_table) ||
                (is_resumable() && options_.symbol_table)) {
-      QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
+      QUIRE_ASSIGN_OR_RETURN(context_->symbol_table, ChooseSymbolTable());
     }
-    std::vector<FoundMembers> found_members;
+    return absl::OkStatus();
+  }
+
+  absl::Status StartArchive() {
     if (inflated_.has_value()) {
-      found_members = std::move(inflated_->found);
+      found_members_ = std::move(inflated_->found);
       cutter_.emplace(std::move(inflated_->members),
                       options_.archive.block_size_bytes);
       inflated_.reset();
     }
     progress_.total_bytes = stored_text_bytes_;
-    QUIRE_RETURN_IF_ERROR(StartWriter(path, context));
-    if (!context->symbol_table.empty()) {
-      QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(context->symbol_table));
-    } else if (options_.symbol_table) {
+    QUIRE_RETURN_IF_ERROR(StartWriter(path_, context_));
+    if (!context_->symbol_table.empty()) {
+      return writer_->SetSymbolTable(context_->symbol_table);
+    }
+    if (options_.symbol_table) {
       sampler_.emplace(*progress_.total_bytes);
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeCodec() {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
-    QUIRE_ASSIGN_OR_RETURN(codec_, MakeEncoder(options_, context));
+    QUIRE_ASSIGN_OR_RETURN(codec_, MakeEncoder(options_, context_));
+    return absl::OkStatus();
+  }
+
+  absl::Status EncodeText() {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kEncode));
-    QUIRE_RETURN_IF_ERROR(StartStage(*context));
+    QUIRE_RETURN_IF_ERROR(StartStage(*context_));
     QUIRE_RETURN_IF_ERROR(stored_.has_value() ? EncodeStoredText() : Encode());
     summary_.copied_block_count = stage_->copied_block_count();
     summary_.mismatched_block_count = stage_->mismatched_block_count();
     stage_.reset();
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishArchive() {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kFinish));
     if (sampler_.has_value()) {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
-    writer_->SetFoundMembers(std::move(found_members));
+    writer_->SetFoundMembers(std::move(found_members_));
     NoteUnreadInputs();
+    summary_.skipped = walk_.skipped();
+    summary_.dropped_attributes = walk_.dropped();
     QUIRE_ASSIGN_OR_RETURN(summary_.info, writer_->Commit());
-    return summary_;
+    return absl::OkStatus();
   }
 
- private:
-  using Visit =
-      std::function<absl::Status(SourceReader&, const SourceDocument&)>;
+  // --- Their parts ---
 
   bool is_resumable() const { return !options_.resume.parameters.empty(); }
 
@@ -128,17 +178,10 @@ class ArchiveBuild {
         ArchiveWriter::Continue(*std::move(unfinished_), options_.archive,
                                 context, [this](uint64_t size_bytes) {
                                   Advance(size_bytes);
-                                  return CheckCancelled();
+                                  return walk_.CheckCancelled();
                                 }));
     unfinished_.reset();
     progress_.total_bytes = total_bytes;
-    return absl::OkStatus();
-  }
-
-  absl::Status CheckCancelled() const {
-    if (options_.cancel != nullptr && options_.cancel->load()) {
-      return absl::CancelledError("the build was interrupted");
-    }
     return absl::OkStatus();
   }
 
@@ -147,7 +190,7 @@ class ArchiveBuild {
     progress_.done_bytes = 0;
     reported_bytes_ = 0;
     Report();
-    return CheckCancelled();
+    return walk_.CheckCancelled();
   }
 
   void Report() {
@@ -162,148 +205,6 @@ class ArchiveBuild {
       reported_bytes_ = progress_.done_bytes;
       Report();
     }
-  }
-
-  absl::Status ForEachDocument(const Visit& visit) {
-    SkippedEntries skipped;
-    limits_.StartPass();
-    for (source_index_ = 0; source_index_ < sources_.size(); ++source_index_) {
-      source_ = sources_[source_index_].get();
-      const absl::Status opened = OpenCurrentSource();
-      if (!opened.ok()) {
-        QUIRE_RETURN_IF_ERROR(UnlessTolerated(opened));
-        continue;
-      }
-      QUIRE_RETURN_IF_ERROR(ReadCurrentSource(visit));
-      skipped += reader_->skipped();
-      reader_.reset();
-    }
-    summary_.skipped = skipped;
-    summary_.dropped_attributes = limits_.dropped();
-    return absl::OkStatus();
-  }
-
-  absl::Status OpenCurrentSource() {
-    QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source_));
-    QUIRE_ASSIGN_OR_RETURN(reader_, source_->Open());
-    document_index_ = 0;
-    if (progress_.phase == BuildPhase::kCount && options_.on_note) {
-      reader_->Listen(options_.on_note);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadCurrentSource(const Visit& visit) {
-    bool goes_on = true;
-    while (goes_on) {
-      QUIRE_RETURN_IF_ERROR(CheckCancelled());
-      absl::StatusOr<std::optional<SourceDocument>> document = reader_->Next();
-      if (!document.ok()) {
-        QUIRE_RETURN_IF_ERROR(UnlessTolerated(document.status()));
-        goes_on = reader_->CanContinue();
-        continue;
-      }
-      if (!document->has_value()) {
-        break;
-      }
-      const absl::Status held =
-          limits_.StartDocument(*source_, *reader_, **document);
-      if (!held.ok()) {
-        QUIRE_RETURN_IF_ERROR(UnlessTolerated(held));
-        continue;
-      }
-      QUIRE_ASSIGN_OR_RETURN(goes_on, VisitDocument(**document, visit));
-      ++document_index_;
-    }
-    return absl::OkStatus();
-  }
-
-  // False if nothing can be read behind the document.
-  absl::StatusOr<bool> VisitDocument(const SourceDocument& document,
-                                     const Visit& visit) {
-    if (options_.failures == nullptr) {
-      QUIRE_RETURN_IF_ERROR(visit(*reader_, document));
-      return true;
-    }
-    // A place may be shortened, and an id repeated; the three together mean one
-    // document, also if the input changes between passes.
-    const std::string place =
-        absl::StrCat(document_index_, " ", reader_->Place(), " ", document.id);
-    if (options_.failures->HasFailed(source_index_, place)) {
-      return PassFailedDocument();
-    }
-    const uint64_t done_bytes = progress_.done_bytes;
-    const absl::Status status = visit(*reader_, document);
-    if (status.ok()) {
-      return true;
-    }
-    // Later passes have handed its text on already.
-    if (progress_.phase != BuildPhase::kCount ||
-        !options_.failures->TolerateDocument(source_index_, place, status)) {
-      return status;
-    }
-    progress_.done_bytes = done_bytes;
-    return reader_->CanContinue();
-  }
-
-  // Comes past the document as the first pass did: by reading up to the
-  // failure.
-  absl::StatusOr<bool> PassFailedDocument() {
-    while (true) {
-      QUIRE_RETURN_IF_ERROR(CheckCancelled());
-      const absl::StatusOr<uint64_t> passed = ReadOver();
-      if (!passed.ok()) {
-        return reader_->CanContinue();
-      }
-      if (*passed == 0) {
-        return true;
-      }
-    }
-  }
-
-  // Reads a piece of the current document and drops it; returns its size.
-  absl::StatusOr<uint64_t> ReadOver() {
-    scratch_.resize(kReadSizeBytes);
-    return reader_->Read(scratch_);
-  }
-
-  // OK if the build goes on without what failed. What fails only in a later
-  // pass is part of what was counted, so nothing can do without it.
-  absl::Status UnlessTolerated(const absl::Status& status) {
-    const bool is_tolerated =
-        options_.failures != nullptr &&
-        (progress_.phase == BuildPhase::kCount
-             ? options_.failures->Tolerate(source_index_, status)
-             : options_.failures->HasFailed(source_index_, status.message()));
-    return is_tolerated ? absl::OkStatus() : status;
-  }
-
-  absl::Status Count() {
-    QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kCount));
-    absl::Status status = ForEachDocument(
-        [this](SourceReader& reader, const SourceDocument& document) {
-          return CountDocument(reader, document);
-        });
-    progress_.total_bytes = progress_.done_bytes;
-    return status;
-  }
-
-  absl::Status CountDocument(SourceReader& reader,
-                             const SourceDocument& document) {
-    const bool reads_all = options_.failures != nullptr;
-    if (document.size_bytes.has_value() && !reads_all) {
-      Advance(*document.size_bytes);
-      return limits_.AddText(*source_, reader, *document.size_bytes);
-    }
-    uint64_t skipped = kReadSizeBytes;
-    while (reads_all ? skipped > 0 : skipped == kReadSizeBytes) {
-      QUIRE_RETURN_IF_ERROR(CheckCancelled());
-      QUIRE_ASSIGN_OR_RETURN(
-          skipped, reads_all ? ReadOver() : reader.Skip(kReadSizeBytes));
-      QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, skipped));
-      Advance(skipped);
-    }
-    return absl::OkStatus();
   }
 
   // Decides on what is stored, and on the dictionary.
@@ -394,12 +295,12 @@ class ArchiveBuild {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));
     std::vector<uint8_t> buffer(kReadSizeBytes);
     uint64_t segment_bytes = 0;
-    const absl::Status status =
-        ForEachDocument([&](SourceReader& reader,
-                            const SourceDocument& document) -> absl::Status {
+    const absl::Status status = walk_.ForEachDocument(
+        [&](SourceReader& reader,
+            const SourceDocument& document) -> absl::Status {
           const uint64_t before_bytes = progress_.done_bytes;
           QUIRE_RETURN_IF_ERROR(
-              ReadDocument(reader, buffer, [&](ByteView piece) {
+              walk_.ReadDocument(reader, buffer, [&](ByteView piece) {
                 Advance(piece.size());
                 return reorderer->Add(piece);
               }));
@@ -495,34 +396,21 @@ class ArchiveBuild {
     if (stored_.has_value()) {
       return FeedFile(*stored_->file, stored_->size_bytes, buffer, add);
     }
-    return ForEachDocument([&](SourceReader& reader, const SourceDocument&) {
-      return ReadDocument(reader, buffer, [&](ByteView piece) {
-        // What was added to the inputs since they were counted is not
-        // sampled; it is encoded all the same.
-        const uint64_t rest = total_bytes - progress_.done_bytes;
-        const auto size =
-            static_cast<size_t>(std::min<uint64_t>(piece.size(), rest));
-        if (size > 0) {
-          QUIRE_RETURN_IF_ERROR(add(piece.first(size)));
-        }
-        Advance(size);
-        return absl::OkStatus();
-      });
-    });
-  }
-
-  // Hands on the text of the current document, by way of `buffer`.
-  absl::Status ReadDocument(SourceReader& reader, std::vector<uint8_t>& buffer,
-                            const std::function<absl::Status(ByteView)>& add) {
-    while (true) {
-      QUIRE_RETURN_IF_ERROR(CheckCancelled());
-      QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
-      if (got == 0) {
-        return absl::OkStatus();
-      }
-      QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
-      QUIRE_RETURN_IF_ERROR(add(ByteView(buffer).first(got)));
-    }
+    return walk_.ForEachDocument(
+        [&](SourceReader& reader, const SourceDocument&) {
+          return walk_.ReadDocument(reader, buffer, [&](ByteView piece) {
+            // What was added to the inputs since they were counted is not
+            // sampled; it is encoded all the same.
+            const uint64_t rest = total_bytes - progress_.done_bytes;
+            const auto size =
+                static_cast<size_t>(std::min<uint64_t>(piece.size(), rest));
+            if (size > 0) {
+              QUIRE_RETURN_IF_ERROR(add(piece.first(size)));
+            }
+            Advance(size);
+            return absl::OkStatus();
+          });
+        });
   }
 
   absl::Status FeedFile(const InputFile& file, uint64_t size_bytes,
@@ -531,7 +419,7 @@ class ArchiveBuild {
     while (progress_.done_bytes < size_bytes) {
       const MutableByteView piece = MutableByteView(buffer).first(
           std::min<uint64_t>(buffer.size(), size_bytes - progress_.done_bytes));
-      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      QUIRE_RETURN_IF_ERROR(walk_.CheckCancelled());
       QUIRE_RETURN_IF_ERROR(ReadStoredText(file, progress_.done_bytes, piece));
       QUIRE_RETURN_IF_ERROR(add(piece));
       Advance(piece.size());
@@ -576,7 +464,7 @@ class ArchiveBuild {
       while (offset < end) {
         QUIRE_ASSIGN_OR_RETURN(MutableByteView text, stage_->Buffer());
         text = text.first(std::min<uint64_t>(text.size(), end - offset));
-        QUIRE_RETURN_IF_ERROR(CheckCancelled());
+        QUIRE_RETURN_IF_ERROR(walk_.CheckCancelled());
         QUIRE_RETURN_IF_ERROR(ReadStoredText(*stored_->file, offset, text));
         checksum.Add(text);
         if (sampler_.has_value()) {
@@ -597,9 +485,9 @@ class ArchiveBuild {
 
   absl::Status Encode() {
     uint64_t segment_bytes = 0;
-    const absl::Status status =
-        ForEachDocument([&](SourceReader& reader,
-                            const SourceDocument& document) -> absl::Status {
+    const absl::Status status = walk_.ForEachDocument(
+        [&](SourceReader& reader,
+            const SourceDocument& document) -> absl::Status {
           QUIRE_ASSIGN_OR_RETURN(const uint64_t size_bytes,
                                  EncodeDocument(reader, document));
           segment_bytes += size_bytes;
@@ -619,13 +507,13 @@ class ArchiveBuild {
                                           const SourceDocument& document) {
     NewDocument added = ToNewDocument(document);
     while (true) {
-      QUIRE_RETURN_IF_ERROR(CheckCancelled());
+      QUIRE_RETURN_IF_ERROR(walk_.CheckCancelled());
       QUIRE_ASSIGN_OR_RETURN(const MutableByteView buffer, stage_->Buffer());
       QUIRE_ASSIGN_OR_RETURN(const size_t got, ReadInto(reader, buffer));
       if (got == 0) {
         break;
       }
-      QUIRE_RETURN_IF_ERROR(limits_.AddText(*source_, reader, got));
+      QUIRE_RETURN_IF_ERROR(walk_.AddText(reader, got));
       added.size_bytes += got;
       QUIRE_RETURN_IF_ERROR(stage_->Advance(got));
     }
@@ -648,17 +536,15 @@ class ArchiveBuild {
     return got;
   }
 
-  const std::span<const std::unique_ptr<Source>> sources_;
+  const std::string path_;
   BuildOptions options_;
-  InputLimits limits_;
-  // Of the pass that runs.
-  size_t source_index_ = 0;
-  const Source* source_ = nullptr;
-  std::unique_ptr<SourceReader> reader_;
-  // Of the current document among those of its source.
-  uint64_t document_index_ = 0;
-  // For text that is only read over.
-  std::vector<uint8_t> scratch_;
+  DocumentWalk walk_;
+  // Dictionary and symbol table, once they are chosen.
+  const std::shared_ptr<CodecContext> context_ =
+      std::make_shared<CodecContext>();
+  // Dictionary of the unfinished archive.
+  std::optional<std::string> kept_dictionary_;
+  std::vector<FoundMembers> found_members_;
   BuildProgress progress_;
   uint64_t reported_bytes_ = 0;
   BuildSummary summary_;
@@ -698,8 +584,7 @@ absl::StatusOr<BuildSummary> BuildArchive(
                      " needs a symbol table, which --no-symbol-table leaves "
                      "out; leave out that option, or choose another codec"));
   }
-  ArchiveBuild build(sources, options);
-  return build.Run(path);
+  return ArchiveBuild(path, sources, options).Run();
 }
 
 }  // namespace quire

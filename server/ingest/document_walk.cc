@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/document_walk.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/status_macros.h"
+
+namespace quire {
+namespace {
+
+constexpr size_t kReadSizeBytes = 1 << 20;
+
+}  // namespace
+
+DocumentWalk::DocumentWalk(std::span<const std::unique_ptr<Source>> sources,
+                           Options options)
+    : sources_(sources),
+      options_(std::move(options)),
+      limits_(options_.size_bytes_max) {}
+
+absl::Status DocumentWalk::CheckCancelled() const {
+  if (options_.cancel != nullptr && options_.cancel->load()) {
+    return absl::CancelledError("the build was interrupted");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> DocumentWalk::Count(
+    const std::function<void(uint64_t size_bytes)>& on_counted) {
+  is_first_pass_ = true;
+  const absl::Status status = ForEachDocument(
+      [&](SourceReader& reader, const SourceDocument& document) {
+        return CountDocument(reader, document, on_counted);
+      });
+  is_first_pass_ = false;
+  QUIRE_RETURN_IF_ERROR(status);
+  return counted_bytes_;
+}
+
+absl::Status DocumentWalk::CountDocument(
+    SourceReader& reader, const SourceDocument& document,
+    const std::function<void(uint64_t size_bytes)>& on_counted) {
+  const auto count = [&](uint64_t size_bytes) {
+    counted_bytes_ += size_bytes;
+    on_counted(counted_bytes_);
+    return AddText(reader, size_bytes);
+  };
+  const bool reads_all = options_.failures != nullptr;
+  if (document.size_bytes.has_value() && !reads_all) {
+    return count(*document.size_bytes);
+  }
+  uint64_t passed = kReadSizeBytes;
+  while (reads_all ? passed > 0 : passed == kReadSizeBytes) {
+    QUIRE_RETURN_IF_ERROR(CheckCancelled());
+    QUIRE_ASSIGN_OR_RETURN(
+        passed, reads_all ? ReadOver() : reader.Skip(kReadSizeBytes));
+    QUIRE_RETURN_IF_ERROR(count(passed));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DocumentWalk::ForEachDocument(const Visit& visit) {
+  SkippedEntries skipped;
+  limits_.StartPass();
+  for (source_index_ = 0; source_index_ < sources_.size(); ++source_index_) {
+    source_ = sources_[source_index_].get();
+    const absl::Status opened = OpenSource();
+    if (!opened.ok()) {
+      QUIRE_RETURN_IF_ERROR(TolerateFailure(opened));
+      continue;
+    }
+    QUIRE_RETURN_IF_ERROR(ReadSource(visit));
+    skipped += reader_->skipped();
+    reader_.reset();
+  }
+  skipped_ = skipped;
+  return absl::OkStatus();
+}
+
+absl::Status DocumentWalk::OpenSource() {
+  QUIRE_RETURN_IF_ERROR(limits_.StartSource(*source_));
+  QUIRE_ASSIGN_OR_RETURN(reader_, source_->Open());
+  document_index_ = 0;
+  if (is_first_pass_ && options_.on_note) {
+    reader_->Listen(options_.on_note);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DocumentWalk::ReadSource(const Visit& visit) {
+  bool can_continue = true;
+  while (can_continue) {
+    QUIRE_RETURN_IF_ERROR(CheckCancelled());
+    absl::StatusOr<std::optional<SourceDocument>> document = reader_->Next();
+    if (!document.ok()) {
+      QUIRE_RETURN_IF_ERROR(TolerateFailure(document.status()));
+      can_continue = reader_->CanContinue();
+      continue;
+    }
+    if (!document->has_value()) {
+      break;
+    }
+    const absl::Status held =
+        limits_.StartDocument(*source_, *reader_, **document);
+    if (!held.ok()) {
+      QUIRE_RETURN_IF_ERROR(TolerateFailure(held));
+      continue;
+    }
+    QUIRE_ASSIGN_OR_RETURN(can_continue, VisitDocument(**document, visit));
+    ++document_index_;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> DocumentWalk::VisitDocument(const SourceDocument& document,
+                                                 const Visit& visit) {
+  if (options_.failures == nullptr) {
+    QUIRE_RETURN_IF_ERROR(visit(*reader_, document));
+    return true;
+  }
+  // A place may be shortened, and an id repeated; the three together mean one
+  // document, also if the input changes between passes.
+  const std::string place =
+      absl::StrCat(document_index_, " ", reader_->Place(), " ", document.id);
+  if (options_.failures->HasFailed(source_index_, place)) {
+    return PassFailedDocument();
+  }
+  const uint64_t counted_before_bytes = counted_bytes_;
+  const absl::Status status = visit(*reader_, document);
+  if (status.ok()) {
+    return true;
+  }
+  // Later passes have used a part of its text already.
+  if (!is_first_pass_ ||
+      !options_.failures->TolerateDocument(source_index_, place, status)) {
+    return status;
+  }
+  counted_bytes_ = counted_before_bytes;
+  return reader_->CanContinue();
+}
+
+absl::StatusOr<bool> DocumentWalk::PassFailedDocument() {
+  while (true) {
+    QUIRE_RETURN_IF_ERROR(CheckCancelled());
+    const absl::StatusOr<uint64_t> passed = ReadOver();
+    if (!passed.ok()) {
+      return reader_->CanContinue();
+    }
+    if (*passed == 0) {
+      return true;
+    }
+  }
+}
+
+absl::StatusOr<uint64_t> DocumentWalk::ReadOver() {
+  scratch_.resize(kReadSizeBytes);
+  return reader_->Read(scratch_);
+}
+
+absl::Status DocumentWalk::TolerateFailure(const absl::Status& status) {
+  const bool is_tolerated =
+      options_.failures != nullptr &&
+      (is_first_pass_
+           ? options_.failures->Tolerate(source_index_, status)
+           : options_.failures->HasFailed(source_index_, status.message()));
+  return is_tolerated ? absl::OkStatus() : status;
+}
+
+absl::Status DocumentWalk::ReadDocument(
+    SourceReader& reader, std::vector<uint8_t>& buffer,
+    const std::function<absl::Status(ByteView)>& add) {
+  while (true) {
+    QUIRE_RETURN_IF_ERROR(CheckCancelled());
+    QUIRE_ASSIGN_OR_RETURN(const size_t got, reader.Read(buffer));
+    if (got == 0) {
+      return absl::OkStatus();
+    }
+    QUIRE_RETURN_IF_ERROR(AddText(reader, got));
+    QUIRE_RETURN_IF_ERROR(add(ByteView(buffer).first(got)));
+  }
+}
+
+}  // namespace quire
