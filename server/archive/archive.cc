@@ -11,7 +11,7 @@
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
-#include "server/archive/files/huge_pages.h"
+#include "server/archive/files/file_io.h"
 #include "server/archive/files/symbol_table_file.h"
 #include "server/archive/format/manifest.h"
 #include "server/archive/format/section_compression.h"

@@ -2,6 +2,7 @@
 #include "server/archive/files/file_io.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,11 @@
 
 namespace quire {
 namespace {
+
+// Size on x86-64, and on other machines with pages of 4 KiB.
+constexpr uintptr_t kHugePageSizeBytes = uintptr_t{2} << 20;
+// glibc of Debian 12 does not define it.
+constexpr int kMadviseCollapse = 25;
 
 constexpr size_t kBufferSizeBytes = size_t{1} << 20;
 
@@ -194,6 +200,19 @@ absl::Status SyncDirectory(int directory_fd, absl::string_view directory) {
     return ErrnoStatus(errno, directory, "sync");
   }
   return absl::OkStatus();
+}
+
+void PreferHugePages(MutableByteView bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t first =
+      (begin + kHugePageSizeBytes - 1) & ~(kHugePageSizeBytes - 1);
+  const uintptr_t end = (begin + bytes.size()) & ~(kHugePageSizeBytes - 1);
+  if (first >= end) {
+    return;
+  }
+  uint8_t* const data = bytes.data() + (first - begin);
+  madvise(data, end - first, MADV_HUGEPAGE);
+  madvise(data, end - first, kMadviseCollapse);
 }
 
 }  // namespace quire

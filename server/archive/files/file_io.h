@@ -128,6 +128,13 @@ class FileWriter {
 // fsync() of a directory, so that its entries survive a crash.
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory);
 
+// Asks the kernel to back memory that is read at random, such as a dictionary,
+// with huge pages: the part of `bytes` that consists of whole ones, at once
+// where Linux can (6.1), else when it gets to it. Nothing changes where
+// transparent huge pages are off or none are free. The contents do not change,
+// and the memory does not grow.
+void PreferHugePages(MutableByteView bytes);
+
 }  // namespace quire
 
 #endif  // QUIRE_SERVER_ARCHIVE_FILES_FILE_IO_H_

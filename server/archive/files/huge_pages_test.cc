@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/files/huge_pages.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "gtest/gtest.h"
+
+#include "server/archive/files/file_io.h"
 
 namespace quire {
 namespace {

@@ -11,7 +11,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
@@ -145,6 +147,14 @@ struct IdBuckets {
   // Of the longest string.
   uint64_t id_size_bytes_max = 0;
 };
+
+// Loads the section of ids on disk, as IdTable::Parse() does. Trains a symbol
+// table on a sample of the ids, where there are enough of them, and keeps as
+// codes the buckets that are smaller so. Deterministic. REQUIRES: 0 < count.
+// Errors: DataLoss  not `count` sorted ids of `id_size_bytes` in all.
+absl::StatusOr<IdBuckets> LoadIdBuckets(ByteView section, uint64_t count,
+                                        uint64_t id_size_bytes,
+                                        std::vector<bool>* repeats);
 
 }  // namespace quire
 

@@ -9,7 +9,6 @@
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/format/archive_format.h"
-#include "server/archive/index/id_table_loader.h"
 
 namespace quire {
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/archive/index/id_table_loader.h"
-
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -18,6 +16,7 @@
 #include "codecs/fsst/encode/fsst_encoder.h"
 #include "codecs/fsst/training/symbol_trainer.h"
 #include "server/archive/format/archive_format.h"
+#include "server/archive/index/id_bucket.h"
 
 namespace quire {
 namespace {
