@@ -24,20 +24,16 @@ namespace {
 // dictionary of 16 MiB, levels 9, 13, 15, 16 and 19 make 8.3, 7.8, 7.6, 7.6 and
 // 7.2 % of such blocks at 52, 19, 14, 6 and 2 MB/s.
 constexpr std::array kCodecs = {
-    CodecInfo{
-        .id = CodecId::kCopy, .name = "copy", .summary = "no compression"},
+    CodecInfo{.id = CodecId::kCopy,
+              .name = "copy",
+              .summary = "no compression",
+              .takes_partitions = false},
     CodecInfo{.id = CodecId::kLz4,
               .name = "lz4",
               .summary = "LZ4 blocks: fastest to read; 1-2 fast to build, "
                          "3-12 smaller",
               .level_min = 1,
               .level_default = 1,
-              .level_max = 12},
-    CodecInfo{.id = CodecId::kLz4Hc,
-              .name = "lz4hc",
-              .summary = "LZ4 blocks by its high-compression encoder",
-              .level_min = 3,
-              .level_default = 9,
               .level_max = 12},
     CodecInfo{.id = CodecId::kZlib,
               .name = "zlib",
@@ -51,29 +47,6 @@ constexpr std::array kCodecs = {
               .level_min = 1,
               .level_default = 9,
               .level_max = 22},
-    CodecInfo{.id = CodecId::kLz4Pex,
-              .name = "lz4-pex",
-              .summary = "lz4 in partitions: short ranges of large blocks "
-                         "without the rest",
-              .level_min = 1,
-              .level_default = 1,
-              .level_max = 12,
-              .partition_codec = CodecId::kLz4},
-    CodecInfo{.id = CodecId::kZlibPex,
-              .name = "zlib-pex",
-              .summary = "zlib in partitions, which together are one DEFLATE "
-                         "stream",
-              .level_min = 1,
-              .level_default = 6,
-              .level_max = 9,
-              .partition_codec = CodecId::kZlib},
-    CodecInfo{.id = CodecId::kZstdPex,
-              .name = "zstd-pex",
-              .summary = "zstd in partitions, a frame each",
-              .level_min = 1,
-              .level_default = 9,
-              .level_max = 22,
-              .partition_codec = CodecId::kZstd},
     CodecInfo{.id = CodecId::kLz4Fast,
               .name = "lz4fast",
               .summary = "LZ4 blocks, built faster still: the level is the "
@@ -160,23 +133,6 @@ constexpr std::array kCodecs = {
               .level_default = 15,
               .level_max = 22,
               .needs_dictionary = true},
-    CodecInfo{.id = CodecId::kRlzPex,
-              .name = "rlz-pex",
-              .summary = "rlz in partitions, a frame each",
-              .level_min = 1,
-              .level_default = 2,
-              .level_max = 3,
-              .needs_dictionary = true,
-              .partition_codec = CodecId::kRlz},
-    CodecInfo{.id = CodecId::kRlzInflate,
-              .name = "rlz-inflate",
-              .summary = "rlz, but what is compressed inside documents by zlib "
-                         "or gzip is stored as its text",
-              .level_min = 1,
-              .level_default = 2,
-              .level_max = 3,
-              .needs_dictionary = true,
-              .text_codec = CodecId::kRlz},
     CodecInfo{.id = CodecId::kFsst,
               .name = "fsst",
               .summary = "FSST strings: reads short documents without the rest "
@@ -185,7 +141,8 @@ constexpr std::array kCodecs = {
               .level_min = 1,
               .level_default = 1,
               .level_max = 3,
-              .needs_symbol_table = true},
+              .needs_symbol_table = true,
+              .takes_partitions = false},
 };
 
 // Reads a level by name or number.
@@ -244,15 +201,13 @@ bool IsPartitionSize(uint64_t size_bytes) {
 }
 
 CodecSpec DefaultCodecSpec(const CodecInfo& info) {
-  return {.id = info.id,
-          .level = info.level_default,
-          .partition_size_bytes =
-              info.has_partitions() ? kPartitionSizeBytesDefault : 0};
+  return {.id = info.id, .level = info.level_default};
 }
 
 void FitPartitions(uint64_t block_size_bytes, CodecSpec& spec) {
-  spec.partition_size_bytes = static_cast<uint32_t>(
-      std::min<uint64_t>(spec.partition_size_bytes, block_size_bytes));
+  if (spec.partition_size_bytes >= block_size_bytes) {
+    spec.partition_size_bytes = 0;
+  }
 }
 
 std::span<const CodecInfo> AllCodecs() {
@@ -267,12 +222,6 @@ const CodecInfo* FindCodec(absl::string_view name) {
 const CodecInfo* FindCodec(CodecId id) {
   const auto* const found = std::ranges::find(kCodecs, id, &CodecInfo::id);
   return found == kCodecs.end() ? nullptr : &*found;
-}
-
-const CodecInfo* FindInflatingCodec(CodecId text_codec) {
-  const auto* const found =
-      std::ranges::find(kCodecs, text_codec, &CodecInfo::text_codec);
-  return found == kCodecs.end() || !found->inflates() ? nullptr : &*found;
 }
 
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {

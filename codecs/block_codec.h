@@ -33,12 +33,8 @@ enum class CodecId : uint32_t {
   kUnspecified = 0,
   kCopy = 1,
   kLz4 = 2,
-  kLz4Hc = 3,
   kZlib = 4,
   kZstd = 5,
-  kLz4Pex = 6,
-  kZlibPex = 7,
-  kZstdPex = 8,
   kLz4Fast = 9,
   kXz = 10,
   kNumeric = 11,
@@ -51,20 +47,17 @@ enum class CodecId : uint32_t {
   kZlibPrimed = 21,
   kRlz = 22,
   kZstdDict = 23,
-  kRlzPex = 24,
-  kRlzInflate = 25,
   kFsst = 32,
 };
 
 // The largest block, in bytes of text, that any codec is asked to encode.
 inline constexpr size_t kBlockSizeBytesMax = size_t{1} << 20;
 
-// Some codecs divide a block into partitions of this many bytes of text, the
-// last one shorter, each of which is decoded without the others: a power of two
-// within these bounds.
+// A block may be divided into partitions of this many bytes of text, the last
+// one shorter, each of which is decoded without the others
+// (payload/payload_codec.h): a power of two within these bounds.
 inline constexpr uint32_t kPartitionSizeBytesMin = 4 << 10;
-inline constexpr uint32_t kPartitionSizeBytesMax = 256 << 10;
-inline constexpr uint32_t kPartitionSizeBytesDefault = 32 << 10;
+inline constexpr uint32_t kPartitionSizeBytesMax = 1 << 20;
 bool IsPartitionSize(uint64_t size_bytes);
 
 // What all blocks of an archive are coded against.
@@ -93,18 +86,9 @@ struct CodecInfo {
   bool needs_dictionary = false;
   // Its context must have a symbol table.
   bool needs_symbol_table = false;
-  // Of a codec whose blocks are in partitions: the codec that decodes one of
-  // them by itself (partitioned_codec.h); otherwise kUnspecified.
-  CodecId partition_codec = CodecId::kUnspecified;
-  // Of a codec that stores compressed members as their text: the codec that
-  // this text is in (inflating_codec.h); otherwise kUnspecified.
-  CodecId text_codec = CodecId::kUnspecified;
-
-  bool inflates() const { return text_codec != CodecId::kUnspecified; }
-
-  bool has_partitions() const {
-    return partition_codec != CodecId::kUnspecified;
-  }
+  // Partitions of its blocks save time. Otherwise a block is stored as its text
+  // or has parts of its own that are decoded alone.
+  bool takes_partitions = true;
 };
 
 // Bytes of a block's text.
@@ -188,14 +172,15 @@ struct CodecSpec {
   CodecId id = CodecId::kUnspecified;
   // Always within the codec's limits.
   int level = 0;
-  // IsPartitionSize() of it; 0 exactly for codecs without partitions.
+  // IsPartitionSize() of it, or 0: blocks are not divided. MakeBlockCodec()
+  // does not look at it: its codec codes one partition.
   uint32_t partition_size_bytes = 0;
 };
 
-// With the codec's default level and, if it has partitions, their default size.
+// With the codec's default level, and without partitions.
 CodecSpec DefaultCodecSpec(const CodecInfo& info);
 
-// Lowers the partition size to that of the blocks, where those are smaller.
+// Sets the partition size to 0 where blocks are not larger than partitions.
 void FitPartitions(uint64_t block_size_bytes, CodecSpec& spec);
 
 // Reads NAME[:LEVEL]; without a level, the codec's default. LEVEL is a number,
@@ -212,9 +197,6 @@ std::string FormatCodecSpec(const CodecSpec& spec);
 // All codecs, in order of id; valid for ever.
 std::span<const CodecInfo> AllCodecs();
 
-// The codec whose text codec has this number; null if there is none.
-const CodecInfo* FindInflatingCodec(CodecId text_codec);
-
 // Null if there is none.
 const CodecInfo* FindCodec(absl::string_view name);
 const CodecInfo* FindCodec(CodecId id);
@@ -227,11 +209,9 @@ enum class CodecUse {
 // `context` may be null for codecs that need neither dictionary nor symbol
 // table. A dictionary may be empty, as that of an empty archive is; a table may
 // have no symbols, but must be there.
-// Errors: InvalidArgument    unknown codec, level or partition size out of
-//                            range, dictionary or symbol table missing,
-//                            dictionary too large for the codec, symbol table
-//                            malformed.
-//         ResourceExhausted  not enough memory for the index structures.
+// Errors: InvalidArgument  unknown codec, level out of range, dictionary or
+//                          symbol table missing, dictionary too large for the
+//                          codec, symbol table malformed.
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
     CodecUse use);

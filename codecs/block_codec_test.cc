@@ -46,11 +46,6 @@ std::vector<CodecSpec> AllSpecs() {
       spec.level = level;
       specs.push_back(spec);
     }
-    if (info.has_partitions()) {
-      spec = DefaultCodecSpec(info);
-      spec.partition_size_bytes = kPartitionSizeBytesMin;
-      specs.push_back(spec);
-    }
   }
   return specs;
 }
@@ -206,8 +201,6 @@ TEST_P(BlockCodecTest, SurvivesEveryFlippedBit) {
       }
       // LZ4 lets a match distance of zero pass, and leaves its bytes unwritten.
       if (whole.ok() && range.ok() && GetParam().id != CodecId::kLz4 &&
-          GetParam().id != CodecId::kLz4Hc &&
-          GetParam().id != CodecId::kLz4Pex &&
           GetParam().id != CodecId::kLz4Fast &&
           // With lz4 as its member.
           (GetParam().id != CodecId::kAuto ||

@@ -4,7 +4,6 @@
 // subdirectories. What is known of a codec without making one is in
 // block_codec.cc.
 #include <memory>
-#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,11 +13,9 @@
 #include "codecs/automatic/auto_codec.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block/library_codecs.h"
-#include "codecs/block/partition/partitioned_codec.h"
 #include "codecs/block/zstd_dict_codec.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/block/fsst_codec.h"
-#include "codecs/inflate/inflating_codec.h"
 #include "codecs/numeric/numeric_codec.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "codecs/rlz/paper/paper_codec.h"
@@ -28,23 +25,6 @@
 namespace quire {
 namespace {
 
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
-    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
-    CodecUse use);
-
-// A codec whose partitions are blocks of another codec at the same level.
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakePartitioned(
-    const CodecInfo& info, const CodecSpec& spec,
-    std::shared_ptr<const CodecContext> context, CodecUse use) {
-  QUIRE_ASSIGN_OR_RETURN(
-      std::unique_ptr<BlockCodec> partition_codec,
-      MakeOrThrow({.id = info.partition_codec, .level = spec.level},
-                  std::move(context), use));
-  return MakePartitionedCodec(info, spec.partition_size_bytes,
-                              MakeCodecPartitions(std::move(partition_codec)),
-                              use);
-}
-
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeAuto(
     const CodecInfo& info, int level,
     const std::shared_ptr<const CodecContext>& context, CodecUse use) {
@@ -52,24 +32,16 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeAuto(
   AutoMemberCodecs members;
   for (size_t i = 0; i < kAutoMemberCount; ++i) {
     QUIRE_ASSIGN_OR_RETURN(
-        members[i], MakeOrThrow(AutoMembers(objective)[i].spec, context, use));
+        members[i],
+        MakeBlockCodec(AutoMembers(objective)[i].spec, context, use));
   }
   return MakeAutoCodec(info, objective, BuiltInSpeeds(objective),
                        std::move(members), context, use);
 }
 
-// A codec that inflates, over its text codec at the same level.
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeInflating(
-    const CodecInfo& info, int level,
-    std::shared_ptr<const CodecContext> context, CodecUse use) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockCodec> text_codec,
-                         MakeOrThrow({.id = info.text_codec, .level = level},
-                                     std::move(context), use));
-  return MakeInflatingCodec(info, std::move(text_codec), use);
-}
+}  // namespace
 
-// As MakeBlockCodec(), but may throw std::bad_alloc.
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
+absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
     CodecUse use) {
   const CodecInfo* const info = FindCodec(spec.id);
@@ -83,13 +55,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     return absl::InvalidArgumentError(absl::StrCat(
         "codec ", info->name, " has no level ", spec.level, "; its levels are ",
         info->level_min, " to ", info->level_max));
-  }
-  if (info->has_partitions() ? !IsPartitionSize(spec.partition_size_bytes)
-                             : spec.partition_size_bytes != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "codec ", info->name, " cannot have partitions of ",
-        spec.partition_size_bytes, " bytes; expected ",
-        info->has_partitions() ? "a power of two from 4 KiB to 256 KiB" : "0"));
   }
   if (info->needs_dictionary && context == nullptr) {
     return absl::InvalidArgumentError(
@@ -111,7 +76,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     case CodecId::kCopy:
       return MakeCopyCodec(*info, use);
     case CodecId::kLz4:
-    case CodecId::kLz4Hc:
       return MakeLz4Codec(*info, spec.level, use);
     case CodecId::kLz4Fast:
       return MakeLz4FastCodec(*info, spec.level, use);
@@ -125,13 +89,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
       return MakeZlibCodec(*info, spec.level, use);
     case CodecId::kZstd:
       return MakeZstdCodec(*info, spec.level, use);
-    case CodecId::kLz4Pex:
-    case CodecId::kZstdPex:
-    case CodecId::kRlzPex:
-      return MakePartitioned(*info, spec, std::move(context), use);
-    case CodecId::kZlibPex:
-      return MakePartitionedCodec(*info, spec.partition_size_bytes,
-                                  MakeDeflatePartitions(spec.level), use);
     case CodecId::kRlzUv:
     case CodecId::kRlzPv:
     case CodecId::kRlzZz:
@@ -143,8 +100,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
     case CodecId::kRlz:
       return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
                           std::move(context), use);
-    case CodecId::kRlzInflate:
-      return MakeInflating(*info, spec.level, std::move(context), use);
     case CodecId::kZstdDict:
       return MakeZstdDictCodec(*info, spec.level, std::move(context), use);
     case CodecId::kFsst:
@@ -155,20 +110,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeOrThrow(
   }
   return absl::InternalError(
       absl::StrCat("codec ", info->name, " is registered but not built"));
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
-    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
-    CodecUse use) {
-  try {
-    return MakeOrThrow(spec, std::move(context), use);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory for what codec ", FormatCodecSpec(spec),
-                     " needs; a smaller dictionary takes less"));
-  }
 }
 
 }  // namespace quire

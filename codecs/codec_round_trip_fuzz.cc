@@ -32,17 +32,10 @@ struct Subject {
   std::unique_ptr<BlockCodec::Scratch> scratch;
 };
 
-// In partitions they are as small as can be, for texts here are short.
-CodecSpec SpecFor(const CodecInfo& info, int level) {
-  return {.id = info.id,
-          .level = level,
-          .partition_size_bytes =
-              info.has_partitions() ? kPartitionSizeBytesMin : 0};
-}
-
 Subject& SubjectFor(const CodecInfo& info, int level) {
   static auto* const subjects = new std::map<std::pair<CodecId, int>, Subject>;
-  return subjects->try_emplace({info.id, level}, SpecFor(info, level))
+  return subjects
+      ->try_emplace({info.id, level}, CodecSpec{.id = info.id, .level = level})
       .first->second;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/decode_memory.h"
 
-#include "codecs/inflate/inflating_codec.h"
-
 namespace quire {
 namespace {
 
@@ -14,8 +12,9 @@ constexpr size_t kXzBytes = 1280 * kKiB;
 
 }  // namespace
 
-size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max) {
-  const size_t block = block_size_bytes_max;
+size_t PartitionScratchBytesMax(CodecId codec,
+                                size_t partition_size_bytes_max) {
+  const size_t block = partition_size_bytes_max;
   switch (codec) {
     case CodecId::kXz:
       return kXzBytes + block;
@@ -28,9 +27,6 @@ size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max) {
     case CodecId::kRlzZzp:
       // Streams of factors.
       return 64 * kKiB + 8 * block;
-    case CodecId::kRlzInflate:
-      // The text codec is rlz.
-      return kInflatingScratchSizeMax + kFrameBytes + 2 * block;
     default:
       return kFrameBytes + block;
   }

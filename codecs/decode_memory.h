@@ -9,8 +9,8 @@
 namespace quire {
 
 // Upper bound, in bytes, on the memory of a BlockCodec::Scratch that has only
-// decoded blocks of at most `block_size_bytes_max` of text.
-size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max);
+// decoded partitions of at most `partition_size_bytes_max` of text.
+size_t PartitionScratchBytesMax(CodecId codec, size_t partition_size_bytes_max);
 
 }  // namespace quire
 

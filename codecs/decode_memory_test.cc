@@ -68,8 +68,7 @@ TEST(DecodeMemoryTest, BoundsTheScratchOfEachCodec) {
     const std::vector<std::string> texts =
         BlockTexts(size, context->dictionary);
     for (const CodecInfo& info : AllCodecs()) {
-      CodecSpec spec = DefaultCodecSpec(info);
-      FitPartitions(size, spec);
+      const CodecSpec spec = DefaultCodecSpec(info);
       QUIRE_ASSERT_OK_AND_ASSIGN(
           const auto encoder,
           MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode));
@@ -86,7 +85,7 @@ TEST(DecodeMemoryTest, BoundsTheScratchOfEachCodec) {
         stored.resize(stored_size);
       }
       const size_t bytes = ScratchBytes(*decoder, blocks, size);
-      EXPECT_LE(bytes, DecodeScratchBytesMax(info.id, size))
+      EXPECT_LE(bytes, PartitionScratchBytesMax(info.id, size))
           << info.name << " " << size;
     }
   }

@@ -27,7 +27,7 @@ namespace quire {
 
 std::unique_ptr<BlockCodec> MakeCopyCodec(const CodecInfo& info, CodecUse use);
 
-// Of lz4 and lz4hc. Levels 1 and 2 are LZ4's fast compressor, 3 to 12 its
+// Levels 1 and 2 are LZ4's fast compressor, 3 to 12 its
 // high-compression one at that level: the meaning the lz4 tool gives them. A
 // range is decoded up to its end only. LZ4's decoder does not notice a match
 // distance of zero, which no encoder writes: the bytes of such a match are

@@ -70,7 +70,7 @@ absl::Status LoadTables::FetchAll(bool with_dictionary) {
       FindCodec({archive_.codec().data(), archive_.codec().size()});
   if (with_dictionary && codec != nullptr) {
     QUIRE_RETURN_IF_ERROR(wire_->tables()
-                              .GetStoredCodec(*codec, dictionary,
+                              .GetStoredCodec(*codec, 0, dictionary,
                                               codec->id == CodecId::kFsst
                                                   ? symbols
                                                   : std::nullopt)

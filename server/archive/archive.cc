@@ -124,7 +124,9 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
     memory_.symbol_table_bytes = kSymbolTableMemoryBytes;
   }
   context_ = std::move(context);
-  auto codec = MakeBlockCodec(manifest.codec, context_, CodecUse::kDecode);
+  auto codec =
+      MakePayloadCodec(manifest.codec, context_, CodecUse::kDecode,
+                       manifest.has_recipes ? kInflatedLargeSizeMax : 0);
   QUIRE_RETURN_IF_ERROR(InFile(path_, codec.status()));
   codec_ = *std::move(codec);
   memory_.codec_bytes = codec_->MemoryBytes();
@@ -181,14 +183,14 @@ const SegmentLayout& Archive::SegmentLayoutOf(uint32_t segment_index) const {
 
 absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
                                   MutableByteView raw,
-                                  BlockCodec::Scratch& scratch) const {
+                                  PayloadCodec::Scratch& scratch) const {
   return SegmentOf(block).DecodeBlock(block.block_index, frame, raw, *codec_,
                                       scratch);
 }
 
 absl::Status Archive::DecodeBlockParts(BlockAddress block, ByteView frame,
                                        std::span<const BlockPart> parts,
-                                       BlockCodec::Scratch& scratch) const {
+                                       PayloadCodec::Scratch& scratch) const {
   return SegmentOf(block).DecodeBlockParts(block.block_index, frame, parts,
                                            *codec_, scratch);
 }
@@ -198,7 +200,7 @@ absl::Status Archive::CheckBlock(BlockAddress block, ByteView frame) const {
 }
 
 absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
-                                BlockCodec::Scratch& scratch) const {
+                                PayloadCodec::Scratch& scratch) const {
   const SegmentReader& segment = SegmentOf(block);
   std::vector<uint8_t> frame;
   QUIRE_RETURN_IF_ERROR(segment.ReadFrame(block.block_index, frame).status());
@@ -206,7 +208,7 @@ absl::Status Archive::ReadBlock(BlockAddress block, MutableByteView raw,
                                     scratch);
 }
 
-absl::StatusOr<FramePayload> Archive::ReadPayload(
+absl::StatusOr<Payload> Archive::ReadPayload(
     BlockAddress block, std::vector<uint8_t>& frame) const {
   QUIRE_RETURN_IF_ERROR(
       SegmentOf(block).ReadFrame(block.block_index, frame).status());

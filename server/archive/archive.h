@@ -24,7 +24,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/files/direct_file.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_description.h"
@@ -117,7 +117,7 @@ class Archive {
   // none.
   ByteView symbol_table() const { return AsBytes(context_->symbol_table); }
 
-  const BlockCodec& codec() const { return *codec_; }
+  const PayloadCodec& codec() const { return *codec_; }
 
   // Why extents have no direct_fd, with the file's path, where that was left
   // open (DirectIo::kAuto); empty otherwise. For the log.
@@ -160,14 +160,14 @@ class Archive {
   //                   block.
   absl::Status DecodeBlock(BlockAddress block, ByteView frame,
                            MutableByteView raw,
-                           BlockCodec::Scratch& scratch) const;
+                           PayloadCodec::Scratch& scratch) const;
 
   // The same for parts of the block alone; what is damaged elsewhere is seen by
   // the checksum, not by the codec.
   // REQUIRES: the parts lie in the block, which has BlockSizeBytes(block).
   absl::Status DecodeBlockParts(BlockAddress block, ByteView frame,
                                 std::span<const BlockPart> parts,
-                                BlockCodec::Scratch& scratch) const;
+                                PayloadCodec::Scratch& scratch) const;
 
   // Checks the frame read from BlockExtent(block) without decoding it; what a
   // codec makes of its payload stays unknown.
@@ -177,14 +177,14 @@ class Archive {
   // Reads a block as it is stored, over what was in `frame`, with a blocking
   // pread, and checks it. The result is a view into `frame`.
   // Errors: DataLoss  checksum or header, or the file cannot be read.
-  absl::StatusOr<FramePayload> ReadPayload(BlockAddress block,
-                                           std::vector<uint8_t>& frame) const;
+  absl::StatusOr<Payload> ReadPayload(BlockAddress block,
+                                      std::vector<uint8_t>& frame) const;
 
   // Reads and decodes one block with a blocking pread: for the offline
   // subcommands. Errors: as DecodeBlock(); DataLoss also where the file cannot
   // be read.
   absl::Status ReadBlock(BlockAddress block, MutableByteView raw,
-                         BlockCodec::Scratch& scratch) const;
+                         PayloadCodec::Scratch& scratch) const;
 
   // --- Documents ---
 
@@ -264,7 +264,7 @@ class Archive {
   ArchiveMemory memory_;
   uint64_t memory_bytes_max_ = 0;
   std::shared_ptr<const CodecContext> context_;
-  std::unique_ptr<const BlockCodec> codec_;
+  std::unique_ptr<const PayloadCodec> codec_;
   std::vector<Segment> segments_;
   uint64_t description_size_bytes_max_ = 0;
   std::vector<FileIdentity> files_;

@@ -46,7 +46,7 @@ class ArchiveLayoutTest : public ::testing::Test {
         {{.id = "plain", .text = b}}};
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const auto codec,
-        MakeBlockCodec(options.codec, nullptr, CodecUse::kEncodeAndDecode));
+        MakePayloadCodec(options.codec, nullptr, CodecUse::kEncodeAndDecode));
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto writer,
                                ArchiveWriter::Create(path_, options, nullptr));
     QUIRE_ASSERT_OK(WriteTestSegment(

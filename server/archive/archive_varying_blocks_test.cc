@@ -44,7 +44,7 @@ class ArchiveVaryingBlocksTest : public ::testing::Test {
                  {{.id = "plain", .text = a}, {.id = "end", .text = b}},
                  {{.id = "even", .text = b}}};
     const auto codec =
-        MakeBlockCodec(Options().codec, nullptr, CodecUse::kEncodeAndDecode);
+        MakePayloadCodec(Options().codec, nullptr, CodecUse::kEncodeAndDecode);
     ASSERT_THAT(codec, IsOk());
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const auto writer, ArchiveWriter::Create(path_, Options(), nullptr));

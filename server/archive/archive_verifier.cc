@@ -13,7 +13,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/symbol_table_file.h"
@@ -65,7 +65,7 @@ void WorkInThreads(uint32_t thread_count, uint64_t count,
 class TextReader {
  public:
   // No block has more than `block_size_bytes_max` of text.
-  TextReader(const SegmentReader& segment, const BlockCodec& codec,
+  TextReader(const SegmentReader& segment, const PayloadCodec& codec,
              uint32_t block_size_bytes_max)
       : segment_(segment),
         codec_(codec),
@@ -123,9 +123,9 @@ class TextReader {
   static constexpr uint64_t kKeptSizeBytes = 16 << 20;
 
   const SegmentReader& segment_;
-  const BlockCodec& codec_;
+  const PayloadCodec& codec_;
   const uint64_t block_count_max_;
-  const std::unique_ptr<BlockCodec::Scratch> scratch_;
+  const std::unique_ptr<PayloadCodec::Scratch> scratch_;
   std::vector<uint8_t> frame_;
   std::vector<Kept> blocks_;
   // Index of what gives way next.
@@ -164,7 +164,7 @@ class Verifier {
                                      uint64_t block_count) const;
   BlockResult ReadOne(const SegmentReader& segment, uint64_t block_index,
                       std::vector<uint8_t>& frame, std::vector<uint8_t>& raw,
-                      BlockCodec::Scratch* scratch) const;
+                      PayloadCodec::Scratch* scratch) const;
   // Checks the text of a segment with a layout. REQUIRES: its blocks are good.
   void VerifyText(const SegmentReader& segment);
   // Reads the blocks of a segment whose indexes are of no use, from its start.
@@ -206,7 +206,7 @@ class Verifier {
   const VerifyOptions& options_;
   const std::function<void(const ArchiveDamage&)>& on_damage_;
   // Null if the dictionary is damaged: then blocks are checked, not decoded.
-  std::unique_ptr<const BlockCodec> codec_;
+  std::unique_ptr<const PayloadCodec> codec_;
   VerifyReport report_;
   VerifyProgress progress_;
   // Of the blocks that were decoded.
@@ -241,7 +241,7 @@ VerifyReport Verifier::Run() {
 
 void Verifier::MakeCodec() {
   const Manifest& manifest = directory_.manifest;
-  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<BlockCodec>> {
+  const auto make = [&]() -> absl::StatusOr<std::unique_ptr<PayloadCodec>> {
     auto context = std::make_shared<CodecContext>();
     if (files_.dictionary.has_value()) {
       QUIRE_RETURN_IF_ERROR(files_.dictionary->status());
@@ -250,7 +250,9 @@ void Verifier::MakeCodec() {
           ReadDictionaryFile(**files_.dictionary, *manifest.dictionary));
     }
     QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ReadSymbolTable());
-    auto codec = MakeBlockCodec(manifest.codec, context, CodecUse::kDecode);
+    auto codec =
+        MakePayloadCodec(manifest.codec, context, CodecUse::kDecode,
+                         manifest.has_recipes ? kInflatedLargeSizeMax : 0);
     QUIRE_RETURN_IF_ERROR(InFile(directory_.path, codec.status()));
     return codec;
   };
@@ -400,7 +402,7 @@ Verifier::BlockResult Verifier::ReadOne(const SegmentReader& segment,
                                         uint64_t block_index,
                                         std::vector<uint8_t>& frame,
                                         std::vector<uint8_t>& raw,
-                                        BlockCodec::Scratch* scratch) const {
+                                        PayloadCodec::Scratch* scratch) const {
   BlockResult result;
   const auto checksum = segment.ReadFrame(block_index, frame);
   if (!checksum.ok()) {
@@ -416,7 +418,8 @@ Verifier::BlockResult Verifier::ReadOne(const SegmentReader& segment,
   if (const auto payload =
           ParseFrame(frame, segment.BlockSizeBytes(block_index));
       payload.ok()) {
-    result.member = MemberOf(*payload);
+    result.member =
+        MemberOf(*payload, directory_.manifest.codec.partition_size_bytes != 0);
     result.stored_size_bytes = payload->bytes.size();
   }
   return result;

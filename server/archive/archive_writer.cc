@@ -40,15 +40,13 @@ absl::Status ArchiveWriter::Check(
                      ", expected a power of two from 4 KiB to 1 MiB"));
   }
   const uint32_t partition_size = options.codec.partition_size_bytes;
-  if (codec->has_partitions() ? !IsPartitionSize(partition_size) ||
-                                    partition_size > options.block_size_bytes
-                              : partition_size != 0) {
+  if (partition_size != 0 &&
+      !(codec->takes_partitions && IsPartitionSize(partition_size))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "partitions of ", partition_size, " bytes, with codec ", codec->name,
         " expected ",
-        codec->has_partitions()
-            ? "a power of two from 4 KiB to 256 KiB, at most the block size"
-            : "none"));
+        codec->takes_partitions ? "a power of two from 4 KiB to 1 MiB, or none"
+                                : "none"));
   }
   if (!codec->needs_dictionary) {
     context = nullptr;
@@ -130,8 +128,7 @@ absl::StatusOr<KeptBlock> ArchiveWriter::KeepBlock(uint64_t size_bytes) {
 ArchiveWriter::ArchiveWriter(PartialDirectory directory,
                              const ArchiveWriterOptions& options,
                              std::shared_ptr<const CodecContext> dictionary)
-    : directory_(std::move(directory)),
-      inflates_(FindCodec(options.codec.id)->inflates()) {
+    : directory_(std::move(directory)) {
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
   manifest_.block_size_bytes_max = options.block_size_bytes;
@@ -144,17 +141,19 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
   }
 }
 
-absl::Status ArchiveWriter::AppendBlock(ByteView raw, ByteView stored) {
+absl::Status ArchiveWriter::AppendBlock(ByteView raw, Payload payload) {
   QUIRE_RETURN_IF_ERROR(StartSegment());
-  QUIRE_RETURN_IF_ERROR(Keep(segment_->AppendBlock(raw, stored)));
-  if (manifest_.codec.id == CodecId::kAuto) {
-    const bool is_raw = stored.empty() || stored.size() >= raw.size();
-    const FramePayload payload = {.bytes = is_raw ? raw : stored,
-                                  .is_raw = is_raw};
-    members_.Add(MemberOf(payload), raw.size(), payload.bytes.size());
+  if (payload.bytes.empty() || payload.bytes.size() >= raw.size()) {
+    payload = {.bytes = raw, .is_raw = true};
   }
-  if (inflates_ && stored.size() < raw.size()) {
-    inflated_.Add(stored);
+  QUIRE_RETURN_IF_ERROR(Keep(segment_->AppendBlock(raw, payload)));
+  if (manifest_.codec.id == CodecId::kAuto) {
+    members_.Add(MemberOf(payload, manifest_.codec.partition_size_bytes != 0),
+                 raw.size(), payload.bytes.size());
+  }
+  if (payload.has_recipe) {
+    manifest_.has_recipes = true;
+    inflated_.Add(payload.bytes);
   }
   return absl::OkStatus();
 }
@@ -215,6 +214,7 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
   }
   manifest_.members = members_.members();
   for (const KeptBlocks& kept : kept_) {
+    manifest_.has_recipes |= kept.has_recipes;
     inflated_.Add(kept.inflated);
   }
   for (FoundMembers& found : manifest_.found_members) {

@@ -18,7 +18,8 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
-#include "codecs/inflate/inflated_count.h"
+#include "codecs/payload/inflated_count.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/files/dictionary_file.h"
 #include "server/archive/files/partial_directory.h"
 #include "server/archive/format/archive_description.h"
@@ -97,10 +98,10 @@ class ArchiveWriter {
   // Appends the next block of the current segment, of 1 byte to 1 MiB of text.
   // Blocks of block_size_bytes, but for the last of a segment, take the least
   // memory to read.
-  // `stored` is the codec's encoding of `raw`, or empty to store `raw` as is
-  // (what a block should do where the codec cannot make it smaller).
+  // `payload` is the codec's encoding of `raw`; the text itself is stored if it
+  // is raw, empty, or not smaller than `raw`.
   // Errors: Unavailable  the file system refuses (full disk, ...).
-  absl::Status AppendBlock(ByteView raw, ByteView stored);
+  absl::Status AppendBlock(ByteView raw, Payload payload);
 
   // What the build made of compressed members, for those who inspect the
   // archive; in order of container.
@@ -163,8 +164,6 @@ class ArchiveWriter {
 
   // First, so that it outlives those who write into it.
   PartialDirectory directory_;
-  // Whether the codec inflates.
-  const bool inflates_;
   // 0 without a dictionary.
   uint64_t dictionary_hash_ = 0;
   // Whether a later writer may go on.

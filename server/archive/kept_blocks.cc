@@ -66,9 +66,6 @@ absl::StatusOr<KeptBlocks> ReadKeptBlocks(
   if (!has_header) {
     return kept;
   }
-  const CodecInfo* const codec =
-      FindCodec(static_cast<CodecId>(header.codec_id));
-  const bool inflates = codec != nullptr && codec->inflates();
   kept.end = kSegmentHeaderSizeBytes;
   std::vector<uint8_t> frame;
   while (true) {
@@ -79,16 +76,17 @@ absl::StatusOr<KeptBlocks> ReadKeptBlocks(
     }
     const absl::StatusOr<uint64_t> checksum =
         CheckFrame({header.number, kept.blocks.size()}, frame);
-    const absl::StatusOr<FramePayload> payload =
+    const absl::StatusOr<Payload> payload =
         ParseFrame(frame, frame.size() - kFrameOverheadSizeBytes);
     if (!checksum.ok() || !payload.ok()) {
       return kept;
     }
     kept.blocks.push_back(
         {.payload_size_bytes = static_cast<uint32_t>(payload->bytes.size()),
-         .member = MemberOf(*payload),
+         .member = MemberOf(*payload, header.partition_size_bytes != 0),
          .is_raw = payload->is_raw});
-    if (inflates && !payload->is_raw) {
+    if (payload->has_recipe) {
+      kept.has_recipes = true;
       kept.inflated.Add(payload->bytes);
     }
     kept.block_chain = ExtendBlockChain(kept.block_chain, *checksum);

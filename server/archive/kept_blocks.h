@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/inflate/inflated_count.h"
+#include "codecs/payload/inflated_count.h"
 #include "server/archive/format/segment_format.h"
 
 namespace quire {
@@ -29,8 +29,10 @@ struct KeptBlocks {
   std::vector<KeptBlock> blocks;
   // Of all of them (ExtendBlockChain()).
   uint64_t block_chain = 0;
-  // With a codec that inflates: what they hold of compressed members.
+  // The compressed members that they store as text.
   InflatedCount inflated;
+  // Some of them have a recipe.
+  bool has_recipes = false;
   // Where the last of them ends in the file.
   uint64_t end = 0;
 };

@@ -344,39 +344,41 @@ def decode_lz4(payload, size, dictionary):
     return lz4.block.decompress(payload, uncompressed_size=size)
 
 
-def decode_zlib_partition(payload, size, is_last, dictionary):
-    if is_last:
-        return inflate(payload, size)
-    require(payload.endswith(b"\0\0\xff\xff"), "zlib-pex: no full flush")
+def decode_zlib_piece(payload):
+    """A partition of zlib that is not the last."""
+    require(payload.endswith(b"\0\0\xff\xff"), "zlib partition: no full flush")
     decoder = zlib.decompressobj(-15)
-    text = decoder.decompress(payload, size + 1)
-    require(not decoder.eof and not decoder.unconsumed_tail, "zlib-pex: not one piece")
+    text = decoder.decompress(payload, (1 << 20) + 1)
+    require(not decoder.eof and not decoder.unconsumed_tail, "zlib partition: not one piece")
     # Only at the end of a block does an empty one end the stream.
     text += decoder.decompress(b"\x03\x00", 1)
-    require(decoder.eof and not decoder.unused_data, "zlib-pex: not one piece")
+    require(decoder.eof and not decoder.unused_data, "zlib partition: not one piece")
     return text
 
 
-def partitions(decode):
-    """Of a payload in partitions, `decode` decodes each."""
+def decode_partitions(manifest, payload, size, dictionary):
+    """CODECS.md, "Payload": the coded text of `size` bytes."""
+    partition_size = manifest["partition_size"] or 1 << 20
+    while (size + partition_size - 1) // partition_size > 256:
+        partition_size *= 2
+    count = (size + partition_size - 1) // partition_size
+    fields = Bytes(payload, "partitions")
+    sizes = [fields.varint() for _ in range(count - 1)]
+    sizes.append(len(payload) - fields.position - sum(sizes))
+    text = b""
+    for i, stored_size in enumerate(sizes):
+        require(stored_size > 0, "partition of no bytes")
+        part_size = min(partition_size, size - len(text))
+        stored = fields.take(stored_size)
+        if manifest["codec"] == CODEC_ZLIB and i < count - 1:
+            part = decode_zlib_piece(stored)
+        else:
+            part = CODECS[manifest["codec"]](stored, part_size, dictionary)
+        require(len(part) == part_size, f"size of partition {i}")
+        text += part
+    return text
 
-    def decode_all(payload, size, dictionary, partition_size):
-        fields = Bytes(payload, "partitions")
-        require(1 << fields.take(1)[0] == partition_size, "size of partitions")
-        count = (size + partition_size - 1) // partition_size
-        sizes = [fields.varint() for _ in range(count - 1)]
-        sizes.append(len(payload) - fields.position - sum(sizes))
-        text = b""
-        for i, stored_size in enumerate(sizes):
-            require(stored_size > 0, "partition of no bytes")
-            part_size = min(partition_size, size - len(text))
-            stored = fields.take(stored_size)
-            part = decode(stored, part_size, i == count - 1, dictionary)
-            require(len(part) == part_size, f"size of partition {i}")
-            text += part
-        return text
 
-    return decode_all
 def decode_xz(payload, size):
     history = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]
     decoder = lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=history)
@@ -414,6 +416,7 @@ def decode_numeric(payload, size):
     return bytes(numbers)
 
 
+CODEC_ZLIB = 4
 CODEC_AUTO = 12
 # The codecs that blocks of auto may be in.
 MEMBERS = (1, 2, 10, 11, 22)
@@ -425,7 +428,7 @@ def decode_auto(payload, size, dictionary):
 
 
 def deflate_again(kind, text):
-    """A member of rlz-inflate: the stream and what follows it."""
+    """A member: the stream and the bytes that follow it in its container."""
     container, encoder = kind & 3, kind >> 2 & 15
     level, memory_level = kind >> 6 & 15, kind >> 10 & 15
     window_bits, strategy = (kind >> 14 & 7) + 9, kind >> 17
@@ -445,54 +448,45 @@ def deflate_again(kind, text):
     return stream + follows[container]
 
 
-def decode_rlz_inflate(payload, size, dictionary):
-    fields = Bytes(payload, "rlz-inflate")
+def decode_recipe(manifest, payload, size, dictionary):
+    """CODECS.md, "Recipe": a block whose members are stored as their text."""
+    fields = Bytes(payload, "recipe")
     count = fields.varint()
-    if count == 0:
-        return decode_zstd_with_dictionary(payload[fields.position :], size, dictionary)
     text_size = fields.varint()
     text_size_max = 6 << 20 if count == 1 else 1 << 20
-    require(text_size <= text_size_max and count <= size // 64, "rlz-inflate: bounds")
-    members = [[fields.varint() for _ in range(4)] for _ in range(count)]
-    for _, _, member_size, member_text in members:
+    require(0 < count <= size // 64 and text_size <= text_size_max, "recipe: bounds")
+    members = [
+        ([fields.varint() for _ in range(4)], fields.u32()) for _ in range(count)
+    ]
+    for (_, _, member_size, member_text), _ in members:
         require(member_size >= 64 and member_text // 1032 <= member_size, "size of a member")
         require(member_size <= member_text + member_text // 8 + member_text // 64 + 64,
                 "size of a member")
-    require(count == 1 or sum((1 << 18) + 64 * member[3] for member in members) <= 1 << 27,
-            "work of a block")
-    expected, = struct.unpack("<Q", fields.take(8))
-    require(sum(gap + text for gap, _, _, text in members) <= text_size, "texts of members")
-    full_parts = (text_size - 1) >> 20
-    sizes = [fields.varint() for _ in range(full_parts)]
-    parts = [fields.take(part_size) for part_size in sizes] + [rest_of(fields)]
-    text = b""
-    for number, part in enumerate(parts):
-        part_text = decode_zstd_with_dictionary(part, text_size, dictionary)
-        expected_size = 1 << 20 if number < full_parts else text_size - (full_parts << 20)
-        require(len(part_text) == expected_size, "size of the inflated text")
-        text += part_text
+    require(
+        count == 1 or sum((1 << 18) + 64 * member[3] for member, _ in members) <= 1 << 27,
+        "work of a block",
+    )
+    require(
+        sum(gap + text for (gap, _, _, text), _ in members) <= text_size, "texts of members"
+    )
+    text = decode_partitions(manifest, rest_of(fields), text_size, dictionary)
     block = b""
     end = 0
-    for gap, kind, member_size, member_text in members:
+    for (gap, kind, member_size, member_text), expected in members:
         block += text[end : end + gap]
         end += gap + member_text
         member = deflate_again(kind, text[end - member_text : end])
         require(len(member) == member_size, "size of a member")
+        require(checksum(member) & 0xFFFFFFFF == expected, "checksum of a member")
         block += member
-    block += text[end:]
-    require(checksum(block) == expected, "checksum of an inflated block")
-    return block
+    return block + text[end:]
 
 
 CODECS = {
     1: lambda payload, size, dictionary: payload,
     2: decode_lz4,
-    3: decode_lz4,
-    4: lambda payload, size, dictionary: inflate(payload, size),
+    CODEC_ZLIB: lambda payload, size, dictionary: inflate(payload, size),
     5: lambda payload, size, dictionary: decode_zstd(payload, size),
-    6: partitions(lambda payload, size, is_last, dictionary: decode_lz4(payload, size, b"")),
-    7: partitions(decode_zlib_partition),
-    8: partitions(lambda payload, size, is_last, dictionary: decode_zstd(payload, size)),
     9: decode_lz4,
     10: lambda payload, size, dictionary: decode_xz(payload, size),
     11: lambda payload, size, dictionary: decode_numeric(payload, size),
@@ -505,29 +499,16 @@ CODECS = {
     21: decode_zlib_primed,
     22: decode_zstd_with_dictionary,
     23: decode_zstd_with_dictionary,
-    24: partitions(
-        lambda payload, size, is_last, dictionary: decode_zstd_with_dictionary(
-            payload, size, dictionary
-        )
-    ),
-    25: decode_rlz_inflate,
     32: decode_fsst,
 }
-CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25}
+CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23}
 CODEC_WITH_SYMBOL_TABLE = {32}
-CODEC_WITH_PARTITIONS = {6, 7, 8, 24}
+CODEC_WITHOUT_PARTITIONS = {1, 32}
 CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)
 
 
-def decode_block(manifest, payload, size, dictionary):
-    decode = CODECS[manifest["codec"]]
-    if manifest["codec"] in CODEC_WITH_PARTITIONS:
-        return decode(payload, size, dictionary, manifest["partition_size"])
-    return decode(payload, size, dictionary)
-CODEC_ERRORS = (
-    Refused,
-    zlib.error,
-    lzma.LZMAError,
-    zstandard.ZstdError,
-    lz4.block.LZ4BlockError,
-)
+def decode_block(manifest, payload, has_recipe, size, dictionary):
+    if not has_recipe:
+        return decode_partitions(manifest, payload, size, dictionary)
+    require(manifest["has_recipes"], "a recipe in an archive without")
+    return decode_recipe(manifest, payload, size, dictionary)

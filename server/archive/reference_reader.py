@@ -20,7 +20,7 @@ import sys
 from reference_codecs import (
     CODEC_AUTO,
     CODEC_WITH_DICTIONARY,
-    CODEC_WITH_PARTITIONS,
+    CODEC_WITHOUT_PARTITIONS,
     CODEC_WITH_SYMBOL_TABLE,
     CODECS,
     Bytes,
@@ -50,6 +50,7 @@ MANIFEST = {
     17: "history",
     18: "slices_per_mib_max",
     19: "required_features",
+    20: "has_recipes",
 }
 STATE = {1: "uuid", 2: "size", 3: "document_count"}
 DICTIONARY = {1: "hash", 2: "size", 3: "file_size"}
@@ -112,7 +113,7 @@ def parse_manifest(data):
     require(not manifest["required_features"], "MANIFEST: a required feature")
     for name in (
         "codec", "block_size", "block_size_max", "partition_size", "next_segment_number",
-        "slices_per_mib_max",
+        "slices_per_mib_max", "has_recipes",
     ):
         manifest[name] = manifest[name] or 0
     require(len(manifest["uuid"] or b"") == 16, "MANIFEST: uuid")
@@ -127,12 +128,13 @@ def parse_manifest(data):
     )
     require(manifest["slices_per_mib_max"] <= 1 << 20, "MANIFEST: slices_per_mib_max")
     require(manifest["next_segment_number"] <= 1 << 24, "MANIFEST: next_segment_number")
-    sizes = [1 << bits for bits in range(12, 19)]
+    sizes = [1 << bits for bits in range(12, 21)]
     require(
-        manifest["partition_size"] in sizes
-        and manifest["partition_size"] <= manifest["block_size"]
-        if manifest["codec"] in CODEC_WITH_PARTITIONS
-        else manifest["partition_size"] == 0,
+        manifest["partition_size"] == 0
+        or (
+            manifest["partition_size"] in sizes
+            and manifest["codec"] not in CODEC_WITHOUT_PARTITIONS
+        ),
         "MANIFEST: partition size",
     )
     if manifest["dictionary"] is not None:

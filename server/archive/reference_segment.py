@@ -7,6 +7,7 @@ import os
 import struct
 
 from reference_codecs import (
+    CODEC_AUTO,
     CODEC_ERRORS,
     Bytes,
     Refused,
@@ -340,14 +341,16 @@ class Segment:
             stored_checksum == checksum(frame[:-8], (self.number << 40) + index),
             f"{name}: checksum",
         )
-        require(word >> 25 == 0, f"{name}: reserved bits")
+        require(word >> 24 in (0, 1, 2), f"{name}: reserved bits")
         require(word & 0xFFFFFF == len(payload), f"{name}: payload size")
         size = self.block_text_size(index)
         try:
             text = (
                 payload
-                if word >> 24
-                else decode_block(self.manifest, payload, size, self.dictionary)
+                if word >> 24 == 1
+                else decode_block(
+                    self.manifest, payload, word >> 24 == 2, size, self.dictionary
+                )
             )
         except CODEC_ERRORS as error:
             raise Refused(f"{name}: {error}") from error
@@ -357,7 +360,10 @@ class Segment:
     def member(self, index):
         """Of codec auto: the codec of the block's payload, and its size."""
         frame = self.data[self.frames[index] : self.frames[index + 1]]
-        return 1 if frame[3] else frame[4], len(frame) - 12
+        if frame[3] == 1:
+            return 1, len(frame) - 12
+        has_several = frame[3] == 2 or self.manifest["partition_size"] != 0
+        return CODEC_AUTO if has_several else frame[4], len(frame) - 12
 
     def range(self, start, size):
         text = b""

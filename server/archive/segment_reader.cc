@@ -340,8 +340,8 @@ absl::Status SegmentReader::InBlock(uint64_t block_index,
 
 absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
                                         MutableByteView raw,
-                                        const BlockCodec& codec,
-                                        BlockCodec::Scratch& scratch) const {
+                                        const PayloadCodec& codec,
+                                        PayloadCodec::Scratch& scratch) const {
   QUIRE_RETURN_IF_ERROR(InBlock(
       block_index, CheckFrame({header_.number, block_index}, frame).status()));
   return DecodeCheckedFrame(block_index, frame, raw, codec, scratch);
@@ -349,23 +349,16 @@ absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
 
 absl::Status SegmentReader::DecodeBlockParts(
     uint64_t block_index, ByteView frame, std::span<const BlockPart> parts,
-    const BlockCodec& codec, BlockCodec::Scratch& scratch) const {
+    const PayloadCodec& codec, PayloadCodec::Scratch& scratch) const {
   QUIRE_RETURN_IF_ERROR(InBlock(
       block_index, CheckFrame({header_.number, block_index}, frame).status()));
   const uint32_t raw_size = BlockSizeBytes(block_index);
-  const absl::StatusOr<FramePayload> payload = ParseFrame(frame, raw_size);
+  const absl::StatusOr<Payload> payload = ParseFrame(frame, raw_size);
   QUIRE_RETURN_IF_ERROR(InBlock(block_index, payload.status()));
   for (const BlockPart& part : parts) {
-    if (payload->is_raw) {
-      std::ranges::copy(
-          payload->bytes.subspan(part.offset_in_block, part.text.size()),
-          part.text.begin());
-      continue;
-    }
-    QUIRE_RETURN_IF_ERROR(
-        InBlock(block_index,
-                codec.DecodeRange(payload->bytes, raw_size,
-                                  part.offset_in_block, part.text, scratch)));
+    QUIRE_RETURN_IF_ERROR(InBlock(
+        block_index, codec.DecodeRange(*payload, raw_size, part.offset_in_block,
+                                       part.text, scratch)));
   }
   return absl::OkStatus();
 }
@@ -392,7 +385,7 @@ absl::StatusOr<uint64_t> SegmentReader::ReadFrame(
 
 absl::Status SegmentReader::DecodeCheckedFrame(
     uint64_t block_index, ByteView frame, MutableByteView raw,
-    const BlockCodec& codec, BlockCodec::Scratch& scratch) const {
+    const PayloadCodec& codec, PayloadCodec::Scratch& scratch) const {
   return InBlock(block_index, DecodeFrame(frame, raw, codec, scratch));
 }
 

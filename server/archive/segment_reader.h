@@ -15,7 +15,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/positions.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/files/archive_directory.h"
 #include "server/archive/format/layout_section.h"
 #include "server/archive/format/manifest.h"
@@ -70,8 +70,8 @@ class SegmentReader {
 
   // As Archive::DecodeBlock().
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
-                           MutableByteView raw, const BlockCodec& codec,
-                           BlockCodec::Scratch& scratch) const;
+                           MutableByteView raw, const PayloadCodec& codec,
+                           PayloadCodec::Scratch& scratch) const;
   // As Archive::CheckBlock().
   absl::Status CheckBlock(uint64_t block_index, ByteView frame) const;
   // Reads the block's frame with a blocking pread, over what was in `frame`,
@@ -81,12 +81,13 @@ class SegmentReader {
   // As Archive::DecodeBlockParts().
   absl::Status DecodeBlockParts(uint64_t block_index, ByteView frame,
                                 std::span<const BlockPart> parts,
-                                const BlockCodec& codec,
-                                BlockCodec::Scratch& scratch) const;
+                                const PayloadCodec& codec,
+                                PayloadCodec::Scratch& scratch) const;
   // The second half of DecodeBlock(), for a frame that ReadFrame() returned.
   absl::Status DecodeCheckedFrame(uint64_t block_index, ByteView frame,
-                                  MutableByteView raw, const BlockCodec& codec,
-                                  BlockCodec::Scratch& scratch) const;
+                                  MutableByteView raw,
+                                  const PayloadCodec& codec,
+                                  PayloadCodec::Scratch& scratch) const;
 
   void AddMemory(ArchiveMemory& memory) const;
   // Upper bound on what AddMemory() adds in all.

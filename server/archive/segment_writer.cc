@@ -80,13 +80,13 @@ absl::Status SegmentWriter::KeepBlock(uint64_t size_bytes) {
   return absl::OkStatus();
 }
 
-absl::Status SegmentWriter::AppendBlock(ByteView raw, ByteView stored) {
+absl::Status SegmentWriter::AppendBlock(ByteView raw, const Payload& payload) {
   if (NextKept() != nullptr) {
     return absl::InvalidArgumentError("blocks that were kept come first");
   }
   QUIRE_RETURN_IF_ERROR(CheckBlockSize(raw.size()));
   const uint64_t checksum =
-      EncodeFrame({header_.number, block_sizes_.size()}, raw, stored, frame_);
+      EncodeFrame({header_.number, block_sizes_.size()}, raw, payload, frame_);
   QUIRE_RETURN_IF_ERROR(writer_.Append(frame_));
   footer_.block_chain = ExtendBlockChain(footer_.block_chain, checksum);
   CountBlock(raw.size(), frame_.size() - kFrameOverheadSizeBytes);

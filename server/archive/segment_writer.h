@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/files/file_io.h"
 #include "server/archive/format/archive_description.h"
 #include "server/archive/format/layout_section.h"
@@ -50,7 +51,7 @@ class SegmentWriter {
   // REQUIRES: there is one.
   // Errors: FailedPrecondition  it cannot be a block of that size.
   absl::Status KeepBlock(uint64_t size_bytes);
-  absl::Status AppendBlock(ByteView raw, ByteView stored);
+  absl::Status AppendBlock(ByteView raw, const Payload& payload);
   absl::Status AddDocument(const NewDocument& document);
   absl::Status SetLayout(LayoutSection layout, DocumentIndexBuilder documents);
 

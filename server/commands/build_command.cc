@@ -120,7 +120,6 @@ int RunBuild(BuildCommandOptions options) {
   if (!output.ok()) {
     return ReportFailure(output);
   }
-  PrintUnusedOptions(*build);
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const auto start = std::chrono::steady_clock::now();
   // Until here nothing has a name on disk, not even what came from standard

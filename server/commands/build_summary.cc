@@ -13,7 +13,7 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 #include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/archive_source.h"
@@ -60,23 +60,6 @@ ProgressState ToProgressState(const BuildProgress& progress) {
       break;
   }
   return state;
-}
-
-void PrintUnusedOptions(const BuildOptions& options) {
-  const CodecInfo* const codec = FindCodec(options.archive.codec.id);
-  if (!options.inflate || codec == nullptr || codec->inflates() ||
-      FindInflatingCodec(codec->id) != nullptr) {
-    return;
-  }
-  std::vector<absl::string_view> names;
-  for (const CodecInfo& info : AllCodecs()) {
-    if (FindInflatingCodec(info.id) != nullptr) {
-      names.push_back(info.name);
-    }
-  }
-  std::cerr << "warning: --inflate auto has no effect with codec "
-            << codec->name << ": compressed members stay as they are; use it "
-            << "with codec " << absl::StrJoin(names, " or ") << "\n";
 }
 
 void PrintWarnings(const BuildSummary& summary, const Archive& archive) {

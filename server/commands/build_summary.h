@@ -17,9 +17,6 @@ namespace quire {
 // the rate of this one, and is left out.
 ProgressState ToProgressState(const BuildProgress& progress);
 
-// Warns of options that have no effect, before the build. For --quiet, too.
-void PrintUnusedOptions(const BuildOptions& options);
-
 // What may not be as was meant: attributes that were left out, no document at
 // all. Nothing if all is well. For --quiet, too.
 void PrintWarnings(const BuildSummary& summary, const Archive& archive);

@@ -19,7 +19,7 @@
 #include "codecs/automatic/member_choice.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "deploy/manual/manual.h"
 #include "deploy/manual/number_range.h"
@@ -115,27 +115,24 @@ absl::Status CheckObjective(const EncodingOptions& options, CodecSpec& codec) {
 absl::Status CheckPartitionSize(const EncodingOptions& options,
                                 CodecSpec& codec) {
   const CodecInfo& info = *FindCodec(codec.id);
-  if (!info.has_partitions()) {
-    return WasGiven(options.partition_size_option)
-               ? absl::InvalidArgumentError(absl::StrCat(
-                     "--partition-size needs a codec with partitions, like ",
-                     "zlib-pex, and codec ", info.name,
-                     " has none; leave the option out"))
-               : absl::OkStatus();
-  }
-  if (!WasGiven(options.partition_size_option)) {
-    FitPartitions(options.block_size_bytes, codec);
+  const uint64_t size = options.partition_size_bytes;
+  if (size == 0) {
     return absl::OkStatus();
   }
-  const uint64_t size = options.partition_size_bytes;
+  if (!info.takes_partitions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--partition-size does not apply to codec ", info.name,
+                     "; leave the option out"));
+  }
   if (!IsPartitionSize(size) || size > options.block_size_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--partition-size must be a power of two from 4KiB to 256KiB, and at ",
+        "--partition-size must be a power of two from 4KiB to 1MiB, and at ",
         "most --block-size, which is ",
         FormatByteSizeExact(options.block_size_bytes), "; got ",
         FormatByteSizeExact(size)));
   }
   codec.partition_size_bytes = static_cast<uint32_t>(size);
+  FitPartitions(options.block_size_bytes, codec);
   return absl::OkStatus();
 }
 
@@ -264,8 +261,9 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       "ones compress better, small ones read faster");
   options.partition_size_option = AddByteSizeOption(
       subcommand, "--partition-size", options.partition_size_bytes,
-      "Of codecs whose names end in -pex: text in each part of a block that is "
-      "decoded without the rest, a power of two from 4KiB to 256KiB");
+      "Size of an independently decoded partition of a block, a power of two "
+      "from 4KiB to 1MiB: short reads of large blocks take less time, and the "
+      "archive is larger; 0: blocks are not divided");
   options.dictionary_size_option = AddByteSizeOption(
       subcommand, "--dictionary-size", options.dictionary_size_bytes,
       "Text that blocks are compressed against; serving keeps it in memory");
@@ -305,7 +303,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
           .add_option(
               "--inflate", options.inflate,
               "Bytes inside documents that zlib or gzip compressed, such as "
-              "gzip files and the streams of PDF: auto, with codec rlz, stores "
+              "gzip files and the streams of PDF: auto stores "
               "their text, from which reading makes the same bytes again; off "
               "stores them as they are. Needs space next to OUT for the text")
           ->type_name("MODE")

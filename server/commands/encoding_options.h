@@ -14,7 +14,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/block_codec.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_memory.h"
 #include "server/ingest/build_pipeline.h"
@@ -28,7 +28,7 @@ struct EncodingOptions {
   std::string codec = "rlz";
   std::string objective;
   uint64_t block_size_bytes = 64 * kKiB;
-  uint64_t partition_size_bytes = kPartitionSizeBytesDefault;
+  uint64_t partition_size_bytes = 0;
   uint64_t dictionary_size_bytes = 16 * kMiB;
   std::string dictionary_method = "coverage";
   std::string reorder = "off";

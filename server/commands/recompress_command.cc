@@ -80,8 +80,7 @@ void PrintHints(const Archive& archive, const BuildOptions& build) {
     std::cerr << "note: the archive stores some text once for several places; "
                  "the new one will only with --reorder\n";
   }
-  const CodecInfo* const info = FindCodec(archive.info().codec.id);
-  if (info != nullptr && info->inflates() && !build.inflate) {
+  if (archive.info().has_recipes && !build.inflate) {
     std::cerr << "note: the archive stores compressed members as their text; "
                  "the new one will only with --inflate auto\n";
   }
@@ -120,7 +119,6 @@ int RunRecompress(RecompressCommandOptions options) {
   if (!output.ok()) {
     return ReportFailure(output);
   }
-  PrintUnusedOptions(*build);
   build->seek_cost_bytes = SeekCostBytes(OutputDirectory(options.output));
   const auto start = std::chrono::steady_clock::now();
   const absl::StatusOr<std::shared_ptr<const Archive>> input =

@@ -76,7 +76,7 @@ absl::StatusOr<ByteView> ArchiveText::Peek() {
 
 void ArchiveText::DecodeLoop() {
   // Made when first needed, where it may fail.
-  std::unique_ptr<BlockCodec::Scratch> scratch;
+  std::unique_ptr<PayloadCodec::Scratch> scratch;
   std::vector<uint8_t> block;
   while (true) {
     LogicalRange range;
@@ -134,7 +134,7 @@ LogicalRange ArchiveText::PartFrom(uint64_t offset) const {
 
 absl::Status ArchiveText::Decode(LogicalRange range, std::vector<uint8_t>& text,
                                  std::vector<uint8_t>& block,
-                                 BlockCodec::Scratch& scratch) const {
+                                 PayloadCodec::Scratch& scratch) const {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,
                          archive_->Plan(range));
   text.resize(range.size_bytes);

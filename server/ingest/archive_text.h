@@ -15,7 +15,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
 
 namespace quire {
@@ -60,7 +60,7 @@ class ArchiveText {
   // If a block is damaged `text` gets what is before it.
   absl::Status Decode(LogicalRange range, std::vector<uint8_t>& text,
                       std::vector<uint8_t>& block,
-                      BlockCodec::Scratch& scratch) const;
+                      PayloadCodec::Scratch& scratch) const;
 
   Slot& SlotOf(uint64_t part_index) {
     return slots_[static_cast<size_t>(part_index % slots_.size())];

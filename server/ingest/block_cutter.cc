@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "codecs/block_codec.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 
 namespace quire {
 namespace {

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/block_codec.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 #include "server/archive/format/archive_format.h"
 
 namespace quire {

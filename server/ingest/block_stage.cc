@@ -30,7 +30,7 @@ BlockStage::BlockStage(ArchiveWriter& writer, const BlockStageOptions& options,
     : writer_(writer), options_(options), on_block_(std::move(on_block)) {}
 
 absl::StatusOr<std::unique_ptr<BlockStage>> BlockStage::Create(
-    const BlockCodec& codec, ArchiveWriter& writer,
+    const PayloadCodec& codec, ArchiveWriter& writer,
     const BlockStageOptions& options, OnBlock on_block) {
   std::unique_ptr<BlockStage> stage(
       new BlockStage(writer, options, std::move(on_block)));
@@ -38,13 +38,11 @@ absl::StatusOr<std::unique_ptr<BlockStage>> BlockStage::Create(
       stage->encoder_,
       ParallelEncoder::Create(
           codec, options.threads, BlockSizeMax(options),
-          [stage = stage.get()](ByteView raw, ByteView stored) {
-            const bool is_raw = stored.empty();
-            stage->on_block_(
-                {.size_bytes = raw.size(),
-                 .stored_size_bytes = is_raw ? raw.size() : stored.size(),
-                 .is_raw = is_raw});
-            return stage->writer_.AppendBlock(raw, stored);
+          [stage = stage.get()](ByteView raw, const Payload& payload) {
+            stage->on_block_({.size_bytes = raw.size(),
+                              .stored_size_bytes = payload.bytes.size(),
+                              .is_raw = payload.is_raw});
+            return stage->writer_.AppendBlock(raw, payload);
           }));
   return stage;
 }
@@ -126,10 +124,9 @@ absl::StatusOr<bool> BlockStage::CopyBlock(size_t size_bytes) {
       archive.BlockSizeBytes(slices[0].block) != size_bytes) {
     return false;
   }
-  QUIRE_ASSIGN_OR_RETURN(const FramePayload payload,
+  QUIRE_ASSIGN_OR_RETURN(const Payload payload,
                          archive.ReadPayload(slices[0].block, frame_));
-  encoder_->SubmitEncoded(size_bytes,
-                          payload.is_raw ? ByteView() : payload.bytes);
+  encoder_->SubmitEncoded(size_bytes, payload);
   ++copied_block_count_;
   return true;
 }
@@ -139,9 +136,8 @@ bool HasBlocksOf(const Archive& archive, const ArchiveWriterOptions& options,
   const CodecSpec& codec = options.codec;
   const CodecSpec& found = archive.info().codec;
   const CodecInfo* const info = FindCodec(codec.id);
-  // What inflates depends on more than these.
-  return info != nullptr && !info->inflates() && found.id == codec.id &&
-         found.level == codec.level &&
+  return info != nullptr && !archive.info().has_recipes &&
+         found.id == codec.id && found.level == codec.level &&
          found.partition_size_bytes == codec.partition_size_bytes &&
          // A plan says what auto chooses.
          (codec.id != CodecId::kAuto ||

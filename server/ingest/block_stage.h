@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/ingest/block_cutter.h"
@@ -55,7 +55,7 @@ class BlockStage {
   // `codec` and `writer` must outlive the stage.
   // Errors: as ParallelEncoder::Create().
   static absl::StatusOr<std::unique_ptr<BlockStage>> Create(
-      const BlockCodec& codec, ArchiveWriter& writer,
+      const PayloadCodec& codec, ArchiveWriter& writer,
       const BlockStageOptions& options, OnBlock on_block);
 
   // Where the next bytes of the text go: what is left of the current block, or

@@ -121,7 +121,7 @@ class ArchiveBuild {
 
   absl::Status MakeCodec() {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
-    QUIRE_ASSIGN_OR_RETURN(codec_, MakeEncoder(options_, context_));
+    QUIRE_ASSIGN_OR_RETURN(codec_, MakeEncoder(options_, inflates_, context_));
     return absl::OkStatus();
   }
 
@@ -225,7 +225,7 @@ class ArchiveBuild {
   absl::Status ChooseOrder(const std::string& path,
                            const std::shared_ptr<CodecContext>& context) {
     PreparedText other = {.total_bytes = *progress_.total_bytes,
-                          .codec = options_.archive.codec.id};
+                          .inflates = inflates_};
     QUIRE_RETURN_IF_ERROR(Reorder(path));
     if (!HasLayout(*stored_)) {
       SwapPrepared(other, *context);
@@ -282,7 +282,7 @@ class ArchiveBuild {
     std::swap(inflated_, other.inflated);
     std::swap(stored_text_bytes_, other.stored_text_bytes);
     std::swap(progress_.total_bytes, other.total_bytes);
-    std::swap(options_.archive.codec.id, other.codec);
+    std::swap(inflates_, other.inflates);
     std::swap(context.dictionary, other.dictionary);
   }
 
@@ -320,13 +320,9 @@ class ArchiveBuild {
   }
 
   // Writes what the dictionary and the symbol table are chosen from to a file
-  // next to the archive, and decides on the codec.
+  // next to the archive, if compressed members are to be inflated.
   absl::Status InflateIfAsked(const std::string& path) {
-    CodecId& codec = options_.archive.codec.id;
-    const CodecInfo* const given = FindCodec(codec);
-    const CodecInfo* const other =
-        options_.inflate ? FindInflatingCodec(codec) : nullptr;
-    if (other == nullptr && (given == nullptr || !given->inflates())) {
+    if (!options_.inflate) {
       return absl::OkStatus();
     }
     QUIRE_ASSIGN_OR_RETURN(
@@ -343,12 +339,10 @@ class ArchiveBuild {
     QUIRE_ASSIGN_OR_RETURN(InflatedText text, inflater->Finish());
     summary_.oversized_members = text.Oversized();
     if (text.members.empty() ||
-        (other != nullptr && !text.PaysOff(*progress_.total_bytes))) {
+        !text.IsWorthInflating(*progress_.total_bytes)) {
       return absl::OkStatus();
     }
-    if (other != nullptr) {
-      codec = other->id;
-    }
+    inflates_ = true;
     progress_.total_bytes = text.size_bytes;
     inflated_ = std::move(text);
     return absl::OkStatus();
@@ -434,7 +428,7 @@ class ArchiveBuild {
         .cutter = cutter_.has_value() ? &*cutter_ : nullptr,
         .threads = options_.threads,
         .may_be_kept = is_resumable(),
-        .copied = copied != nullptr && !stored_.has_value() &&
+        .copied = copied != nullptr && !stored_.has_value() && !inflates_ &&
                           HasBlocksOf(*copied, options_.archive, context)
                       ? copied
                       : nullptr};
@@ -553,6 +547,8 @@ class ArchiveBuild {
   // What the dictionary and the symbol table are chosen from, if not from what
   // is stored.
   std::optional<InflatedText> inflated_;
+  // Compressed members are stored as their text.
+  bool inflates_ = false;
   // Size of the text that blocks are cut from.
   uint64_t stored_text_bytes_ = 0;
   // Where compressed members are inflated.
@@ -563,7 +559,7 @@ class ArchiveBuild {
   std::optional<UnfinishedArchive> unfinished_;
   std::unique_ptr<ArchiveWriter> writer_;
   // Before the stage, whose threads use it until they are joined.
-  std::unique_ptr<BlockCodec> codec_;
+  std::unique_ptr<PayloadCodec> codec_;
   std::unique_ptr<BlockStage> stage_;
 };
 

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/automatic/member_choice.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/ingest/build_memory.h"

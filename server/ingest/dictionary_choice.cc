@@ -50,13 +50,7 @@ absl::StatusOr<std::string> FillDictionary(std::string dictionary,
   QUIRE_RETURN_IF_ERROR(
       pass([&](ByteView piece) { return filler->Add(piece); }));
   QUIRE_RETURN_IF_ERROR(filler->Finish());
-  // The samples are inflated already.
-  CodecSpec codec = choice.codec;
-  const CodecInfo* const info = FindCodec(codec.id);
-  if (info->inflates()) {
-    codec.id = info->text_codec;
-  }
-  return filler->Fill(std::move(dictionary), codec);
+  return filler->Fill(std::move(dictionary), choice.codec);
 }
 
 }  // namespace

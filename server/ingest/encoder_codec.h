@@ -8,17 +8,16 @@
 
 #include "absl/status/statusor.h"
 
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/ingest/build_pipeline.h"
 
 namespace quire {
 
-// That of `options.archive.codec`, with what MakeBlockCodec() takes by default
-// as `options` have it: how much one that inflates inflates, by what speeds
-// `auto` chooses.
+// Returns the codec of `options.archive.codec`. It inflates members as
+// `options` says if `inflates`; auto chooses by the speeds of `options`.
 // Errors: as MakeBlockCodec().
-absl::StatusOr<std::unique_ptr<BlockCodec>> MakeEncoder(
-    const BuildOptions& options,
+absl::StatusOr<std::unique_ptr<PayloadCodec>> MakeEncoder(
+    const BuildOptions& options, bool inflates,
     const std::shared_ptr<const CodecContext>& context);
 
 }  // namespace quire

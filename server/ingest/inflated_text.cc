@@ -60,7 +60,7 @@ FoundMembers::Refused InflatedText::Oversized() const {
   return all;
 }
 
-bool InflatedText::PaysOff(uint64_t raw_size_bytes) const {
+bool InflatedText::IsWorthInflating(uint64_t raw_size_bytes) const {
   uint64_t member_bytes = 0;
   for (const FoundMembers& of_container : found) {
     member_bytes += of_container.size_bytes;

@@ -18,7 +18,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/deflate/deflate_finder.h"
-#include "codecs/inflate/inflated_block.h"
+#include "codecs/payload/recipe.h"
 #include "server/archive/format/archive_description.h"
 #include "server/ingest/block_cutter.h"
 #include "server/ingest/sources/byte_stream.h"
@@ -53,7 +53,7 @@ struct InflatedText {
   // Whether the members are a large enough part of a text of so many bytes. By
   // inflating few of them another dictionary is chosen, and blocks end
   // elsewhere, by which an archive may get larger by some 0.03 % of the text.
-  bool PaysOff(uint64_t raw_size_bytes) const;
+  bool IsWorthInflating(uint64_t raw_size_bytes) const;
 };
 
 // Thread-compatible.

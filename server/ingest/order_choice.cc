@@ -53,7 +53,7 @@ absl::StatusOr<uint64_t> CompressedDictionarySize(
 class BlockTrial {
  public:
   static absl::StatusOr<std::unique_ptr<BlockTrial>> Create(
-      const BlockCodec& codec, uint32_t threads, uint64_t block_size_bytes,
+      const PayloadCodec& codec, uint32_t threads, uint64_t block_size_bytes,
       uint64_t text_size_bytes) {
     std::unique_ptr<BlockTrial> trial(
         new BlockTrial(block_size_bytes, text_size_bytes));
@@ -61,8 +61,8 @@ class BlockTrial {
         trial->encoder_,
         ParallelEncoder::Create(
             codec, threads, static_cast<size_t>(block_size_bytes),
-            [trial = trial.get()](ByteView raw, ByteView stored) {
-              trial->Count(raw, stored);
+            [trial = trial.get()](ByteView raw, const Payload& payload) {
+              trial->Count(raw, payload);
               return absl::OkStatus();
             }));
     return trial;
@@ -127,9 +127,8 @@ class BlockTrial {
     filled_ = 0;
   }
 
-  void Count(ByteView raw, ByteView stored) {
-    const auto size =
-        static_cast<double>(stored.empty() ? raw.size() : stored.size());
+  void Count(ByteView raw, const Payload& payload) {
+    const auto size = static_cast<double>(payload.bytes.size());
     ++count_;
     encoded_text_bytes_ += raw.size();
     sum_ += size;
@@ -201,17 +200,12 @@ absl::StatusOr<SizeEstimate> EstimateSize(
     const BuildOptions& options,
     const std::shared_ptr<const CodecContext>& context,
     uint64_t text_size_bytes, const TextPass& pass) {
-  BuildOptions trial_options = options;
-  CodecSpec& spec = trial_options.archive.codec;
-  const CodecInfo* const info = FindCodec(spec.id);
-  if (info != nullptr && info->inflates()) {
-    spec.id = info->text_codec;
-  }
   // On a thread of its own, or by get() if the system gives none.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
       &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCodec> codec,
-                         MakeEncoder(trial_options, context));
+  // The text is inflated already.
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
+                         MakeEncoder(options, /*inflates=*/false, context));
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockTrial> blocks,
       BlockTrial::Create(*codec, options.threads,

@@ -30,7 +30,8 @@ struct PreparedText {
   uint64_t stored_text_bytes = 0;
   // Text that the dictionary is chosen from.
   std::optional<uint64_t> total_bytes = std::nullopt;
-  CodecId codec = CodecId::kCopy;
+  // Compressed members are stored as their text.
+  bool inflates = false;
   std::string dictionary = {};
 };
 

@@ -12,11 +12,11 @@
 
 namespace quire {
 
-ParallelEncoder::ParallelEncoder(const BlockCodec& codec, Sink sink)
+ParallelEncoder::ParallelEncoder(const PayloadCodec& codec, Sink sink)
     : codec_(codec), sink_(std::move(sink)) {}
 
 absl::StatusOr<std::unique_ptr<ParallelEncoder>> ParallelEncoder::Create(
-    const BlockCodec& codec, uint32_t threads, size_t block_size_bytes,
+    const PayloadCodec& codec, uint32_t threads, size_t block_size_bytes,
     Sink sink) {
   std::unique_ptr<ParallelEncoder> encoder(
       new ParallelEncoder(codec, std::move(sink)));
@@ -63,24 +63,28 @@ absl::StatusOr<MutableByteView> ParallelEncoder::Acquire() {
 }
 
 void ParallelEncoder::Submit(size_t size_bytes) {
-  SubmitBlock(size_bytes, std::nullopt);
+  SubmitBlock(size_bytes, nullptr);
 }
 
-void ParallelEncoder::SubmitEncoded(size_t size_bytes, ByteView stored) {
-  SubmitBlock(size_bytes, stored);
+void ParallelEncoder::SubmitEncoded(size_t size_bytes, const Payload& payload) {
+  SubmitBlock(size_bytes, &payload);
 }
 
-void ParallelEncoder::SubmitBlock(size_t size_bytes,
-                                  std::optional<ByteView> stored) {
+void ParallelEncoder::SubmitBlock(size_t size_bytes, const Payload* payload) {
   {
     const MutexLock lock(&mutex_);
     Slot& slot = SlotOf(submitted_count_);
     slot.raw_size_bytes = size_bytes;
     slot.encoded = false;
-    slot.is_given = stored.has_value();
-    if (stored.has_value()) {
-      std::ranges::copy(*stored, slot.stored.begin());
-      slot.stored_size_bytes = stored->empty() ? size_bytes : stored->size();
+    slot.is_given = payload != nullptr;
+    if (payload != nullptr && payload->is_raw) {
+      slot.payload = Payload{.bytes = ByteView(slot.raw).first(size_bytes),
+                             .is_raw = true};
+    } else if (payload != nullptr) {
+      std::ranges::copy(payload->bytes, slot.stored.begin());
+      slot.payload =
+          Payload{.bytes = ByteView(slot.stored).first(payload->bytes.size()),
+                  .has_recipe = payload->has_recipe};
     }
     ++submitted_count_;
   }
@@ -107,13 +111,10 @@ absl::Status ParallelEncoder::WriteOldest() {
       encoded_.Wait(&mutex_);
     }
   }
-  QUIRE_RETURN_IF_ERROR(slot.stored_size_bytes.status());
-  const size_t stored_size_bytes = *slot.stored_size_bytes;
-  const bool smaller = stored_size_bytes < slot.raw_size_bytes;
+  QUIRE_RETURN_IF_ERROR(slot.payload.status());
   ++written_count_;
   mismatch_count_ += slot.is_mismatched ? 1 : 0;
-  return sink_(ByteView(slot.raw).first(slot.raw_size_bytes),
-               ByteView(slot.stored).first(smaller ? stored_size_bytes : 0));
+  return sink_(ByteView(slot.raw).first(slot.raw_size_bytes), *slot.payload);
 }
 
 void ParallelEncoder::EncodeLoop() {
@@ -131,7 +132,7 @@ void ParallelEncoder::EncodeLoop() {
       block_index = taken_count_++;
     }
     Slot& slot = SlotOf(block_index);
-    slot.stored_size_bytes = Encode(slot, workspace);
+    slot.payload = Encode(slot, workspace);
     {
       const MutexLock lock(&mutex_);
       slot.encoded = true;
@@ -140,43 +141,28 @@ void ParallelEncoder::EncodeLoop() {
   }
 }
 
-// Codecs allocate, which throws; nothing else on this thread would catch that.
-absl::StatusOr<size_t> ParallelEncoder::Encode(Slot& slot,
-                                               Workspace& workspace) {
+absl::StatusOr<Payload> ParallelEncoder::Encode(Slot& slot,
+                                                Workspace& workspace) {
   slot.is_mismatched = false;
-  try {
-    if (workspace.scratch == nullptr) {
-      workspace.scratch = codec_.NewScratch();
-    }
-    const ByteView raw = ByteView(slot.raw).first(slot.raw_size_bytes);
-    absl::StatusOr<size_t> size = slot.stored_size_bytes;
-    if (!slot.is_given) {
-      size = codec_.Encode(raw, slot.stored, *workspace.scratch);
-    }
-    if (!size.ok() || *size >= raw.size()) {
-      return size;
-    }
-    QUIRE_ASSIGN_OR_RETURN(
-        const bool is_equal,
-        DecodesTo(ByteView(slot.stored).first(*size), raw, workspace));
-    slot.is_mismatched = !is_equal;
-    return is_equal ? *size : raw.size();
-  } catch (const std::exception& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot encode a block: ", error.what(),
-                     "; try fewer threads (--threads)"));
+  if (workspace.scratch == nullptr) {
+    workspace.scratch = codec_.NewScratch();
   }
+  const ByteView raw = ByteView(slot.raw).first(slot.raw_size_bytes);
+  absl::StatusOr<Payload> payload = slot.payload;
+  if (!slot.is_given) {
+    payload = codec_.Encode(raw, slot.stored, *workspace.scratch);
+  }
+  if (!payload.ok() || payload->is_raw) {
+    return payload;
+  }
+  slot.is_mismatched = !DecodesTo(*payload, raw, workspace);
+  return slot.is_mismatched ? Payload{.bytes = raw, .is_raw = true} : *payload;
 }
 
-absl::StatusOr<bool> ParallelEncoder::DecodesTo(ByteView stored, ByteView raw,
-                                                Workspace& workspace) {
+bool ParallelEncoder::DecodesTo(const Payload& payload, ByteView raw,
+                                Workspace& workspace) {
   workspace.decoded.resize(raw.size());
-  const absl::Status status =
-      codec_.Decode(stored, workspace.decoded, *workspace.scratch);
-  if (absl::IsResourceExhausted(status)) {
-    return status;
-  }
-  return status.ok() &&
+  return codec_.Decode(payload, workspace.decoded, *workspace.scratch).ok() &&
          std::memcmp(raw.data(), workspace.decoded.data(), raw.size()) == 0;
 }
 

@@ -16,7 +16,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/mutex.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 
 namespace quire {
 
@@ -40,15 +40,16 @@ namespace quire {
 // Thread-compatible: one thread uses it, and the sink runs on that thread.
 class ParallelEncoder {
  public:
-  // Gets the blocks in order. `stored` is empty where the codec could not make
-  // the block smaller, or what it made does not decode to `raw`. Views are
+  // Gets the blocks in order. The payload is raw where the codec could not make
+  // the block smaller, or its encoding does not decode to `raw`. Views are
   // valid during the call.
-  using Sink = std::function<absl::Status(ByteView raw, ByteView stored)>;
+  using Sink =
+      std::function<absl::Status(ByteView raw, const Payload& payload)>;
 
   // `codec` must outlive the encoder. REQUIRES: threads >= 1.
   // Errors: ResourceExhausted  no memory for the buffers, or no more threads.
   static absl::StatusOr<std::unique_ptr<ParallelEncoder>> Create(
-      const BlockCodec& codec, uint32_t threads, size_t block_size_bytes,
+      const PayloadCodec& codec, uint32_t threads, size_t block_size_bytes,
       Sink sink);
 
   // Leaves out what is not encoded yet, and joins the threads.
@@ -65,10 +66,9 @@ class ParallelEncoder {
   // REQUIRES: 0 < size_bytes <= block size, one Acquire() before each.
   void Submit(size_t size_bytes);
 
-  // The same with what the block is encoded to: empty where that would be no
-  // smaller. `stored` is not kept.
-  // REQUIRES: stored.size() < size_bytes.
-  void SubmitEncoded(size_t size_bytes, ByteView stored);
+  // The same for a block that is encoded already, as `payload`, which is
+  // copied. REQUIRES: payload.is_raw, or payload.bytes.size() < size_bytes.
+  void SubmitEncoded(size_t size_bytes, const Payload& payload);
 
   // Waits until the sink has had all blocks. Errors: as Acquire().
   absl::Status Drain();
@@ -81,8 +81,8 @@ class ParallelEncoder {
     std::vector<uint8_t> raw;
     std::vector<uint8_t> stored;
     size_t raw_size_bytes = 0;
-    // Set by the thread that encoded it.
-    absl::StatusOr<size_t> stored_size_bytes = size_t{0};
+    // A view into `stored` or `raw`, set by the thread that encoded it.
+    absl::StatusOr<Payload> payload = Payload{};
     bool encoded = false;
     // Comes with its encoding.
     bool is_given = false;
@@ -92,28 +92,25 @@ class ParallelEncoder {
 
   // What a thread reuses; made when first needed.
   struct Workspace {
-    std::unique_ptr<BlockCodec::Scratch> scratch;
+    std::unique_ptr<PayloadCodec::Scratch> scratch;
     std::vector<uint8_t> decoded;
   };
 
-  ParallelEncoder(const BlockCodec& codec, Sink sink);
+  ParallelEncoder(const PayloadCodec& codec, Sink sink);
 
   Slot& SlotOf(uint64_t block_index) {
     return slots_[static_cast<size_t>(block_index % slots_.size())];
   }
 
-  void SubmitBlock(size_t size_bytes, std::optional<ByteView> stored);
+  void SubmitBlock(size_t size_bytes, const Payload* payload);
   // Waits for the oldest block and hands it to the sink.
   absl::Status WriteOldest();
   void EncodeLoop();
-  // Returns the size of the encoding; that of the text if the block is stored
-  // as it is.
-  absl::StatusOr<size_t> Encode(Slot& slot, Workspace& workspace);
-  // True if `stored` decodes to `raw`. Errors: ResourceExhausted  no memory.
-  absl::StatusOr<bool> DecodesTo(ByteView stored, ByteView raw,
-                                 Workspace& workspace);
+  absl::StatusOr<Payload> Encode(Slot& slot, Workspace& workspace);
+  // Whether `payload` decodes to `raw`.
+  bool DecodesTo(const Payload& payload, ByteView raw, Workspace& workspace);
 
-  const BlockCodec& codec_;
+  const PayloadCodec& codec_;
   const Sink sink_;
   // A slot belongs to the using thread, but from Submit() until `encoded`.
   std::vector<Slot> slots_;

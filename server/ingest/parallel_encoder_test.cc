@@ -18,9 +18,9 @@ namespace {
 
 constexpr size_t kBlockSize = 4096;
 
-std::unique_ptr<BlockCodec> Codec(const char* spec) {
-  return MakeBlockCodec(*ParseCodecSpec(spec), nullptr,
-                        CodecUse::kEncodeAndDecode)
+std::unique_ptr<PayloadCodec> Codec(const char* spec) {
+  return MakePayloadCodec(*ParseCodecSpec(spec), nullptr,
+                          CodecUse::kEncodeAndDecode)
       .value();
 }
 
@@ -32,15 +32,15 @@ absl::Status SubmitText(ParallelEncoder& encoder, const std::string& text) {
 }
 
 TEST(ParallelEncoderTest, KeepsTheOrder) {
-  const std::unique_ptr<BlockCodec> codec = Codec("zlib");
+  const std::unique_ptr<PayloadCodec> codec = Codec("zlib");
   for (const uint32_t threads : {1u, 2u, 7u}) {
     SCOPED_TRACE(threads);
     std::vector<std::string> out;
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const std::unique_ptr<ParallelEncoder> encoder,
         ParallelEncoder::Create(*codec, threads, kBlockSize,
-                                [&out](ByteView raw, ByteView stored) {
-                                  EXPECT_LT(stored.size(), raw.size());
+                                [&out](ByteView raw, const Payload& payload) {
+                                  EXPECT_LT(payload.bytes.size(), raw.size());
                                   out.emplace_back(AsText(raw));
                                   return absl::OkStatus();
                                 }));
@@ -59,13 +59,13 @@ TEST(ParallelEncoderTest, KeepsTheOrder) {
 }
 
 TEST(ParallelEncoderTest, GivesBlocksThatDoNotShrinkRaw) {
-  const std::unique_ptr<BlockCodec> codec = Codec("copy");
+  const std::unique_ptr<PayloadCodec> codec = Codec("copy");
   size_t raw_count = 0;
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<ParallelEncoder> encoder,
       ParallelEncoder::Create(*codec, 2, kBlockSize,
-                              [&](ByteView, ByteView stored) {
-                                raw_count += stored.empty() ? 1 : 0;
+                              [&](ByteView, const Payload& payload) {
+                                raw_count += payload.is_raw ? 1 : 0;
                                 return absl::OkStatus();
                               }));
   QUIRE_ASSERT_OK(SubmitText(*encoder, "text"));
@@ -74,12 +74,13 @@ TEST(ParallelEncoderTest, GivesBlocksThatDoNotShrinkRaw) {
 }
 
 TEST(ParallelEncoderTest, PassesTheErrorOfTheSinkOn) {
-  const std::unique_ptr<BlockCodec> codec = Codec("zlib");
+  const std::unique_ptr<PayloadCodec> codec = Codec("zlib");
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::unique_ptr<ParallelEncoder> encoder,
-      ParallelEncoder::Create(*codec, 2, kBlockSize, [](ByteView, ByteView) {
-        return absl::UnavailableError("disk full");
-      }));
+      ParallelEncoder::Create(*codec, 2, kBlockSize,
+                              [](ByteView, const Payload&) {
+                                return absl::UnavailableError("disk full");
+                              }));
   absl::Status status;
   int submitted_count = 0;
   while (status.ok() && submitted_count < 1000) {
@@ -90,69 +91,14 @@ TEST(ParallelEncoderTest, PassesTheErrorOfTheSinkOn) {
   EXPECT_LE(submitted_count, 10);
 }
 
-// Copies, but has no memory for the scratch, or for the second block.
-class ForgetfulCodec final : public BlockCodec {
- public:
-  explicit ForgetfulCodec(bool has_scratch) : has_scratch_(has_scratch) {}
-
-  const CodecInfo& info() const override { return *FindCodec("copy"); }
-
-  size_t StoredSizeMax(size_t raw_size) const override { return raw_size; }
-
-  std::unique_ptr<Scratch> NewScratch() const override {
-    if (!has_scratch_) {
-      throw std::bad_alloc();
-    }
-    return std::make_unique<Scratch>();
-  }
-
-  size_t MemoryBytes() const override { return 0; }
-
-  absl::StatusOr<size_t> Encode(ByteView raw, MutableByteView /*stored*/,
-                                Scratch& /*scratch*/) const override {
-    if (AsText(raw) == "second") {
-      throw std::bad_alloc();
-    }
-    return raw.size();
-  }
-
-  absl::Status Decode(ByteView /*stored*/, MutableByteView /*raw*/,
-                      Scratch& /*scratch*/) const override {
-    return absl::UnimplementedError("only encodes");
-  }
-
- private:
-  const bool has_scratch_;
-};
-
-TEST(ParallelEncoderTest, SaysThatMemoryIsShort) {
-  for (const bool has_scratch : {false, true}) {
-    const ForgetfulCodec codec(has_scratch);
-    size_t written_count = 0;
-    QUIRE_ASSERT_OK_AND_ASSIGN(
-        const std::unique_ptr<ParallelEncoder> encoder,
-        ParallelEncoder::Create(codec, 2, kBlockSize, [&](ByteView, ByteView) {
-          ++written_count;
-          return absl::OkStatus();
-        }));
-    for (const char* const text : {"first", "second", "third"}) {
-      QUIRE_ASSERT_OK(SubmitText(*encoder, text));
-    }
-    EXPECT_THAT(encoder->Drain(),
-                FailsWith(absl::StatusCode::kResourceExhausted,
-                          ::testing::HasSubstr("--threads")));
-    EXPECT_EQ(written_count, has_scratch ? 1 : 0);
-  }
-}
-
 TEST(ParallelEncoderTest, CanBeDroppedWithBlocksInFlight) {
-  const std::unique_ptr<BlockCodec> codec = Codec("zstd:19");
+  const std::unique_ptr<PayloadCodec> codec = Codec("zstd:19");
   for (int i = 0; i < 20; ++i) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const std::unique_ptr<ParallelEncoder> encoder,
-        ParallelEncoder::Create(*codec, 3, kBlockSize, [](ByteView, ByteView) {
-          return absl::OkStatus();
-        }));
+        ParallelEncoder::Create(
+            *codec, 3, kBlockSize,
+            [](ByteView, const Payload&) { return absl::OkStatus(); }));
     for (uint64_t j = 0; j < 5; ++j) {
       QUIRE_ASSERT_OK(SubmitText(*encoder, MakeTestText(kBlockSize, j)));
     }

@@ -145,9 +145,9 @@ CodecSpec RandomSpec(TestRandom& random) {
       info.level_min +
       static_cast<int>(RandomBelow(
           random, static_cast<size_t>(info.level_max - info.level_min + 1)));
-  if (info.has_partitions()) {
+  if (info.takes_partitions && RandomBelow(random, 2) == 0) {
     spec.partition_size_bytes = kPartitionSizeBytesMin
-                                << RandomBelow(random, 5);
+                                << RandomBelow(random, 9);
   }
   return spec;
 }
@@ -172,18 +172,19 @@ struct Totals {
   uint64_t archives = 0;
   uint64_t layouts = 0;
   uint64_t varying = 0;
+  uint64_t recipes = 0;
   std::map<std::string, uint64_t> blocks_by_codec;
 };
 
 // --- A codec alone: blocks of any size ---
 
-absl::Status CheckRanges(const BlockCodec& codec, ByteView stored,
+absl::Status CheckRanges(const PayloadCodec& codec, const Payload& payload,
                          const std::string& text, TestRandom& random,
-                         BlockCodec::Scratch& scratch, Totals& totals) {
+                         PayloadCodec::Scratch& scratch, Totals& totals) {
   for (int i = 0; i < 4; ++i) {
     const size_t offset = RandomBelow(random, text.size() + 1);
     std::string range(RandomSize(random, text.size() - offset), '?');
-    QUIRE_RETURN_IF_ERROR(codec.DecodeRange(stored, text.size(), offset,
+    QUIRE_RETURN_IF_ERROR(codec.DecodeRange(payload, text.size(), offset,
                                             AsMutableBytes(range), scratch));
     if (range != text.substr(offset, range.size())) {
       return Differs(absl::StrCat("a range of ", range.size(), " bytes at ",
@@ -205,11 +206,15 @@ absl::Status CheckRanges(const BlockCodec& codec, ByteView stored,
 absl::Status RunCodecTrial(TestRandom& random, Totals& totals) {
   const CodecSpec spec = RandomSpec(random);
   const auto& context = RandomContext(random);
+  const size_t inflated_text_size_max =
+      RandomBelow(random, 2) == 0 ? 0 : 1 + RandomSize(random, 2 << 20);
   QUIRE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BlockCodec> codec,
-      MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode));
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<BlockCodec> decoder,
-                         MakeBlockCodec(spec, context, CodecUse::kDecode));
+      const std::unique_ptr<PayloadCodec> codec,
+      MakePayloadCodec(spec, context, CodecUse::kEncodeAndDecode,
+                       inflated_text_size_max));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> decoder,
+                         MakePayloadCodec(spec, context, CodecUse::kDecode,
+                                          inflated_text_size_max));
   const auto scratch = codec->NewScratch();
   const auto decoder_scratch = decoder->NewScratch();
   TextMaker maker(random);
@@ -217,20 +222,23 @@ absl::Status RunCodecTrial(TestRandom& random, Totals& totals) {
     const std::string text =
         maker.Make(std::max<size_t>(1, RandomSize(random, kTextSizeMax)),
                    context->dictionary);
-    std::vector<uint8_t> stored(codec->StoredSizeMax(text.size()));
-    QUIRE_ASSIGN_OR_RETURN(const size_t size,
-                           codec->Encode(AsBytes(text), stored, *scratch));
-    stored.resize(size);
-    stored.shrink_to_fit();
+    std::vector<uint8_t> buffer(codec->StoredSizeMax(text.size()));
+    QUIRE_ASSIGN_OR_RETURN(Payload payload,
+                           codec->Encode(AsBytes(text), buffer, *scratch));
+    // Of exactly its size, for AddressSanitizer.
+    const std::vector<uint8_t> stored(payload.bytes.begin(),
+                                      payload.bytes.end());
+    payload.bytes = stored;
+    totals.recipes += payload.has_recipe ? 1 : 0;
     std::string decoded(text.size(), '?');
     QUIRE_RETURN_IF_ERROR(
-        decoder->Decode(stored, AsMutableBytes(decoded), *decoder_scratch));
+        decoder->Decode(payload, AsMutableBytes(decoded), *decoder_scratch));
     if (decoded != text) {
       return Differs(absl::StrCat("block ", i, " of ", text.size(), " bytes, ",
                                   FormatCodecSpec(spec)));
     }
     QUIRE_RETURN_IF_ERROR(
-        CheckRanges(*decoder, stored, text, random, *decoder_scratch, totals));
+        CheckRanges(*decoder, payload, text, random, *decoder_scratch, totals));
     totals.text_bytes += text.size();
     ++totals.blocks;
     ++totals.blocks_by_codec[std::string(codec->info().name)];
@@ -292,7 +300,7 @@ BuildOptions RandomOptions(TestRandom& random) {
 // Decodes of each block that a range touches that part alone.
 absl::Status CheckRange(const Archive& archive, LogicalRange range,
                         absl::string_view expected,
-                        BlockCodec::Scratch& scratch) {
+                        PayloadCodec::Scratch& scratch) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,
                          archive.Plan(range));
   std::vector<uint8_t> frame;
@@ -314,7 +322,7 @@ absl::Status CheckRange(const Archive& archive, LogicalRange range,
 
 // Decodes each block as a whole, wherever documents are in it.
 absl::Status CheckWhole(const Archive& archive, absl::string_view expected,
-                        BlockCodec::Scratch& scratch) {
+                        PayloadCodec::Scratch& scratch) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,
                          archive.Plan({{0}, expected.size()}));
   std::map<BlockAddress, std::string> blocks;
@@ -454,8 +462,8 @@ void Print(const Totals& totals, double seconds) {
   std::cout << totals.blocks << " blocks of " << totals.text_bytes
             << " bytes and " << totals.ranges << " ranges in " << seconds
             << " s, " << totals.archives << " archives (" << totals.layouts
-            << " with a layout, " << totals.varying
-            << " with varying blocks); by codec:";
+            << " with a layout, " << totals.varying << " with varying blocks), "
+            << totals.recipes << " blocks with recipes; by codec:";
   for (const auto& [name, count] : totals.blocks_by_codec) {
     std::cout << " " << name << " " << count;
   }

@@ -39,7 +39,7 @@ std::string Parameters(const Archive& archive, const BuildOptions& options) {
       "\nreorder ", NameOf(options.reorder), "\ninflate ",
       options.inflate ? "auto" : "off", "\nsymbol table ",
       options.symbol_table ? "yes" : "no", "\n");
-  if (options.inflate || (info != nullptr && info->inflates())) {
+  if (options.inflate) {
     absl::StrAppend(&lines, "inflate member size ",
                     FormatByteSizeExact(options.inflate_member_size_bytes_max),
                     "\n");
@@ -51,10 +51,8 @@ std::string Parameters(const Archive& archive, const BuildOptions& options) {
                         : "none",
                     "\n");
   }
-  if (info != nullptr && info->has_partitions()) {
-    absl::StrAppend(&lines, "partition size ",
-                    FormatByteSizeExact(codec.partition_size_bytes), "\n");
-  }
+  absl::StrAppend(&lines, "partition size ",
+                  FormatByteSizeExact(codec.partition_size_bytes), "\n");
   if (info != nullptr && info->needs_dictionary) {
     absl::StrAppend(&lines, "dictionary size ",
                     FormatByteSizeExact(options.dictionary_size_bytes),

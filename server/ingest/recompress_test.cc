@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "codecs/payload/test_codec.h"
 #include "server/ingest/recompress.h"
 
 #include <atomic>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/checksum.h"
@@ -58,9 +60,11 @@ std::string DocumentsAsWarc() {
 
 BuildOptions Options(absl::string_view codec) {
   BuildOptions options;
-  options.archive.codec = *ParseCodecSpec(codec);
-  options.archive.block_size_bytes = 4096;
-  FitPartitions(options.archive.block_size_bytes, options.archive.codec);
+  const TestCodec test_codec = ParseTestCodec(codec);
+  options.archive.codec = test_codec.spec;
+  options.inflate = test_codec.inflated_text_size_max != 0;
+  options.archive.block_size_bytes =
+      test_codec.spec.partition_size_bytes == 0 ? 4096 : 8192;
   options.dictionary_size_bytes = 8192;
   options.segment_size_bytes = 20000;
   options.threads = 1;
@@ -154,7 +158,7 @@ TEST_F(RecompressTest, MakesOfEveryCodecWhatBuildMakes) {
 
 TEST_F(RecompressTest, BlockSegmentAndPartitionSizesMayChange) {
   const std::string from = Build("from", Options("zstd"));
-  BuildOptions options = Options("zstd-pex");
+  BuildOptions options = Options("zstd/parts");
   options.archive.block_size_bytes = 16384;
   options.archive.codec.partition_size_bytes = 8192;
   options.segment_size_bytes = 1 << 20;
@@ -194,20 +198,21 @@ TEST_F(RecompressTest, ReadsAPartOfABlockAgainAfterAShorterBlock) {
 }
 
 TEST_F(RecompressTest, CopiesBlocksThatComeOutTheSame) {
-  for (const char* codec : {"zstd", "rlz", "auto", "fsst", "rlz-pex"}) {
+  for (const auto& [codec, other_codec] :
+       {std::pair("zstd", "zstd:max"), std::pair("rlz", "rlz:max"),
+        std::pair("auto", "auto:max"), std::pair("fsst", "lz4"),
+        std::pair("rlz/parts", "rlz:max/parts")}) {
     SCOPED_TRACE(codec);
-    const std::string from = Build(codec, Options(codec));
-    const std::string out = directory_ / absl::StrCat(codec, "-again");
+    const std::string name = absl::StrReplaceAll(codec, {{"/", "-"}});
+    const std::string from = Build(name, Options(codec));
+    const std::string out = directory_ / absl::StrCat(name, "-again");
     QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
                                Recompress(from, out, Options(codec)));
     EXPECT_EQ(summary.copied_block_count, summary.info.block_count);
     EXPECT_EQ(FilesOf(out), FilesOf(from));
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const BuildSummary other,
-        Recompress(
-            from, out + "-max",
-            Options(absl::StrCat(codec == std::string("fsst") ? "lz4" : codec,
-                                 codec == std::string("fsst") ? "" : ":max"))));
+        Recompress(from, out + "-other", Options(other_codec)));
     EXPECT_EQ(other.copied_block_count, 0);
   }
 }
@@ -215,18 +220,19 @@ TEST_F(RecompressTest, CopiesBlocksThatComeOutTheSame) {
 // Blocks that are a part of one of the archive, or have other partitions, come
 // out as a build makes them.
 TEST_F(RecompressTest, CopiesWholeBlocksOnly) {
-  for (const char* codec : {"zstd", "zlib-pex", "rlz-pex"}) {
+  for (const char* codec : {"zstd", "zlib/parts", "rlz/parts"}) {
     SCOPED_TRACE(codec);
     BuildOptions options = Options(codec);
     options.archive.block_size_bytes = 16384;
     options.segment_size_bytes = 1 << 20;
-    const std::string from = Build(absl::StrCat(codec, "-from"), options);
+    const std::string prefix = absl::StrReplaceAll(codec, {{"/", "-"}});
+    const std::string from = Build(prefix + "-from", options);
     const auto expect_as_built = [&](absl::string_view name) {
-      const std::string out = directory_ / absl::StrCat(codec, "-", name);
+      const std::string out = directory_ / absl::StrCat(prefix, "-", name);
       const auto summary = Recompress(from, out, options);
       EXPECT_THAT(summary, IsOk());
       EXPECT_EQ(FilesOf(out),
-                FilesOf(Build(absl::StrCat(codec, "-built-", name), options)));
+                FilesOf(Build(absl::StrCat(prefix, "-built-", name), options)));
       EXPECT_EQ(summary->mismatched_block_count, 0u);
       return summary->copied_block_count;
     };
@@ -325,7 +331,7 @@ TEST_F(RecompressTest, ReplacesTheArchiveItselfInTheEnd) {
 }
 
 TEST_F(RecompressTest, GoesOnWhereItFailed) {
-  for (const char* codec : {"zstd", "rlz", "auto", "fsst", "zlib-pex"}) {
+  for (const char* codec : {"zstd", "rlz", "auto", "fsst", "zlib/parts"}) {
     SCOPED_TRACE(codec);
     const std::string from = Build("from", Options("lz4"));
     const std::string out = directory_ / "out";
@@ -528,7 +534,7 @@ TEST_F(RecompressTest, RefusesToGoOnWithAnyOtherOption) {
     }
     expect_refused(begun, others);
   }
-  BuildOptions begun = Options("rlz-pex");
+  BuildOptions begun = Options("rlz/parts");
   begun.archive.block_size_bytes = 16384;
   expect_refused(
       begun,

@@ -16,10 +16,10 @@
 #include "grpcpp/client_context.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/block_codec.h"
 #include "codecs/deflate/deflate_test_streams.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
 #include "codecs/fsst/table/symbol_table.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
@@ -63,13 +63,29 @@ class WireEncodingTest : public ServerTest,
                              std::tuple<std::string, CacheForm, bool>> {
  protected:
   WireEncodingTest()
-      : documents_(MixedDocuments(7)), all_(Concatenate(documents_)) {
+      : documents_(DocumentsFor(std::get<0>(GetParam()))),
+        all_(Concatenate(documents_)) {
     WriteArchive(archive_path(), documents_, std::get<0>(GetParam()),
                  TrainTable(documents_), is_reordered());
     ServerOptions options;
     options.cache_form = std::get<1>(GetParam());
     StartServer(options);
     FetchTables();
+  }
+
+  // With compressed members where blocks may have recipes.
+  static std::vector<TestDocument> DocumentsFor(const std::string& codec) {
+    std::vector<TestDocument> documents = MixedDocuments(7);
+    if (codec.ends_with("/inflate")) {
+      const std::string text = Concatenate(documents);
+      for (int i = 0; i < 40; ++i) {
+        documents.push_back(
+            {.id = absl::StrCat("member-", i),
+             .text = GzipProgramStream(
+                 9, text.substr(static_cast<size_t>(i) * 900, 4000))});
+      }
+    }
+    return documents;
   }
 
   static bool is_reordered() { return std::get<2>(GetParam()); }
@@ -105,18 +121,15 @@ class WireEncodingTest : public ServerTest,
       }
     }
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        codec_, MakeBlockCodec(ParseCodecSpec(stored_codec()).value(), tables,
-                               CodecUse::kDecode));
+        codec_, MakePayloadCodec(ParseCodecSpec(stored_codec()).value(), tables,
+                                 CodecUse::kDecode, kInflatedLargeSizeMax));
     decoder_ = std::make_unique<FsstDecoder>(
         SymbolTable::Parse(AsBytes(tables->symbol_table)).value());
   }
 
   // The codec of stored answers.
   std::string stored_codec() const {
-    const CodecInfo& info = *FindCodec(description_.codec());
-    return std::string(info.has_partitions()
-                           ? FindCodec(info.partition_codec)->name
-                           : info.name);
+    return std::string(FindCodec(description_.codec())->name);
   }
 
   std::string Hex(uint64_t hash) const {
@@ -137,13 +150,11 @@ class WireEncodingTest : public ServerTest,
       const std::string stored = data.substr(at, block.stored_size_bytes());
       at += stored.size();
       std::string raw(block.size_bytes(), '\0');
-      if (block.is_uncoded()) {
-        EXPECT_EQ(block.stored_size_bytes(), block.size_bytes());
-        raw = stored;
-      } else {
-        QUIRE_EXPECT_OK(
-            codec_->Decode(AsBytes(stored), AsMutableBytes(raw), *scratch));
-      }
+      recipe_count_ += block.has_recipe() ? 1 : 0;
+      QUIRE_EXPECT_OK(codec_->Decode({.bytes = AsBytes(stored),
+                                      .is_raw = block.is_uncoded(),
+                                      .has_recipe = block.has_recipe()},
+                                     AsMutableBytes(raw), *scratch));
       text += raw;
     }
     EXPECT_EQ(at, data.size());
@@ -195,6 +206,7 @@ class WireEncodingTest : public ServerTest,
     request.mutable_range()->set_offset(offset);
     request.mutable_range()->set_size_bytes(size_bytes);
     request.add_accepted_encodings(encoding);
+    request.add_accepted_encodings(v1::WIRE_ENCODING_STORED_RECIPES);
     return request;
   }
 
@@ -209,7 +221,9 @@ class WireEncodingTest : public ServerTest,
   const std::vector<TestDocument> documents_;
   const std::string all_;
   v1::ArchiveDescription description_;
-  std::unique_ptr<BlockCodec> codec_;
+  std::unique_ptr<PayloadCodec> codec_;
+  // Blocks with recipes that were decoded.
+  mutable int recipe_count_ = 0;
   std::unique_ptr<FsstDecoder> decoder_;
 };
 
@@ -233,6 +247,7 @@ TEST_P(WireEncodingTest, ReadsAnyRange) {
     }
   }
   EXPECT_GT(counts[v1::WIRE_ENCODING_STORED], 100);
+  EXPECT_EQ(recipe_count_ > 0, std::get<0>(GetParam()).ends_with("/inflate"));
   // Noise comes in identity whatever is asked for; the rest is text.
   EXPECT_GT(counts[v1::WIRE_ENCODING_FSST], is_reordered() ? 50 : 100);
 }
@@ -288,6 +303,7 @@ TEST_P(WireEncodingTest, StreamsAndScans) {
       request.set_offset(offset);
       request.set_size_bytes(size_bytes);
       request.add_accepted_encodings(encoding);
+      request.add_accepted_encodings(v1::WIRE_ENCODING_STORED_RECIPES);
       grpc::ClientContext scan_context;
       const auto scan = stub().Scan(&scan_context, request);
       v1::ScanResponse scanned;
@@ -335,6 +351,24 @@ TEST_P(WireEncodingTest, AnswersBatches) {
   }
 }
 
+TEST_P(WireEncodingTest, RecipesGoOnlyToClientsThatTakeThem) {
+  v1::ReadRequest request = RangeRequest(0, 9000, v1::WIRE_ENCODING_STORED);
+  const bool has_recipes = std::get<0>(GetParam()).ends_with("/inflate");
+  if (!is_reordered()) {
+    EXPECT_EQ(Read(request).encoding(), v1::WIRE_ENCODING_STORED);
+  }
+  request.clear_accepted_encodings();
+  request.add_accepted_encodings(v1::WIRE_ENCODING_STORED);
+  const v1::ReadResponse response = Read(request);
+  EXPECT_TRUE(Decode(response) == all_.substr(0, 9000));
+  EXPECT_EQ(response.encoding(), has_recipes || is_reordered()
+                                     ? v1::WIRE_ENCODING_IDENTITY
+                                     : v1::WIRE_ENCODING_STORED);
+  request.clear_accepted_encodings();
+  request.add_accepted_encodings(v1::WIRE_ENCODING_STORED_RECIPES);
+  EXPECT_EQ(Read(request).encoding(), v1::WIRE_ENCODING_IDENTITY);
+}
+
 TEST_P(WireEncodingTest, GivesTheFirstEncodingItCan) {
   const auto encoding_for = [&](const std::vector<int>& accepted) {
     v1::ReadRequest request = RangeRequest(0, 9000, v1::WIRE_ENCODING_FSST);
@@ -359,27 +393,27 @@ std::string NameOf(
     const ::testing::TestParamInfo<WireEncodingTest::ParamType>& test_case) {
   return absl::StrCat(
       absl::StrReplaceAll(std::get<0>(test_case.param),
-                          {{":", "_"}, {"-", "_"}}),
+                          {{":", "_"}, {"-", "_"}, {"/", "_"}}),
       std::get<1>(test_case.param) == CacheForm::kFsst ? "Packed" : "Text");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Codecs, WireEncodingTest,
     // One without tables, with a dictionary, with none of its own, with the
-    // symbol table, and with others in some blocks; then one whose blocks vary,
-    // and those with partitions.
-    ::testing::Combine(::testing::Values("zstd", "rlz", "copy", "fsst:1",
-                                         "fsst:2", "rlz-inflate", "lz4-pex",
-                                         "zlib-pex", "zstd-pex", "rlz-pex"),
-                       ::testing::Values(CacheForm::kIdentity,
-                                         CacheForm::kFsst),
-                       ::testing::Values(false)),
+    // symbol table, and with others in some blocks; then those with recipes,
+    // whose blocks vary, and with partitions.
+    ::testing::Combine(
+        ::testing::Values("zstd", "rlz", "copy", "fsst:1", "fsst:2",
+                          "rlz/inflate", "zstd/parts/inflate", "lz4/parts",
+                          "zlib/parts", "zstd/parts", "rlz/parts"),
+        ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
+        ::testing::Values(false)),
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
     Reordered, WireEncodingTest,
     ::testing::Combine(
-        ::testing::Values("rlz", "rlz-inflate", "fsst:2", "zlib-pex"),
+        ::testing::Values("rlz", "rlz/inflate", "fsst:2", "zlib/parts"),
         ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
         ::testing::Values(true)),
     NameOf);

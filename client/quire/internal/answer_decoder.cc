@@ -44,6 +44,9 @@ absl::Status CheckStoredDetails(const SentBytes& sent) {
           absl::StrCat("with an uncoded block of ", block.size_bytes(),
                        " bytes that takes ", block.stored_size_bytes()));
     }
+    if (block.is_uncoded() && block.has_recipe()) {
+      return BadDetails("stored", "with an uncoded block that has a recipe");
+    }
     stored_size_bytes += block.stored_size_bytes();
     size_bytes += block.size_bytes();
   }
@@ -177,13 +180,19 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeStored(
   if (info == nullptr) {
     return BadDetails("stored", "of a codec that this client does not have");
   }
+  const uint32_t partition_size = details.partition_size_bytes();
+  if (partition_size != 0 && !IsPartitionSize(partition_size)) {
+    return BadDetails("stored", absl::StrCat("with partitions of ",
+                                             partition_size, " bytes"));
+  }
   const auto hash_if = [](bool set, uint64_t hash) {
     return set ? std::optional<uint64_t>(hash) : std::nullopt;
   };
   QUIRE_ASSIGN_OR_RETURN(
       const auto codec,
       tables_->GetStoredCodec(
-          *info, hash_if(details.has_table_hash(), details.table_hash()),
+          *info, partition_size,
+          hash_if(details.has_table_hash(), details.table_hash()),
           hash_if(details.has_symbol_table_hash() && info->id == CodecId::kFsst,
                   details.symbol_table_hash())));
   if (buffer.size() < sent.size_bytes) {
@@ -198,16 +207,14 @@ absl::StatusOr<absl::string_view> AnswerDecoder::DecodeStored(
     stored = stored.subspan(coded.size());
     const MutableByteView part = out.subspan(
         done, std::min<size_t>(block.size_bytes() - front, out.size() - done));
-    if (block.is_uncoded()) {
-      std::copy_n(coded.begin() + static_cast<ptrdiff_t>(front), part.size(),
-                  part.begin());
-    } else {
-      const absl::Status decoded =
-          codec->DecodeRange(coded, block.size_bytes(), front, part);
-      if (!decoded.ok()) {
-        return BadDetails("stored", absl::StrCat("that does not decode: ",
-                                                 decoded.message()));
-      }
+    const absl::Status decoded =
+        codec->DecodeRange({.bytes = coded,
+                            .is_raw = block.is_uncoded(),
+                            .has_recipe = block.has_recipe()},
+                           block.size_bytes(), front, part);
+    if (!decoded.ok()) {
+      return BadDetails(
+          "stored", absl::StrCat("that does not decode: ", decoded.message()));
     }
     done += part.size();
     front = 0;

@@ -49,16 +49,12 @@ double StoredDecodeByteNs(CodecId codec) {
     case CodecId::kFsst:
       return 0.4;
     case CodecId::kLz4:
-    case CodecId::kLz4Hc:
     case CodecId::kLz4Fast:
-    case CodecId::kLz4Pex:
       return 0.6;
     case CodecId::kRlz:
-    case CodecId::kRlzPex:
     case CodecId::kZstdDict:
       return 0.7;
     case CodecId::kZstd:
-    case CodecId::kZstdPex:
       return 1.2;
     case CodecId::kRlzZz:
     case CodecId::kRlzZzz:
@@ -66,12 +62,10 @@ double StoredDecodeByteNs(CodecId codec) {
       return 1.6;
     case CodecId::kNumeric:
     case CodecId::kZlib:
-    case CodecId::kZlibPex:
     case CodecId::kZlibPrimed:
     // Mostly rlz; nobody but the archive's owner knows how much of it is xz, or
     // members to be compressed again.
     case CodecId::kAuto:
-    case CodecId::kRlzInflate:
       return 2;
     case CodecId::kXz:
       return 20;

@@ -35,19 +35,22 @@ absl::Status CheckHash(const char* what, uint64_t hash,
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const StoredCodec>> StoredCodec::Make(
-    const CodecInfo& info, std::shared_ptr<const CodecContext> context) {
+    const CodecInfo& info, uint32_t partition_size_bytes,
+    std::shared_ptr<const CodecContext> context) {
   std::shared_ptr<StoredCodec> stored(new StoredCodec());
-  QUIRE_ASSIGN_OR_RETURN(
-      stored->codec_,
-      MakeBlockCodec(DefaultCodecSpec(info), context, CodecUse::kDecode));
+  CodecSpec spec = DefaultCodecSpec(info);
+  spec.partition_size_bytes = partition_size_bytes;
+  QUIRE_ASSIGN_OR_RETURN(stored->codec_,
+                         MakePayloadCodec(spec, context, CodecUse::kDecode,
+                                          kInflatedLargeSizeMax));
   stored->context_ = std::move(context);
   return std::shared_ptr<const StoredCodec>(std::move(stored));
 }
 
-absl::Status StoredCodec::DecodeRange(ByteView stored, size_t raw_size,
+absl::Status StoredCodec::DecodeRange(const Payload& payload, size_t raw_size,
                                       size_t offset,
                                       MutableByteView out) const {
-  std::unique_ptr<BlockCodec::Scratch> scratch;
+  std::unique_ptr<PayloadCodec::Scratch> scratch;
   {
     MutexLock lock(&mutex_);
     if (!free_.empty()) {
@@ -59,9 +62,7 @@ absl::Status StoredCodec::DecodeRange(ByteView stored, size_t raw_size,
     scratch = codec_->NewScratch();
   }
   const absl::Status status =
-      offset == 0 && out.size() == raw_size
-          ? codec_->Decode(stored, out, *scratch)
-          : codec_->DecodeRange(stored, raw_size, offset, out, *scratch);
+      codec_->DecodeRange(payload, raw_size, offset, out, *scratch);
   MutexLock lock(&mutex_);
   free_.push_back(std::move(scratch));
   return status;
@@ -129,7 +130,8 @@ absl::StatusOr<std::shared_ptr<const FsstDecoder>> TableStore::GetFsstDecoder(
 }
 
 absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
-    const CodecInfo& info, std::optional<uint64_t> dictionary_hash,
+    const CodecInfo& info, uint32_t partition_size_bytes,
+    std::optional<uint64_t> dictionary_hash,
     std::optional<uint64_t> symbol_table_hash) {
   if (info.needs_dictionary != dictionary_hash.has_value()) {
     return absl::DataLossError(absl::StrCat(
@@ -137,7 +139,8 @@ absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
         dictionary_hash.has_value() ? " with" : " without", " a dictionary"));
   }
   return codecs_.Get(
-      CodecKey(info.id, dictionary_hash, symbol_table_hash),
+      CodecKey(info.id, partition_size_bytes, dictionary_hash,
+               symbol_table_hash),
       [&]() -> absl::StatusOr<std::shared_ptr<const StoredCodec>> {
         const auto context = std::make_shared<CodecContext>();
         if (dictionary_hash.has_value()) {
@@ -149,7 +152,7 @@ absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
                                  GetSymbolTableBytes(*symbol_table_hash));
         }
         absl::StatusOr<std::shared_ptr<const StoredCodec>> codec =
-            StoredCodec::Make(info, context);
+            StoredCodec::Make(info, partition_size_bytes, context);
         // The server's bytes were not fit for the codec that it named.
         if (absl::IsInvalidArgument(codec.status())) {
           return absl::DataLossError(codec.status().message());
@@ -160,7 +163,7 @@ absl::StatusOr<std::shared_ptr<const StoredCodec>> TableStore::GetStoredCodec(
 }
 
 bool TableStore::HoldsDictionary(const CodecInfo& info, uint64_t hash) const {
-  return codecs_.Has(CodecKey(info.id, hash, std::nullopt)) ||
+  return codecs_.Has(CodecKey(info.id, 0, hash, std::nullopt)) ||
          directory_.MayHold(kDictionary, hash);
 }
 

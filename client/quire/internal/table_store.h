@@ -22,8 +22,8 @@
 #include "client/quire/internal/table_directory.h"
 #include "client/quire/wire_encoding.h"
 #include "codecs/base/mutex.h"
-#include "codecs/block_codec.h"
 #include "codecs/fsst/decode/fsst_decoder.h"
+#include "codecs/payload/payload_codec.h"
 
 namespace quire {
 
@@ -41,17 +41,18 @@ class TableSource {
       uint64_t hash, size_t size_bytes_max) = 0;
 };
 
-// A block codec with its dictionary, and working memory for as many threads as
-// decode with it at once. Thread-safe.
+// A payload codec with its dictionary, and working memory for as many threads
+// as decode with it at once. Thread-safe.
 class StoredCodec {
  public:
   // Errors: as MakeBlockCodec().
   static absl::StatusOr<std::shared_ptr<const StoredCodec>> Make(
-      const CodecInfo& info, std::shared_ptr<const CodecContext> context);
+      const CodecInfo& info, uint32_t partition_size_bytes,
+      std::shared_ptr<const CodecContext> context);
 
-  // As BlockCodec::DecodeRange().
-  absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
-                           MutableByteView out) const;
+  // As PayloadCodec::DecodeRange().
+  absl::Status DecodeRange(const Payload& payload, size_t raw_size,
+                           size_t offset, MutableByteView out) const;
 
   // Of dictionary and decoder; working memory, a block or two for each thread,
   // comes on top.
@@ -61,9 +62,9 @@ class StoredCodec {
   StoredCodec() = default;
 
   std::shared_ptr<const CodecContext> context_;
-  std::unique_ptr<BlockCodec> codec_;
+  std::unique_ptr<PayloadCodec> codec_;
   mutable Mutex mutex_;
-  mutable std::vector<std::unique_ptr<BlockCodec::Scratch>> free_
+  mutable std::vector<std::unique_ptr<PayloadCodec::Scratch>> free_
       ABSL_GUARDED_BY(mutex_);
 };
 
@@ -88,13 +89,15 @@ class TableStore {
   absl::StatusOr<std::shared_ptr<const FsstDecoder>> GetFsstDecoder(
       uint64_t hash);
 
-  // What decodes blocks of `info`, with the tables that an answer names.
+  // Returns the decoder of blocks of `info`, with partitions of that size or 0,
+  // and with the tables that an answer names.
   // Errors: DataLoss           as above, or a hash is missing that the codec
   //                            needs.
   //         ResourceExhausted  the dictionary is over the limit; and those of
   //                            the source.
   absl::StatusOr<std::shared_ptr<const StoredCodec>> GetStoredCodec(
-      const CodecInfo& info, std::optional<uint64_t> dictionary_hash,
+      const CodecInfo& info, uint32_t partition_size_bytes,
+      std::optional<uint64_t> dictionary_hash,
       std::optional<uint64_t> symbol_table_hash);
 
   // Whether blocks can be decoded without fetching the dictionary: it is in
@@ -105,9 +108,9 @@ class TableStore {
   void Describe(WireStats& stats) const;
 
  private:
-  // Codec, dictionary, symbol table.
-  using CodecKey =
-      std::tuple<CodecId, std::optional<uint64_t>, std::optional<uint64_t>>;
+  // Codec, partition size, dictionary, symbol table.
+  using CodecKey = std::tuple<CodecId, uint32_t, std::optional<uint64_t>,
+                              std::optional<uint64_t>>;
 
   absl::StatusOr<std::string> GetSymbolTableBytes(uint64_t hash);
   absl::StatusOr<std::string> GetDictionaryBytes(uint64_t hash);

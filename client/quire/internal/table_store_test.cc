@@ -141,7 +141,7 @@ TEST_F(TableStoreTest, KeepsTablesInMemory) {
   TableStore store({}, &source_);
   for (int i = 0; i < 3; ++i) {
     QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-    QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, dictionary_hash_, {}));
+    QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, 0, dictionary_hash_, {}));
   }
   EXPECT_EQ(source_.count, 2);
   EXPECT_TRUE(store.HoldsDictionary(zstd_dict_, dictionary_hash_));
@@ -159,9 +159,9 @@ TEST_F(TableStoreTest, RefusesWhatIsNotWhatItsHashSays) {
   EXPECT_THAT(store.GetFsstDecoder(1),
               FailsWith(absl::StatusCode::kDataLoss,
                         HasSubstr("symbol table 0000000000000001")));
-  EXPECT_THAT(store.GetStoredCodec(zstd_dict_, 1, {}),
+  EXPECT_THAT(store.GetStoredCodec(zstd_dict_, 0, 1, {}),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("dictionary")));
-  EXPECT_THAT(store.GetStoredCodec(zstd_dict_, {}, {}),
+  EXPECT_THAT(store.GetStoredCodec(zstd_dict_, 0, {}, {}),
               HasCode(absl::StatusCode::kDataLoss));
   source_.table = "no table";
   EXPECT_THAT(store.GetFsstDecoder(HashOf("no table")),
@@ -175,13 +175,13 @@ TEST_F(TableStoreTest, KeepsTablesOnDisk) {
   {
     TableStore store(options, &source_);
     QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-    QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, dictionary_hash_, {}));
+    QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, 0, dictionary_hash_, {}));
   }
   EXPECT_EQ(source_.count, 2);
   TableStore store(options, &source_);
   EXPECT_TRUE(store.HoldsDictionary(zstd_dict_, dictionary_hash_));
   QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-  QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, dictionary_hash_, {}));
+  QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, 0, dictionary_hash_, {}));
   EXPECT_EQ(source_.count, 2);
 }
 

@@ -93,6 +93,9 @@ class WireCall {
   void FillIn(Request& request) const {
     request.clear_accepted_encodings();
     request.add_accepted_encodings(ToProto(asked()));
+    if (asked() == AnswerEncoding::kStored) {
+      request.add_accepted_encodings(v1::WIRE_ENCODING_STORED_RECIPES);
+    }
   }
 
   // An encoded answer of this call is of at most so many decoded bytes: what

@@ -19,7 +19,7 @@
 #include "codecs/block_codec.h"
 #include "codecs/deflate/deflate_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
-#include "codecs/inflate/inflated_count.h"
+#include "codecs/payload/inflated_count.h"
 
 namespace quire {
 
@@ -138,6 +138,9 @@ struct ArchiveInfo {
   std::vector<MemberBlocks> members;
   // Of codecs that inflate, in order of container; empty for others.
   std::vector<FoundMembers> found_members;
+
+  // Blocks may have recipes: their compressed members are stored as text.
+  bool has_recipes = false;
   // 0 where the codec uses none.
   uint64_t dictionary_size_bytes = 0;
   uint64_t dictionary_stored_size_bytes = 0;

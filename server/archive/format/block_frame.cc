@@ -14,6 +14,7 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kRawBit = uint32_t{1} << 24;
+constexpr uint32_t kRecipeBit = uint32_t{1} << 25;
 
 uint64_t FrameChecksum(FramePlace place, ByteView word_and_payload) {
   return Checksum64(word_and_payload,
@@ -23,7 +24,8 @@ uint64_t FrameChecksum(FramePlace place, ByteView word_and_payload) {
 }  // namespace
 
 absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word) {
-  if ((word & ~(kRawBit | kPayloadSizeBytesMax)) != 0) {
+  const uint32_t bits = word & ~kPayloadSizeBytesMax;
+  if (bits != 0 && bits != kRawBit && bits != kRecipeBit) {
     return absl::DataLossError(
         absl::StrCat("reserved bits of the frame's word are set: ",
                      absl::Hex(word, absl::kZeroPad8)));
@@ -32,19 +34,21 @@ absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word) {
     return absl::DataLossError("the frame has no payload");
   }
   return FrameWord{.payload_size_bytes = word & kPayloadSizeBytesMax,
-                   .is_raw = (word & kRawBit) != 0};
+                   .is_raw = bits == kRawBit,
+                   .has_recipe = bits == kRecipeBit};
 }
 
-uint64_t EncodeFrame(FramePlace place, ByteView raw, ByteView stored,
+uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
                      std::vector<uint8_t>& frame) {
-  const bool is_raw = stored.empty() || stored.size() >= raw.size();
-  const ByteView payload = is_raw ? raw : stored;
-  frame.resize(payload.size() + kFrameOverheadSizeBytes);
+  const bool is_raw = payload.is_raw || payload.bytes.empty() ||
+                      payload.bytes.size() >= raw.size();
+  const ByteView bytes = is_raw ? raw : payload.bytes;
+  const uint32_t bit =
+      is_raw ? kRawBit : (payload.has_recipe ? kRecipeBit : uint32_t{0});
+  frame.resize(bytes.size() + kFrameOverheadSizeBytes);
   const size_t checked_size_bytes = frame.size() - sizeof(uint64_t);
-  StoreLittleEndian(
-      static_cast<uint32_t>(payload.size()) | (is_raw ? kRawBit : uint32_t{0}),
-      frame.data());
-  std::ranges::copy(payload, frame.begin() + kFrameWordSizeBytes);
+  StoreLittleEndian(static_cast<uint32_t>(bytes.size()) | bit, frame.data());
+  std::ranges::copy(bytes, frame.begin() + kFrameWordSizeBytes);
   const uint64_t checksum =
       FrameChecksum(place, ByteView(frame).first(checked_size_bytes));
   StoreLittleEndian(checksum, frame.data() + checked_size_bytes);
@@ -68,8 +72,8 @@ absl::StatusOr<uint64_t> CheckFrame(FramePlace place, ByteView frame) {
   return found;
 }
 
-absl::StatusOr<FramePayload> ParseFrame(ByteView frame, size_t raw_size_bytes,
-                                        bool is_cut) {
+absl::StatusOr<Payload> ParseFrame(ByteView frame, size_t raw_size_bytes,
+                                   bool is_cut) {
   const size_t overhead_size_bytes =
       is_cut ? kFrameWordSizeBytes : kFrameOverheadSizeBytes;
   if (frame.size() <= overhead_size_bytes) {
@@ -90,19 +94,15 @@ absl::StatusOr<FramePayload> ParseFrame(ByteView frame, size_t raw_size_bytes,
     return absl::DataLossError(absl::StrCat(
         "text has ", payload.size(), " bytes, expected ", raw_size_bytes));
   }
-  return FramePayload{.bytes = payload, .is_raw = word.is_raw};
+  return Payload{
+      .bytes = payload, .is_raw = word.is_raw, .has_recipe = word.has_recipe};
 }
 
 absl::Status DecodeFrame(ByteView frame, MutableByteView raw,
-                         const BlockCodec& codec,
-                         BlockCodec::Scratch& scratch) {
-  QUIRE_ASSIGN_OR_RETURN(const FramePayload payload,
-                         ParseFrame(frame, raw.size()));
-  if (!payload.is_raw) {
-    return codec.Decode(payload.bytes, raw, scratch);
-  }
-  std::ranges::copy(payload.bytes, raw.begin());
-  return absl::OkStatus();
+                         const PayloadCodec& codec,
+                         PayloadCodec::Scratch& scratch) {
+  QUIRE_ASSIGN_OR_RETURN(const Payload payload, ParseFrame(frame, raw.size()));
+  return codec.Decode(payload, raw, scratch);
 }
 
 uint64_t ExtendBlockChain(uint64_t chain, uint64_t block_checksum) {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 
 namespace quire {
 
@@ -24,11 +24,13 @@ inline constexpr uint32_t kPayloadSizeBytesMax = (uint32_t{1} << 24) - 1;
 
 struct FrameWord {
   uint32_t payload_size_bytes = 0;
-  // The payload is the text itself.
+  // As in Payload.
   bool is_raw = false;
+  bool has_recipe = false;
 };
 
-// Errors: DataLoss  there is no payload, or a reserved bit is set.
+// Errors: DataLoss  there is no payload, a reserved bit is set, or the bits
+//                   exclude each other.
 absl::StatusOr<FrameWord> ParseFrameWord(uint32_t word);
 
 // Where a block belongs; its checksum is seeded with it, so that a block in the
@@ -38,36 +40,28 @@ struct FramePlace {
   uint64_t block_index = 0;
 };
 
-// Makes the frame of a block in `frame`, over what was there. An empty `stored`
-// or one that is no smaller than `raw` gives way to the text itself. Returns
-// the frame's checksum.
-// REQUIRES: 0 < raw.size() <= kBlockSizeBytesMax.
-uint64_t EncodeFrame(FramePlace place, ByteView raw, ByteView stored,
+// Makes the frame of a block in `frame`, replacing its contents. The text
+// itself is stored if `payload` is raw, empty, or not smaller than `raw`.
+// Returns the frame's checksum. REQUIRES: 0 < raw.size() <= kBlockSizeBytesMax.
+uint64_t EncodeFrame(FramePlace place, ByteView raw, const Payload& payload,
                      std::vector<uint8_t>& frame);
 
 // Checks a frame, which is untrusted, and returns its checksum.
 // Errors: DataLoss  it is not the frame of this place, or is damaged.
 absl::StatusOr<uint64_t> CheckFrame(FramePlace place, ByteView frame);
 
-// What a frame holds.
-struct FramePayload {
-  // A view into the frame.
-  ByteView bytes;
-  // The payload is the text itself.
-  bool is_raw = false;
-};
-
 // Takes a frame apart: with its checksum behind it or, if `is_cut`, without.
 // Errors: DataLoss  its word and its size do not agree, or the payload cannot
 //                   be that of a block of `raw_size_bytes`.
-absl::StatusOr<FramePayload> ParseFrame(ByteView frame, size_t raw_size_bytes,
-                                        bool is_cut = false);
+absl::StatusOr<Payload> ParseFrame(ByteView frame, size_t raw_size_bytes,
+                                   bool is_cut = false);
 
 // Decodes a frame to `raw`, which has the size of the block's text.
 // REQUIRES: CheckFrame() took it.
 // Errors: DataLoss  its payload is not `raw.size()` bytes of text.
 absl::Status DecodeFrame(ByteView frame, MutableByteView raw,
-                         const BlockCodec& codec, BlockCodec::Scratch& scratch);
+                         const PayloadCodec& codec,
+                         PayloadCodec::Scratch& scratch);
 
 // Folds the next block's checksum into that of all blocks before it, which is 0
 // at first.

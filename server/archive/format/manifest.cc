@@ -121,6 +121,7 @@ FoundMembers FromProto(const pb::FoundMembers& message) {
 // Containers and reasons of later programs are left out.
 absl::Status TakeFoundMembers(const pb::Manifest& message, Manifest& manifest) {
   std::optional<uint32_t> previous;
+  manifest.has_recipes = message.has_recipes();
   for (const pb::FoundMembers& from : message.found_members()) {
     if (previous.has_value() && from.container() <= *previous) {
       return Damaged(
@@ -188,9 +189,8 @@ absl::Status CheckCodec(const Manifest& manifest) {
 absl::Status CheckPartitionSize(const Manifest& manifest) {
   const uint32_t size_bytes = manifest.codec.partition_size_bytes;
   const CodecInfo& codec = *FindCodec(manifest.codec.id);
-  if (codec.has_partitions() ? !IsPartitionSize(size_bytes) ||
-                                   size_bytes > manifest.block_size_bytes
-                             : size_bytes != 0) {
+  if (size_bytes != 0 &&
+      !(codec.takes_partitions && IsPartitionSize(size_bytes))) {
     return Damaged(absl::StrCat("partition size is ", size_bytes,
                                 " with codec ", codec.name, " and blocks of ",
                                 manifest.block_size_bytes));
@@ -488,6 +488,7 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   }
   info.members = members;
   info.found_members = found_members;
+  info.has_recipes = has_recipes;
   for (const ManifestSegment& segment : segments) {
     info.size_bytes += segment.size_bytes;
     info.stored_text_size_bytes += segment.stored_text_size_bytes;
@@ -566,6 +567,7 @@ std::string EncodeManifest(const Manifest& manifest) {
     to.set_size_bytes(member.size_bytes);
     to.set_stored_size_bytes(member.stored_size_bytes);
   }
+  message.set_has_recipes(manifest.has_recipes);
   for (const FoundMembers& found : manifest.found_members) {
     ToProto(found, *message.add_found_members());
   }

@@ -95,6 +95,8 @@ struct Manifest {
   std::vector<MemberBlocks> members;
   // In order of container.
   std::vector<FoundMembers> found_members;
+  // As in ArchiveInfo.
+  bool has_recipes = false;
 
   using Uuid = std::array<uint8_t, 16>;
   Uuid uuid = {};

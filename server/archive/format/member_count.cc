@@ -5,9 +5,12 @@
 
 namespace quire {
 
-uint8_t MemberOf(const FramePayload& payload) {
-  return payload.is_raw || payload.bytes.empty()
-             ? static_cast<uint8_t>(CodecId::kCopy)
+uint8_t MemberOf(const Payload& payload, bool has_partitions) {
+  if (payload.is_raw || payload.bytes.empty()) {
+    return static_cast<uint8_t>(CodecId::kCopy);
+  }
+  return has_partitions || payload.has_recipe
+             ? static_cast<uint8_t>(CodecId::kAuto)
              : payload.bytes[0];
 }
 

@@ -13,9 +13,10 @@
 
 namespace quire {
 
-// The CodecId of the payload's member, copy for the text itself. The payload is
-// one that codec auto decodes: it need not be a member otherwise.
-uint8_t MemberOf(const FramePayload& payload);
+// The CodecId of the member of a payload of codec auto: copy for the text
+// itself, auto for a payload that may hold several. `has_partitions` is whether
+// the archive's blocks have partitions. The result is not checked.
+uint8_t MemberOf(const Payload& payload, bool has_partitions);
 
 // Thread-compatible.
 class MemberCount {

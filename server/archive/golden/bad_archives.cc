@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/testing/crafted_archive.h"
 
 namespace quire {
@@ -63,15 +64,16 @@ void WriteBadManifests(const std::string& directory) {
   fields("manifest-symbol-table",
          [](Manifest& m) { m.symbol_table = {.hash = 1, .size_bytes = 16}; });
   fields("manifest-block-size", [](Manifest& m) { m.block_size_bytes = 5000; });
-  fields("manifest-partition-none", [](Manifest& m) {
-    m.codec = {.id = CodecId::kZlibPex, .level = 6, .partition_size_bytes = 0};
-    m.segments[0].codec_level = 6;
-  });
-  fields("manifest-partition-size", [](Manifest& m) {
-    m.codec = {
-        .id = CodecId::kZlibPex, .level = 6, .partition_size_bytes = 8192};
-    m.segments[0].codec_level = 6;
-  });
+  const auto partitions = [&](const char* name, uint32_t size_bytes) {
+    fields(name, [size_bytes](Manifest& m) {
+      m.codec = {
+          .id = CodecId::kZlib, .level = 6, .partition_size_bytes = size_bytes};
+      m.segments[0].codec_level = 6;
+    });
+  };
+  partitions("manifest-partition-small", 2048);
+  partitions("manifest-partition-size", 12288);
+  partitions("manifest-partition-large", 2097152);
   fields("manifest-partition-copy",
          [](Manifest& m) { m.codec.partition_size_bytes = 4096; });
   fields("manifest-members-copy", [](Manifest& m) {
@@ -370,31 +372,47 @@ void WriteBadMembers(const std::string& directory) {
         CodecId::kRlz);
 }
 
-// Blocks of codec rlz-inflate.
+// Blocks with recipes.
 void WriteBadInflatedBlocks(const std::string& directory) {
   const auto block = [&](const char* name, const std::string& payload) {
     WriteBad(directory, name, [&](Crafted& made) {
       made.UseDictionary("dictionary text");
-      made.UseCodec(CodecId::kRlzInflate, payload, std::string(200, 'a'));
+      made.UseCodec(CodecId::kRlz, payload, std::string(200, 'a'));
+      made.has_recipe = true;
+      made.edit_manifest = [](Manifest& m) { m.has_recipes = true; };
     });
   };
   // The numbers of members and of bytes of inflated text; of the member gap,
-  // kind, size and size of its text.
+  // kind, size and size of its text, and checksum.
   block("block-inflate-count", "\x04\x01");
   block("block-inflate-size", "\x02\x81\x80\x40");
   block("block-inflate-large", "\x01\x81\x80\x80\x03");
   block("block-inflate-kind", std::string("\x01\xC8\x01\0\0\x40\x40", 7));
   block("block-inflate-gap", "\x01\xC8\x01\xC9\x01");
+  block("block-inflate-none", std::string("\0\0", 2));
+  block("block-inflate-checksum",
+        std::string("\x01\xC8\x01\0\x85\xC3\x06\x40\x81\x01\0\0\0", 13));
   block("block-inflate-text",
         std::string("\x01\x80\x40\0\x85\xC3\x06\x40\x81\x40", 10));
-  // A text of 1,100,000 bytes has two parts; a checksum of zeros.
+  // A text of 1,100,000 bytes has two partitions; a checksum of zeros.
   WriteBad(directory, "block-inflate-part", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     made.UseCodec(
-        CodecId::kRlzInflate,
+        CodecId::kRlz,
         std::string("\x01\xE0\x91\x43\0\x85\xC3\x06\xA0\x1F\xE0\x91\x43", 13) +
-            std::string(8, '\0') + "\x7Fxyz",
+            std::string(4, '\0') + "\x7Fxyz",
         std::string(4000, 'a'));
+    made.has_recipe = true;
+    made.edit_manifest = [](Manifest& m) { m.has_recipes = true; };
+  });
+  // A good recipe in an archive that says that it has none.
+  WriteBad(directory, "block-inflate-unsaid", [](Crafted& made) {
+    made.UseDictionary("dictionary text");
+    made.UseCodec(CodecId::kRlz,
+                  std::string("\x01\xC8\x01\0\x85\xC3\x06\x40\x81\x01", 10) +
+                      std::string(20, '\0'),
+                  std::string(200, 'a'));
+    made.has_recipe = true;
   });
 }
 
@@ -488,17 +506,17 @@ std::string ZerosInPartitions(CodecId id, size_t size) {
   CodecSpec spec = DefaultCodecSpec(*FindCodec(id));
   spec.partition_size_bytes = 4096;
   const auto codec =
-      MakeBlockCodec(spec, nullptr, CodecUse::kEncodeAndDecode).value();
+      MakePayloadCodec(spec, nullptr, CodecUse::kEncodeAndDecode).value();
   std::string stored(codec->StoredSizeMax(size), '\0');
-  stored.resize(codec
-                    ->Encode(AsBytes(std::string(size, '\0')),
-                             AsMutableBytes(stored), *codec->NewScratch())
-                    .value());
-  return stored;
+  const Payload payload =
+      codec
+          ->Encode(AsBytes(std::string(size, '\0')), AsMutableBytes(stored),
+                   *codec->NewScratch())
+          .value();
+  return std::string(AsText(payload.bytes));
 }
 
-// Of two partitions of zeros; the head has one byte for the size of each but
-// the last.
+// Of two partitions of zeros. The table has one byte, the size of the first.
 void WriteBadPartitions(const std::string& directory) {
   constexpr size_t kSize = 5000;
   const auto write = [&](const std::string& name, CodecId id,
@@ -506,35 +524,31 @@ void WriteBadPartitions(const std::string& directory) {
     WriteBad(directory, name, [&](Crafted& made) {
       made.header.block_size_bytes = 8192;
       made.edit_manifest = [](Manifest& m) { m.block_size_bytes = 8192; };
+      made.partition_size_bytes = kPartitionSizeBytesMin;
       made.UseCodec(id, payload, std::string(kSize, '\0'));
     });
   };
-  const std::string good = ZerosInPartitions(CodecId::kZlibPex, kSize);
-  const auto first_size = size_t{static_cast<uint8_t>(good[1])};
-  const std::string second = good.substr(2 + first_size);
-  const auto write_with_head = [&](const char* name, char logarithm,
-                                   char size) {
-    write(name, CodecId::kZlibPex,
-          std::string({logarithm, size}) + good.substr(2));
+  const std::string good = ZerosInPartitions(CodecId::kZlib, kSize);
+  const auto first_size = size_t{static_cast<uint8_t>(good[0])};
+  const std::string second = good.substr(1 + first_size);
+  const auto write_with_size = [&](const char* name, char size) {
+    write(name, CodecId::kZlib, std::string({size}) + good.substr(1));
   };
-  write_with_head("block-partition-size", 13, good[1]);
-  write_with_head("block-partition-empty", 12, 0);
-  write_with_head("block-partition-past", 12, 127);
-  write_with_head("block-partition-overlap", 12,
-                  static_cast<char>(first_size - 1));
-  write("block-partition-left", CodecId::kZlibPex, good + '\0');
+  write_with_size("block-partition-empty", 0);
+  write_with_size("block-partition-past", 127);
+  write_with_size("block-partition-overlap", static_cast<char>(first_size - 1));
+  write("block-partition-left", CodecId::kZlib, good + '\0');
   // All of the first partition's text as a stream that is whole.
-  const std::string whole =
-      ZerosInPartitions(CodecId::kZlibPex, 4096).substr(1);
-  write("block-partition-final", CodecId::kZlibPex,
-        std::string({12, static_cast<char>(whole.size())}) + whole + second);
+  const std::string whole = ZerosInPartitions(CodecId::kZlib, 4096);
+  write("block-partition-final", CodecId::kZlib,
+        std::string({static_cast<char>(whole.size())}) + whole + second);
   // By fixed codes: a match of 258 bytes at distance 1 before all text.
-  write("block-partition-match", CodecId::kZlibPex,
-        good.substr(0, 2 + first_size) + std::string("\x1B\x05\0\0", 4));
-  for (const CodecId id : {CodecId::kZstdPex, CodecId::kLz4Pex}) {
+  write("block-partition-match", CodecId::kZlib,
+        good.substr(0, 1 + first_size) + std::string("\x1B\x05\0\0", 4));
+  for (const CodecId id : {CodecId::kZstd, CodecId::kLz4}) {
     const std::string stored = ZerosInPartitions(id, kSize);
-    write(absl::StrCat("block-", std::string(FindCodec(id)->name)), id,
-          stored.substr(0, stored.size() - 3));
+    write(absl::StrCat("block-partition-", std::string(FindCodec(id)->name)),
+          id, stored.substr(0, stored.size() - 3));
   }
 }
 

@@ -175,12 +175,13 @@ std::vector<TestSegment> MemberSegments() {
 void WriteGood(const std::string& directory, const std::string& name,
                const std::string& codec,
                const std::vector<TestSegment>& segments,
-               bool has_symbol_table = false) {
+               bool has_symbol_table = false, bool has_partitions = false,
+               bool inflates = false) {
   ArchiveWriterOptions options;
   options.codec = ParseCodecSpec(codec).value();
   options.block_size_bytes = 4096;
   options.writer = "make_golden";
-  if (options.codec.partition_size_bytes != 0) {
+  if (has_partitions) {
     options.codec.partition_size_bytes = 4096;
     options.block_size_bytes = 16384;
   }
@@ -189,8 +190,9 @@ void WriteGood(const std::string& directory, const std::string& name,
   if (has_symbol_table || FindCodec(options.codec.id)->needs_symbol_table) {
     context->symbol_table = VerseTable();
   }
-  const auto info = WriteTestArchive(absl::StrCat(directory, "/good/", name),
-                                     options, segments, context);
+  const auto info =
+      WriteTestArchive(absl::StrCat(directory, "/good/", name), options,
+                       segments, context, inflates ? kInflatedLargeSizeMax : 0);
   QUIRE_CHECK(info.ok(), info.status().ToString());
 }
 
@@ -200,7 +202,7 @@ void WriteLayout(const std::string& directory) {
                                         .block_size_bytes = 4096,
                                         .writer = "make_golden"};
   const auto codec =
-      MakeBlockCodec(options.codec, nullptr, CodecUse::kEncodeAndDecode);
+      MakePayloadCodec(options.codec, nullptr, CodecUse::kEncodeAndDecode);
   const auto writer =
       ArchiveWriter::Create(directory + "/good/layout", options, nullptr);
   QUIRE_CHECK(codec.ok() && writer.ok(), "no writer");
@@ -230,14 +232,14 @@ void WriteLayout(const std::string& directory) {
 // Members in blocks that are cut around them, by hand; a segment with a layout
 // besides, and one whose blocks do not vary.
 void WriteVarying(const std::string& directory) {
-  const ArchiveWriterOptions options = {
-      .codec = ParseCodecSpec("rlz-inflate").value(),
-      .block_size_bytes = 4096,
-      .writer = "make_golden"};
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("rlz").value(),
+                                        .block_size_bytes = 4096,
+                                        .writer = "make_golden"};
   auto context = std::make_shared<CodecContext>();
   context->dictionary = Verse(2000);
   const auto codec =
-      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode);
+      MakePayloadCodec(options.codec, context, CodecUse::kEncodeAndDecode,
+                       kInflatedLargeSizeMax);
   const auto writer =
       ArchiveWriter::Create(directory + "/good/varying", options, context);
   QUIRE_CHECK(codec.ok() && writer.ok(), "no writer");
@@ -275,15 +277,15 @@ void WriteVarying(const std::string& directory) {
 
 // One block whose inflated text is longer than what is encoded at once.
 void WriteParts(const std::string& directory) {
-  const ArchiveWriterOptions options = {
-      .codec = ParseCodecSpec("rlz-inflate").value(),
-      .block_size_bytes = 65536,
-      .writer = "make_golden"};
+  const ArchiveWriterOptions options = {.codec = ParseCodecSpec("rlz").value(),
+                                        .block_size_bytes = 65536,
+                                        .writer = "make_golden"};
   const std::string verse = Verse(24000);
   auto context = std::make_shared<CodecContext>();
   context->dictionary = verse;
   const auto codec =
-      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode);
+      MakePayloadCodec(options.codec, context, CodecUse::kEncodeAndDecode,
+                       kInflatedLargeSizeMax);
   const auto writer =
       ArchiveWriter::Create(directory + "/good/parts", options, context);
   QUIRE_CHECK(codec.ok() && writer.ok(), "no writer");
@@ -311,13 +313,19 @@ int Main(const std::string& directory) {
   WriteGood(directory, "symbol-table", "zstd", MixedSegments(), true);
   WriteGood(directory, "numbers", "numeric", NumberSegments());
   WriteLayout(directory);
-  WriteGood(directory, "inflated", "rlz-inflate", MemberSegments());
+  WriteGood(directory, "inflated", "rlz", MemberSegments(), false, false, true);
+  WriteGood(directory, "inflated-parted", "zstd", MemberSegments(), false, true,
+            true);
   WriteVarying(directory);
   WriteParts(directory);
   WriteGood(directory, "members", "auto:max", NumberSegments());
   for (const CodecInfo& codec : AllCodecs()) {
     const std::string name(codec.name);
     WriteGood(directory, "mixed-" + name, name, MixedSegments());
+    if (codec.takes_partitions) {
+      WriteGood(directory, "parted-" + name, name, MixedSegments(), false,
+                true);
+    }
   }
   WriteBadArchives(directory + "/bad");
   return 0;

@@ -84,7 +84,9 @@ class CrawlArchive {
     uint64_t left = count * kDocumentSizeBytes;
     while (left > 0) {
       const uint64_t size = std::min<uint64_t>(left, kBlockSizeBytes);
-      QUIRE_CHECK(writer->AppendBlock(ByteView(raw).first(size), stored).ok());
+      QUIRE_CHECK(
+          writer->AppendBlock(ByteView(raw).first(size), {.bytes = stored})
+              .ok());
       left -= size;
     }
     QUIRE_CHECK(writer->Commit().ok());

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"
@@ -46,7 +47,7 @@ NewDocument Describe(const TestDocument& document) {
 
 // Ends the segment.
 absl::Status WriteTestBlocks(ByteView left, const TestBlockSizes& block_sizes,
-                             const BlockCodec* codec, ArchiveWriter& writer) {
+                             const PayloadCodec* codec, ArchiveWriter& writer) {
   const auto scratch = codec == nullptr ? nullptr : codec->NewScratch();
   const std::vector<size_t>& sizes = block_sizes.sizes_bytes;
   for (size_t i = 0; !left.empty(); ++i) {
@@ -54,13 +55,12 @@ absl::Status WriteTestBlocks(ByteView left, const TestBlockSizes& block_sizes,
         left.first(std::min(left.size(), sizes[std::min(i, sizes.size() - 1)]));
     left = left.subspan(raw.size());
     std::vector<uint8_t> stored;
+    Payload payload;
     if (codec != nullptr) {
       stored.resize(codec->StoredSizeMax(raw.size()));
-      QUIRE_ASSIGN_OR_RETURN(const size_t size,
-                             codec->Encode(raw, stored, *scratch));
-      stored.resize(size);
+      QUIRE_ASSIGN_OR_RETURN(payload, codec->Encode(raw, stored, *scratch));
     }
-    QUIRE_RETURN_IF_ERROR(writer.AppendBlock(raw, stored));
+    QUIRE_RETURN_IF_ERROR(writer.AppendBlock(raw, payload));
   }
   return writer.FinishSegment();
 }
@@ -69,7 +69,8 @@ absl::Status WriteTestBlocks(ByteView left, const TestBlockSizes& block_sizes,
 
 absl::Status WriteTestSegment(const TestSegment& segment,
                               const TestBlockSizes& block_sizes,
-                              const BlockCodec* codec, ArchiveWriter& writer) {
+                              const PayloadCodec* codec,
+                              ArchiveWriter& writer) {
   std::string text;
   for (const TestDocument& document : segment) {
     QUIRE_RETURN_IF_ERROR(writer.AddDocument(Describe(document)));
@@ -82,7 +83,8 @@ absl::Status WriteTestSegment(const TestSegment& segment,
                               const std::string& stored_text,
                               std::vector<StoredRun> runs,
                               const TestBlockSizes& block_sizes,
-                              const BlockCodec* codec, ArchiveWriter& writer) {
+                              const PayloadCodec* codec,
+                              ArchiveWriter& writer) {
   LayoutSection layout = {.stored_text_size_bytes = stored_text.size(),
                           .runs = std::move(runs),
                           .checksums = {}};
@@ -103,10 +105,12 @@ absl::Status WriteTestSegment(const TestSegment& segment,
 absl::StatusOr<ArchiveInfo> WriteTestArchive(
     const std::string& path, const ArchiveWriterOptions& options,
     const std::vector<TestSegment>& segments,
-    const std::shared_ptr<const CodecContext>& context) {
+    const std::shared_ptr<const CodecContext>& context,
+    size_t inflated_text_size_max) {
   QUIRE_ASSIGN_OR_RETURN(
       const auto codec,
-      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode));
+      MakePayloadCodec(options.codec, context, CodecUse::kEncodeAndDecode,
+                       inflated_text_size_max));
   QUIRE_ASSIGN_OR_RETURN(const auto writer,
                          ArchiveWriter::Create(path, options, context));
   if (context != nullptr && !context->symbol_table.empty()) {

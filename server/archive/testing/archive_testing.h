@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/block_codec.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 
@@ -65,7 +65,7 @@ struct TestBlockSizes {
 // `codec` may be null: then blocks are stored raw.
 absl::Status WriteTestSegment(const TestSegment& segment,
                               const TestBlockSizes& block_sizes,
-                              const BlockCodec* codec, ArchiveWriter& writer);
+                              const PayloadCodec* codec, ArchiveWriter& writer);
 
 // The same for a segment whose blocks hold `stored_text`, of which `runs` make
 // the documents' text.
@@ -73,13 +73,15 @@ absl::Status WriteTestSegment(const TestSegment& segment,
                               const std::string& stored_text,
                               std::vector<StoredRun> runs,
                               const TestBlockSizes& block_sizes,
-                              const BlockCodec* codec, ArchiveWriter& writer);
+                              const PayloadCodec* codec, ArchiveWriter& writer);
 
-// Writes a whole archive, with the context's symbol table if there is one.
+// Writes a whole archive, with the context's symbol table if there is one, and
+// with members of at most `inflated_text_size_max` bytes of text inflated.
 absl::StatusOr<ArchiveInfo> WriteTestArchive(
     const std::string& path, const ArchiveWriterOptions& options,
     const std::vector<TestSegment>& segments,
-    const std::shared_ptr<const CodecContext>& context = nullptr);
+    const std::shared_ptr<const CodecContext>& context = nullptr,
+    size_t inflated_text_size_max = 0);
 
 // The bytes of a range, read block by block.
 absl::StatusOr<std::string> ReadTestRange(const Archive& archive,

@@ -27,9 +27,9 @@ std::string MakeSegment(const Crafted& made, const CodecSpec& codec,
   SegmentFooter footer;
   if (!made.text.empty()) {
     std::vector<uint8_t> bytes;
-    const uint64_t checksum =
-        EncodeFrame({made.header.number, made.frame_index}, AsBytes(made.text),
-                    AsBytes(made.stored), bytes);
+    const uint64_t checksum = EncodeFrame(
+        {made.header.number, made.frame_index}, AsBytes(made.text),
+        {.bytes = AsBytes(made.stored), .has_recipe = made.has_recipe}, bytes);
     std::string frame(AsText(bytes));
     made.edit_frame(frame);
     footer.block_chain = ExtendBlockChain(0, checksum);
@@ -151,9 +151,7 @@ void WriteCrafted(const std::string& path, const Crafted& made) {
   manifest.codec.id = static_cast<CodecId>(made.header.codec_id);
   if (const CodecInfo* codec = FindCodec(manifest.codec.id)) {
     manifest.codec = DefaultCodecSpec(*codec);
-    if (codec->has_partitions()) {
-      manifest.codec.partition_size_bytes = kPartitionSizeBytesMin;
-    }
+    manifest.codec.partition_size_bytes = made.partition_size_bytes;
   }
   manifest.block_size_bytes = 4096;
   manifest.block_size_bytes_max = 8192;

@@ -43,6 +43,9 @@ struct CraftedLayout {
 struct Crafted {
   std::string text = "hello";
   std::string stored;
+  // The stored block begins with a recipe.
+  bool has_recipe = false;
+  uint32_t partition_size_bytes = 0;
   uint64_t frame_index = 0;
   std::vector<std::pair<uint32_t, std::string>> sections = {
       {1, CraftedColumn({5})},

@@ -460,7 +460,7 @@ TEST_F(CallsTest, TheRunsOfAScanInStoredOrderAreAdmitted) {
   QUIRE_ASSERT_OK((*writer)->SetLayout(std::move(layout), std::move(index)));
   for (size_t at = 0; at < stored.size(); at += kBlockSizeBytes) {
     QUIRE_ASSERT_OK((*writer)->AppendBlock(
-        AsBytes(stored).subspan(at, kBlockSizeBytes), ByteView()));
+        AsBytes(stored).subspan(at, kBlockSizeBytes), {}));
   }
   QUIRE_ASSERT_OK((*writer)->Commit());
   writer->reset();

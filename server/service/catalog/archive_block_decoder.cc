@@ -8,7 +8,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/decode_memory.h"
 #include "codecs/fsst/block/fsst_block.h"
 
 namespace quire {
@@ -39,8 +38,8 @@ class TextDecoder : public BlockDecoder {
         packing_(std::move(packing)),
         part_time_per_mib_(std::move(part_time_per_mib)),
         scratch_bytes_(DecodeScratchBytesMax(
-            archive_->info().codec.id, archive_->info().block_size_bytes_max)) {
-  }
+            archive_->info().codec.id, archive_->info().block_size_bytes_max,
+            archive_->info().has_recipes)) {}
 
   ~TextDecoder() override {
     workspaces_->Forget(this);

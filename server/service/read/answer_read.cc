@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/read/answer_read.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -157,9 +158,14 @@ void OnPieces(const std::shared_ptr<PendingAnswer>& answer,
 v1::WireEncoding ChooseEncoding(
     const google::protobuf::RepeatedField<int>& accepted,
     const ServedArchive& archive) {
+  const bool takes_stored =
+      !archive.archive->info().has_recipes ||
+      std::ranges::find(accepted,
+                        static_cast<int>(v1::WIRE_ENCODING_STORED_RECIPES)) !=
+          accepted.end();
   for (const int encoding : accepted) {
     if (encoding == v1::WIRE_ENCODING_IDENTITY ||
-        encoding == v1::WIRE_ENCODING_STORED ||
+        (encoding == v1::WIRE_ENCODING_STORED && takes_stored) ||
         (encoding == v1::WIRE_ENCODING_FSST && archive.wire_table != nullptr)) {
       return static_cast<v1::WireEncoding>(encoding);
     }

@@ -131,7 +131,7 @@ TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
 
 TEST_F(RangeReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
   for (const char* const codec :
-       {"zlib-pex", "zstd-pex", "lz4-pex", "rlz-pex"}) {
+       {"zlib/parts", "zstd/parts", "lz4/parts", "rlz/parts"}) {
     SCOPED_TRACE(codec);
     WriteArchive(archive_path(), documents_, codec);
     for (const RangeDecode method :
@@ -158,7 +158,7 @@ TEST_F(RangeReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
 }
 
 TEST_F(RangeReadTest, OfItselfDecodesNoMoreThanItTouches) {
-  WriteArchive(archive_path(), documents_, "zlib-pex");
+  WriteArchive(archive_path(), documents_, "zlib/parts");
   Open();
   // None follows a partition that is cached.
   uint64_t count = 0;
@@ -170,7 +170,7 @@ TEST_F(RangeReadTest, OfItselfDecodesNoMoreThanItTouches) {
 }
 
 TEST_F(RangeReadTest, DecodesTheBlockForAClientThatReadsOnFromASlowDrive) {
-  WriteArchive(archive_path(), documents_, "lz4-pex");
+  WriteArchive(archive_path(), documents_, "lz4/parts");
   // Milliseconds for a read; decoding the block takes some hundredths of one.
   Open(RangeDecode::kAuto, "wd-red");
   constexpr uint64_t kCount = 20;

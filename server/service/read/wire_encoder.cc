@@ -9,10 +9,10 @@
 #include "absl/strings/numbers.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/block/partition/partition_table.h"
-#include "codecs/block/partition/partitioned_codec.h"
 #include "codecs/fsst/block/fsst_block.h"
 #include "codecs/fsst/block/fsst_codec.h"
+#include "codecs/payload/partition_table.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/format/block_frame.h"
 #include "server/service/base/service_error.h"
 
@@ -78,11 +78,7 @@ class AnswerEncoder {
   // Nullopt if it would not be smaller than the text.
   absl::StatusOr<std::optional<Answer>> Fsst(
       const std::vector<BlockPiece>& pieces);
-  absl::StatusOr<Answer> Stored(std::vector<BlockPiece> pieces) const;
-  // The same for blocks in partitions: sends those that the range touches, each
-  // as a block of the codec that partitions are of.
-  absl::StatusOr<Answer> StoredPartitions(
-      const std::vector<BlockPiece>& pieces) const;
+  absl::StatusOr<Answer> Stored(const std::vector<BlockPiece>& pieces) const;
 
  private:
   // Of the text of a piece's block, or of the part that it is of.
@@ -94,16 +90,17 @@ class AnswerEncoder {
     return ExplainBlockError(archive_, status, slices_[index].block);
   }
 
-  absl::StatusOr<FramePayload> PayloadOf(const BlockPiece& piece,
-                                         size_t index) const;
+  absl::StatusOr<Payload> PayloadOf(const BlockPiece& piece,
+                                    size_t index) const;
   absl::StatusOr<HeldBlock> Open(const BlockPiece& piece, size_t index) const;
-  absl::StatusOr<HeldBlock> Decode(ByteView stored, const BlockPiece& piece,
-                                   size_t index) const;
+  absl::StatusOr<HeldBlock> Decode(const Payload& payload,
+                                   const BlockPiece& piece, size_t index) const;
 
   v1::EncodingDetails DetailsOfStored(const CodecInfo& codec) const;
-  // Appends the partitions of a block that its piece touches.
-  absl::Status AppendPartitions(const BlockPiece& piece, size_t index,
-                                Answer& answer) const;
+  // Appends the partitions of a block that its piece touches, each as a block;
+  // all of a block with a recipe.
+  absl::Status AppendStored(const BlockPiece& piece, size_t index,
+                            Answer& answer) const;
 
   // Encodes text behind what is in `made`. False if that makes the answer's
   // data no smaller than its text.
@@ -115,8 +112,8 @@ class AnswerEncoder {
   const BlockForm form_;
 };
 
-absl::StatusOr<FramePayload> AnswerEncoder::PayloadOf(const BlockPiece& piece,
-                                                      size_t index) const {
+absl::StatusOr<Payload> AnswerEncoder::PayloadOf(const BlockPiece& piece,
+                                                 size_t index) const {
   auto payload = ParseFrame(piece.block->bytes(), BlockSizeBytes(index),
                             /*is_cut=*/true);
   if (!payload.ok()) {
@@ -130,13 +127,14 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
   ByteView bytes = piece.block->bytes();
   bool is_packed = piece.block->is_packed();
   if (form_ == BlockForm::kStored) {
-    QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(piece, index));
+    QUIRE_ASSIGN_OR_RETURN(const Payload payload, PayloadOf(piece, index));
     bytes = payload.bytes;
     is_packed = !payload.is_raw;
     if (is_packed) {
-      const std::optional<ByteView> packed = FindArchiveTableBlock(bytes);
+      const std::optional<ByteView> packed =
+          payload.has_recipe ? std::nullopt : FindArchiveTableBlock(bytes);
       if (!packed.has_value()) {
-        return Decode(bytes, piece, index);
+        return Decode(payload, piece, index);
       }
       bytes = *packed;
     }
@@ -153,16 +151,16 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
   return HeldBlock{.text = {}, .decoded = nullptr, .packed = *view};
 }
 
-// Of a block with a symbol table of its own, which clients do not know.
-absl::StatusOr<HeldBlock> AnswerEncoder::Decode(ByteView stored,
+// Decodes a block that is not in codes of the archive's table.
+absl::StatusOr<HeldBlock> AnswerEncoder::Decode(const Payload& payload,
                                                 const BlockPiece& piece,
                                                 size_t index) const {
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<MadeBytes> decoded,
                          Allocate(buffers_, piece.size_bytes));
-  const BlockCodec& codec = archive_.archive->codec();
+  const PayloadCodec& codec = archive_.archive->codec();
   const MutableByteView text = decoded->mutable_bytes().first(piece.size_bytes);
   const absl::Status status = codec.DecodeRange(
-      stored, BlockSizeBytes(index), piece.offset, text, *codec.NewScratch());
+      payload, BlockSizeBytes(index), piece.offset, text, *codec.NewScratch());
   if (!status.ok()) {
     return Explain(status, index);
   }
@@ -299,37 +297,18 @@ v1::EncodingDetails AnswerEncoder::DetailsOfStored(
   return details;
 }
 
-absl::Status AnswerEncoder::AppendPartitions(const BlockPiece& piece,
-                                             size_t index,
-                                             Answer& answer) const {
+absl::Status AnswerEncoder::AppendStored(const BlockPiece& piece, size_t index,
+                                         Answer& answer) const {
   const CodecSpec& spec = archive_.archive->info().codec;
-  const uint32_t partition_size = spec.partition_size_bytes;
   const uint32_t block_size = BlockSizeBytes(index);
-  QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(piece, index));
-  PartitionTable table;
-  if (!payload.is_raw) {
-    if (absl::Status status =
-            table.Parse(payload.bytes, block_size, partition_size);
-        !status.ok()) {
-      return Explain(status, index);
-    }
-  }
-  const uint32_t end = piece.offset + piece.size_bytes;
-  for (uint32_t begin = piece.offset - piece.offset % partition_size;
-       begin < end; begin += partition_size) {
-    const size_t partition = begin / partition_size;
-    const uint32_t size = std::min(partition_size, block_size - begin);
-    const ByteView stored = payload.is_raw ? payload.bytes.subspan(begin, size)
-                                           : table.Stored(partition);
-    const ByteView tail = payload.is_raw
-                              ? ByteView()
-                              : PartitionTail(*FindCodec(spec.id),
-                                              partition + 1 == table.count());
+  QUIRE_ASSIGN_OR_RETURN(const Payload payload, PayloadOf(piece, index));
+  const auto add = [&](ByteView stored, uint32_t size, ByteView tail) {
     v1::StoredBlock& block = *answer.details->add_blocks();
     block.set_stored_size_bytes(
         static_cast<uint32_t>(stored.size() + tail.size()));
     block.set_size_bytes(size);
     block.set_is_uncoded(payload.is_raw);
+    block.set_has_recipe(payload.has_recipe);
     answer.pieces.push_back(
         {piece.block,
          static_cast<uint32_t>(stored.data() - piece.block->bytes().data()),
@@ -338,54 +317,65 @@ absl::Status AnswerEncoder::AppendPartitions(const BlockPiece& piece,
       answer.pieces.push_back({std::make_shared<ConstantBytes>(tail), 0,
                                static_cast<uint32_t>(tail.size())});
     }
+  };
+  const auto part_size = static_cast<uint32_t>(
+      FittedPartitionSize(block_size, spec.partition_size_bytes));
+  if (payload.has_recipe || part_size >= block_size) {
+    add(payload.bytes, block_size, {});
+    return absl::OkStatus();
+  }
+  PartitionTable table;
+  if (!payload.is_raw) {
+    const absl::Status status =
+        table.Parse(payload.bytes, PartitionCount(block_size, part_size));
+    if (!status.ok()) {
+      return Explain(status, index);
+    }
+  }
+  const uint32_t end = piece.offset + piece.size_bytes;
+  for (uint32_t begin = piece.offset - piece.offset % part_size; begin < end;
+       begin += part_size) {
+    const size_t partition = begin / part_size;
+    const uint32_t size = std::min(part_size, block_size - begin);
+    if (payload.is_raw) {
+      add(payload.bytes.subspan(begin, size), size, {});
+    } else {
+      add(table.Stored(partition), size,
+          PartitionTail(spec.id, partition + 1 == table.count()));
+    }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Answer> AnswerEncoder::StoredPartitions(
+absl::StatusOr<Answer> AnswerEncoder::Stored(
     const std::vector<BlockPiece>& pieces) const {
   const CodecSpec& spec = archive_.archive->info().codec;
   Answer answer{.encoding = v1::WIRE_ENCODING_STORED,
                 .pieces = {},
-                .details = DetailsOfStored(
-                    *FindCodec(FindCodec(spec.id)->partition_codec))};
+                .details = DetailsOfStored(*FindCodec(spec.id))};
   for (size_t i = 0; i < pieces.size(); ++i) {
-    QUIRE_RETURN_IF_ERROR(AppendPartitions(pieces[i], i, answer));
+    QUIRE_RETURN_IF_ERROR(AppendStored(pieces[i], i, answer));
   }
-  const uint32_t front = pieces.front().offset % spec.partition_size_bytes;
-  uint64_t size_bytes = 0;
+  uint64_t sent_bytes = 0;
+  bool has_recipe = false;
   for (const v1::StoredBlock& block : answer.details->blocks()) {
-    size_bytes += block.size_bytes();
+    sent_bytes += block.size_bytes();
+    has_recipe |= block.has_recipe();
   }
+  if (has_recipe) {
+    answer.details->set_partition_size_bytes(spec.partition_size_bytes);
+  }
+  // The first block is sent from its start or from that of a partition, so that
+  // its size says which.
+  const v1::StoredBlock& first = answer.details->blocks(0);
+  const uint32_t front =
+      first.size_bytes() == BlockSizeBytes(0)
+          ? pieces.front().offset
+          : pieces.front().offset % spec.partition_size_bytes;
   answer.details->set_front_cut_size_bytes(front);
   answer.details->set_back_cut_size_bytes(
-      static_cast<uint32_t>(size_bytes - front - SizeBytesOf(pieces)));
+      static_cast<uint32_t>(sent_bytes - front - SizeBytesOf(pieces)));
   return answer;
-}
-
-absl::StatusOr<Answer> AnswerEncoder::Stored(
-    std::vector<BlockPiece> pieces) const {
-  const CodecInfo& codec = *FindCodec(archive_.archive->info().codec.id);
-  if (codec.has_partitions()) {
-    return StoredPartitions(pieces);
-  }
-  v1::EncodingDetails details = DetailsOfStored(codec);
-  details.set_front_cut_size_bytes(pieces.front().offset);
-  details.set_back_cut_size_bytes(BlockSizeBytes(pieces.size() - 1) -
-                                  pieces.back().offset -
-                                  pieces.back().size_bytes);
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    QUIRE_ASSIGN_OR_RETURN(const FramePayload payload, PayloadOf(pieces[i], i));
-    v1::StoredBlock& block = *details.add_blocks();
-    block.set_stored_size_bytes(static_cast<uint32_t>(payload.bytes.size()));
-    block.set_size_bytes(BlockSizeBytes(i));
-    block.set_is_uncoded(payload.is_raw);
-    pieces[i].offset = kFrameWordSizeBytes;
-    pieces[i].size_bytes = block.stored_size_bytes();
-  }
-  return Answer{.encoding = v1::WIRE_ENCODING_STORED,
-                .pieces = std::move(pieces),
-                .details = std::move(details)};
 }
 
 }  // namespace
@@ -401,7 +391,7 @@ absl::StatusOr<Answer> EncodeAnswer(BufferPool& buffers,
                                     std::vector<BlockPiece> pieces) {
   AnswerEncoder encoder(buffers, archive, slices, form);
   if (encoding == v1::WIRE_ENCODING_STORED && !pieces.empty()) {
-    return encoder.Stored(std::move(pieces));
+    return encoder.Stored(pieces);
   }
   if (encoding == v1::WIRE_ENCODING_FSST) {
     QUIRE_ASSIGN_OR_RETURN(std::optional<Answer> answer, encoder.Fsst(pieces));

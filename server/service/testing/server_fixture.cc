@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "codecs/payload/test_codec.h"
 #include "server/service/testing/server_fixture.h"
 
 #include <arpa/inet.h>
@@ -148,11 +149,9 @@ void ServerTest::WriteArchive(const std::string& path,
                               const std::string& symbol_table,
                               bool is_reordered) {
   ArchiveWriterOptions options;
-  QUIRE_ASSERT_OK_AND_ASSIGN(options.codec, ParseCodecSpec(codec_name));
+  const TestCodec test_codec = ParseTestCodec(codec_name);
+  options.codec = test_codec.spec;
   options.block_size_bytes = 16 << 10;
-  if (options.codec.partition_size_bytes != 0) {
-    options.codec.partition_size_bytes = 4 << 10;
-  }
   options.replace = true;
   auto context = std::make_shared<CodecContext>();
   if (FindCodec(options.codec.id)->needs_dictionary) {
@@ -160,8 +159,9 @@ void ServerTest::WriteArchive(const std::string& path,
   }
   context->symbol_table = symbol_table;
   QUIRE_ASSERT_OK_AND_ASSIGN(
-      const std::unique_ptr<BlockCodec> codec,
-      MakeBlockCodec(options.codec, context, CodecUse::kEncodeAndDecode));
+      const std::unique_ptr<PayloadCodec> codec,
+      MakePayloadCodec(options.codec, context, CodecUse::kEncodeAndDecode,
+                       test_codec.inflated_text_size_max));
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ArchiveWriter> writer,
                              ArchiveWriter::Create(path, options, context));
   if (!symbol_table.empty()) {
@@ -190,17 +190,16 @@ void ServerTest::WriteArchive(const std::string& path,
   std::mt19937_64 random(17);
   for (size_t at = 0, next = 0; at < all.size(); at = next) {
     const size_t size_max =
-        FindCodec(options.codec.id)->inflates()
+        test_codec.inflated_text_size_max != 0
             ? 512 + random() % (size_t{3} * options.block_size_bytes)
             : options.block_size_bytes;
     const ByteView raw =
         AsBytes(all).subspan(at, std::min(size_max, all.size() - at));
     next = at + raw.size();
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        const size_t size,
+        const Payload payload,
         codec->Encode(raw, AsMutableBytes(stored), *scratch));
-    QUIRE_ASSERT_OK(writer->AppendBlock(
-        raw, size < raw.size() ? AsBytes(stored).first(size) : ByteView()));
+    QUIRE_ASSERT_OK(writer->AppendBlock(raw, payload));
   }
   QUIRE_ASSERT_OK(writer->Commit());
 }

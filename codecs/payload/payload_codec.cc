@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/payload/payload_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+#include "codecs/base/check.h"
+#include "codecs/base/status_macros.h"
+#include "codecs/decode_memory.h"
+#include "codecs/payload/partition_table.h"
+
+namespace quire {
+namespace {
+
+// Memory of a scratch for recipes besides the partition coder's: the encoder's
+// tables, a partition of the inflated text, a member, and the recipe.
+constexpr size_t kRecipeScratchSizeMax = size_t{4} << 20;
+
+// Reads the text of a payload with a recipe, one decoded partition at a time.
+class CodedTextReader {
+ public:
+  // `buffer` holds the partition decoded last, `of_coder` is the coder's.
+  CodedTextReader(const PartitionCoder& coder, const PartitionTable& table,
+                  size_t text_size, size_t partition_size,
+                  std::vector<uint8_t>& buffer, BlockCodec::Scratch& of_coder)
+      : coder_(coder),
+        table_(table),
+        text_size_(text_size),
+        partition_size_(partition_size),
+        buffer_(buffer),
+        of_coder_(of_coder) {}
+
+  // The text from `offset` on, at least one byte and at most `size_max`. Valid
+  // until the next call. REQUIRES: offset < text size, size_max > 0.
+  absl::StatusOr<ByteView> PieceAt(size_t offset, size_t size_max) {
+    const size_t index = offset / partition_size_;
+    const size_t begin = index * partition_size_;
+    if (decoded_ != index) {
+      decoded_.reset();
+      buffer_.resize(std::min(partition_size_, text_size_ - begin));
+      QUIRE_RETURN_IF_ERROR(coder_.Decode(table_.Stored(index),
+                                          index + 1 == table_.count(),
+                                          buffer_.size(), buffer_, of_coder_));
+      decoded_ = index;
+    }
+    const ByteView rest = ByteView(buffer_).subspan(offset - begin);
+    return rest.first(std::min(rest.size(), size_max));
+  }
+
+  absl::Status Copy(size_t offset, MutableByteView to) {
+    while (!to.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(const ByteView piece, PieceAt(offset, to.size()));
+      std::ranges::copy(piece, to.begin());
+      to = to.subspan(piece.size());
+      offset += piece.size();
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const PartitionCoder& coder_;
+  const PartitionTable& table_;
+  const size_t text_size_;
+  const size_t partition_size_;
+  std::vector<uint8_t>& buffer_;
+  BlockCodec::Scratch& of_coder_;
+  std::optional<size_t> decoded_;
+};
+
+absl::Status InPayload(const CodecInfo& info, ByteView stored,
+                       const absl::Status& status) {
+  return absl::IsDataLoss(status) ? absl::DataLossError(absl::StrCat(
+                                        info.name, " block of ", stored.size(),
+                                        " stored bytes: ", status.message()))
+                                  : status;
+}
+
+}  // namespace
+
+struct PayloadCodec::PayloadScratch final : public Scratch {
+  std::unique_ptr<Scratch> of_coder;
+  // For payloads with a recipe, made with the first.
+  Recipe recipe;
+  std::vector<uint8_t> text;
+  std::vector<uint8_t> member;
+  std::optional<DeflateEncoder> encoder;
+  // For encoding.
+  std::optional<BlockInflater> inflater;
+  std::string encoded_recipe;
+  std::vector<uint8_t> encoded_text;
+};
+
+size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max,
+                             bool has_recipes) {
+  return has_recipes ? kRecipeScratchSizeMax +
+                           PartitionScratchBytesMax(codec, kBlockSizeBytesMax)
+                     : PartitionScratchBytesMax(codec, block_size_bytes_max);
+}
+
+PayloadCodec::PayloadCodec(const CodecInfo& info,
+                           std::unique_ptr<const PartitionCoder> coder,
+                           uint32_t partition_size_bytes,
+                           size_t inflated_text_size_max)
+    : info_(info),
+      coder_(std::move(coder)),
+      partition_size_(partition_size_bytes),
+      inflated_text_size_max_(inflated_text_size_max) {
+  QUIRE_CHECK(partition_size_ == 0 || IsPartitionSize(partition_size_));
+}
+
+size_t PayloadCodec::EncodedTextSizeMax(size_t text_size) const {
+  const size_t size = FittedPartitionSize(text_size, partition_size_);
+  const size_t last_size = text_size % size;
+  return PartitionTableSizeMax(PartitionCount(text_size, size)) +
+         text_size / size * coder_->StoredSizeMax(size) +
+         (last_size == 0 ? 0 : coder_->StoredSizeMax(last_size));
+}
+
+size_t PayloadCodec::StoredSizeMax(size_t raw_size) const {
+  return EncodedTextSizeMax(raw_size);
+}
+
+std::unique_ptr<PayloadCodec::Scratch> PayloadCodec::NewScratch() const {
+  auto scratch = std::make_unique<PayloadScratch>();
+  scratch->of_coder = coder_->NewScratch();
+  return scratch;
+}
+
+size_t PayloadCodec::MemoryBytes() const {
+  return sizeof(*this) + coder_->MemoryBytes();
+}
+
+absl::StatusOr<size_t> PayloadCodec::EncodeText(ByteView text,
+                                                MutableByteView stored,
+                                                Scratch& of_coder) const {
+  const size_t partition_size =
+      FittedPartitionSize(text.size(), partition_size_);
+  const size_t count = PartitionCount(text.size(), partition_size);
+  std::array<uint32_t, kPartitionCountMax> sizes;
+  // The table's size is known after the partitions are coded.
+  const size_t table_size_max = PartitionTableSizeMax(count);
+  size_t end = table_size_max;
+  for (size_t i = 0; i < count; ++i) {
+    const ByteView rest = text.subspan(i * partition_size);
+    QUIRE_ASSIGN_OR_RETURN(
+        const size_t size,
+        coder_->Encode(rest.first(std::min(rest.size(), partition_size)),
+                       i + 1 == count, stored.subspan(end), of_coder));
+    sizes[i] = static_cast<uint32_t>(size);
+    end += size;
+  }
+  const size_t table_size =
+      WritePartitionTable(std::span(sizes).first(count), stored);
+  if (table_size != table_size_max) {
+    std::memmove(stored.data() + table_size, stored.data() + table_size_max,
+                 end - table_size_max);
+  }
+  return table_size + (end - table_size_max);
+}
+
+absl::StatusOr<Payload> PayloadCodec::Encode(ByteView raw,
+                                             MutableByteView stored,
+                                             Scratch& scratch) const {
+  QUIRE_CHECK(!raw.empty() && raw.size() <= kBlockSizeBytesMax);
+  auto& mine = static_cast<PayloadScratch&>(scratch);
+  QUIRE_ASSIGN_OR_RETURN(const size_t plain_size,
+                         EncodeText(raw, stored, *mine.of_coder));
+  const Payload plain = plain_size < raw.size()
+                            ? Payload{.bytes = stored.first(plain_size)}
+                            : Payload{.bytes = raw, .is_raw = true};
+  if (inflated_text_size_max_ == 0) {
+    return plain;
+  }
+  if (!mine.inflater.has_value()) {
+    mine.inflater.emplace(inflated_text_size_max_);
+  }
+  if (!mine.inflater->Inflate(raw)) {
+    return plain;
+  }
+  const ByteView text = mine.inflater->text();
+  mine.encoded_text.resize(
+      std::max(mine.encoded_text.size(), EncodedTextSizeMax(text.size())));
+  QUIRE_ASSIGN_OR_RETURN(const size_t text_size,
+                         EncodeText(text, mine.encoded_text, *mine.of_coder));
+  mine.encoded_recipe.clear();
+  AppendRecipe(mine.inflater->recipe(), mine.encoded_recipe);
+  const ByteView recipe = AsBytes(mine.encoded_recipe);
+  const size_t size = recipe.size() + text_size;
+  if (size >= plain.bytes.size()) {
+    return plain;
+  }
+  std::ranges::copy(recipe, stored.begin());
+  std::copy_n(mine.encoded_text.begin(), text_size,
+              stored.subspan(recipe.size()).begin());
+  return Payload{.bytes = stored.first(size), .has_recipe = true};
+}
+
+absl::Status PayloadCodec::DecodeText(ByteView stored, size_t text_size,
+                                      size_t offset, MutableByteView out,
+                                      Scratch& of_coder) const {
+  const size_t partition_size = FittedPartitionSize(text_size, partition_size_);
+  const size_t count = PartitionCount(text_size, partition_size);
+  if (count == 1) {
+    absl::Status status =
+        out.size() == text_size
+            ? coder_->Decode(stored, /*is_last=*/true, text_size, out, of_coder)
+            : coder_->DecodeRange(stored, /*is_last=*/true, text_size, offset,
+                                  out, of_coder);
+    // Other codecs name themselves.
+    return info_.id == CodecId::kZlib ? InPayload(info_, stored, status)
+                                      : status;
+  }
+  PartitionTable table;
+  QUIRE_RETURN_IF_ERROR(InPayload(info_, stored, table.Parse(stored, count)));
+  const size_t end = offset + out.size();
+  for (size_t at = offset; at < end;) {
+    const size_t index = at / partition_size;
+    const size_t begin = index * partition_size;
+    const size_t size = std::min(partition_size, text_size - begin);
+    const size_t part_end = std::min(end, begin + size);
+    const bool is_last = index + 1 == count;
+    const MutableByteView to = out.subspan(at - offset);
+    const absl::Status status =
+        part_end - at == size
+            ? coder_->Decode(table.Stored(index), is_last, size, to, of_coder)
+            : coder_->DecodeRange(table.Stored(index), is_last, size,
+                                  at - begin, to.first(part_end - at),
+                                  of_coder);
+    if (absl::IsDataLoss(status)) {
+      return InPayload(info_, stored,
+                       absl::DataLossError(absl::StrCat(
+                           "partition ", index, ": ", status.message())));
+    }
+    QUIRE_RETURN_IF_ERROR(status);
+    at = part_end;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PayloadCodec::DecodeWithRecipe(ByteView stored, size_t raw_size,
+                                            size_t offset, MutableByteView out,
+                                            PayloadScratch& scratch) const {
+  Recipe& recipe = scratch.recipe;
+  QUIRE_RETURN_IF_ERROR(TakeRecipe(stored, raw_size, recipe));
+  const size_t partition_size =
+      FittedPartitionSize(recipe.text_size_bytes, partition_size_);
+  PartitionTable table;
+  QUIRE_RETURN_IF_ERROR(table.Parse(
+      stored, PartitionCount(recipe.text_size_bytes, partition_size)));
+  if (!scratch.encoder.has_value()) {
+    scratch.encoder.emplace();
+  }
+  CodedTextReader text(*coder_, table, recipe.text_size_bytes, partition_size,
+                       scratch.text, *scratch.of_coder);
+  const size_t end = offset + out.size();
+  // Copies what lies between members: bytes [from, to) of the block, whose text
+  // begins at `text_from`.
+  const auto copy_gap = [&](size_t from, size_t to, size_t text_from) {
+    const size_t first = std::max(from, offset);
+    const size_t last = std::min(to, end);
+    return first < last ? text.Copy(text_from + (first - from),
+                                    out.subspan(first - offset, last - first))
+                        : absl::OkStatus();
+  };
+  size_t at = 0;
+  size_t text_at = 0;
+  for (const InflatedMember& member : recipe.members) {
+    QUIRE_RETURN_IF_ERROR(copy_gap(at, member.offset, text_at));
+    const auto size = static_cast<size_t>(member.recipe.member_size);
+    const auto text_size = static_cast<size_t>(member.recipe.text_size);
+    at = member.offset + size;
+    text_at = member.text_offset + text_size;
+    const size_t first = std::max(member.offset, offset);
+    const size_t last = std::min(at, end);
+    if (first >= last) {
+      continue;
+    }
+    MutableByteView made = out.subspan(first - offset, last - first);
+    if (made.size() < size) {
+      scratch.member.resize(size);
+      made = scratch.member;
+    }
+    size_t next = member.text_offset;
+    QUIRE_RETURN_IF_ERROR(RecreateMember(
+        member,
+        [&]() -> absl::StatusOr<ByteView> {
+          QUIRE_ASSIGN_OR_RETURN(const ByteView piece,
+                                 text.PieceAt(next, text_at - next));
+          next += piece.size();
+          return piece;
+        },
+        *scratch.encoder, made));
+    if (last - first < size) {
+      std::ranges::copy(
+          ByteView(scratch.member).subspan(first - member.offset, last - first),
+          out.subspan(first - offset).begin());
+    }
+  }
+  return copy_gap(at, raw_size, text_at);
+}
+
+absl::Status PayloadCodec::Decode(const Payload& payload, MutableByteView raw,
+                                  Scratch& scratch) const {
+  return DecodeRange(payload, raw.size(), 0, raw, scratch);
+}
+
+absl::Status PayloadCodec::DecodeRange(const Payload& payload, size_t raw_size,
+                                       size_t offset, MutableByteView out,
+                                       Scratch& scratch) const {
+  QUIRE_CHECK(raw_size > 0 && raw_size <= kBlockSizeBytesMax);
+  QUIRE_CHECK(offset <= raw_size && out.size() <= raw_size - offset);
+  if (payload.is_raw) {
+    if (payload.bytes.size() != raw_size) {
+      return absl::DataLossError(absl::StrCat("text has ", payload.bytes.size(),
+                                              " bytes, expected ", raw_size));
+    }
+    std::ranges::copy(payload.bytes.subspan(offset, out.size()), out.begin());
+    return absl::OkStatus();
+  }
+  auto& mine = static_cast<PayloadScratch&>(scratch);
+  if (payload.has_recipe && inflated_text_size_max_ == 0) {
+    return InPayload(info_, payload.bytes,
+                     absl::DataLossError(
+                         "has a recipe, and the archive says that none has"));
+  }
+  if (payload.has_recipe) {
+    return InPayload(
+        info_, payload.bytes,
+        DecodeWithRecipe(payload.bytes, raw_size, offset, out, mine));
+  }
+  return DecodeText(payload.bytes, raw_size, offset, out, *mine.of_coder);
+}
+
+TextRange PayloadCodec::DecodedRange(size_t raw_size, TextRange range) const {
+  const size_t partition_size = FittedPartitionSize(raw_size, partition_size_);
+  const size_t begin = range.offset - range.offset % partition_size;
+  const size_t count =
+      range.size == 0
+          ? 0
+          : PartitionCount(range.offset + range.size - begin, partition_size);
+  return {.offset = begin,
+          .size = std::min(count * partition_size, raw_size - begin)};
+}
+
+std::unique_ptr<PayloadCodec> MakePayloadCodec(
+    std::unique_ptr<const BlockCodec> codec, const CodecSpec& spec,
+    size_t inflated_text_size_max) {
+  const CodecInfo& info = codec->info();
+  return std::make_unique<PayloadCodec>(
+      info, MakeCodecPartitions(std::move(codec)), spec.partition_size_bytes,
+      inflated_text_size_max);
+}
+
+absl::StatusOr<std::unique_ptr<PayloadCodec>> MakePayloadCodec(
+    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
+    CodecUse use, size_t inflated_text_size_max) {
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockCodec> codec,
+                         MakeBlockCodec(spec, std::move(context), use));
+  const CodecInfo& info = codec->info();
+  // Partitions of zlib together are one stream; a lone one is a block of zlib.
+  std::unique_ptr<PartitionCoder> coder =
+      info.id == CodecId::kZlib ? MakeDeflatePartitions(spec.level, use)
+                                : MakeCodecPartitions(std::move(codec));
+  return std::make_unique<PayloadCodec>(info, std::move(coder),
+                                        spec.partition_size_bytes,
+                                        inflated_text_size_max);
+}
+
+ByteView PartitionTail(CodecId codec, bool is_last) {
+  // An empty block of fixed codes (RFC 1951, section 3.2.6). It begins with a
+  // byte, because a flush ends with one.
+  static constexpr std::array<uint8_t, 2> kFinalBlock = {3, 0};
+  return codec == CodecId::kZlib && !is_last ? ByteView(kFinalBlock)
+                                             : ByteView();
+}
+
+}  // namespace quire

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The payload of a block: the text itself, or
+//
+//   [recipe]  if the block's compressed members are stored as their text
+//             (recipe.h): how to reproduce them
+//   [sizes]   of all partitions but the last, as varints (partition_table.h)
+//   partitions of the coded text, each coded without regard to the others
+//
+// The coded text is the block's text, inflated if there is a recipe. It is
+// divided into partitions of equal size, the last one shorter: this is the
+// partition-aware extraction of "Random Read Speedup in Compression Enabled
+// Storage Systems", section 3. A block of one partition and without recipe is
+// exactly what its codec makes of it. CODECS.md states the bytes.
+//
+// Everything above codecs/ reads and writes blocks through PayloadCodec.
+#ifndef QUIRE_CODECS_PAYLOAD_PAYLOAD_CODEC_H_
+#define QUIRE_CODECS_PAYLOAD_PAYLOAD_CODEC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/block_codec.h"
+#include "codecs/payload/partition_coder.h"
+#include "codecs/payload/recipe.h"
+
+namespace quire {
+
+struct Payload {
+  ByteView bytes;
+  // The bytes are the block's text.
+  bool is_raw = false;
+  // The bytes begin with a recipe. Not together with is_raw.
+  bool has_recipe = false;
+};
+
+// Upper bound, in bytes, on the memory of a PayloadCodec's scratch that has
+// only decoded blocks of at most `block_size_bytes_max` of text, none of them
+// with a recipe unless `has_recipes`.
+size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max,
+                             bool has_recipes);
+
+// Thread-safe, given a scratch of its own for each thread.
+class PayloadCodec {
+ public:
+  using Scratch = BlockCodec::Scratch;
+
+  // `partition_size_bytes` is 0 for a single partition, else
+  // IsPartitionSize(). Encoding inflates members of at most
+  // `inflated_text_size_max` bytes of text. If it is 0, encoding inflates none
+  // and decoding refuses recipes; otherwise decoding does not depend on it.
+  PayloadCodec(const CodecInfo& info,
+               std::unique_ptr<const PartitionCoder> coder,
+               uint32_t partition_size_bytes, size_t inflated_text_size_max);
+
+  const CodecInfo& info() const { return info_; }
+
+  uint32_t partition_size_bytes() const { return partition_size_; }
+
+  // Upper bound on the size of Encode()'s result, in bytes.
+  size_t StoredSizeMax(size_t raw_size) const;
+
+  std::unique_ptr<Scratch> NewScratch() const;
+
+  // As BlockCodec::MemoryBytes().
+  size_t MemoryBytes() const;
+
+  // Encodes a block. The result is `raw` itself where encoding does not make it
+  // smaller, else a view into `stored`.
+  // REQUIRES, Errors: as BlockCodec::Encode().
+  absl::StatusOr<Payload> Encode(ByteView raw, MutableByteView stored,
+                                 Scratch& scratch) const;
+
+  // Decodes a whole block, or bytes [offset, offset + out.size()) of a block of
+  // `raw_size` bytes. A range decodes the partitions and reproduces the members
+  // that it touches, and no others; damage elsewhere is not noticed. `payload`
+  // is untrusted. On failure the contents of the output are unspecified.
+  // REQUIRES: offset + out.size() <= raw_size <= kBlockSizeBytesMax.
+  // Errors: as BlockCodec::Decode().
+  absl::Status Decode(const Payload& payload, MutableByteView raw,
+                      Scratch& scratch) const;
+  absl::Status DecodeRange(const Payload& payload, size_t raw_size,
+                           size_t offset, MutableByteView out,
+                           Scratch& scratch) const;
+
+  // The text around such a range that is decoded with it, and that a cache may
+  // as well keep: partitions of the block's text; all of it without partitions.
+  // An empty range touches none.
+  TextRange DecodedRange(size_t raw_size, TextRange range) const;
+
+ private:
+  struct PayloadScratch;
+
+  absl::StatusOr<size_t> EncodeText(ByteView text, MutableByteView stored,
+                                    Scratch& of_coder) const;
+  size_t EncodedTextSizeMax(size_t text_size) const;
+  absl::Status DecodeText(ByteView stored, size_t text_size, size_t offset,
+                          MutableByteView out, Scratch& of_coder) const;
+  absl::Status DecodeWithRecipe(ByteView stored, size_t raw_size, size_t offset,
+                                MutableByteView out,
+                                PayloadScratch& scratch) const;
+
+  const CodecInfo& info_;
+  const std::unique_ptr<const PartitionCoder> coder_;
+  const uint32_t partition_size_;
+  const size_t inflated_text_size_max_;
+};
+
+// The payload codec of `spec`. Errors: as MakeBlockCodec().
+absl::StatusOr<std::unique_ptr<PayloadCodec>> MakePayloadCodec(
+    const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
+    CodecUse use, size_t inflated_text_size_max = 0);
+
+// The same over a codec that exists.
+std::unique_ptr<PayloadCodec> MakePayloadCodec(
+    std::unique_ptr<const BlockCodec> codec, const CodecSpec& spec,
+    size_t inflated_text_size_max = 0);
+
+// The bytes to append to a stored partition so that a decoder of the codec
+// takes it for a whole block: none, but for zlib, whose final block only the
+// last partition has. Valid for ever.
+ByteView PartitionTail(CodecId codec, bool is_last);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_PAYLOAD_PAYLOAD_CODEC_H_

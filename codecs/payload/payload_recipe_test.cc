@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recipes of payloads. What every codec does is tested in block_codec_test.cc.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/codec_test_inputs.h"
+#include "codecs/deflate/deflate_test_streams.h"
+#include "codecs/payload/inflated_count.h"
+#include "codecs/payload/payload_codec.h"
+#include "codecs/payload/recipe.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kSeed = 11;
+
+MATCHER_P(HoldsText, text, "has the text") {
+  return arg.ok() && *arg == text;
+}
+
+// Words that are no use to each other: what only a dictionary helps.
+std::string Words(TestRandom& random, size_t size) {
+  return RandomText(random, size, 2000);
+}
+
+class PayloadRecipeTest : public ::testing::Test {
+ protected:
+  PayloadRecipeTest()
+      : context_(MakeTestContext(256 << 10)),
+        codec_(MakeCodec(kInflatedBlockSizeMax)),
+        text_codec_(MakeCodec(0)),
+        scratch_(codec_->NewScratch()) {}
+
+  std::unique_ptr<PayloadCodec> MakeCodec(size_t inflated_text_size_max) const {
+    return *MakePayloadCodec({.id = CodecId::kRlz, .level = 2}, context_,
+                             CodecUse::kEncodeAndDecode,
+                             inflated_text_size_max);
+  }
+
+  std::string Encode(const std::string& block) {
+    return EncodeWith(*codec_, block);
+  }
+
+  std::string EncodeWith(const PayloadCodec& codec, const std::string& block) {
+    std::string stored(codec.StoredSizeMax(block.size()), '?');
+    const auto payload =
+        codec.Encode(AsBytes(block), AsMutableBytes(stored), *scratch_);
+    EXPECT_THAT(payload, IsOk());
+    if (!payload.ok()) {
+      return "";
+    }
+    has_recipe_ = payload->has_recipe;
+    is_raw_ = payload->is_raw;
+    return std::string(AsText(payload->bytes));
+  }
+
+  size_t SizeWithoutInflating(const std::string& block) {
+    const auto scratch = text_codec_->NewScratch();
+    std::vector<uint8_t> stored(text_codec_->StoredSizeMax(block.size()));
+    return text_codec_->Encode(AsBytes(block), stored, *scratch)->bytes.size();
+  }
+
+  absl::StatusOr<std::string> Decode(const std::string& stored, size_t size) {
+    std::string block(size, '?');
+    const absl::Status status =
+        codec_->Decode(PayloadOf(stored), AsMutableBytes(block), *scratch_);
+    if (!status.ok()) {
+      return status;
+    }
+    return block;
+  }
+
+  // `stored` as what Encode() returned last.
+  Payload PayloadOf(const std::string& stored) const {
+    return {
+        .bytes = AsBytes(stored), .is_raw = is_raw_, .has_recipe = has_recipe_};
+  }
+
+  // Of the dictionary, so that it takes next to nothing once it is inflated.
+  std::string KnownText(size_t offset, size_t size) const {
+    return context_->dictionary.substr(offset, size);
+  }
+
+  const std::shared_ptr<const CodecContext> context_;
+  const std::unique_ptr<PayloadCodec> codec_;
+  const std::unique_ptr<PayloadCodec> text_codec_;
+  const std::unique_ptr<PayloadCodec::Scratch> scratch_;
+  // Of the last block encoded.
+  bool has_recipe_ = false;
+  bool is_raw_ = false;
+};
+
+TEST_F(PayloadRecipeTest, StoresMembersAsTheirText) {
+  TestRandom random(kSeed);
+  const std::vector<std::string> streams = {
+      ZlibStream({.level = 6}, KnownText(1000, 30000), DeflateContainer::kZlib),
+      ZlibStream({.level = 9}, KnownText(50000, 20000),
+                 DeflateContainer::kGzip),
+      GzipProgramStream(9, KnownText(90000, 40000))};
+  std::string all;
+  for (const std::string& stream : streams) {
+    std::string block = Words(random, 500);
+    block += stream;
+    block += Words(random, 300);
+    const std::string stored = Encode(block);
+    EXPECT_LT(stored.size(), SizeWithoutInflating(block) / 4);
+    EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
+    all += block;
+  }
+  const std::string stored = Encode(all);
+  EXPECT_TRUE(has_recipe_);
+  EXPECT_EQ(stored[0], static_cast<char>(streams.size()));
+  EXPECT_THAT(Decode(stored, all.size()), HoldsText(all));
+}
+
+TEST_F(PayloadRecipeTest, DecodesRangesOfMembersAndBetweenThem) {
+  TestRandom random(kSeed);
+  const std::string block =
+      Words(random, 700) + GzipProgramStream(6, KnownText(7000, 30000)) +
+      Words(random, 900) +
+      ZlibStream({.level = 9}, KnownText(60000, 9000), DeflateContainer::kZlib);
+  const std::string stored = Encode(block);
+  ASSERT_TRUE(has_recipe_);
+  ASSERT_EQ(stored[0], 2);
+  for (size_t offset = 0; offset < block.size(); offset += 211) {
+    const size_t size = std::min<size_t>(block.size() - offset, 600);
+    std::string range(size, '?');
+    QUIRE_ASSERT_OK(codec_->DecodeRange(PayloadOf(stored), block.size(), offset,
+                                        AsMutableBytes(range), *scratch_));
+    EXPECT_EQ(range, block.substr(offset, size)) << offset;
+  }
+}
+
+TEST_F(PayloadRecipeTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
+  TestRandom random(kSeed);
+  const std::string stream =
+      ZlibStream({.level = 6}, KnownText(3000, 30000), DeflateContainer::kZlib);
+  std::string damaged = stream;
+  damaged[damaged.size() / 2] ^= 1;
+  const std::vector<std::string> blocks = {
+      Words(random, 5000), stream.substr(0, stream.size() - 1), damaged,
+      // One that no dictionary helps: its text takes more than the stream.
+      ZlibStream({.level = 9}, MixedText(random, 3000),
+                 DeflateContainer::kZlib)};
+  for (const std::string& block : blocks) {
+    const std::string stored = Encode(block);
+    EXPECT_LE(stored.size(), SizeWithoutInflating(block));
+    EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
+  }
+  Encode(blocks[1]);
+  EXPECT_FALSE(has_recipe_);
+  Encode(blocks[2]);
+  EXPECT_FALSE(has_recipe_);
+}
+
+TEST_F(PayloadRecipeTest, EncodesALargeTextInParts) {
+  TestRandom random(kSeed);
+  // With 100 bytes before it and a header of 10, the block's text has three
+  // parts, and exactly two.
+  for (const size_t size : {(size_t{2} << 20) + 1, (size_t{2} << 20) - 110}) {
+    std::string text;
+    while (text.size() < size) {
+      text += KnownText(RandomBelow(random, 200 << 10), 5000);
+      text += Words(random, 60);
+    }
+    text.resize(size);
+    const std::string head = Words(random, 100);
+    const std::string block = head + GzipProgramStream(9, text);
+    ASSERT_LT(block.size(), kBlockSizeBytesMax);
+    BlockInflater inflater(kInflatedLargeSizeMax);
+    ASSERT_TRUE(inflater.Inflate(AsBytes(block)));
+    ASSERT_EQ(inflater.text().size(), size + 110);
+    const std::string plain = Encode(block);
+    EXPECT_FALSE(has_recipe_);  // Members have at most 1 MiB of text here.
+    const auto codec = MakeCodec(kInflatedLargeSizeMax);
+    const auto scratch = codec->NewScratch();
+    std::string buffer(codec->StoredSizeMax(block.size()), '?');
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const Payload payload,
+        codec->Encode(AsBytes(block), AsMutableBytes(buffer), *scratch));
+    std::string stored(AsText(payload.bytes));
+    is_raw_ = false;
+    has_recipe_ = payload.has_recipe;
+    ASSERT_TRUE(has_recipe_);
+    EXPECT_LT(stored.size(), plain.size() / 2);
+    EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
+    // The size of the first part, which follows the head.
+    for (size_t i = 0; i < 60; ++i) {
+      for (const char flip : {'\x01', '\x40', '\x80'}) {
+        stored[i] ^= flip;
+        // Where a flip changes nothing of the text, as in zstd's unused bits.
+        const auto decoded = Decode(stored, block.size());
+        EXPECT_TRUE(decoded.ok() ? decoded->substr(110) == block.substr(110)
+                                 : absl::IsDataLoss(decoded.status()))
+            << i;
+        stored[i] ^= flip;
+      }
+    }
+    for (const size_t left :
+         {stored.size() - 1, stored.size() / 2, size_t{30}}) {
+      EXPECT_THAT(Decode(stored.substr(0, left), block.size()),
+                  HasCode(absl::StatusCode::kDataLoss));
+    }
+  }
+}
+
+// A member that is longer than its text by more than an eighth.
+TEST_F(PayloadRecipeTest, StoresMembersThatAreLongerThanTheirText) {
+  TestRandom random(kSeed);
+  std::string text;
+  for (size_t i = 0; i < 90000; ++i) {
+    text += static_cast<char>(i < 511 ? RandomBelow(random, 144)
+                                      : 144 + RandomBelow(random, 112));
+  }
+  const std::string block = ZlibStream({.memory_level = 3,
+                                        .window_bits = 9,
+                                        .strategy = DeflateStrategy::kFixed},
+                                       text, DeflateContainer::kZlib);
+  ASSERT_GT(block.size(), text.size() + text.size() / 8 + 64);
+  const std::string stored = Encode(block);
+  EXPECT_EQ(stored[0], 1);
+  EXPECT_THAT(Decode(stored, block.size()), HoldsText(block));
+}
+
+TEST_F(PayloadRecipeTest, IsCounted) {
+  TestRandom random(kSeed);
+  const std::string zlib =
+      ZlibStream({.level = 6}, KnownText(1000, 30000), DeflateContainer::kZlib);
+  const std::string gzip = GzipProgramStream(9, KnownText(50000, 20000));
+  const std::string with = Encode(zlib + gzip + zlib + Words(random, 300));
+  ASSERT_EQ(with[0], 3);
+  InflatedCount count;
+  count.Add(AsBytes(with));
+  const InflatedMembers& of_zlib = count.of(DeflateContainer::kZlib);
+  const InflatedMembers& of_gzip = count.of(DeflateContainer::kGzip);
+  EXPECT_EQ(of_zlib.count, 2u);
+  EXPECT_EQ(of_zlib.size_bytes, 2 * (zlib.size() - 2));
+  EXPECT_EQ(of_gzip.count, 1u);
+  EXPECT_EQ(of_gzip.size_bytes, gzip.size() - 10);
+  EXPECT_EQ(count.of(DeflateContainer::kRaw), InflatedMembers());
+  // Each takes its part of the payload; the words have some.
+  EXPECT_NEAR(static_cast<double>(of_zlib.stored_size_bytes),
+              3.0 * static_cast<double>(of_gzip.stored_size_bytes), 6);
+  EXPECT_LT(of_zlib.stored_size_bytes + of_gzip.stored_size_bytes, with.size());
+  // What is damaged does no harm, and both add up.
+  InflatedCount sum;
+  sum.Add(count);
+  sum.Add(count);
+  EXPECT_EQ(sum.of(DeflateContainer::kZlib).count, 4u);
+  for (size_t size = 0; size < std::min<size_t>(with.size(), 60); ++size) {
+    sum.Add(AsBytes(with).first(size));
+  }
+}
+
+TEST_F(PayloadRecipeTest, BoundsWhatABlockBecomes) {
+  // Each is a bomb of 300 KiB in some 300 bytes.
+  const std::string bomb = ZlibStream({.level = 9}, std::string(300 << 10, 'x'),
+                                      DeflateContainer::kZlib);
+  std::string block;
+  while (block.size() < 8000) {
+    block += bomb;
+  }
+  BlockInflater inflater(kInflatedLargeSizeMax);
+  if (inflater.Inflate(AsBytes(block))) {
+    EXPECT_LE(inflater.text().size(), kInflatedBlockSizeMax);
+  }
+  EXPECT_THAT(Decode(Encode(block), block.size()), HoldsText(block));
+}
+
+TEST_F(PayloadRecipeTest, DeliversNothingThatDiffers) {
+  const std::string block = GzipProgramStream(9, KnownText(5000, 20000));
+  std::string stored = Encode(block);
+  ASSERT_EQ(stored[0], 1);
+  uint64_t refused = 0;
+  for (size_t i = 0; i < stored.size(); ++i) {
+    for (const char flip : {'\x01', '\x10', '\x80'}) {
+      stored[i] ^= flip;
+      const auto decoded = Decode(stored, block.size());
+      // Where a flip changes nothing of the text, as in zstd's unused bits.
+      if (decoded.ok()) {
+        // The container's header is not a part of the member; the frame's
+        // checksum is over all.
+        EXPECT_TRUE(absl::string_view(*decoded).substr(10) ==
+                    absl::string_view(block).substr(10));
+      } else {
+        ++refused;
+        EXPECT_THAT(decoded, HasCode(absl::StatusCode::kDataLoss));
+      }
+      stored[i] ^= flip;
+    }
+  }
+  EXPECT_GT(refused, stored.size() * 2);
+}
+
+// A range must not pay for members that it does not touch, nor notice damage
+// there.
+TEST_F(PayloadRecipeTest, RangesReproduceOnlyTheirMembers) {
+  TestRandom random(kSeed);
+  const std::string first = GzipProgramStream(6, KnownText(7000, 30000));
+  const std::string gap = Words(random, 900);
+  const std::string second =
+      ZlibStream({.level = 9}, KnownText(60000, 9000), DeflateContainer::kZlib);
+  const std::string block = first + gap + second;
+  std::string stored = Encode(block);
+  ASSERT_TRUE(has_recipe_);
+  Recipe recipe;
+  ByteView rest = AsBytes(stored);
+  QUIRE_ASSERT_OK(TakeRecipe(rest, block.size(), recipe));
+  ASSERT_EQ(recipe.members.size(), 2u);
+  const size_t recipe_size = stored.size() - rest.size();
+  recipe.members[0].checksum ^= 1;
+  std::string other;
+  AppendRecipe(recipe, other);
+  ASSERT_EQ(other.size(), recipe_size);
+  stored.replace(0, recipe_size, other);
+  const auto decode = [&](size_t offset, size_t size) {
+    std::string out(size, '?');
+    const absl::Status status =
+        codec_->DecodeRange(PayloadOf(stored), block.size(), offset,
+                            AsMutableBytes(out), *scratch_);
+    return status.ok() ? absl::StatusOr<std::string>(out) : status;
+  };
+  const size_t first_end = first.size();
+  EXPECT_THAT(decode(first_end, block.size() - first_end),
+              HoldsText(block.substr(first_end)));
+  EXPECT_THAT(decode(first_end - 1, 1),
+              FailsWith(absl::StatusCode::kDataLoss, HasSubstr("reproduced")));
+  EXPECT_THAT(decode(0, block.size()), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(PayloadRecipeTest, EveryCodecTakesRecipesAndPartitions) {
+  TestRandom random(kSeed);
+  const std::string block =
+      Words(random, 700) + GzipProgramStream(6, KnownText(7000, 30000)) +
+      Words(random, 900) +
+      ZlibStream({.level = 9}, KnownText(60000, 9000), DeflateContainer::kZlib);
+  size_t with_recipe = 0;
+  for (const CodecInfo& info : AllCodecs()) {
+    for (const uint32_t partition_size : {0U, kPartitionSizeBytesMin}) {
+      SCOPED_TRACE(absl::StrCat(info.name, " ", partition_size));
+      CodecSpec spec = DefaultCodecSpec(info);
+      spec.partition_size_bytes = info.takes_partitions ? partition_size : 0;
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const auto codec,
+          MakePayloadCodec(spec, context_, CodecUse::kEncodeAndDecode,
+                           kInflatedBlockSizeMax));
+      const auto scratch = codec->NewScratch();
+      std::string stored(codec->StoredSizeMax(block.size()), '?');
+      QUIRE_ASSERT_OK_AND_ASSIGN(
+          const Payload payload,
+          codec->Encode(AsBytes(block), AsMutableBytes(stored), *scratch));
+      with_recipe += payload.has_recipe ? 1 : 0;
+      for (size_t offset = 0; offset < block.size(); offset += 1511) {
+        const size_t size = std::min<size_t>(block.size() - offset, 5000);
+        std::string range(size, '?');
+        QUIRE_ASSERT_OK(codec->DecodeRange(payload, block.size(), offset,
+                                           AsMutableBytes(range), *scratch));
+        EXPECT_EQ(range, block.substr(offset, size)) << offset;
+      }
+    }
+  }
+  EXPECT_GT(with_recipe, AllCodecs().size());
+}
+
+Recipe SomeRecipe() {
+  Recipe head;
+  InflatedMember member;
+  member.offset = 100;
+  member.recipe.container = DeflateContainer::kZlib;
+  member.recipe.member_size = 200;
+  member.recipe.text_size = 1000;
+  head.members = {member, member};
+  head.members[1].offset = 300;
+  head.text_size_bytes = 100 + 2000 + 500;
+  head.members[0].checksum = 0x12345678;
+  return head;
+}
+
+absl::Status Take(const Recipe& head, size_t raw_size) {
+  std::string bytes;
+  AppendRecipe(head, bytes);
+  ByteView stored = AsBytes(bytes);
+  Recipe back;
+  return TakeRecipe(stored, raw_size, back);
+}
+
+TEST(RecipeTest, RefusesWhatCannotBe) {
+  QUIRE_EXPECT_OK(Take(SomeRecipe(), 1000));
+  const auto expect = [](const Recipe& head, size_t raw_size,
+                         const char* message) {
+    EXPECT_THAT(Take(head, raw_size),
+                FailsWith(absl::StatusCode::kDataLoss, HasSubstr(message)));
+  };
+  expect(SomeRecipe(), 1001, "behind the last member");
+  expect(SomeRecipe(), 100, "compressed members");
+  expect(SomeRecipe(), 450, "size of a member is 200");
+  Recipe head = SomeRecipe();
+  head.text_size_bytes = kInflatedBlockSizeMax + 1;
+  expect(head, 1000, "size of the inflated text");
+  // One member may have more.
+  head = SomeRecipe();
+  head.members.pop_back();
+  head.members[0].recipe.member_size = 60000;
+  head.members[0].recipe.text_size = kInflatedLargeSizeMax - 100;
+  head.text_size_bytes = kInflatedLargeSizeMax;
+  QUIRE_EXPECT_OK(Take(head, 60100));
+  ++head.text_size_bytes;
+  expect(head, 60101, "size of the inflated text");
+  head = SomeRecipe();
+  head.text_size_bytes = 2000;
+  expect(head, 1000, "size of a member's text");
+  head = SomeRecipe();
+  head.members[0].recipe.member_size = 63;
+  head.members[0].offset = 237;
+  expect(head, 1000, "at least 64");
+  head = SomeRecipe();
+  head.members[0].recipe.text_size = 100;
+  expect(head, 1000, "cannot have a text of");
+}
+
+TEST(RecipeTest, BoundsTheWorkOfABlock) {
+  Recipe head;
+  InflatedMember member;
+  member.recipe.container = DeflateContainer::kZlib;
+  member.recipe.member_size = 64;
+  member.recipe.text_size = 100;
+  const size_t count =
+      static_cast<size_t>(kInflatedBlockWorkMax / DeflateWorkMax(100));
+  for (size_t i = 0; i < count; ++i) {
+    member.offset = 64 * i;
+    head.members.push_back(member);
+  }
+  head.text_size_bytes = 100 * count;
+  std::string bytes;
+  const auto take = [&] {
+    bytes.clear();
+    AppendRecipe(head, bytes);
+    ByteView stored = AsBytes(bytes);
+    Recipe back;
+    return TakeRecipe(stored, 64 * head.members.size(), back);
+  };
+  QUIRE_EXPECT_OK(take());
+  member.offset = 64 * count;
+  head.members.push_back(member);
+  head.text_size_bytes += 100;
+  EXPECT_THAT(take(), FailsWith(absl::StatusCode::kDataLoss,
+                                HasSubstr("no more work")));
+}
+
+TEST(RecipeTest, RefusesEveryTruncation) {
+  std::string bytes;
+  AppendRecipe(SomeRecipe(), bytes);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    ByteView stored = AsBytes(bytes).first(size);
+    Recipe back;
+    EXPECT_THAT(TakeRecipe(stored, 1000, back),
+                HasCode(absl::StatusCode::kDataLoss))
+        << size;
+  }
+}
+
+}  // namespace
+}  // namespace quire
