@@ -59,7 +59,8 @@ void InflateAndRecreate(ByteView block) {
   if (!inflater->Inflate(block)) {
     return;
   }
-  for (const InflatedMember& member : inflater->recipe().members) {
+  const Recipe& recipe = inflater->recipe();
+  for (const InflatedMember& member : recipe.members) {
     const auto size = static_cast<size_t>(member.recipe.member_size);
     std::vector<uint8_t> raw(size);
     // In pieces that end anywhere.

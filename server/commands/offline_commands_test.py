@@ -216,16 +216,17 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertNotIn("dictionary_hash", info)
 
     def test_partitions(self):
-        self.build("-o", "x.quire", "--codec", "zlib-pex", "--block-size", "256KiB",
+        self.build("-o", "x.quire", "--codec", "zlib", "--block-size", "256KiB",
                    "--partition-size", "8KiB", "in")
         info = self.inspect("x.quire")
-        self.assertEqual(info["codec"], "zlib-pex:6")
+        self.assertEqual(info["codec"], "zlib:6")
         self.assertEqual(info["partition_size_bytes"], 8192)
         self.assertIn(b"partition size        8 KiB",
                       self.run_quired("inspect", "x.quire").stdout)
-        # The default is for large blocks; small ones are one partition.
-        self.build("-o", "y.quire", "--codec", "zstd-pex", "--block-size", "4KiB", "in")
-        self.assertEqual(self.inspect("y.quire")["partition_size_bytes"], 4096)
+        # Blocks that are not larger are not divided.
+        self.build("-o", "y.quire", "--codec", "zstd", "--block-size", "4KiB",
+                   "--partition-size", "4KiB", "in")
+        self.assertNotIn("partition_size_bytes", self.inspect("y.quire"))
         for archive in ("x.quire", "y.quire"):
             self.assertEqual(self.run_quired("verify", archive).returncode, 0)
 
@@ -323,18 +324,17 @@ class OfflineCommandsTest(unittest.TestCase):
             info = self.inspect(mode)
             sizes[mode] = info["stored_size_bytes"]
             self.assertEqual(info["document_count"], 52)
-            self.assertEqual(info["codec"], "rlz:2" if mode == "off" else "rlz-inflate:2")
+            self.assertEqual(info["codec"], "rlz:2")
             self.assertEqual(self.run_quired("verify", mode).returncode, 0)
         self.assertLess(sizes["auto"], sizes["off"] - 1000)
         self.assertEqual(self.names(), ["auto", "in", "off"])
-        # Codecs that no other inflates for stay as they are, with a warning.
-        unused = b"warning: --inflate auto has no effect with codec zstd"
-        options = ("-q", "--codec", "zstd", "--inflate", "auto")
-        self.assertIn(unused, self.build("-o", "zstd", *options, "in").stderr)
-        self.assertEqual(self.inspect("zstd")["codec"].split(":")[0], "zstd")
-        self.assertIn(unused, self.run_quired("recompress", "off", "-o", "r", *options).stderr)
-        options = ("-q", "--codec", "rlz-inflate", "--inflate", "auto")
-        self.assertEqual(self.build("-o", "named", *options, "in").stderr, b"")
+        # Members are inflated for every codec.
+        for codec in ("zstd", "lz4", "auto"):
+            for mode in ("off", "auto"):
+                self.build("-o", mode, "--force", "--codec", codec, "--inflate", mode, "in")
+                sizes[mode] = self.inspect(mode)["stored_size_bytes"]
+                self.assertEqual(self.run_quired("verify", mode).returncode, 0)
+            self.assertLess(sizes["auto"], sizes["off"], codec)
 
     def test_inflate_cuts_blocks_around_members(self):
         member = gzip.compress(text_of_size(400000, 7), 6, mtime=0)
@@ -547,12 +547,12 @@ class OfflineCommandsTest(unittest.TestCase):
             (2, "99", [*good, "--codec", "zstd:99", "in"]),
             (2, "--dictionary-size needs a codec with a dictionary, and codec zstd has none",
              [*good, "--codec", "zstd", "--dictionary-size", "1MiB", "in"]),
-            (2, "--partition-size needs a codec with partitions, like zlib-pex, and codec zstd",
-             [*good, "--codec", "zstd", "--partition-size", "8KiB", "in"]),
-            (2, "--partition-size must be a power of two from 4KiB to 256KiB, and at most",
-             [*good, "--codec", "zlib-pex", "--partition-size", "5KiB", "in"]),
+            (2, "--partition-size does not apply to codec fsst; leave the option out",
+             [*good, "--codec", "fsst", "--partition-size", "8KiB", "in"]),
+            (2, "--partition-size must be a power of two from 4KiB to 1MiB, and at most",
+             [*good, "--codec", "zlib", "--partition-size", "5KiB", "in"]),
             (2, "--block-size, which is 16KiB; got 32KiB",
-             [*good, "--codec", "zlib-pex", "--block-size", "16KiB", "--partition-size",
+             [*good, "--codec", "zlib", "--block-size", "16KiB", "--partition-size",
               "32KiB", "in"]),
             (2, "--dictionary-method needs a codec with a dictionary",
              [*good, "--codec", "zstd", "--dictionary-method", "uniform", "in"]),

@@ -233,7 +233,7 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option(
           "--range-decode", arguments->range_decode,
-          "What is decoded of a block in partitions (codecs -pex): whole; "
+          "What is decoded of a block in partitions: whole; "
           "partition, what a read touches; or auto, what a read touches, but "
           "whole where reads follow one another through a block and each "
           "takes the drive long")

@@ -30,8 +30,8 @@
 
 namespace quire {
 
-// What is decoded of a block in partitions (codecs whose names end in -pex)
-// that is not cached. Blocks of other codecs are always decoded whole.
+// What is decoded of a block in partitions that is not cached. A block of one
+// partition is always decoded whole.
 enum class RangeDecode {
   // What takes the least work: the partitions that the read touches, but all
   // where a client reads on through the block and each read costs the drive
