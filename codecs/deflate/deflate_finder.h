@@ -15,9 +15,9 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/block/deflate_decoder.h"
 #include "codecs/deflate/deflate_parameter_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "codecs/zlib/deflate_decoder.h"
 
 namespace quire {
 

@@ -10,11 +10,11 @@
 #include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/block/deflate_decoder.h"
-#include "codecs/block/text_match.h"
 #include "codecs/deflate/deflate_encoder.h"
 #include "codecs/deflate/deflate_parameters.h"
 #include "codecs/deflate/deflate_recipe.h"
+#include "codecs/zlib/deflate_decoder.h"
+#include "codecs/zlib/text_match.h"
 
 namespace quire {
 

@@ -6,9 +6,9 @@
 #include <cstddef>
 
 #include "codecs/base/check.h"
-#include "codecs/block/deflate_check.h"
-#include "codecs/block/deflate_decoder.h"
 #include "codecs/lz77/phrase.h"
+#include "codecs/zlib/deflate_check.h"
+#include "codecs/zlib/deflate_decoder.h"
 
 namespace quire {
 

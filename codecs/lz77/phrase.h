@@ -20,7 +20,7 @@
 
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
-#include "codecs/block/text_match.h"
+#include "codecs/zlib/text_match.h"
 
 namespace quire {
 

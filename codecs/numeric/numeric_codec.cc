@@ -12,10 +12,10 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/block/zstd_frame.h"
-#include "codecs/block/zstd_frame_writer.h"
 #include "codecs/codec_base.h"
 #include "codecs/numeric/byte_transform.h"
+#include "codecs/zstd/zstd_frame.h"
+#include "codecs/zstd/zstd_frame_writer.h"
 
 namespace quire {
 namespace {

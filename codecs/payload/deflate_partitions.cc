@@ -4,10 +4,10 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/status_macros.h"
-#include "codecs/block/deflate_decoder.h"
-#include "codecs/block/deflate_range.h"
-#include "codecs/block/zlib_stream.h"
 #include "codecs/payload/partition_coder.h"
+#include "codecs/zlib/deflate_decoder.h"
+#include "codecs/zlib/deflate_range.h"
+#include "codecs/zlib/zlib_stream.h"
 
 namespace quire {
 namespace {

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "codecs/base/status_macros.h"
-#include "codecs/block/zstd_frame_codec.h"
 #include "codecs/rlz/parse/dictionary_index.h"
 #include "codecs/rlz/parse/lazy_parser.h"
 #include "codecs/rlz/parse/optimal_parser.h"
 #include "codecs/rlz/parse/sequence_writer.h"
+#include "codecs/zstd/zstd_frame_codec.h"
 
 namespace quire {
 namespace {

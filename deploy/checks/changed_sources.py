@@ -21,7 +21,7 @@ from source_tree import ROOT, list_files, read_text
 COMMITS = 5
 COUNT_MAX = 40
 SUFFIXES = (".cc", ".h")
-UNTRUSTED = ("codecs/block/", "codecs/zstd/", "server/archive/format/")
+UNTRUSTED = ("codecs/payload/", "codecs/zlib/", "codecs/zstd/", "server/archive/format/")
 TESTS = ("_test.cc", "_fuzz.cc", "_benchmark.cc")
 
 

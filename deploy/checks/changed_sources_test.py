@@ -8,7 +8,7 @@ import unittest
 
 from changed_sources import COMMITS, choose
 
-UNTRUSTED = ["codecs/block/parse.cc"]
+UNTRUSTED = ["codecs/zlib/parse.cc"]
 
 
 class ChangedSourcesTest(unittest.TestCase):
@@ -16,7 +16,7 @@ class ChangedSourcesTest(unittest.TestCase):
         self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.root = self.directory / "repository"
         self.root.mkdir()
-        for path in ("codecs/block/parse.cc", "codecs/block/parse_test.cc", "server/a.cc",
+        for path in ("codecs/zlib/parse.cc", "codecs/zlib/parse_test.cc", "server/a.cc",
                      "server/a.h", "server/only.h", "server/user.cc"):
             self.write(path, f"// {path}\n" * 20)
         self.write("server/user.cc", '#include "server/only.h"\n')
@@ -47,7 +47,7 @@ class ChangedSourcesTest(unittest.TestCase):
             self.change("server/a.cc" if number == 0 else "server/user.cc")
             self.commit()
         self.git("checkout", "-q", "main")
-        self.change("codecs/block/parse.cc")
+        self.change("codecs/zlib/parse.cc")
         self.commit()
         self.git("checkout", "-q", "topic")
         self.assertEqual(self.chosen(), ["server/user.cc", "server/a.cc"])

@@ -235,8 +235,8 @@ BAD_SAMPLE = {
     "client/quire/reader.cc": '#include <vector>\n#include "server/archive/archive.h"\n',
     "client/CMakeLists.txt":
         "quire_library(quire_client\n  SOURCES a.cc # server_x\n  DEPS quire_server absl::status)\n",
-    "codecs/block/clock.cc": "#include <chrono>\n#include <sdsl/sd_vector.hpp>\n",
-    "codecs/block/clock_test.cc": "#include <chrono>\n",
+    "codecs/zlib/clock.cc": "#include <chrono>\n#include <sdsl/sd_vector.hpp>\n",
+    "codecs/zlib/clock_test.cc": "#include <chrono>\n",
     "server/CMakeLists.txt":
         "quire_library(quire_server SOURCES a.cc DEPS quire::sdsl quire_proto)\n",
     "server/archive/archive.h": '#include "codecs/block_codec.h"\n',
@@ -253,8 +253,8 @@ EXPECTED = [
     "client/cli/inside.cc:1: client must not use client/quire/internal/connection.h",
     "client/quire/c.cc:1: client/quire/testing/fake_server.h: only tests",
     "client/quire/reader.cc:2: client/quire must not use server/archive/archive.h",
-    "codecs/block/clock.cc:1: chrono: codecs are pure",
-    "codecs/block/clock.cc:2: sdsl/sd_vector.hpp: sdsl-lite is GPLv3",
+    "codecs/zlib/clock.cc:1: chrono: codecs are pure",
+    "codecs/zlib/clock.cc:2: sdsl/sd_vector.hpp: sdsl-lite is GPLv3",
     "server/archive/sibling.cc:1: archive.h: only ingest",
     "server/archive/sibling.cc:1: archive.h: our headers",
     "server/storage/a.cc:2: server/storage must not use server/archive/archive.h",

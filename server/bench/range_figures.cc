@@ -37,12 +37,12 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/block/deflate_decoder.h"
-#include "codecs/block/zlib_stream.h"
 #include "codecs/block_codec.h"
 #include "codecs/lz77/phrase.h"
 #include "codecs/lz77/phrase_index.h"
 #include "codecs/lz77/recursive_extractor.h"
+#include "codecs/zlib/deflate_decoder.h"
+#include "codecs/zlib/zlib_stream.h"
 
 namespace quire {
 namespace {

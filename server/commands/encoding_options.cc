@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "codecs/automatic/member_choice.h"
+#include "codecs/auto/member_choice.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/recipe.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 
-#include "codecs/automatic/auto_codec.h"
+#include "codecs/auto/auto_codec.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/payload_codec.h"
 

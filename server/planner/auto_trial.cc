@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 
-#include "codecs/automatic/block_probe.h"
+#include "codecs/auto/block_probe.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_macros.h"
 

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "codecs/automatic/member_choice.h"
+#include "codecs/auto/member_choice.h"
 #include "codecs/block_codec.h"
 #include "server/planner/codec_trial.h"
 

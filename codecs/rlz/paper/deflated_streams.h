@@ -14,8 +14,8 @@
 #include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
-#include "codecs/block/deflate_decoder.h"
 #include "codecs/rlz/paper/factor_tokens.h"
+#include "codecs/zlib/deflate_decoder.h"
 
 namespace quire {
 

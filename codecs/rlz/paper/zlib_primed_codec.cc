@@ -10,9 +10,9 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
-#include "codecs/block/deflate_codec.h"
-#include "codecs/block/zlib_stream.h"
 #include "codecs/rlz/paper/window_chooser.h"
+#include "codecs/zlib/deflate_codec.h"
+#include "codecs/zlib/zlib_stream.h"
 
 namespace quire {
 namespace {

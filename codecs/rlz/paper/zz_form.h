@@ -23,10 +23,10 @@
 #include <string>
 #include <vector>
 
-#include "codecs/block/zlib_stream.h"
 #include "codecs/rlz/paper/deflated_streams.h"
 #include "codecs/rlz/paper/factor_form.h"
 #include "codecs/rlz/paper/factor_priming.h"
+#include "codecs/zlib/zlib_stream.h"
 
 namespace quire {
 

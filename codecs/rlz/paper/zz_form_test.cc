@@ -14,10 +14,10 @@
 #include "codecs/base/endian.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
-#include "codecs/block/deflate_check.h"
 #include "codecs/codec_test_inputs.h"
 #include "codecs/rlz/factor.h"
 #include "codecs/rlz/paper/paper_form_testing.h"
+#include "codecs/zlib/deflate_check.h"
 
 namespace quire {
 namespace {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The codec that chooses another one for each block.
+//
+//   payload: u8 the member's CodecId; the rest: a payload of that codec
+//
+// A block is looked at first (block_probe.h); of what may suit it, at most
+// three besides copy are tried; the one of least cost (member_choice.h) is
+// stored. Members
+// are those of member_choice.h: `auto` itself is none.
+#ifndef QUIRE_CODECS_AUTO_AUTO_CODEC_H_
+#define QUIRE_CODECS_AUTO_AUTO_CODEC_H_
+
+#include <array>
+#include <memory>
+
+#include "absl/status/statusor.h"
+
+#include "codecs/auto/member_choice.h"
+#include "codecs/base/bytes.h"
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+using AutoMemberCodecs =
+    std::array<std::unique_ptr<const BlockCodec>, kAutoMemberCount>;
+
+// `info` is the codec's entry in the registry, `members` the codecs of
+// AutoMembers(objective), in their order, made for `use`. The dictionary of
+// `context` is that of the members. `speeds` are what choices depend on; they
+// make no difference to decoding.
+// REQUIRES: speeds within AutoSpeed's bounds. May throw std::bad_alloc.
+std::unique_ptr<BlockCodec> MakeAutoCodec(
+    const CodecInfo& info, AutoObjective objective, const AutoSpeeds& speeds,
+    AutoMemberCodecs members, std::shared_ptr<const CodecContext> context,
+    CodecUse use);
+
+// The codec that a payload of `auto` is in. Errors: DataLoss  the payload is
+// empty, or there is no such member.
+absl::StatusOr<CodecId> AutoMemberOf(ByteView stored);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_AUTO_AUTO_CODEC_H_

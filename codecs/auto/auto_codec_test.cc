@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "codecs/auto/auto_codec.h"
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/status_matchers.h"
+#include "codecs/codec_test_inputs.h"
+
+namespace quire {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kBlockSize = 64 << 10;
+
+std::unique_ptr<BlockCodec> Make(absl::string_view name) {
+  static const auto* const context =
+      new std::shared_ptr<const CodecContext>(MakeTestContext(256 << 10));
+  return *MakeBlockCodec(*ParseCodecSpec(name), *context,
+                         CodecUse::kEncodeAndDecode);
+}
+
+std::string Encode(const BlockCodec& codec, const std::string& text) {
+  const auto scratch = codec.NewScratch();
+  std::string stored(codec.StoredSizeMax(text.size()), '\0');
+  stored.resize(*codec.Encode(AsBytes(text), AsMutableBytes(stored), *scratch));
+  return stored;
+}
+
+// Noisy: the low bytes of each number are as good as random.
+std::string Floats() {
+  TestRandom random(5);
+  std::string text;
+  for (size_t i = 0; text.size() < kBlockSize; ++i) {
+    const auto value = static_cast<float>(
+        1000 * std::sin(static_cast<double>(i) / 500) + 2000 +
+        static_cast<double>(RandomBelow(random, 1000)) / 100);
+    char bytes[sizeof(value)];
+    std::memcpy(bytes, &value, sizeof(value));
+    text.append(bytes, sizeof(value));
+  }
+  return text;
+}
+
+// With other speeds, of members by their id.
+std::unique_ptr<BlockCodec> MakeWith(AutoObjective objective, CodecId changed,
+                                     AutoSpeed speed) {
+  AutoSpeeds speeds = BuiltInSpeeds(objective);
+  AutoMemberCodecs members;
+  const auto context = MakeTestContext(256 << 10);
+  for (size_t i = 0; i < kAutoMemberCount; ++i) {
+    const CodecSpec& spec = AutoMembers(objective)[i].spec;
+    members[i] = *MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode);
+    if (spec.id == changed) {
+      speeds[i] = speed;
+    }
+  }
+  return MakeAutoCodec(*FindCodec(CodecId::kAuto), objective, speeds,
+                       std::move(members), context, CodecUse::kEncodeAndDecode);
+}
+
+CodecId MemberOf(const BlockCodec& codec, const std::string& text) {
+  const absl::StatusOr<CodecId> member =
+      AutoMemberOf(AsBytes(Encode(codec, text)));
+  EXPECT_THAT(member, IsOk());
+  return member.value_or(CodecId::kUnspecified);
+}
+
+CodecId MemberOf(absl::string_view codec, const std::string& text) {
+  return MemberOf(*Make(codec), text);
+}
+
+TEST(AutoCodecTest, TakesWhatSuitsTheBlock) {
+  TestRandom random(1);
+  const std::string noise = RandomBytes(random, kBlockSize);
+  const std::string known =
+      EditedPieces(random, MakeTestContext(256 << 10)->dictionary, kBlockSize);
+  for (const char* codec : {"auto:1", "auto:2", "auto:3"}) {
+    EXPECT_EQ(MemberOf(codec, noise), CodecId::kCopy) << codec;
+    EXPECT_EQ(MemberOf(codec, known), CodecId::kRlz) << codec;
+  }
+  EXPECT_EQ(MemberOf("auto:2", Floats()), CodecId::kNumeric);
+  EXPECT_EQ(MemberOf("auto:3", Floats()), CodecId::kNumeric);
+  // Random bytes that come again later, far apart, are no noise.
+  const std::string half = noise.substr(0, kBlockSize / 2);
+  EXPECT_NE(MemberOf("auto:2", half + half), CodecId::kCopy);
+  // Nothing else decodes as fast.
+  const std::string words = RandomText(random, kBlockSize, 2000);
+  EXPECT_EQ(MemberOf("auto:1", words), CodecId::kLz4);
+  EXPECT_EQ(MemberOf("auto:2", words), CodecId::kRlz);
+  EXPECT_EQ(MemberOf("auto:3", words), CodecId::kXz);
+}
+
+TEST(AutoCodecTest, OtherSpeedsGiveOtherChoices) {
+  constexpr uint64_t kMegabyte = 1'000'000;
+  TestRandom random(1);
+  const std::string words = RandomText(random, kBlockSize, 2000);
+  // As in TakesWhatSuitsTheBlock, but for the member named.
+  const auto with = [&](AutoObjective objective, CodecId changed,
+                        uint64_t encode, uint64_t decode) {
+    return MemberOf(
+        *MakeWith(objective, changed,
+                  {.encode = encode * kMegabyte, .decode = decode * kMegabyte}),
+        words);
+  };
+  EXPECT_EQ(with(AutoObjective::kSpeed, CodecId::kLz4, 600, 3000),
+            CodecId::kLz4);
+  EXPECT_EQ(with(AutoObjective::kSpeed, CodecId::kLz4, 600, 300),
+            CodecId::kRlz);
+  EXPECT_EQ(with(AutoObjective::kBalanced, CodecId::kXz, 4, 100),
+            CodecId::kRlz);
+  EXPECT_EQ(with(AutoObjective::kBalanced, CodecId::kXz, 4, 1200),
+            CodecId::kXz);
+  EXPECT_EQ(with(AutoObjective::kBalanced, CodecId::kRlz, 60, 1),
+            CodecId::kLz4);
+  // Bytes alone count.
+  EXPECT_EQ(with(AutoObjective::kArchive, CodecId::kXz, 1, 1), CodecId::kXz);
+}
+
+TEST(AutoCodecTest, AnySpeedsGiveTheTextBack) {
+  TestRandom random(2);
+  const auto decoder = Make("auto:1");
+  const auto scratch = decoder->NewScratch();
+  for (const AutoObjective objective : kAutoObjectives) {
+    for (const CodecId id : {CodecId::kCopy, CodecId::kLz4, CodecId::kXz,
+                             CodecId::kNumeric, CodecId::kRlz}) {
+      const auto codec = MakeWith(objective, id,
+                                  {.encode = AutoSpeed::kMin + random() % 1000,
+                                   .decode = AutoSpeed::kMax - random() % 9});
+      for (const TestInput& input : TestInputs(
+               random, 8 << 10, MakeTestContext(256 << 10)->dictionary)) {
+        std::string text(input.text.size(), '\0');
+        QUIRE_EXPECT_OK(decoder->Decode(AsBytes(Encode(*codec, input.text)),
+                                        AsMutableBytes(text), *scratch));
+        EXPECT_EQ(text, input.text);
+      }
+    }
+  }
+}
+
+TEST(AutoCodecTest, TheSmallestIsHardlyLargerThanTheBestMember) {
+  TestRandom random(3);
+  const auto best_codec = Make("auto:3");
+  std::vector<std::string> texts = {Floats()};
+  for (TestInput& input :
+       TestInputs(random, kBlockSize, MakeTestContext(256 << 10)->dictionary)) {
+    texts.push_back(std::move(input.text));
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    SCOPED_TRACE(i);
+    const std::string& text = texts[i];
+    size_t best = SIZE_MAX;
+    for (const AutoMember& member : AutoMembers(AutoObjective::kArchive)) {
+      best = std::min(best,
+                      Encode(*Make(FormatCodecSpec(member.spec)), text).size());
+    }
+    EXPECT_LE(Encode(*best_codec, text).size(), 1 + best + best / 100);
+  }
+}
+
+TEST(AutoCodecTest, ABlockNeverGrowsByMoreThanAByte) {
+  TestRandom random(4);
+  for (const char* name : {"auto:1", "auto:2", "auto:3"}) {
+    const auto codec = Make(name);
+    for (size_t size = 1; size < 5000; size += 1 + size / 3) {
+      EXPECT_LE(Encode(*codec, RandomBytes(random, size)).size(), size + 1);
+    }
+  }
+}
+
+TEST(AutoCodecTest, RefusesUnknownAndNestedMembers) {
+  const auto codec = Make("auto");
+  const auto scratch = codec->NewScratch();
+  const std::string text(1000, 'a');
+  const std::string inner = Encode(*codec, text);
+  std::string raw(text.size(), '\0');
+  for (int id = 0; id < 256; ++id) {
+    const bool is_member =
+        id == 1 || id == 2 || id == 10 || id == 11 || id == 22;
+    const std::string stored = static_cast<char>(id) + inner;
+    const absl::StatusOr<CodecId> member = AutoMemberOf(AsBytes(stored));
+    EXPECT_EQ(member.ok(), is_member) << id;
+    if (is_member) {
+      continue;
+    }
+    const auto refused = FailsWith(
+        absl::StatusCode::kDataLoss,
+        HasSubstr(absl::StrCat("codec ", id, id == 12 ? ", auto" : "")));
+    EXPECT_THAT(codec->Decode(AsBytes(stored), AsMutableBytes(raw), *scratch),
+                refused);
+    EXPECT_THAT(codec->DecodeRange(AsBytes(stored), raw.size(), 3,
+                                   AsMutableBytes(raw).first(5), *scratch),
+                refused);
+  }
+  EXPECT_THAT(codec->Decode({}, AsMutableBytes(raw), *scratch),
+              FailsWith(absl::StatusCode::kDataLoss,
+                        HasSubstr("no byte that names the member")));
+}
+
+}  // namespace
+}  // namespace quire

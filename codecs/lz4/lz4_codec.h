@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_LZ4_LZ4_CODEC_H_
+#define QUIRE_CODECS_LZ4_LZ4_CODEC_H_
+
+#include <memory>
+
+#include "codecs/block_codec.h"
+
+namespace quire {
+
+// Stores an LZ4 block without a frame. Levels 1 and 2 are LZ4's fast
+// compressor, 3 to 12 its high compression. A range is decoded up to its end
+// only.
+//
+// The decoder never leaves its buffers, but does not notice a match distance of
+// zero, which no encoder writes: the bytes of such a match are unspecified.
+// Damage of this kind is found by the checksum that guards the block.
+//
+// `info` is the codec's entry in the registry.
+// REQUIRES: info.level_min <= level <= info.level_max.
+std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
+                                         CodecUse use);
+
+// LZ4's fast compressor at the acceleration `level`; decodes as the above.
+std::unique_ptr<BlockCodec> MakeLz4FastCodec(const CodecInfo& info, int level,
+                                             CodecUse use);
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_LZ4_LZ4_CODEC_H_

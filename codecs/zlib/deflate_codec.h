@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef QUIRE_CODECS_ZLIB_DEFLATE_CODEC_H_
+#define QUIRE_CODECS_ZLIB_DEFLATE_CODEC_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+#include "codecs/codec_base.h"
+#include "codecs/zlib/deflate_decoder.h"
+#include "codecs/zlib/zlib_stream.h"
+
+namespace quire {
+
+// A codec whose stored block holds the text as one DEFLATE stream. Decodes all
+// of it; what derives from it encodes, and says where the stream begins and
+// what it is primed with.
+class DeflateCodec : public CodecBase {
+ public:
+  absl::Status Decode(ByteView stored, MutableByteView raw,
+                      Scratch& scratch) const final;
+
+  absl::Status DecodeRange(ByteView stored, size_t raw_size, size_t offset,
+                           MutableByteView out, Scratch& scratch) const final;
+
+ protected:
+  // What NewScratch() returns, or derives from.
+  struct DeflateScratch : public Scratch {
+    explicit DeflateScratch(int level) : deflate(level) {}
+
+    DeflateStream deflate;
+    DeflateDecoder decoder;
+  };
+
+  struct PrimedStream {
+    ByteView stream;
+    // As DeflateDecoder::Start() takes it.
+    ByteView dictionary;
+  };
+
+  using CodecBase::CodecBase;
+
+  // Finds the stream in a block's stored form, which is untrusted.
+  // Errors: DataLoss  malformed; the message need not name the codec.
+  virtual absl::StatusOr<PrimedStream> FindStream(ByteView stored) const = 0;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_ZLIB_DEFLATE_CODEC_H_

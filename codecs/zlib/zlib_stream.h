@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// zlib's compressor of raw DEFLATE streams (RFC 1951), made once and used for
+// many short streams without allocating again. deflate_decoder.h decodes them.
+#ifndef QUIRE_CODECS_ZLIB_ZLIB_STREAM_H_
+#define QUIRE_CODECS_ZLIB_ZLIB_STREAM_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "codecs/base/bytes.h"
+
+struct z_stream_s;
+
+namespace quire {
+
+// How a DEFLATE stream, or a piece of one, ends.
+enum class DeflateEnding {
+  // With its final block: it is whole.
+  kFinalBlock,
+  // With zlib's full flush: an empty stored block (RFC 1951, section 3.2.4), up
+  // to a byte's end. Any piece may follow whose matches begin in itself.
+  kFullFlush,
+};
+
+// An upper bound of the size of any DEFLATE stream for `raw_size` bytes that
+// DeflateStream makes; and what a full flush adds to it.
+size_t DeflateSizeMax(size_t raw_size);
+inline constexpr size_t kFullFlushSizeMax = 6;
+
+// Thread-compatible. About 270 KiB, allocated by the first call.
+class DeflateStream {
+ public:
+  explicit DeflateStream(int level);
+  ~DeflateStream();
+
+  DeflateStream(const DeflateStream&) = delete;
+  DeflateStream& operator=(const DeflateStream&) = delete;
+
+  // Compresses all of `raw` as one stream; returns its size. Matches may reach
+  // back into `dictionary`, of which the last 32 KiB count, as if it were
+  // before the text.
+  // REQUIRES: stored.size() >= DeflateSizeMax(raw.size()), and more by
+  //           kFullFlushSizeMax for that ending; all under 4 GiB.
+  // Errors: ResourceExhausted  no memory.
+  //         Internal           zlib refused.
+  absl::StatusOr<size_t> Compress(
+      ByteView raw, MutableByteView stored, ByteView dictionary = {},
+      DeflateEnding ending = DeflateEnding::kFinalBlock);
+
+ private:
+  const int level_;
+  std::unique_ptr<z_stream_s> stream_;
+};
+
+}  // namespace quire
+
+#endif  // QUIRE_CODECS_ZLIB_ZLIB_STREAM_H_
