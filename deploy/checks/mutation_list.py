@@ -609,7 +609,7 @@ BUILDS = [
     Mutation("server/archive/unfinished_archive.cc", "found->build_version != build_version",
              "found->build_version < build_version", "recompress_test",
              "blocks of another version are kept"),
-    Mutation("server/ingest/parallel_encoder.cc", 
+    Mutation("server/ingest/parallel_encoder.cc",
              "slot.is_mismatched ? Payload{.bytes = raw, .is_raw = true} : *payload;",
              "*payload;", "block_stage_test", "an encoding that differs is written"),
     Mutation("server/ingest/parallel_encoder.cc", "*workspace.scratch).ok() &&",
