@@ -11,8 +11,10 @@ endif()
 # CHECKs are never compiled out; assert() is only for what tests exercise.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O3 -g1")
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g1")
-set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
-set(CMAKE_C_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
+# Without debug information, which takes a tenth of the compile time of tests and a
+# third of the objects: reports name functions, and UBSan's name lines.
+set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -fno-omit-frame-pointer")
+set(CMAKE_C_FLAGS_SANITIZE "-O1 -fno-omit-frame-pointer")
 
 find_program(QUIRE_CCACHE ccache)
 if(QUIRE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -125,10 +127,9 @@ macro(quire_define_precompiled)
     quire_precompiled(quire_grpc_test_pch EXECUTABLE
       HEADERS ${quire_common_headers} <gmock/gmock.h> <gtest/gtest.h> <grpcpp/grpcpp.h>
       DEPS absl::statusor absl::strings GTest::gmock GTest::gtest gRPC::grpc++)
-    add_library(quire_test_time_limit OBJECT
-      "${CMAKE_SOURCE_DIR}/deploy/cmake/test_time_limit.cc")
-    quire_options(quire_test_time_limit)
-    target_link_libraries(quire_test_time_limit PRIVATE GTest::gtest)
+    add_library(quire_test_main STATIC "${CMAKE_SOURCE_DIR}/deploy/cmake/test_main.cc")
+    quire_options(quire_test_main)
+    target_link_libraries(quire_test_main PRIVATE GTest::gmock GTest::gtest)
   endif()
 endmacro()
 
@@ -176,44 +177,83 @@ endfunction()
 
 # Ends what hangs, not what is slow: most tests take a second, the longest a minute
 # on two cores, and many times that during other work. A single test of a program
-# ends earlier (test_time_limit.cc).
+# ends earlier (test_main.cc).
 set(quire_test_seconds_max 900)
+
+# quire_test(NAME [GRPC] [ALONE] SOURCES a_test.cc ... DEPS lib ... [LABELS l ...])
+# GoogleTest sources, run as one ctest test NAME by a program that holds all tests of
+# the directory; the target NAME builds that program. ALONE: in a program of its own,
+# as its sources replace functions such as operator new. Tests with the label tsan
+# run under ThreadSanitizer, too; its build has no others. A test finds files of the
+# repository below QUIRE_SOURCE_DIR and binaries below QUIRE_BINARY_DIR (both
+# environment variables).
+function(quire_test name)
+  cmake_parse_arguments(ARG "GRPC;ALONE" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT QUIRE_TESTS OR (QUIRE_SANITIZE MATCHES "thread" AND NOT "tsan" IN_LIST ARG_LABELS))
+    return()
+  endif()
+  if(ARG_ALONE)
+    quire_test_program(${name} "${ARG_GRPC}" SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS})
+    quire_script_test(${name} COMMAND ${name} LABELS ${ARG_LABELS})
+    return()
+  endif()
+  get_property(sources DIRECTORY PROPERTY quire_test_sources)
+  if(NOT sources)
+    cmake_language(DEFER CALL quire_finish_test_program)
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY quire_test_sources ${ARG_SOURCES})
+  set_property(DIRECTORY APPEND PROPERTY quire_test_deps ${ARG_DEPS})
+  if(ARG_GRPC)
+    set_property(DIRECTORY PROPERTY quire_test_grpc ON)
+  endif()
+  quire_test_program_name(program)
+  add_custom_target(${name} DEPENDS ${program})
+  string(REPLACE ";" "," files "${ARG_SOURCES}")
+  quire_script_test(${name} COMMAND ${program} --sources=${files} LABELS ${ARG_LABELS})
+endfunction()
+
+# Sets `result` to the program of this directory's tests, such as server_archive_tests.
+function(quire_test_program_name result)
+  file(RELATIVE_PATH directory "${CMAKE_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  string(REPLACE "/" "_" directory "${directory}")
+  set(${result} "${directory}_tests" PARENT_SCOPE)
+endfunction()
+
+# Called at the end of a directory with tests.
+function(quire_finish_test_program)
+  quire_test_program_name(program)
+  get_property(sources DIRECTORY PROPERTY quire_test_sources)
+  get_property(deps DIRECTORY PROPERTY quire_test_deps)
+  get_property(grpc DIRECTORY PROPERTY quire_test_grpc)
+  quire_test_program(${program} "${grpc}" SOURCES ${sources} DEPS ${deps})
+endfunction()
+
+function(quire_test_program name grpc)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(QUIRE_SANITIZE MATCHES "thread")
+    list(APPEND ARG_SOURCES "${CMAKE_SOURCE_DIR}/deploy/cmake/tsan_suppressions.cc")
+  endif()
+  list(REMOVE_DUPLICATES ARG_DEPS)
+  add_executable(${name} ${ARG_SOURCES})
+  quire_options(${name})
+  quire_compile_quickly(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} quire_test_main GTest::gtest GTest::gmock)
+  if(grpc)
+    quire_use_precompiled(${name} quire_grpc_test_pch)
+  else()
+    quire_use_precompiled(${name} quire_test_pch)
+  endif()
+endfunction()
 
 # A test that fails allocations of the program's own code. Sanitizers come with
 # allocators of their own, which must be seen from shared libraries.
 function(quire_allocation_test name)
   if(QUIRE_TESTS AND NOT QUIRE_SANITIZE)
-    quire_test(${name} ${ARGN})
+    quire_test(${name} ALONE ${ARGN})
     set(symbols "${CMAKE_SOURCE_DIR}/deploy/cmake/own_allocations.map")
     target_link_options(${name} PRIVATE "LINKER:--version-script=${symbols}")
     set_target_properties(${name} PROPERTIES LINK_DEPENDS "${symbols}")
   endif()
-endfunction()
-
-# quire_test(NAME [GRPC] SOURCES a_test.cc ... DEPS lib ... [LABELS l ...])
-# A GoogleTest binary, run as one ctest test of the same name; with the label tsan
-# it is run under ThreadSanitizer, too (tsan_suppressions.cc). A test finds
-# files of the repository below QUIRE_SOURCE_DIR and binaries below
-# QUIRE_BINARY_DIR (both environment variables).
-function(quire_test name)
-  if(NOT QUIRE_TESTS)
-    return()
-  endif()
-  cmake_parse_arguments(ARG "GRPC" "" "SOURCES;DEPS;LABELS" ${ARGN})
-  if("tsan" IN_LIST ARG_LABELS)
-    list(APPEND ARG_SOURCES "${CMAKE_SOURCE_DIR}/deploy/cmake/tsan_suppressions.cc")
-  endif()
-  add_executable(${name} ${ARG_SOURCES})
-  quire_options(${name})
-  quire_compile_quickly(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_DEPS} quire_test_time_limit
-    GTest::gtest GTest::gmock GTest::gtest_main)
-  if(ARG_GRPC)
-    quire_use_precompiled(${name} quire_grpc_test_pch)
-  else()
-    quire_use_precompiled(${name} quire_test_pch)
-  endif()
-  quire_script_test(${name} COMMAND ${name} LABELS ${ARG_LABELS})
 endfunction()
 
 # quire_script_test(NAME COMMAND ... [LABELS l ...])

@@ -3,8 +3,8 @@
 // Debian's gRPC, protobuf and abseil are built without ThreadSanitizer: it does
 // not see the locks and atomic counters inside them, and takes what they hand
 // from thread to thread for races. Their accesses are passed over; those of our
-// own code, under our own locks, are all watched. quire_test() links it
-// into tests with the label tsan.
+// own code, under our own locks, are all watched. Linked into all tests of a
+// build with ThreadSanitizer.
 
 // NOLINTNEXTLINE(bugprone-reserved-identifier): ThreadSanitizer looks for it.
 extern "C" const char* __tsan_default_suppressions();
