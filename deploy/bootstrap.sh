@@ -14,8 +14,9 @@
 #   package what compiling needs, and deploy/package_test.sh
 set -euo pipefail
 
-# Compiler and build tools. binutils, g++ and make come with build-essential.
-tools=(build-essential cmake ninja-build pkg-config ccache)
+# Compiler and build tools. binutils, g++ and make come with build-essential; help2man
+# makes the man pages.
+tools=(build-essential cmake ninja-build pkg-config ccache help2man)
 
 # Libraries that deploy/cmake/QuireDependencies.cmake looks for.
 libraries=(

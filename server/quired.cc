@@ -7,16 +7,10 @@
 
 #include "CLI/CLI.hpp"
 
-#include "deploy/manual/manual.h"
-#include "deploy/manual/program_main.h"
-#include "server/commands/build_command.h"
-#include "server/commands/inspect_command.h"
-#include "server/commands/plan_command.h"
-#include "server/commands/recompress_command.h"
-#include "server/commands/serve_command.h"
+#include "codecs/base/manual.h"
+#include "codecs/base/program_main.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
-#include "server/commands/token_command.h"
-#include "server/commands/verify_command.h"
 
 namespace quire {
 namespace {
@@ -24,15 +18,6 @@ namespace {
 Manual QuiredManual() {
   Manual manual;
   manual.version = QUIRE_VERSION;
-  manual.description = {
-      "quired keeps large, repetitive collections of documents in compressed "
-      "archives and serves byte ranges and documents out of them over gRPC.",
-      "build makes an archive from directories, tars, zips, WARCs and plain "
-      "files; plan says beforehand how large and fast archives would be; "
-      "recompress makes one in another codec; "
-      "verify reads all of it and names what is damaged; inspect says what it "
-      "holds and what serving it takes; serve answers clients such as "
-      "quire(1)."};
   manual.exit_codes = {
       {"0", "success"},
       {"1", "not found, damaged or failed"},
@@ -54,7 +39,6 @@ Manual QuiredManual() {
       {"quired verify docs.quire", "checks every block of it"},
       {"quired serve docs.quire --memory 1GiB --metrics 127.0.0.1:7421",
        "serves it on 127.0.0.1:7420"}};
-  manual.see_also = {"quire(1)"};
   return manual;
 }
 

@@ -7,13 +7,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "client/cli/complete_words.h"
 #include "client/cli/security_options.h"
 #include "client/quire/wire_encoding.h"
 #include "codecs/base/duration_text.h"
+#include "codecs/base/manual.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/base/trace_parent.h"
-#include "deploy/manual/manual.h"
 
 namespace quire {
 namespace {
@@ -231,33 +232,6 @@ void Unprotect(std::string& text) {
 Manual MakeManual() {
   Manual manual;
   manual.version = "0.1.0";
-  manual.description = {
-      "Reads documents and byte ranges out of the archives of a Quire server, "
-      "quired(1). All received bytes are checked against their checksums.",
-      "Data go to standard output, everything else to standard error. The "
-      "options that are listed first may stand before or after the subcommand. "
-      "An id "
-      "may be any bytes; on a terminal, bytes that cannot be shown appear as "
-      "\\xNN. No colours are used.",
-      "With -o, the file appears under its name only when all is there and on "
-      "disk; after a failure it is as it was before. If some of several "
-      "documents cannot be had, the others are printed, messages name the "
-      "missing ones, and the exit code is 1.",
-      "A document of a web crawl is a whole WARC record, and the URL of a page "
-      "is the id of all records of its captures: responses, requests, "
-      "revisits. get prints the payload of the newest response, or where a "
-      "revisit is newer, of the record that it refers to. Where the archive "
-      "does not hold that, a message says so, and the newest response that it "
-      "holds is printed. Where there are no responses, it is the newest "
-      "resource, and where there are none, the newest document that is not a "
-      "WARC record. With --record get prints that record as it is. "
-      "--record-type, --at and --occurrence name other records, such as "
-      "conversions. A payload that is cut short is "
-      "printed as far as it goes; a message says so, and the exit code is 1.",
-      "With --json each archive, document or answer is a line with one JSON "
-      "object. Its id is the string \"id\", or \"id_base64\" if it is not "
-      "UTF-8; its bytes are the string \"data_base64\". An answer that failed "
-      "has \"error\" instead."};
   manual.exit_codes = {
       {"0", "Success, also if the reader of the output went away."},
       {"1", "Something was not found, is damaged, or could not be written."},
@@ -298,7 +272,6 @@ Manual MakeManual() {
       {"quire export web --tar - | tar -tv", "Names, sizes and times:"},
       {"quire scan web -e stored -v > web.txt",
        "Everything over a slow line:"}};
-  manual.see_also = {"quired(1)"};
   return manual;
 }
 
@@ -361,17 +334,11 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   DefineReads(app, settings);
   DefineBatch(app, settings);
   DefineExport(app, settings);
-  app.add_subcommand("completion",
-                     "Print a script that lets a shell complete quire's "
-                     "command lines")
-      ->add_option("SHELL", settings.shell, "Which shell")
-      ->type_name("")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
-  app.add_subcommand(kCompleteWords, "For completion alone")
-      ->group("")
-      ->add_option("WORD", settings.words, "The command line");
-  AttachManual(app, MakeManual());
+  Manual manual = MakeManual();
+  manual.word_source = [&settings](const TypedWords& typed) {
+    return WordsFromServer(settings, typed);
+  };
+  AttachManual(app, manual);
 }
 
 void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
@@ -392,7 +359,7 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
     Unprotect(*settings.cache_directory);
   }
   for (std::vector<std::string>* texts :
-       {&settings.ids, &settings.record_types, &settings.words}) {
+       {&settings.ids, &settings.record_types}) {
     for (std::string& text : *texts) {
       Unprotect(text);
     }

@@ -67,9 +67,6 @@ struct CliSettings {
   std::string items_file = "-";
   ExportForm export_form = ExportForm::kNone;
   bool keep_going = false;
-  std::string shell;
-  // Of the hidden subcommand that completion calls.
-  std::vector<std::string> words;
 };
 
 // Exit codes.

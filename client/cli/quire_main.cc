@@ -14,13 +14,11 @@
 
 #include "client/cli/cli_run.h"
 #include "client/cli/cli_settings.h"
-#include "client/cli/complete_words.h"
 #include "client/cli/output_file.h"
 #include "client/cli/subcommands.h"
 #include "client/quire/client.h"
 #include "client/quire/process_settings.h"
-#include "deploy/manual/manual.h"
-#include "deploy/manual/program_main.h"
+#include "codecs/base/program_main.h"
 
 namespace quire {
 namespace {
@@ -39,30 +37,6 @@ constexpr Subcommand kSubcommands[] = {
 int Fail(const absl::Status& status, const CliSettings& settings) {
   std::fputs(MessageFor("", status, settings).c_str(), stderr);
   return ExitCodeFor(status);
-}
-
-// Needs no server.
-int PrintCompletion(const CLI::App& app, const CliSettings& settings) {
-  const Shell shell = settings.shell == "bash" ? Shell::kBash : Shell::kZsh;
-  absl::StatusOr<std::unique_ptr<OutputFile>> output =
-      OutputFile::Open(settings.output);
-  absl::Status status = output.status();
-  if (status.ok()) {
-    status = (*output)->Write(RenderCompletion(app, shell).c_str());
-  }
-  if (status.ok()) {
-    status = (*output)->Commit();
-  }
-  return status.ok() || IsClosedOutput(status) ? kExitGood
-                                               : Fail(status, settings);
-}
-
-// Says nothing of what goes wrong: a shell would print it into the line.
-int PrintWords(const CLI::App& app, const CliSettings& settings) {
-  for (const std::string& word : CompleteWords(app, settings, settings.words)) {
-    std::printf("%s\n", word.c_str());
-  }
-  return kExitGood;
 }
 
 int RunSubcommand(const CLI::App& app, const CliSettings& settings) {
@@ -107,11 +81,6 @@ int main(int argc, char** argv) {
                            quire::kExitNotFoundOrDamaged, [&](CLI::App& app) {
                              quire::DefineCommandLine(app, settings);
                              quire::ParseCommandLine(app, settings, argc, argv);
-                             if (app.got_subcommand("completion")) {
-                               return quire::PrintCompletion(app, settings);
-                             }
-                             return app.got_subcommand(quire::kCompleteWords)
-                                        ? quire::PrintWords(app, settings)
-                                        : quire::RunSubcommand(app, settings);
+                             return quire::RunSubcommand(app, settings);
                            });
 }

@@ -12,6 +12,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -275,8 +276,8 @@ TEST_F(QuireTest, TellsHowFarABatchIs) {
 
 TEST_F(QuireTest, CompletesNamesThatTheServerKnows) {
   const auto complete = [this](std::vector<std::string> words) {
-    words.insert(words.begin(), {"complete-words", "--", "quire"});
-    const ProgramRun run = Run(std::move(words));
+    words.insert(words.begin(), "quire");
+    const ProgramRun run = Run({"--complete", absl::StrJoin(words, "\n")});
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_EQ(run.err, "");
     return run.out;
@@ -292,8 +293,6 @@ TEST_F(QuireTest, CompletesNamesThatTheServerKnows) {
   EXPECT_THAT(complete({"get", "web", ""}), Not(HasSubstr("\x1B")));
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{},
-                                             {""},
-                                             {"get"},
                                              {"nothing", ""},
                                              {"ls", "web", "lar", ""},
                                              {"get", "web", "--at", ""},
@@ -492,7 +491,7 @@ TEST_F(QuireTest, RefusesMistakesInTheCommandLine) {
       {"info", "web", "--timeout", "never"},
       {"info", "web", "--server", "somewhere"},
       {"scan", "web", "--json"},
-      {"completion", "csh"}};
+      {"--completion", "csh"}};
   for (const std::vector<std::string>& arguments : mistakes) {
     const ProgramRun run = Run(arguments);
     EXPECT_EQ(run.exit_code, 2) << ::testing::PrintToString(arguments);
@@ -514,7 +513,7 @@ TEST_F(QuireTest, EndsQuietlyIfNobodyReads) {
         {"ls", "web"},
         {"get", "web", "doc/10", "doc/11"},
         {"archives"},
-        {"completion", "bash"}}) {
+        {"--completion", "bash"}}) {
     ProgramInput input;
     input.arguments = arguments;
     input.closed_out = true;
@@ -546,11 +545,11 @@ TEST_F(QuireTest, ExplainsItself) {
   EXPECT_THAT(run.out, HasSubstr("Exit codes:\n  0  "));
   EXPECT_EQ(Run({"batch", "--help"}).exit_code, 0);
   EXPECT_THAT(Run({"--version"}).out, StartsWith("quire 0."));
-  EXPECT_THAT(Run({"--man"}).out, StartsWith(".TH QUIRE 1"));
+  EXPECT_THAT(Run({"--help-all"}).out, HasSubstr("archives\n"));
   for (const char* shell : {"bash", "zsh"}) {
-    run = Run({"completion", shell});
+    run = Run({"--completion", shell});
     EXPECT_EQ(run.exit_code, 0);
-    EXPECT_THAT(run.out, HasSubstr("archives"));
+    EXPECT_THAT(run.out, HasSubstr("quire --complete"));
   }
 }
 

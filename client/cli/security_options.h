@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 
 #include "client/quire/channel_security.h"
-#include "deploy/manual/manual.h"
+#include "codecs/base/manual.h"
 
 namespace quire {
 

@@ -63,22 +63,21 @@ MODULES = {
                        f"{INGEST}/testing", f"{STORAGE}/base", f"{STORAGE}/device",
                        f"{STORAGE}/model", f"{STORAGE}/scheduler", f"{STORAGE}/simulation"],
     "server/bench": ["codecs", ARCHIVE, STORAGE, SERVICE],
-    "server/commands": ["codecs", "server", "deploy/manual"],
-    "server": ["codecs", "server", "proto", "deploy/manual"],
+    "server/commands": ["codecs", "server"],
+    "server": ["codecs", "server", "proto"],
     "client/quire": ["codecs", "proto"],
     "client/quire/payload": ["codecs/base"],
     "client/quire/internal": ["codecs", "proto", "client/quire"],
     "client/quire/testing": ["codecs", "proto", "client/quire"],
-    "client": ["codecs", "proto", "client/quire", "deploy/manual"],
+    "client": ["codecs", "proto", "client/quire"],
     "loadtest": [],
     "loadtest/requests": ["codecs/base", "client/quire"],
     "loadtest/report": ["codecs/base", "client/quire", "proto", "loadtest/requests"],
-    "loadtest/generator": ["codecs", "proto", "client/quire", "client", "deploy/manual",
+    "loadtest/generator": ["codecs", "proto", "client/quire", "client",
                            "loadtest/requests", "loadtest/report"],
-    "loadtest/codec_bench": ["codecs", "deploy/manual", "loadtest/requests"],
-    "loadtest/migration_bench": ["codecs", "deploy/manual", "loadtest/requests"],
-    "loadtest/api_limit": ["codecs/base", "proto", "deploy/manual"],
-    "deploy/manual": ["codecs/base"],
+    "loadtest/codec_bench": ["codecs", "loadtest/requests"],
+    "loadtest/migration_bench": ["codecs", "loadtest/requests"],
+    "loadtest/api_limit": ["codecs/base", "proto"],
     "deploy": [],
 }
 # Directory -> the modules that may use it; the load generator measures what the
@@ -109,8 +108,9 @@ LIBRARIES = [
      "only the program has a service manager"),
     (re.compile(r"openssl/|OpenSSL::"), (SERVICE, "client", "loadtest"),
      "only the two ends of a connection know TLS"),
-    (re.compile(r"CLI/|quire::cli11"), ("server", "client", "loadtest", "deploy/manual"),
-     "codecs have no command line"),
+    (re.compile(r"CLI/|quire::cli11|quire_manual$|"
+                r"codecs/base/(completion|manual|number_range|program_main)\.h"),
+     ("server", "client", "loadtest", "codecs/base"), "codecs have no command line"),
 ]
 # Codecs are pure functions over bytes; their tests need not be, nor what the base
 # lends to the modules above: the mutex, and the parser of settings that are times.
@@ -120,7 +120,7 @@ IMPURE = re.compile(
     r"absl/synchronization/.*)$")
 NEED_NOT_BE_PURE = re.compile(
     r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|test_util|"
-    r"^codecs/base/(mutex\.h|duration_text\.(h|cc))$")
+    r"^codecs/base/(mutex\.h|duration_text\.(h|cc)|program_main\.cc)$")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
 TARGET = re.compile(

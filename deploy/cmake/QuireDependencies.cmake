@@ -38,6 +38,8 @@ find_path(QUIRE_CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 add_library(quire::cli11 INTERFACE IMPORTED)
 target_include_directories(quire::cli11 INTERFACE "${QUIRE_CLI11_INCLUDE}")
 
+find_program(QUIRE_HELP2MAN help2man REQUIRED)
+
 find_path(QUIRE_TOML_INCLUDE toml++/toml.h REQUIRED)
 add_library(quire::toml INTERFACE IMPORTED)
 target_include_directories(quire::toml INTERFACE "${QUIRE_TOML_INCLUDE}")

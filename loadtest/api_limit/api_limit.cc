@@ -24,8 +24,8 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/channel_arguments.h"
 
-#include "deploy/manual/number_range.h"
-#include "deploy/manual/program_main.h"
+#include "codecs/base/number_range.h"
+#include "codecs/base/program_main.h"
 #include "loadtest/api_limit/empty_service.h"
 #include "loadtest/api_limit/raw_load.h"
 

@@ -22,11 +22,11 @@
 #include "absl/strings/str_format.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/number_range.h"
+#include "codecs/base/program_main.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "codecs/fsst/training/symbol_trainer.h"
-#include "deploy/manual/number_range.h"
-#include "deploy/manual/program_main.h"
 #include "loadtest/codec_bench/chosen_dictionary.h"
 #include "loadtest/codec_bench/codec_figures.h"
 #include "loadtest/codec_bench/reading_times.h"

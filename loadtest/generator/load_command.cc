@@ -12,9 +12,9 @@
 #include "client/quire/internal/server_address.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/duration_text.h"
+#include "codecs/base/manual.h"
+#include "codecs/base/number_range.h"
 #include "codecs/base/status_macros.h"
-#include "deploy/manual/manual.h"
-#include "deploy/manual/number_range.h"
 #include "loadtest/requests/zipf_sampler.h"
 
 namespace quire {
@@ -62,18 +62,6 @@ absl::StatusOr<std::chrono::milliseconds> ParseTimeOf(absl::string_view option,
 Manual TheManual() {
   Manual manual;
   manual.version = QUIRE_VERSION;
-  manual.description = {
-      "Reads from a Quire server as many clients would, checks every answer, "
-      "and reports rates, latencies and bytes. Each mode reads in its own way: "
-      "random by one call a request, batch by streams of many requests each, "
-      "full by scanning the whole archive.",
-      "In a closed loop, which is the default, a fixed number of calls is in "
-      "flight at any moment; a slow server then slows down the load. With "
-      "--rate the loop is open: requests start at that rate whatever the "
-      "server does, and latency counts from when each was due, so that no wait "
-      "is hidden.",
-      "Requests are drawn from --seed: the same options make the same "
-      "requests."};
   manual.exit_codes = {
       {"0", "all answers were right"},
       {"1",
@@ -94,7 +82,6 @@ Manual TheManual() {
        "the whole archive, by four scans at once"}};
   manual.environment = {{"QUIRE_SERVER", "default of --server"}};
   AddSecurityEnvironment(manual);
-  manual.see_also = {"quire(1)", "quired(1)"};
   return manual;
 }
 

@@ -22,10 +22,10 @@
 #include "codecs/base/byte_size.h"
 #include "codecs/base/bytes.h"
 #include "codecs/base/endian.h"
+#include "codecs/base/number_range.h"
+#include "codecs/base/program_main.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/reorder/content_chunker.h"
-#include "deploy/manual/number_range.h"
-#include "deploy/manual/program_main.h"
 #include "loadtest/migration_bench/migrated_text.h"
 #include "loadtest/requests/source_text.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/inspect_command.h"
+#include "server/commands/quired_commands.h"
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/plan_command.h"
+#include "server/commands/quired_commands.h"
 
 #include <unistd.h>
 
@@ -20,9 +20,9 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
-#include "deploy/manual/number_range.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/subcommand_support.h"
 #include "server/planner/collection_sample.h"

@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/number_range.h"
 #include "codecs/base/status_macros.h"
-#include "deploy/manual/number_range.h"
 #include "server/commands/subcommand_support.h"
 #include "server/service/limits/available_memory.h"
 #include "server/storage/model/drive_presets.h"

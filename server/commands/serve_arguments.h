@@ -14,7 +14,7 @@
 
 #include "server/commands/server_run.h"
 #include "server/service/base/log_line.h"
-#include "server/service/server.h"
+#include "server/service/server_options.h"
 
 namespace quire {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/verify_command.h"
+#include "server/commands/quired_commands.h"
 
 #include <unistd.h>
 
@@ -14,8 +14,8 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
+#include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
-#include "deploy/manual/number_range.h"
 #include "server/archive/archive_verifier.h"
 #include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"

@@ -2,9 +2,9 @@
 //
 // What main() of every program does around its work: exit codes, messages of
 // what is thrown, and standard streams that are closed or full. Only CLI11
-// throws by design, and memory or threads that the system does not give.
-#ifndef QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
-#define QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
+// throws by design, and threads that the system does not give.
+#ifndef QUIRE_CODECS_BASE_PROGRAM_MAIN_H_
+#define QUIRE_CODECS_BASE_PROGRAM_MAIN_H_
 
 #include <functional>
 
@@ -24,8 +24,9 @@ inline constexpr int kProgramExitUsage = 2;
 // What could not be written to standard output makes 0 `failure_code`, with a
 // message, unless its reader has gone away, as `head` does. `name` is the
 // program's, `description` what it does in a line. What options are read into
-// must outlive the call. To be called by main() alone, at the end of it. Does
-// not throw.
+// must outlive the call. From then on a failed allocation ends the process with
+// `failure_code`, and "NAME: out of memory" on standard error. To be called by
+// main() alone, at the end of it. Does not throw.
 //
 // In each program that is linked with this, standard streams that were closed
 // when it was started are kept from being taken by the first files that it or
@@ -35,4 +36,4 @@ int RunProgram(const char* name, const char* description, int failure_code,
 
 }  // namespace quire
 
-#endif  // QUIRE_DEPLOY_MANUAL_PROGRAM_MAIN_H_
+#endif  // QUIRE_CODECS_BASE_PROGRAM_MAIN_H_

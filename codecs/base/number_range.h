@@ -3,8 +3,8 @@
 // Checks of numbers on a command line. CLI11's own CLI::Range takes what is no
 // number at all for one in every range, and shows the range in --help as a
 // type.
-#ifndef QUIRE_DEPLOY_MANUAL_NUMBER_RANGE_H_
-#define QUIRE_DEPLOY_MANUAL_NUMBER_RANGE_H_
+#ifndef QUIRE_CODECS_BASE_NUMBER_RANGE_H_
+#define QUIRE_CODECS_BASE_NUMBER_RANGE_H_
 
 #include <cstdint>
 
@@ -21,4 +21,4 @@ CLI::Validator NumberInRange(double min, double max);
 
 }  // namespace quire
 
-#endif  // QUIRE_DEPLOY_MANUAL_NUMBER_RANGE_H_
+#endif  // QUIRE_CODECS_BASE_NUMBER_RANGE_H_

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "deploy/manual/program_main.h"
+#include "codecs/base/program_main.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <system_error>
 
 #include "codecs/base/printable_text.h"
@@ -45,6 +49,21 @@ int Flush(const char* name, int exit_code, int failure_code) {
   return exit_code == 0 ? failure_code : exit_code;
 }
 
+// The program's name and failure code, for the handler, which has no arguments.
+const char* program_name = "";
+int program_failure_code = 1;
+
+// Runs where operator new finds no memory. Ends the process before
+// std::bad_alloc is thrown: gRPC swallows what leaves its callbacks, and their
+// calls would hang.
+void EndWithoutMemory() {
+  static constexpr char kText[] = ": out of memory\n";
+  // Allocates nothing. Failure to write cannot be reported.
+  static_cast<void>(!write(2, program_name, std::strlen(program_name)));
+  static_cast<void>(!write(2, kText, sizeof(kText) - 1));
+  std::_Exit(program_failure_code);
+}
+
 int RunToTheEnd(const char* name, const char* description, int failure_code,
                 const std::function<int(CLI::App& app)>& run) {
   try {
@@ -64,6 +83,9 @@ int RunToTheEnd(const char* name, const char* description, int failure_code,
 
 int RunProgram(const char* name, const char* description, int failure_code,
                const std::function<int(CLI::App& app)>& run) {
+  program_name = name;
+  program_failure_code = failure_code;
+  std::set_new_handler(EndWithoutMemory);
   return Flush(name, RunToTheEnd(name, description, failure_code, run),
                failure_code);
 }

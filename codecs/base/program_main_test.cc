@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "deploy/manual/program_main.h"
+#include "codecs/base/program_main.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -8,6 +8,7 @@
 #include <csignal>
 #include <functional>
 #include <iostream>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -117,6 +118,15 @@ TEST_F(ProgramMainTest, WhatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(CodeOfChild(fill, print(0)), kFailed);
   EXPECT_EQ(CodeOfChild(fill, print(3)), 3);
   EXPECT_EQ(CodeOfChild(fill, [] { return 0; }), 0);
+}
+
+TEST_F(ProgramMainTest, AFailedAllocationEndsTheProcess) {
+  EXPECT_EXIT(RunIdler([](CLI::App& /*app*/) {
+                // What operator new calls; sanitizers have their own.
+                std::get_new_handler()();
+                return 0;
+              }),
+              ::testing::ExitedWithCode(kFailed), "^idler: out of memory\n$");
 }
 
 TEST_F(ProgramMainTest, AReaderThatGoesAwayIsNoFailure) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "deploy/manual/manual.h"
+#include "codecs/base/manual.h"
 
 #include <algorithm>
+#include <iostream>
 #include <string>
+
+#include "absl/strings/str_split.h"
 
 #include "codecs/base/printable_text.h"
 
@@ -103,26 +106,32 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   });
   app.set_version_flag("--version", app.get_name() + " " + manual.version,
                        "Print the version and exit");
-  // App::exit() prints what CallForVersion carries to standard output, as it
-  // is, and gives exit code 0.
-  app.add_flag_callback("--man",
-                        [&app, manual] {
-                          std::string page = RenderManPage(app, manual);
-                          page.pop_back();  // exit() ends the line itself.
-                          throw CLI::CallForVersion(page, 0);
-                        })
-      ->trigger_on_parse()
-      ->group("");
+  app.set_help_all_flag("--help-all",
+                        "Print the help of all subcommands and exit")
+      ->group(app.get_subcommands(nullptr).empty() ? "" : "Options");
+  // App::exit() prints what CallForVersion carries to standard output,
+  // unchanged, and returns exit code 0.
   app.add_option_function<std::string>(
          "--completion",
          [&app](const std::string& shell) {
-           const Shell kind = shell == "bash" ? Shell::kBash : Shell::kZsh;
-           std::string script = RenderCompletion(app, kind);
-           script.pop_back();
+           std::string script = CompletionScript(app.get_name(), shell);
+           script.pop_back();  // exit() ends the line itself.
            throw CLI::CallForVersion(script, 0);
-         })
+         },
+         "Print a script that makes the shell complete command lines, and exit")
+      ->type_name("SHELL")
       ->check(CLI::IsMember({"bash", "zsh"}))
-      ->trigger_on_parse()
+      ->trigger_on_parse();
+  // Runs after the options before it are read, also from the environment.
+  app.add_option_function<std::string>(
+         "--complete",
+         [&app, manual](const std::string& words) {
+           for (const std::string& word : CompleteWords(
+                    app, absl::StrSplit(words, '\n'), manual.word_source)) {
+             std::cout << word << "\n";
+           }
+           throw CLI::Success();
+         })
       ->group("");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "deploy/manual/number_range.h"
+#include "codecs/base/number_range.h"
 
 #include <string>
 
