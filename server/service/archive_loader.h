@@ -19,7 +19,7 @@
 #include "server/service/base/log_line.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/limits/memory_plan.h"
-#include "server/service/server.h"
+#include "server/service/server_options.h"
 #include "server/storage/block_store.h"
 
 namespace quire {

@@ -13,7 +13,7 @@
 #include "server/service/limits/memory_plan.h"
 #include "server/service/security/access_control.h"
 #include "server/service/security/tls_certificates.h"
-#include "server/service/server.h"
+#include "server/service/server_options.h"
 
 namespace quire {
 
