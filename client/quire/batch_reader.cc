@@ -10,7 +10,6 @@
 #include "client/quire/internal/batch_stream.h"
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/started_thread.h"
-#include "codecs/base/memory_guard.h"
 
 namespace quire {
 namespace {
@@ -137,14 +136,7 @@ size_t BatchReader::unanswered_count() const {
 }
 
 void BatchReader::Run() {
-  const absl::Status status = OrNoMemory("go on with a batch", [this] {
-    Serve();
-    return absl::OkStatus();
-  });
-  if (!status.ok()) {
-    MutexLock lock(&mutex_);
-    fault_ = status;
-  }
+  Serve();
   changed_.NotifyAll();
 }
 

@@ -33,7 +33,6 @@
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/started_thread.h"
 #include "client/quire/internal/wire_call.h"
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -106,22 +105,10 @@ class BatchReader::Stream {
   //   DeadlineExceeded  the server owes an answer and was silent for
   //                     ClientOptions::stream_idle_max
   //   Internal          it answered what was not asked, or twice
-  //   ResourceExhausted the system starts no more threads, or there is no
-  //                     memory for a message
+  //   ResourceExhausted the system starts no more threads
   absl::Status Run() {
-    absl::Status write_fault;
-    absl::StatusOr<std::thread> writer = StartThread([this, &write_fault] {
-      write_fault = OrNoMemory("write items of a batch", [this] {
-        Write();
-        return absl::OkStatus();
-      });
-      if (!write_fault.ok()) {
-        Cancel();
-      }
-    });
-    absl::Status fault = writer.ok() ? OrNoMemory("read answers of a batch",
-                                                  [this] { return Read(); })
-                                     : writer.status();
+    absl::StatusOr<std::thread> writer = StartThread([this] { Write(); });
+    absl::Status fault = writer.ok() ? Read() : writer.status();
     {
       MutexLock lock(&batch_.mutex_);
       ended_ = true;
@@ -133,7 +120,6 @@ class BatchReader::Stream {
     // Once the server's side has ended, no write blocks any more.
     if (writer.ok()) {
       writer->join();
-      fault.Update(write_fault);
     }
     const absl::Status status = StatusFromGrpc(stream_->Finish());
     return fault.ok() ? watchdog_.Explain(status) : fault;
@@ -276,9 +262,7 @@ class BatchReader::Stream {
     }
     // The checksum is computed outside of the lock.
     absl::StatusOr<ReadResult> answer =
-        OrNoMemory("decode an answer", [&]() -> absl::StatusOr<ReadResult> {
-          return Decode(pending.front().item.target, result);
-        });
+        Decode(pending.front().item.target, result);
     {
       MutexLock lock(&batch_.mutex_);
       batch_.Answer(std::move(pending), std::move(place), std::move(answer));

@@ -32,7 +32,6 @@
 #include "absl/strings/string_view.h"
 
 #include "client/quire/internal/started_thread.h"
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
@@ -68,13 +67,8 @@ absl::Status DecodeOne(const DecodeSteps<Message>& steps,
   if (!status.ok()) {
     return status;
   }
-  const absl::StatusOr<absl::string_view> text = OrNoMemory(
-      "decode an answer", [&] { return steps.decode(message, buffer); });
-  if (!text.ok()) {
-    return text.status();
-  }
-  return OrNoMemory("hand out an answer",
-                    [&] { return steps.take(message, *text); });
+  const absl::StatusOr<absl::string_view> text = steps.decode(message, buffer);
+  return text.ok() ? steps.take(message, *text) : text.status();
 }
 
 // One thread receives, `thread_count` decode, and the caller of Run() takes;
@@ -103,11 +97,10 @@ class DecodePipeline {
   // Errors: that of the first message, in order of the stream, whose step
   // failed; ResourceExhausted, if the system starts no more threads. What
   // `take` throws is passed on, once all threads have ended; no other step may
-  // throw anything but std::bad_alloc.
+  // throw.
   absl::Status Run(Message first) {
     slots_[0].message = std::move(first);
-    slots_[0].status = OrNoMemory(
-        "take an answer", [&] { return steps_.accept(slots_[0].message); });
+    slots_[0].status = steps_.accept(slots_[0].message);
     const bool goes_on = slots_[0].status.ok();
     {
       MutexLock lock(&mutex_);
@@ -156,13 +149,7 @@ class DecodePipeline {
   }
 
   absl::Status Start(bool receives, std::vector<std::thread>& threads) {
-    const absl::Status status = OrNoMemory("start threads", [&] {
-      threads.reserve(thread_count_ + 1);
-      return absl::OkStatus();
-    });
-    if (!status.ok()) {
-      return status;
-    }
+    threads.reserve(thread_count_ + 1);
     for (size_t i = 0; i <= thread_count_; ++i) {
       const bool is_receiver = i == 0;
       if (is_receiver && !receives) {
@@ -193,13 +180,8 @@ class DecodePipeline {
         }
       }
       Slot& slot = SlotOf(index);
-      bool received = false;
-      slot.status = OrNoMemory("receive an answer", [&] {
-        received = receive_(slot.message);
-        return received ? steps_.accept(slot.message) : absl::OkStatus();
-      });
-      // What failed is met at its turn.
-      received = received || !slot.status.ok();
+      const bool received = receive_(slot.message);
+      slot.status = received ? steps_.accept(slot.message) : absl::OkStatus();
       const bool goes_on = received && slot.status.ok();
       {
         MutexLock lock(&mutex_);
@@ -233,9 +215,8 @@ class DecodePipeline {
       }
       Slot& slot = SlotOf(index);
       if (slot.status.ok()) {
-        const absl::StatusOr<absl::string_view> text = OrNoMemory(
-            "decode an answer",
-            [&] { return steps_.decode(slot.message, slot.buffer); });
+        const absl::StatusOr<absl::string_view> text =
+            steps_.decode(slot.message, slot.buffer);
         slot.status = text.status();
         slot.text = text.ok() ? *text : absl::string_view();
       }
@@ -266,9 +247,7 @@ class DecodePipeline {
       }
       absl::Status status = slot.status;
       if (status.ok()) {
-        status = OrNoMemory("hand out an answer", [&] {
-          return steps_.take(slot.message, slot.text);
-        });
+        status = steps_.take(slot.message, slot.text);
       }
       if (!status.ok()) {
         return status;

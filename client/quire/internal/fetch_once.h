@@ -53,10 +53,11 @@ class FetchOnce {
   // may ask for other keys here, but not for this one, which would wait for
   // itself, nor may two threads ask for each other's. Never null if OK, unless
   // `fetch` gives null, which it must not. Errors: those of `fetch`, of this
-  // call or of the one waited for; ResourceExhausted  it found no memory.
+  // call or of the one waited for. What is thrown ends the process, as threads
+  // that wait for this key would wait forever.
   absl::StatusOr<Pointer> Get(
       const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
-      absl::FunctionRef<size_t(const Value&)> cost)
+      absl::FunctionRef<size_t(const Value&)> cost) noexcept
       ABSL_LOCKS_EXCLUDED(mutex_) {
     std::shared_ptr<Flight> flight;
     {
@@ -76,15 +77,8 @@ class FetchOnce {
       found->second = std::make_shared<Flight>();
       flight = found->second;
     }
-    absl::StatusOr<Pointer> result = absl::UnknownError("");
-    size_t result_cost = 0;
-    // What is thrown would leave those who wait for this key waiting for ever.
-    try {
-      result = fetch();
-      result_cost = result.ok() ? cost(**result) : 0;
-    } catch (const std::bad_alloc&) {
-      result = absl::ResourceExhaustedError("no memory to fetch a table");
-    }
+    absl::StatusOr<Pointer> result = fetch();
+    const size_t result_cost = result.ok() ? cost(**result) : 0;
     {
       MutexLock lock(&mutex_);
       flights_.erase(key);

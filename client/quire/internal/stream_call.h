@@ -19,7 +19,6 @@
 #include "client/quire/internal/bounded_stub.h"
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/decode_pipeline.h"
-#include "codecs/base/memory_guard.h"
 
 namespace quire {
 
@@ -97,8 +96,7 @@ StreamOutcome RunStreamCall(
   WatchedStream<Message> stream(options, start);
   Message message;
   while (stream.Read(message)) {
-    absl::Status taken =
-        OrNoMemory("take an answer", [&] { return on_message(message); });
+    absl::Status taken = on_message(message);
     if (!taken.ok()) {
       return stream.GiveUp(std::move(taken));
     }

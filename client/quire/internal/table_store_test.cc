@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -88,22 +87,6 @@ TEST(FetchOnceTest, FetchesOnceForManyThreads) {
   }
   EXPECT_EQ(fetch_count, 1);
   EXPECT_EQ(values.count(), 1u);
-}
-
-TEST(FetchOnceTest, WhatFindsNoMemoryIsFetchedAgain) {
-  using Pointer = FetchOnce<int, int>::Pointer;
-  FetchOnce<int, int> values(10);
-  const auto cost = [](const int&) { return size_t{1}; };
-  const auto throws = []() -> absl::StatusOr<Pointer> {
-    throw std::bad_alloc();
-  };
-  EXPECT_THAT(values.Get(7, throws, cost),
-              HasCode(absl::StatusCode::kResourceExhausted));
-  const auto fetches = []() -> absl::StatusOr<Pointer> {
-    return std::make_shared<const int>(5);
-  };
-  QUIRE_ASSERT_OK_AND_ASSIGN(const Pointer value, values.Get(7, fetches, cost));
-  EXPECT_EQ(*value, 5);
 }
 
 TEST(FetchOnceTest, KeepsWhatWasUsedLastAndNoFailures) {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 
@@ -106,11 +105,9 @@ WireCall::~WireCall() {
 
 absl::StatusOr<DecodedAnswer> WireCall::Decode(const SentBytes& sent,
                                                std::string& buffer) {
-  QUIRE_ASSIGN_OR_RETURN(const DecodedAnswer answer,
-                         OrNoMemory("decode an answer", [&] {
-                           return state_->decoder().Decode(
-                               sent, asked(), answer_size_bytes_max_, buffer);
-                         }));
+  QUIRE_ASSIGN_OR_RETURN(
+      const DecodedAnswer answer,
+      state_->decoder().Decode(sent, asked(), answer_size_bytes_max_, buffer));
   const WireTraffic traffic{.answer_count = 1,
                             .wire_size_bytes = sent.data.size(),
                             .decoded_size_bytes = sent.size_bytes,

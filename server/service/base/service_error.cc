@@ -133,11 +133,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) {
     return grpc::Status::OK;
   }
-  try {
-    return DescribeForWire(status);
-  } catch (const std::bad_alloc&) {
-    return {grpc::StatusCode::RESOURCE_EXHAUSTED, ""};
-  }
+  return DescribeForWire(status);
 }
 
 v1::ItemStatus ToItemStatus(const absl::Status& status) {

@@ -36,8 +36,7 @@ v1::ErrorReason ReasonOf(const absl::Status& status);
 // What goes out on the wire: the code, the message, and a google.rpc.Status
 // with ErrorInfo (and RetryInfo) as details. Never UNKNOWN. Messages of
 // statuses that do not stem from ServiceError() may hold paths; they are
-// replaced by a sentence of the service's own. Where there is no memory for all
-// that, RESOURCE_EXHAUSTED without it.
+// replaced by a sentence of the service's own.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // The same for one item of a batch. REQUIRES: !status.ok().

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <new>
 #include <thread>
 #include <vector>
 
@@ -78,16 +77,6 @@ TEST_F(DecodeWorkspacesTest, FreesThoseOfAnOwnerThatEnds) {
   EXPECT_EQ(pool_.size_bytes(), 100u);
   Use(1);
   EXPECT_EQ(made_, 2);
-}
-
-TEST_F(DecodeWorkspacesTest, AWorkspaceThatCannotBeMadeTakesNothing) {
-  EXPECT_THROW(pool_.Take(&owners_[0], kLimit,
-                          []() -> std::unique_ptr<BlockCodec::Scratch> {
-                            throw std::bad_alloc();
-                          }),
-               std::bad_alloc);
-  EXPECT_EQ(pool_.size_bytes(), 0u);
-  Use(1, kLimit);
 }
 
 TEST(DecodeWorkspacesThreadsTest, ThoseInUseNeverExceedTheLimit) {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/mutex.h"
 
 namespace quire {
@@ -112,8 +111,7 @@ absl::Status OpenInParallel(const std::vector<OpeningNeed>& needs,
   OpeningQueue queue(needs, memory_bytes, cancel);
   const auto work = [&] {
     while (const std::optional<size_t> index = queue.Next()) {
-      queue.End(*index,
-                OrNoMemory("open an archive", [&] { return open(*index); }));
+      queue.End(*index, open(*index));
     }
   };
   {

@@ -2,7 +2,6 @@
 #include "server/service/catalog/parallel_opening.h"
 
 #include <algorithm>
-#include <new>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -166,13 +165,6 @@ TEST(ParallelOpeningTest, EndsWhenItIsCancelled) {
   EXPECT_EQ(begun, 1);
   EXPECT_THAT(OpenInParallel({}, 0, kNever, {}),
               HasCode(absl::StatusCode::kOk));
-}
-
-TEST(ParallelOpeningTest, SurvivesWithoutMemory) {
-  EXPECT_THAT(
-      OpenInParallel({{.kept_bytes = 1}}, 0, kNever,
-                     [](size_t) -> absl::Status { throw std::bad_alloc(); }),
-      HasCode(absl::StatusCode::kResourceExhausted));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <new>
 #include <system_error>
 #include <utility>
 
@@ -240,16 +239,12 @@ void CallLog::Write(const CallRecord& record) noexcept {
   if (options_.path.empty() && !is_slow) {
     return;
   }
-  try {
-    const std::string line = Format(record);
-    if (!options_.path.empty()) {
-      Append(line);
-    }
-    if (is_slow) {
-      SaySlow(record, line);
-    }
-  } catch (const std::bad_alloc&) {
-    ++dropped_count_;
+  const std::string line = Format(record);
+  if (!options_.path.empty()) {
+    Append(line);
+  }
+  if (is_slow) {
+    SaySlow(record, line);
   }
 }
 

@@ -109,8 +109,7 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // Never blocks on I/O, but for the line of a slow call; never throws: a line
-  // for which there is no memory is dropped.
+  // Never blocks on I/O, except for the line of a slow call.
   void Write(const CallRecord& record) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Opens the path anew: the old file may have been moved away. Where that
