@@ -35,19 +35,19 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 TEST(GzipMembersTest, EndsAMemberOnce) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(const auto members, GzipMembers::Make());
+  GzipMembers members;
   size_t size = 0;
   const auto sink = [&](ByteView bytes) {
     size += bytes.size();
     return absl::OkStatus();
   };
-  QUIRE_EXPECT_OK(members->EndMember(sink));
+  QUIRE_EXPECT_OK(members.EndMember(sink));
   EXPECT_EQ(size, 0u);
-  QUIRE_EXPECT_OK(members->Write(AsBytes("text"), sink));
-  QUIRE_EXPECT_OK(members->EndMember(sink));
+  QUIRE_EXPECT_OK(members.Write(AsBytes("text"), sink));
+  QUIRE_EXPECT_OK(members.EndMember(sink));
   const size_t member_size = size;
   EXPECT_GT(member_size, 20u);
-  QUIRE_EXPECT_OK(members->EndMember(sink));
+  QUIRE_EXPECT_OK(members.EndMember(sink));
   EXPECT_EQ(size, member_size);
 }
 

@@ -41,14 +41,9 @@ absl::string_view View(const std::string& text) {
 // The file, compressed or not.
 class ExportOutput {
  public:
-  static absl::StatusOr<ExportOutput> Open(OutputFile& file,
-                                           bool is_compressed) {
-    std::unique_ptr<GzipMembers> gzip;
-    if (is_compressed) {
-      QUIRE_ASSIGN_OR_RETURN(gzip, GzipMembers::Make());
-    }
-    return ExportOutput(file, std::move(gzip));
-  }
+  ExportOutput(OutputFile& file, bool is_compressed)
+      : file_(&file),
+        gzip_(is_compressed ? std::make_unique<GzipMembers>() : nullptr) {}
 
   absl::Status Write(ByteView bytes) {
     return gzip_ == nullptr ? file_->Write(bytes)
@@ -65,9 +60,6 @@ class ExportOutput {
   }
 
  private:
-  ExportOutput(OutputFile& file, std::unique_ptr<GzipMembers> gzip)
-      : file_(&file), gzip_(std::move(gzip)) {}
-
   OutputFile* file_;
   // Null: not compressed.
   std::unique_ptr<GzipMembers> gzip_;
@@ -330,10 +322,8 @@ absl::Status RunExport(CliRun& run) {
       settings.export_form == ExportForm::kTar
           ? MakeTarExport()
           : MakeWarcExport(archive, absl::ToUnixMillis(absl::Now()));
-  QUIRE_ASSIGN_OR_RETURN(
-      ExportOutput output,
-      ExportOutput::Open(run.output(),
-                         absl::EndsWith(View(settings.output), ".gz")));
+  ExportOutput output(run.output(),
+                      absl::EndsWith(View(settings.output), ".gz"));
   ExportRun export_run(run, archive, *format, std::move(output));
   QUIRE_RETURN_IF_ERROR(export_run.Run());
   run.KeepOutputDespiteComplaints();

@@ -18,19 +18,14 @@ constexpr int kMemoryLevel = 8;
 
 }  // namespace
 
-GzipMembers::GzipMembers() : buffer_(kBufferSizeBytes) {}
-
-absl::StatusOr<std::unique_ptr<GzipMembers>> GzipMembers::Make() {
-  std::unique_ptr<GzipMembers> members(new GzipMembers());
-  if (deflateInit2(&members->stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED,
-                   kGzipWindow, kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return absl::ResourceExhaustedError("zlib found no memory to compress in");
-  }
-  return members;
+GzipMembers::GzipMembers() : buffer_(kBufferSizeBytes) {
+  QUIRE_CHECK(
+      deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow,
+                   kMemoryLevel, Z_DEFAULT_STRATEGY) == Z_OK,
+      "zlib is out of memory");
 }
 
 GzipMembers::~GzipMembers() {
-  // Also where it was never initialised: then it has no state to free.
   deflateEnd(&stream_);
 }
 

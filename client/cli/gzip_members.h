@@ -6,12 +6,10 @@
 
 #include <zlib.h>
 
-#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
 
@@ -23,9 +21,7 @@ class GzipMembers {
   // Takes compressed bytes; what it returns, if not OK, is the call's result.
   using Sink = absl::FunctionRef<absl::Status(ByteView)>;
 
-  // Errors: ResourceExhausted  no memory for zlib.
-  static absl::StatusOr<std::unique_ptr<GzipMembers>> Make();
-
+  GzipMembers();
   ~GzipMembers();
   GzipMembers(const GzipMembers&) = delete;
   GzipMembers& operator=(const GzipMembers&) = delete;
@@ -37,8 +33,6 @@ class GzipMembers {
   absl::Status EndMember(Sink sink);
 
  private:
-  GzipMembers();
-
   absl::Status Deflate(int flush, Sink sink);
 
   z_stream stream_ = {};

@@ -148,11 +148,10 @@ class BatchReader {
   // Any of: items to send, answers to take, space for answers, the end.
   CondVar changed_;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Not OK: thread_ could not be started or has no memory to go on, and this is
-  // the answer to all that has none yet.
+  // Not OK: thread_ could not be started, and this is the answer to all that has
+  // none yet.
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
-  // Lists: an item moves from one to the other without an allocation, so that
-  // none is lost where one fails.
+  // Lists: an item moves from one to the other without an allocation.
   std::list<Pending> queue_ ABSL_GUARDED_BY(mutex_);
   std::list<Pending> sent_ ABSL_GUARDED_BY(mutex_);
   // Of the standard library, as abseil's is lost where an allocation fails.

@@ -110,8 +110,7 @@ class WireCall {
     return asked() != AnswerEncoding::kIdentity || meter_ != nullptr;
   }
 
-  // As AnswerDecoder::Decode(), and counts the answer. Thread-safe. Errors:
-  // also ResourceExhausted  there is no memory for it.
+  // As AnswerDecoder::Decode(), and counts the answer. Thread-safe.
   absl::StatusOr<DecodedAnswer> Decode(const SentBytes& sent,
                                        std::string& buffer);
 

@@ -43,7 +43,7 @@ class BodyDecoder {
 std::unique_ptr<BodyDecoder> MakeChunkDecoder();
 
 // `coding` in lower case: gzip, deflate, br or zstd.
-// Errors: DataLoss  another one, or no memory for it.
+// Errors: DataLoss  another one.
 absl::StatusOr<std::unique_ptr<BodyDecoder>> MakeContentDecoder(
     absl::string_view coding);
 

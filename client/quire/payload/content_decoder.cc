@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "client/quire/payload/body_decoder.h"
+#include "codecs/base/check.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 
@@ -132,14 +133,12 @@ class ZlibDecoder final : public ContentDecoder {
                (first[0] * 256 + first[1]) % 31 != 0) {
       window_bits = -MAX_WBITS;
     }
-    is_open_ = inflateInit2(&stream_, window_bits) == Z_OK;
+    QUIRE_CHECK(inflateInit2(&stream_, window_bits) == Z_OK,
+                "zlib is out of memory");
     return true;
   }
 
   absl::Status Decode(ByteView coded, PayloadSink out) override {
-    if (!is_open_) {
-      return absl::DataLossError("no memory for zlib");
-    }
     // zlib counts in 32 bits.
     while (!coded.empty() && !ignores_rest_) {
       const ByteView part = coded.first(
@@ -193,7 +192,6 @@ class ZlibDecoder final : public ContentDecoder {
 
   const Format format_;
   z_stream stream_ = {};
-  bool is_open_ = false;
   bool has_ended_ = false;
   bool is_first_member_ = true;
   // What follows the end is not coded.
@@ -205,21 +203,16 @@ class BrotliDecoder final : public ContentDecoder {
  public:
   BrotliDecoder()
       : ContentDecoder("br", 0),
-        state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {}
-
-  ~BrotliDecoder() override {
-    if (state_ != nullptr) {
-      BrotliDecoderDestroyInstance(state_);
-    }
+        state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {
+    QUIRE_CHECK(state_ != nullptr, "brotli is out of memory");
   }
+
+  ~BrotliDecoder() override { BrotliDecoderDestroyInstance(state_); }
 
  protected:
   bool IsCoded(ByteView /*first*/) override { return true; }
 
   absl::Status Decode(ByteView coded, PayloadSink out) override {
-    if (state_ == nullptr) {
-      return absl::DataLossError("no memory for brotli");
-    }
     size_t in_size = coded.size();
     const uint8_t* in = coded.data();
     while (!is_complete_) {
@@ -251,9 +244,8 @@ class BrotliDecoder final : public ContentDecoder {
 class ZstdDecoder final : public ContentDecoder {
  public:
   ZstdDecoder() : ContentDecoder("zstd", 4), context_(ZSTD_createDCtx()) {
-    if (context_ != nullptr) {
-      ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kZstdWindowLogMax);
-    }
+    QUIRE_CHECK(context_ != nullptr, "zstd is out of memory");
+    ZSTD_DCtx_setParameter(context_, ZSTD_d_windowLogMax, kZstdWindowLogMax);
   }
 
   ~ZstdDecoder() override { ZSTD_freeDCtx(context_); }
@@ -269,9 +261,6 @@ class ZstdDecoder final : public ContentDecoder {
   }
 
   absl::Status Decode(ByteView coded, PayloadSink out) override {
-    if (context_ == nullptr) {
-      return absl::DataLossError("no memory for zstd");
-    }
     ZSTD_inBuffer in = {coded.data(), coded.size(), 0};
     for (bool more = true; more;) {
       ZSTD_outBuffer decoded = {buffer().data(), buffer().size(), 0};
