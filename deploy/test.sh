@@ -6,7 +6,7 @@
 # 30 minutes on two cores with an empty compiler cache; the last machine that
 # began with nothing needed 58 minutes of CPU.
 #
-# usage: deploy/test.sh [STAGE...]      without any: all of them, in this order:
+# usage: deploy/test.sh [STAGE...]      without any: all but the last, in this order:
 #   bootstrap  install what Debian must provide
 #   tree       formatting, shell syntax, layers, licences, names, stages
 #   release    build with g++, all warnings fatal, optimised
@@ -21,6 +21,8 @@
 #              since the commit TIDY_BASE if that is set; on all that match
 #              TIDY_FILES if that is set (TIDY_FILES=. is the whole tree, 80
 #              minutes of CPU)
+#   ecosystem  tests of the release build that drive foreign programs at length
+#              (label `ecosystem`); ctest runs a shorter test of each
 #
 # JOBS sets how many things run at once (default: one for each core).
 set -euo pipefail
@@ -28,7 +30,8 @@ cd "$(dirname "$0")/.."
 
 jobs=${JOBS:-$(nproc)}
 fuzz_seconds=${FUZZ_SECONDS:-5}
-all_stages=(bootstrap tree release ctest asan fuzz tsan tidy)
+default_stages=(bootstrap tree release ctest asan fuzz tsan tidy)
+all_stages=("${default_stages[@]}" ecosystem)
 
 # Nothing here reads standard input, and a test that does gets its end at once.
 exec </dev/null
@@ -73,13 +76,15 @@ stage_tree() {
 
 stage_release() { configure_and_build release; }
 
-stage_ctest() { run_ctest build/release; }
+stage_ctest() { run_ctest build/release -LE ecosystem; }
+
+stage_ecosystem() { run_ctest build/release -L ecosystem; }
 
 # One build for both stages: the fuzz targets are built with the sanitizers and
 # the coverage feedback that the tests merely carry along.
 stage_asan() {
   configure_and_build fuzz -DQUIRE_TESTS=ON
-  run_ctest build/fuzz -LE 'tree|measured|smoke'
+  run_ctest build/fuzz -LE 'tree|measured|smoke|ecosystem'
 }
 
 stage_fuzz() {
@@ -200,7 +205,7 @@ print_summary() {
 }
 
 stages=("$@")
-((${#stages[@]})) || stages=("${all_stages[@]}")
+((${#stages[@]})) || stages=("${default_stages[@]}")
 for stage in "${stages[@]}"; do
   if [[ " ${all_stages[*]} " != *" $stage "* ]]; then
     echo "no stage '$stage'; there are: ${all_stages[*]}" >&2
