@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes RESULTS.md from the figures of the benchmarks, and MODELLED.md, next to it, from those
-of modelled disks and caches; with --run measures them first.
+of modelled disks; with --run measures them first.
 
     loadtest/results.py --out loadtest/RESULTS.md
         writes the page from the figures that are stored in loadtest/results
@@ -52,8 +52,8 @@ class ResultsError(Exception):
 
 def parse_arguments(words=None):
     parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_bench",
-                         "archive_bench", "api_limit", "disk_figures", "cache_figures",
-                         "range_figures", "migration_figures")
+                         "archive_bench", "api_limit", "disk_figures", "range_figures",
+                         "migration_figures")
     parser.add_argument("--out", type=pathlib.Path, help=f"the page, and {MODELLED_PAGE} in its directory (default: standard output)")
     parser.add_argument("--from", dest="stored", metavar="DIR", type=pathlib.Path, default=STORED,
                         help="where figures are stored (default: %(default)s)")
@@ -178,7 +178,7 @@ def section_lines(stored, sections, commits):
 
 
 def render(directory):
-    """The lines of the page, and those of the page of modelled disks and caches."""
+    """The lines of the page, and those of the page of modelled disks."""
     about = read_stored(directory / ABOUT)
     stored = read_all(directory)
     sections = {name: section_of(name, each) for name, each in stored.items()}
@@ -186,7 +186,7 @@ def render(directory):
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Results",
              "Written by `loadtest/results.py` from the JSON of the benchmarks; do not edit. What "
              "was tried and dropped is in the `NOTES.md` of each directory. "
-             f"[{MODELLED_PAGE}]({MODELLED_PAGE}) has the modelled disks and caches.", ""]
+             f"[{MODELLED_PAGE}]({MODELLED_PAGE}) has the modelled disks.", ""]
     if any(each["mode"] == "quick" for each in stored.values()):
         lines += ["- **Quick figures of a generated text: they show that the benchmarks work, and "
                   "mean nothing else.**"]
@@ -204,7 +204,7 @@ def render(directory):
     if len(lines) - 1 > LINES_MAX:
         raise ResultsError(f"the page has {len(lines) - 1} lines and must have at most {LINES_MAX}; "
                            "shorten a table in results_tables.py")
-    modelled = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Modelled disks and caches",
+    modelled = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Modelled disks",
                 "Written by `loadtest/results.py`, as RESULTS.md, whose aims count these, too.", ""]
     modelled += section_lines(stored, {name: section for name, section in sections.items()
                                        if name in MODELLED}, commits)

@@ -191,12 +191,11 @@ COMMANDS = {
     "archive_check": archive_check, "archive_sizes": archive_sizes, "codec_bench": codec_bench,
     "fsst_bench": fsst_bench, "device_bench": device_bench, "sweep": sweep, "api_limit": api_limit,
     "wire_bench": wire_bench, "disk_figures": report_program("disk_figures"),
-    "live_disk": live_disk, "cache_figures": report_program("cache_figures"),
-    "hostile_load": hostile_load, "range_bench": range_bench,
+    "live_disk": live_disk, "hostile_load": hostile_load, "range_bench": range_bench,
     "uncached_bench": uncached_bench,
     "security_bench": security_bench, "migration_bench": migration_bench,
 }
-PRINTED = {"disk_figures", "cache_figures"}
+PRINTED = {"disk_figures"}
 # At most, for all commands of one benchmark.
 SECONDS_MAX = 4 * 3600
 

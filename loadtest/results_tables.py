@@ -319,20 +319,6 @@ def live(figures):
                       "resident MiB", "in virtual time: reads/s / p50 / p99 / longest"], rows)])
 
 
-CACHE_STREAMS = ("Zipf 0.8", "Zipf 1.0", "Zipf 1.0 during FULL",
-                 "Zipf 1.0 during FULL by reads of quarters", "Zipf 1.0, other blocks every 100,000")
-
-
-def cache(tables):
-    rows = next(iter(tables.values()))
-    shown = [row for pattern in CACHE_STREAMS for row in rows
-             if re.fullmatch(pattern, row[0]) and row[1] == "5 %"]
-    return Section("Block cache", "Hits in percent; 100,000 blocks, a cache of 5 % of them. FULL: "
-                   "while a scan runs. Not timed.",
-                   [(["stream", "block cache", "LRU", "FIFO", "CLOCK", "segmented LRU", "optimum"],
-                     [[row[0], *row[2:]] for row in shown])])
-
-
 # Cases that only tell where the others' cost comes from.
 HIDDEN_CASES = re.compile(
     r".*(at the lowest priority|with much memory|process that|that reads|on a core of its own)")
@@ -489,8 +475,8 @@ def migration(figures):
 SECTIONS = {"archive_check": archive_check, "archive_sizes": archive_sizes,
             "codec_bench": codec_bench, "fsst_bench": fsst, "device_bench": device,
             "sweep": sweep, "api_limit": api_limit, "wire_bench": wire,
-            "disk_figures": disk, "live_disk": live, "cache_figures": cache,
+            "disk_figures": disk, "live_disk": live,
             "hostile_load": hostile, "range_bench": ranges, "uncached_bench": uncached,
             "security_bench": security, "migration_bench": migration}
 # These go to a page of their own: most are exact on every machine.
-MODELLED = ("disk_figures", "live_disk", "cache_figures")
+MODELLED = ("disk_figures", "live_disk")

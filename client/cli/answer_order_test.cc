@@ -11,7 +11,6 @@
 
 #include "gtest/gtest.h"
 
-#include "client/cli/scoped_tmpdir.h"
 #include "codecs/base/status_matchers.h"
 
 namespace quire {
@@ -71,7 +70,6 @@ class AnswerOrderTest : public ::testing::Test {
     EXPECT_EQ(right_count_, count);
   }
 
-  ScopedTmpdir tmpdir_{::testing::TempDir()};
   std::vector<uint64_t> tags_;
   size_t right_count_ = 0;
 };
@@ -80,38 +78,18 @@ TEST_F(AnswerOrderTest, OrdersInMemory) {
   AnswerOrder order = Make({});
   RunShuffled(order, 2'000);
   ExpectAllInOrder(2'000);
-  EXPECT_EQ(order.spooled_count(), 0u);
-  EXPECT_EQ(order.alone_count(), 0u);
+  EXPECT_EQ(order.separate_count(), 0u);
 }
 
-TEST_F(AnswerOrderTest, OrdersOnDiskWhatMemoryDoesNotHold) {
+TEST_F(AnswerOrderTest, ReadsTheMissingOneSeparatelyIfMemoryIsFull) {
   AnswerOrder order = Make({.memory_size_bytes_max = 100'000});
   RunShuffled(order, 2'000);
   ExpectAllInOrder(2'000);
-  EXPECT_GT(order.spooled_count(), 1'000u);
-  EXPECT_EQ(order.alone_count(), 0u);
-}
-
-TEST_F(AnswerOrderTest, ReadsTheMissingOneAloneIfNothingHoldsTheOthers) {
-  AnswerOrder order =
-      Make({.memory_size_bytes_max = 100'000, .spool_size_bytes_max = 500'000});
-  RunShuffled(order, 2'000);
-  ExpectAllInOrder(2'000);
-  EXPECT_GT(order.spooled_count(), 0u);
-  EXPECT_GT(order.alone_count(), 0u);
-}
-
-TEST_F(AnswerOrderTest, GoesOnWithoutATemporaryDirectory) {
-  tmpdir_.Set("/proc/nowhere");
-  AnswerOrder order = Make({.memory_size_bytes_max = 100'000});
-  RunShuffled(order, 2'000);
-  ExpectAllInOrder(2'000);
-  EXPECT_EQ(order.spooled_count(), 0u);
-  EXPECT_GT(order.alone_count(), 0u);
+  EXPECT_GT(order.separate_count(), 0u);
 }
 
 TEST_F(AnswerOrderTest, LetsAnswersThroughIfTheyNeedNoOrder) {
-  AnswerOrder order = Make({.ordered = false, .asked_count_max = 1});
+  AnswerOrder order = Make({.ordered = false, .in_flight_max = 1});
   RunShuffled(order, 500);
   EXPECT_TRUE(order.has_room());
   EXPECT_EQ(tags_.size(), 500u);
@@ -119,10 +97,9 @@ TEST_F(AnswerOrderTest, LetsAnswersThroughIfTheyNeedNoOrder) {
 }
 
 TEST_F(AnswerOrderTest, AsksForAsManyAsFindRoom) {
-  AnswerOrder order = Make({.memory_size_bytes_max = 50'000,
-                            .spool_size_bytes_max = 50'000,
-                            .asked_count_min = 10,
-                            .asked_count_max = 40});
+  AnswerOrder order = Make({.memory_size_bytes_max = 100'000,
+                            .in_flight_min = 10,
+                            .in_flight_max = 40});
   uint64_t asked_count = 0;
   while (order.has_room()) {
     order.Ask(ByteSpan{asked_count++, 0});
@@ -140,7 +117,7 @@ TEST_F(AnswerOrderTest, AsksForAsManyAsFindRoom) {
 }
 
 TEST_F(AnswerOrderTest, AsksForNoMoreThanItMay) {
-  AnswerOrder order = Make({.asked_count_min = 10, .asked_count_max = 40});
+  AnswerOrder order = Make({.in_flight_min = 10, .in_flight_max = 40});
   order.Ask(ByteSpan{0, 0});
   Answer(order, 0);
   uint64_t asked_count = 0;

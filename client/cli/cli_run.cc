@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/cli/cli_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <iostream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -32,15 +35,17 @@ bool IsFromServer(const absl::Status& status) {
   return ErrorDetailsOf(status).has_value();
 }
 
-ProgressMode ProgressModeOf(const CliSettings& settings,
-                            const OutputFile& output) {
-  const ProgressMode mode = ParseProgressMode(View(settings.progress));
-  // Among the data it would be of no use to either.
+ProgressMeterOptions ProgressOptions(const CliSettings& settings,
+                                     const OutputFile& output) {
+  const bool is_terminal = isatty(STDERR_FILENO) == 1;
+  // A line among the data would spoil both.
   const bool is_among_data =
       output.is_terminal() && settings.output_dir.empty();
-  return settings.quiet || (mode == ProgressMode::kAuto && is_among_data)
-             ? ProgressMode::kNever
-             : mode;
+  return {.enabled = !settings.quiet && (settings.progress == "always" ||
+                                         (settings.progress == "auto" &&
+                                          is_terminal && !is_among_data)),
+          .is_terminal = is_terminal,
+          .prefix = "quire: "};
 }
 
 }  // namespace
@@ -50,7 +55,7 @@ CliRun::CliRun(const CliSettings& settings, std::unique_ptr<Client> client,
     : settings_(settings),
       client_(std::move(client)),
       output_(std::move(output)),
-      progress_(ProgressModeOf(settings, *output_)) {}
+      progress_(std::cerr, &absl::Now, ProgressOptions(settings, *output_)) {}
 
 void CliRun::Complain(absl::string_view subject, const absl::Status& status) {
   exit_code_ = std::max(exit_code_, ExitCodeFor(status));
@@ -115,7 +120,7 @@ void CliRun::NoteOutputOfFailure() {
                     "; the rest: ", continuation_, " >> ", QuotedText(*kept)));
 }
 
-absl::Status CliRun::AskPatiently(absl::FunctionRef<absl::Status()> ask) {
+absl::Status CliRun::RetryWhileBusy(absl::FunctionRef<absl::Status()> ask) {
   for (int attempt = 1;; ++attempt) {
     const absl::Status status = ask();
     const std::optional<absl::Duration> delay = RetryDelayOf(status);
@@ -139,17 +144,17 @@ absl::Status CliRun::WriteData(ByteView data) {
 
 absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   absl::StatusOr<ReadResult> result = ReadResult();
-  QUIRE_RETURN_IF_ERROR(AskPatiently([&] {
+  QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&] {
     result = client_->Read(View(settings_.archive), target);
     return result.status();
   }));
   return result;
 }
 
-absl::Status CliRun::StreamPatiently(
+absl::Status CliRun::RetryStreamWhileBusy(
     absl::FunctionRef<absl::Status(bool& has_begun)> stream) {
   absl::Status after_begin;
-  QUIRE_RETURN_IF_ERROR(AskPatiently([&]() -> absl::Status {
+  QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&]() -> absl::Status {
     bool has_begun = false;
     const absl::Status status = stream(has_begun);
     if (has_begun) {
@@ -170,7 +175,7 @@ absl::Status CliRun::Print(const ReadTarget& target) {
     progress_.Add(result.data.size(), 0);
     return output_->Write(View("{" + JsonResult(result) + "}\n"));
   }
-  return StreamPatiently([&](bool& has_begun) {
+  return RetryStreamWhileBusy([&](bool& has_begun) {
     return client_->ReadStream(
         View(settings_.archive), target,
         [&](const v1::Document& document) {
@@ -188,7 +193,7 @@ absl::Status CliRun::Print(const ReadTarget& target) {
 absl::Status CliRun::PrintPayload(const DocumentKey& key) {
   PayloadOrigin origin;
   std::string payload;
-  QUIRE_RETURN_IF_ERROR(StreamPatiently([&](bool& has_begun) {
+  QUIRE_RETURN_IF_ERROR(RetryStreamWhileBusy([&](bool& has_begun) {
     return ReadPayload(
         *client_, View(settings_.archive), key, {},
         [&](const PayloadOrigin& found) {

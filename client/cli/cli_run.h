@@ -14,9 +14,9 @@
 
 #include "client/cli/cli_settings.h"
 #include "client/cli/output_file.h"
-#include "client/cli/progress_line.h"
 #include "client/quire/client.h"
 #include "client/quire/payload_reader.h"
+#include "codecs/base/progress_meter.h"
 
 namespace quire {
 
@@ -32,7 +32,7 @@ class CliRun {
 
   OutputFile& output() { return *output_; }
 
-  ProgressLine& progress() { return progress_; }
+  ProgressMeter& progress() { return progress_; }
 
   // A message about what failed, and the exit code that stands for it.
   // `subject`, which may be empty, says what was being done.
@@ -74,10 +74,10 @@ class CliRun {
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 
  private:
-  absl::Status AskPatiently(absl::FunctionRef<absl::Status()> ask);
+  absl::Status RetryWhileBusy(absl::FunctionRef<absl::Status()> ask);
   // The same for what sets `has_begun` once bytes are out, which asking again
   // would print twice.
-  absl::Status StreamPatiently(
+  absl::Status RetryStreamWhileBusy(
       absl::FunctionRef<absl::Status(bool& has_begun)> stream);
   // Notes that `document` is not quite what `key` asks for.
   void NoteTime(const ReadTarget& target, const v1::Document& document);
@@ -86,7 +86,7 @@ class CliRun {
   const CliSettings& settings_;
   const std::unique_ptr<Client> client_;
   const std::unique_ptr<OutputFile> output_;
-  ProgressLine progress_;
+  ProgressMeter progress_;
   int exit_code_ = kExitGood;
   // Empty: there is none.
   std::string continuation_;

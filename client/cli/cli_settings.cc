@@ -246,9 +246,6 @@ Manual MakeManual() {
       {"QUIRE_SERVER", "Default of --server."},
       {"GRPC_VERBOSITY",
        "What gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG."},
-      {"TMPDIR",
-       "Where answers of a batch that memory does not hold wait for those "
-       "before them; /var/tmp if unset."},
       {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
   AddSecurityEnvironment(manual);
   manual.environment.push_back({"TRACEPARENT", "Default of --traceparent."});

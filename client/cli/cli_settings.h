@@ -36,7 +36,7 @@ struct CliSettings {
   bool verbose = false;
   // Binary data may go to a terminal.
   bool force = false;
-  // As ParseProgressMode() has it.
+  // "auto", "always" or "never".
   std::string progress = "auto";
   std::string encoding = "identity";
   // A `traceparent` header, sent with all calls. Empty: none.

@@ -122,12 +122,12 @@ struct ClientOptions {
   // once, at most 16.
   int decode_threads = 0;
 
-  // Largest message taken from the server, and most bytes that an encoded one
-  // may decode to. Must hold an answer of Limits.read_size_bytes_max, which is
-  // at most 8 MiB; a message over it fails with ResourceExhausted. A message
-  // takes several times its size once it is parsed, many times if a hostile
-  // server makes it of empty parts.
-  size_t message_size_bytes_max = size_t{32} << 20;
+  // Limit on the size of a message from the server, and on the size that an
+  // encoded message decodes to. Must hold an answer of
+  // Limits.read_size_bytes_max, which is at most 8 MiB. A larger message fails
+  // with ResourceExhausted. A parsed message takes several times its size, up
+  // to 32 times if a hostile server makes it of empty parts.
+  size_t message_size_bytes_max = size_t{16} << 20;
 
   // A connection without traffic is probed this often while calls wait on it,
   // and given up after keepalive_timeout without an echo. At least 10 seconds:

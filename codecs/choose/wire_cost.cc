@@ -8,7 +8,7 @@ namespace quire {
 double AnswerCostNs(const WireLink& link, const WireRate& encoding,
                     double size_bytes) {
   return link.answer_ns +
-         size_bytes * (encoding.rate * link.byte_ns + encoding.decode_byte_ns);
+         size_bytes * (encoding.rate * link.byte_ns + encoding.coding_byte_ns);
 }
 
 double PaysBelowBytesPerSecond(double encode_bytes_per_second,

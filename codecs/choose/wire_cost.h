@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it costs to get an answer over a connection in one encoding or another:
-// the model of section 2.1 of "Data Compression for Climate Data" (Kuhn,
-// Kunkel, Ludwig), equations 2 and 3, seen from the receiver.
+// The cost of an answer over a connection in different encodings: the model of
+// section 2.1 of "Data Compression for Climate Data" (Kuhn, Kunkel, Ludwig),
+// equations 2 and 3, seen from the receiver.
 //
 // All times are nanoseconds, all sizes bytes; a "rate" is the inverse
 // compression ratio, bytes on the wire for each decoded byte, so 0.4 means that
@@ -13,32 +13,29 @@
 
 namespace quire {
 
-// What a connection takes, whatever travels on it.
+// Cost of a connection in any encoding.
 struct WireLink {
-  // Of an answer besides its bytes: round trip, the server's and this machine's
-  // work for a call.
+  // Time for an answer of no bytes: round trip and work for a call.
   double answer_ns = 0;
-  // Of one byte on the wire: 1e9 / throughput.
+  // Time for a byte on the wire: 1e9 / throughput.
   double byte_ns = 0;
 };
 
-// What an encoding does to answers on that connection.
+// Properties of an encoding.
 struct WireRate {
   double rate = 1;
-  // To decode, of a decoded byte: 1e9 / decoding speed.
-  double decode_byte_ns = 0;
+  // Time to encode and to decode a byte: 1e9 / p_c + 1e9 / p_d.
+  double coding_byte_ns = 0;
 };
 
-// Of one answer of `size_bytes` decoded bytes: equation 2 without the terms
-// that do not depend on the encoding. What the server takes to encode is in
-// WireLink, as it is seen by the receiver; FSST and stored blocks are copied,
-// so there is hardly any.
+// Time for an answer of `size_bytes` decoded bytes: equation 2 without the
+// terms that do not depend on the encoding.
 double AnswerCostNs(const WireLink& link, const WireRate& encoding,
                     double size_bytes);
 
-// Equation 3: the throughput in bytes per second below which an encoding pays
-// against identity, given speeds of encoding and decoding in decoded bytes per
-// second, one after the other:
+// Equation 3: the throughput in bytes per second below which an encoding is
+// faster than identity, given speeds of encoding and decoding in decoded bytes
+// per second, one after the other:
 //   p < p_c p_d / (p_c + p_d) (1 - rate).
 // 0 if it never does (rate >= 1). REQUIRES: speeds > 0.
 double PaysBelowBytesPerSecond(double encode_bytes_per_second,

@@ -483,10 +483,8 @@ INGEST = [
 ]
 
 CLIENT = [
-    Mutation("client/cli/answer_spool.cc", "  held_size_bytes_ -= space;\n", "",
-             "batch_parts_test", "space in the spool never comes back"),
     Mutation("client/cli/answer_order.cc",
-             "        waiting_size_bytes_ -= SizeOf(waiting.answer);\n", "", "batch_parts_test",
+             "      waiting_size_bytes_ -= SizeOf(answer);\n", "", "batch_parts_test",
              "answers that were passed on count as waiting"),
     Mutation("client/cli/gzip_members.cc", "  in_member_ = false;\n", "", "cli_parts_test",
              "an empty gzip member at the end"),
@@ -494,9 +492,9 @@ CLIENT = [
              "while (size != rest.size() + absl::StrCat(size).size()) {",
              "if (size != rest.size() + absl::StrCat(size).size()) {", "cli_parts_test",
              "a pax record's length lacks a digit at 100 bytes"),
-    Mutation("client/cli/progress_line.cc",
-             "const uint64_t done = std::min(figures.item_count, total);",
-             "const uint64_t done = figures.item_count;", "batch_parts_test",
+    Mutation("codecs/base/progress_meter.cc",
+             "const uint64_t done = std::min(progress.item_count, total);",
+             "const uint64_t done = progress.item_count;", "base_test",
              "progress passes 100 percent"),
     Mutation("client/quire/client_status.cc",
              "code > static_cast<int>(absl::StatusCode::kUnauthenticated)",
@@ -532,7 +530,7 @@ CLIENT = [
              "items twice as long as the limit"),
     Mutation("client/cli/batch_items.cc", "if (!item.empty() || null_separated_) {",
              "if (!item.empty()) {", "cli_parts_test", "an empty id is passed over"),
-    Mutation("client/cli/answer_order.cc", "if (read_alone_numbers_.erase(number) != 0) {",
+    Mutation("client/cli/answer_order.cc", "if (read_separately_.erase(number) != 0) {",
              "if (read_alone_numbers_.contains(number)) {", "batch_parts_test",
              "numbers of answers read alone are kept for ever"),
 ]

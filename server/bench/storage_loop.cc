@@ -30,7 +30,7 @@ class ClosedLoop {
                                  std::make_shared<DamageLog>("bench", nullptr),
                                  std::make_shared<DecodeWorkspaces>(
                                      std::numeric_limits<uint64_t>::max()),
-                                 nullptr, std::make_shared<MovingAverage>())),
+                                 std::make_shared<MovingAverage>())),
         requests_(requests),
         fetch_class_(fetch_class),
         store_(store),

@@ -16,13 +16,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
+#include "codecs/base/progress_meter.h"
 #include "server/archive/archive.h"
 #include "server/commands/build_inputs.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
-#include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/sources/source.h"
@@ -133,7 +134,7 @@ int RunBuild(BuildCommandOptions options) {
   const InterruptFlag interrupt;
   std::optional<ProgressMeter> meter;
   if (!options.quiet && !options.input.verbose && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
   }
   build->archive.replace = options.force;
   build->input_size_bytes_max = options.input.input_size_bytes_max;
@@ -142,7 +143,7 @@ int RunBuild(BuildCommandOptions options) {
   build->cancel = interrupt.flag();
   if (meter.has_value()) {
     build->on_progress = [&meter](const BuildProgress& progress) {
-      meter->Update(ToProgressState(progress));
+      meter->Update(ToProgress(progress));
     };
   }
   const absl::StatusOr<BuildSummary> summary =

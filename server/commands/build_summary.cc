@@ -14,16 +14,15 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/block_codec.h"
 #include "codecs/payload/recipe.h"
-#include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/archive_source.h"
 
 namespace quire {
 
-ProgressState ToProgressState(const BuildProgress& progress) {
-  ProgressState state;
-  state.done = progress.done_bytes;
-  state.total = progress.total_bytes;
+Progress ToProgress(const BuildProgress& progress) {
+  Progress state;
+  state.size_bytes = progress.done_bytes;
+  state.size_bytes_total = progress.total_bytes;
   switch (progress.phase) {
     case BuildPhase::kCount:
       state.phase = "counting";
@@ -51,9 +50,10 @@ ProgressState ToProgressState(const BuildProgress& progress) {
       break;
     case BuildPhase::kEncode:
       state.phase = "encoding";
-      state.done -= progress.kept_bytes;
-      state.total = progress.total_bytes.value_or(0) - progress.kept_bytes;
-      state.stored_bytes = progress.stored_bytes;
+      state.size_bytes -= progress.kept_bytes;
+      state.size_bytes_total =
+          progress.total_bytes.value_or(0) - progress.kept_bytes;
+      state.stored_size_bytes = progress.stored_bytes;
       break;
     case BuildPhase::kFinish:
       state.phase = "finishing";

@@ -7,15 +7,14 @@
 
 #include <string>
 
+#include "codecs/base/progress_meter.h"
 #include "server/archive/archive.h"
-#include "server/commands/progress_meter.h"
 #include "server/ingest/build_pipeline.h"
 
 namespace quire {
 
-// For the progress meter. What an earlier build had encoded says nothing about
-// the rate of this one, and is left out.
-ProgressState ToProgressState(const BuildProgress& progress);
+// For the progress meter, without what an earlier build had encoded.
+Progress ToProgress(const BuildProgress& progress);
 
 // What may not be as was meant: attributes that were left out, no document at
 // all. Nothing if all is well. For --quiet, too.

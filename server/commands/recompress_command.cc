@@ -14,14 +14,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 
 #include "codecs/base/printable_text.h"
+#include "codecs/base/progress_meter.h"
 #include "codecs/block_codec.h"
 #include "server/archive/archive.h"
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
-#include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/recompress.h"
@@ -132,9 +133,9 @@ int RunRecompress(RecompressCommandOptions options) {
   const InterruptFlag interrupt;
   std::optional<ProgressMeter> meter;
   if (!options.quiet && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
     build->on_progress = [&meter](const BuildProgress& progress) {
-      meter->Update(ToProgressState(progress));
+      meter->Update(ToProgress(progress));
     };
   }
   build->resume.on_dropped = [&options] {

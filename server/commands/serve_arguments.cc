@@ -223,15 +223,6 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->capture_default_str();
   subcommand
       ->add_option(
-          "--cache-form", arguments->cache_form,
-          "How the cache holds blocks: identity, as text, or fsst, in "
-          "codes of the archive's symbol table where they are smaller: "
-          "more blocks fit, each costs more to put in")
-      ->type_name("FORM")
-      ->check(CLI::IsMember({"identity", "fsst"}))
-      ->capture_default_str();
-  subcommand
-      ->add_option(
           "--range-decode", arguments->range_decode,
           "What is decoded of a block in partitions: whole; "
           "partition, what a read touches; or auto, what a read touches, but "
@@ -358,8 +349,6 @@ absl::StatusOr<ServerOptions> MakeServerOptions(
       arguments.engine == "io_uring" ? BlockStoreOptions::Engine::kIoUring
       : arguments.engine == "pread"  ? BlockStoreOptions::Engine::kPread
                                      : BlockStoreOptions::Engine::kAuto;
-  options.cache_form =
-      arguments.cache_form == "fsst" ? CacheForm::kFsst : CacheForm::kIdentity;
   options.range_decode = arguments.range_decode == "whole" ? RangeDecode::kWhole
                          : arguments.range_decode == "partition"
                              ? RangeDecode::kPartition

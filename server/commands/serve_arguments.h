@@ -31,7 +31,6 @@ struct ServeArguments {
   std::string metrics;
   std::string memory;
   std::string engine = "auto";
-  std::string cache_form = "identity";
   std::string range_decode = "auto";
   uint32_t decode_threads = 0;
   uint32_t device_depth = ServerOptions().device_depth;

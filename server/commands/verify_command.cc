@@ -11,13 +11,14 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/json_text.h"
 #include "codecs/base/number_range.h"
 #include "codecs/base/printable_text.h"
+#include "codecs/base/progress_meter.h"
 #include "server/archive/archive_verifier.h"
-#include "server/commands/progress_meter.h"
 #include "server/commands/subcommand_support.h"
 
 #include "nlohmann/json.hpp"
@@ -156,7 +157,7 @@ int RunVerify(const VerifyCommandOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   std::optional<ProgressMeter> meter;
   if (!options.quiet && isatty(STDERR_FILENO) != 0) {
-    meter.emplace(std::cerr, &std::chrono::steady_clock::now);
+    meter.emplace(std::cerr, &absl::Now, ProgressMeterOptions{});
   }
   std::optional<JsonReport> json;
   if (options.json) {
@@ -167,10 +168,9 @@ int RunVerify(const VerifyCommandOptions& options) {
   verify.on_progress = [&meter](const VerifyProgress& progress) {
     if (meter.has_value()) {
       meter->Update({.phase = "verifying",
-                     .done = progress.blocks_done,
-                     .total = progress.blocks_total,
-                     .stored_bytes = std::nullopt,
-                     .unit = "blocks"});
+                     .item_count = progress.blocks_done,
+                     .item_count_total = progress.blocks_total,
+                     .item_name = "blocks"});
     }
   };
   const absl::StatusOr<VerifyReport> report = VerifyArchive(

@@ -12,11 +12,11 @@
 
 namespace quire {
 
-// What the pages show. Called on any thread, several at once.
+// Contents of the pages. Called on any thread, several at once.
 struct AdminPages {
-  // In Prometheus' text format.
+  // Metrics in Prometheus' text format.
   std::function<std::string()> metrics;
-  // Whether clients should be sent here.
+  // True if clients should be sent here.
   std::function<bool()> is_ready;
 };
 
@@ -27,16 +27,19 @@ struct AdminPages {
 //   /readyz   200 if all archives are open and the server does not drain, else
 //             503: send no clients
 //
-// Neither encrypted nor authenticated. Thread-safe.
+// Neither encrypted nor authenticated. One thread serves all connections and
+// blocks on none of them; others make the pages. Thread-safe.
 class AdminServer {
  public:
   // Listens on `address`, HOST:PORT, where port 0 takes a free one.
   // Errors: InvalidArgument     malformed.
   //         FailedPrecondition  it cannot listen there; says why.
+  //         ResourceExhausted   the system gives no descriptor or thread.
   static absl::StatusOr<std::unique_ptr<AdminServer>> Open(
       const std::string& address, const AdminPages& pages);
 
-  // Ends all its connections.
+  // Closes its port and its connections at once, whether or not their clients
+  // read. Waits only for pages that are being made.
   virtual ~AdminServer() = default;
 
   // With the port that it got.

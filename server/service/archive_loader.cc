@@ -94,8 +94,7 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> ArchiveLoader::OpenOne(
   }
   QUIRE_ASSIGN_OR_RETURN(
       std::shared_ptr<ServedArchive> served,
-      OpenServedArchive(argument, workspaces_, options_.cache_form,
-                        options_.report_damage,
+      OpenServedArchive(argument, workspaces_, options_.report_damage,
                         {.without_damaged_indexes = options_.skip_broken,
                          .direct_io = options_.direct_io,
                          .cancel = &stop_},

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -22,7 +21,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "grpcpp/create_channel_posix.h"
 #include "grpcpp/server_posix.h"
 
@@ -148,16 +146,7 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Open(
     QUIRE_RETURN_IF_ERROR(listener->BindUnix());
     return listener;
   }
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) {
-    return absl::FailedPreconditionError("it is not HOST:PORT");
-  }
-  absl::string_view host = absl::string_view(address).substr(0, colon);
-  if (absl::ConsumePrefix(&host, "[")) {
-    absl::ConsumeSuffix(&host, "]");
-  }
-  QUIRE_RETURN_IF_ERROR(
-      listener->BindHost(std::string(host), address.substr(colon + 1)));
+  QUIRE_RETURN_IF_ERROR(listener->BindHost(address));
   return listener;
 }
 
@@ -173,25 +162,15 @@ absl::Status ConnectionListener::BindUnix() {
   RemoveSocket(unix_path_);
   const int error = BindOne(Generic(address), sizeof(address));
   return error == 0 ? absl::OkStatus()
-                    : absl::FailedPreconditionError(
-                          WhyNotListening("unix:" + unix_path_));
+                    : absl::FailedPreconditionError(WhyNotAtPath(unix_path_));
 }
 
-absl::Status ConnectionListener::BindHost(const std::string& host,
-                                          const std::string& port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
-      error != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the host is not known (", gai_strerror(error), ")"));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> places(
-      found, &freeaddrinfo);
+absl::Status ConnectionListener::BindHost(const std::string& address) {
+  QUIRE_ASSIGN_OR_RETURN(const AddressList places,
+                         ResolveListenAddress(address));
   int first_error = 0;
-  for (addrinfo* place = found; place != nullptr; place = place->ai_next) {
+  for (addrinfo* place = places.get(); place != nullptr;
+       place = place->ai_next) {
     int error = 0;
     if (IsWildcard(place->ai_addr)) {
       sockaddr_storage wanted{};

@@ -112,7 +112,7 @@ class ConnectionListener {
       : unix_path_(std::move(unix_path)), connections_(connections) {}
 
   absl::Status BindUnix();
-  absl::Status BindHost(const std::string& host, const std::string& port);
+  absl::Status BindHost(const std::string& address);
   // errno; 0 if it listens.
   int BindOne(const sockaddr* address, socklen_t size);
   void AcceptUntilStopped(grpc::Server& server);

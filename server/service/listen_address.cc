@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/listen_address.h"
 
-#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,10 +9,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -52,62 +49,6 @@ bool IsHostAndPort(absl::string_view address) {
          absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
 }
 
-// errno of listening there, 0 if that works.
-int TryToListen(const addrinfo& place) {
-  const int fd = socket(place.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) {
-    return errno;
-  }
-  // As servers do: a port whose connections have only just ended is free.
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const bool listens =
-      bind(fd, place.ai_addr, place.ai_addrlen) == 0 && listen(fd, 1) == 0;
-  const int error = listens ? 0 : errno;
-  close(fd);
-  return error;
-}
-
-std::string WhyNotAtPort(absl::string_view host, absl::string_view port) {
-  if (absl::ConsumePrefix(&host, "[")) {
-    absl::ConsumeSuffix(&host, "]");
-  }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(std::string(host).c_str(),
-                                std::string(port).c_str(), &hints, &found);
-  if (error != 0) {
-    return absl::StrCat("the host is not known (", gai_strerror(error), ")");
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> places(
-      found, &freeaddrinfo);
-  for (const addrinfo* place = found; place != nullptr;
-       place = place->ai_next) {
-    if (const int refusal = TryToListen(*place); refusal != 0) {
-      return DescribeListenError(refusal);
-    }
-  }
-  return "it could be done a moment later; try again";
-}
-
-// Nothing is bound here: that would leave a socket's file behind.
-std::string WhyNotAtPath(const std::string& path) {
-  struct stat info {};
-
-  if (lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
-    return "there is a file that is no socket";
-  }
-  const size_t slash = path.rfind('/');
-  const std::string directory =
-      slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return access(directory.c_str(), W_OK | X_OK) != 0
-             ? absl::StrCat(directory, ": ",
-                            std::generic_category().message(errno))
-             : "a socket cannot be made there";
-}
-
 }  // namespace
 
 absl::Status CheckListenAddress(const std::string& address) {
@@ -123,8 +64,7 @@ absl::Status CheckListenAddress(const std::string& address) {
 }
 
 absl::Status CheckMetricsAddress(const std::string& address) {
-  // A comma would begin another address.
-  if (!IsHostAndPort(address) || absl::StrContains(address, ',')) {
+  if (!IsHostAndPort(address)) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", address, "\" is no address for metrics; write ",
                      "HOST:PORT, as 127.0.0.1:7421 or [::]:7421"));
@@ -155,15 +95,42 @@ std::optional<std::string> UnixSocketPath(absl::string_view address) {
   return std::string(address);
 }
 
-std::string WhyNotListening(const std::string& address) {
-  if (const std::optional<std::string> path = UnixSocketPath(address)) {
-    return WhyNotAtPath(*path);
+std::string WhyNotAtPath(const std::string& path) {
+  struct stat info {};
+
+  // Nothing is bound here: that would leave a socket's file.
+  if (lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
+    return "a file that is not a socket exists there";
   }
-  const absl::string_view rest = address;
-  const size_t colon = rest.rfind(':');
-  return colon == absl::string_view::npos
-             ? "it is not HOST:PORT"
-             : WhyNotAtPort(rest.substr(0, colon), rest.substr(colon + 1));
+  const size_t slash = path.rfind('/');
+  const std::string directory =
+      slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return access(directory.c_str(), W_OK | X_OK) != 0
+             ? absl::StrCat(directory, ": ",
+                            std::generic_category().message(errno))
+             : "a socket cannot be made there";
+}
+
+absl::StatusOr<AddressList> ResolveListenAddress(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) {
+    return absl::FailedPreconditionError("it is not HOST:PORT");
+  }
+  absl::string_view host = absl::string_view(address).substr(0, colon);
+  if (absl::ConsumePrefix(&host, "[")) {
+    absl::ConsumeSuffix(&host, "]");
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error =
+      getaddrinfo(std::string(host).c_str(), address.substr(colon + 1).c_str(),
+                  &hints, &found);
+  return error == 0
+             ? absl::StatusOr<AddressList>(AddressList(found, &freeaddrinfo))
+             : absl::FailedPreconditionError(absl::StrCat(
+                   "the host is not known (", gai_strerror(error), ")"));
 }
 
 std::string WithPort(const std::string& address, int port) {

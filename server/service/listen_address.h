@@ -2,10 +2,14 @@
 #ifndef QUIRE_SERVER_SERVICE_LISTEN_ADDRESS_H_
 #define QUIRE_SERVER_SERVICE_LISTEN_ADDRESS_H_
 
+#include <netdb.h>
+
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace quire {
@@ -15,22 +19,23 @@ namespace quire {
 //                             take it over silently.
 absl::Status CheckListenAddress(const std::string& address);
 
-// The same for an address of metrics, which is HOST:PORT alone: of a port
-// without a host the library that serves them would take all of the machine's
-// addresses, strangers' side included.
+// The same for the address of metrics, which must be HOST:PORT.
 absl::Status CheckMetricsAddress(const std::string& address);
 
 // The path of "unix:PATH" or "unix://PATH"; unset for other addresses.
 std::optional<std::string> UnixSocketPath(absl::string_view address);
 
-// Why a server cannot listen on `address`, HOST:PORT or unix:PATH, as the end
-// of a sentence: "the port is in use". For the message after it was
-// tried in vain by a library that does not say: it is tried once more, with a
-// socket that is closed at once, so that the reason may have changed meanwhile.
-// Blocks while a name of a host is looked up.
-std::string WhyNotListening(const std::string& address);
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-// The same of the value of errno that bind() or listen() left.
+// The addresses of HOST:PORT, for bind(). Blocks while the host is looked up.
+// Errors: FailedPrecondition  the host is not known.
+absl::StatusOr<AddressList> ResolveListenAddress(const std::string& address);
+
+// The reason why a server cannot listen on a unix socket, as the end of a
+// sentence.
+std::string WhyNotAtPath(const std::string& path);
+
+// The same for a value of errno after bind() or listen(): "the port is in use".
 std::string DescribeListenError(int error_number);
 
 // `address` with its port replaced by the one it got; unix addresses as they

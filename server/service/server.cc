@@ -66,8 +66,9 @@ constexpr int kKeepaliveTimeoutMs = 20 * 1000;
 constexpr int kHandshakeMsMax = 20 * 1000;
 // A call of the server to itself that takes longer counts as not answered.
 constexpr absl::Duration kAliveCheckMax = absl::Minutes(1);
-// The same for a probe, which has a thread wait for it.
+// The same for a probe, whose thread looks for a shutdown this often.
 constexpr absl::Duration kReadyCheckMax = absl::Seconds(5);
+constexpr absl::Duration kReadyCheckStep = absl::Milliseconds(5);
 
 v1::Limits MakeLimits(const MemoryPlan& plan) {
   v1::Limits limits;
@@ -529,8 +530,15 @@ class ServerImpl final : public Server {
     }
     const auto answered = std::make_shared<absl::Notification>();
     CheckAlive([answered] { answered->Notify(); });
-    return answered->WaitForNotificationWithTimeout(kReadyCheckMax) &&
-           is_open();
+    // Not past the start of a shutdown, which ends this check without an
+    // answer.
+    const absl::Time end = absl::Now() + kReadyCheckMax;
+    while (is_open() && absl::Now() < end) {
+      if (answered->WaitForNotificationWithTimeout(kReadyCheckStep)) {
+        return is_open();
+      }
+    }
+    return false;
   }
 
   ConnectionFigures DescribeConnections() {
@@ -581,7 +589,7 @@ class ServerImpl final : public Server {
   Catalog catalog_;
   const std::unique_ptr<BlockStore> store_;
   // Held while archives are opened or the server is shut down.
-  Mutex loader_mutex_;
+  Mutex loader_mutex_ ABSL_ACQUIRED_BEFORE(drain_mutex_);
   bool is_shut_down_ ABSL_GUARDED_BY(loader_mutex_) = false;
   // Never held while calls end.
   Mutex drain_mutex_;

@@ -61,7 +61,6 @@ struct ServerOptions {
   // Calls of such a connection are cancelled after this.
   absl::Duration connection_age_grace = absl::InfiniteDuration();
   // Affects performance.
-  CacheForm cache_form = CacheForm::kIdentity;
   RangeDecode range_decode = RangeDecode::kAuto;
   uint32_t decode_threads = 0;
   BlockStoreOptions::Engine engine = BlockStoreOptions::Engine::kAuto;

@@ -58,18 +58,16 @@ std::vector<TestDocument> MixedDocuments(uint64_t seed) {
   return documents;
 }
 
-class WireEncodingTest : public ServerTest,
-                         public ::testing::WithParamInterface<
-                             std::tuple<std::string, CacheForm, bool>> {
+class WireEncodingTest
+    : public ServerTest,
+      public ::testing::WithParamInterface<std::tuple<std::string, bool>> {
  protected:
   WireEncodingTest()
       : documents_(DocumentsFor(std::get<0>(GetParam()))),
         all_(Concatenate(documents_)) {
     WriteArchive(archive_path(), documents_, std::get<0>(GetParam()),
                  TrainTable(documents_), is_reordered());
-    ServerOptions options;
-    options.cache_form = std::get<1>(GetParam());
-    StartServer(options);
+    StartServer();
     FetchTables();
   }
 
@@ -88,7 +86,7 @@ class WireEncodingTest : public ServerTest,
     return documents;
   }
 
-  static bool is_reordered() { return std::get<2>(GetParam()); }
+  static bool is_reordered() { return std::get<1>(GetParam()); }
 
   // What a client has before it decodes: the archive's tables by their hash.
   void FetchTables() {
@@ -391,10 +389,8 @@ TEST_P(WireEncodingTest, GivesTheFirstEncodingItCan) {
 
 std::string NameOf(
     const ::testing::TestParamInfo<WireEncodingTest::ParamType>& test_case) {
-  return absl::StrCat(
-      absl::StrReplaceAll(std::get<0>(test_case.param),
-                          {{":", "_"}, {"-", "_"}, {"/", "_"}}),
-      std::get<1>(test_case.param) == CacheForm::kFsst ? "Packed" : "Text");
+  return absl::StrReplaceAll(std::get<0>(test_case.param),
+                             {{":", "_"}, {"-", "_"}, {"/", "_"}});
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -402,20 +398,19 @@ INSTANTIATE_TEST_SUITE_P(
     // One without tables, with a dictionary, with none of its own, with the
     // symbol table, and with others in some blocks; then those with recipes,
     // whose blocks vary, and with partitions.
-    ::testing::Combine(
-        ::testing::Values("zstd", "rlz", "copy", "fsst:1", "fsst:2",
-                          "rlz/inflate", "zstd/parts/inflate", "lz4/parts",
-                          "zlib/parts", "zstd/parts", "rlz/parts"),
-        ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
-        ::testing::Values(false)),
+    ::testing::Combine(::testing::Values("zstd", "rlz", "copy", "fsst:1",
+                                         "fsst:2", "rlz/inflate",
+                                         "zstd/parts/inflate", "lz4/parts",
+                                         "zlib/parts", "zstd/parts",
+                                         "rlz/parts"),
+                       ::testing::Values(false)),
     NameOf);
 
 INSTANTIATE_TEST_SUITE_P(
     Reordered, WireEncodingTest,
-    ::testing::Combine(
-        ::testing::Values("rlz", "rlz/inflate", "fsst:2", "zlib/parts"),
-        ::testing::Values(CacheForm::kIdentity, CacheForm::kFsst),
-        ::testing::Values(true)),
+    ::testing::Combine(::testing::Values("rlz", "rlz/inflate", "fsst:2",
+                                         "zlib/parts"),
+                       ::testing::Values(true)),
     NameOf);
 
 }  // namespace

@@ -106,20 +106,15 @@ TEST_F(WireServiceTest, DamagedBlocksAreNotSentAsStored) {
     segment.put('\x55');
     segment.put('\x55');
   }
-  for (const CacheForm form : {CacheForm::kIdentity, CacheForm::kFsst}) {
-    ServerOptions options;
-    options.cache_form = form;
-    StartServer(options);
-    for (const v1::WireEncoding encoding :
-         {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_FSST,
-          v1::WIRE_ENCODING_STORED}) {
-      v1::ReadResponse response;
-      const grpc::Status status = Read(Request(10, 20000, encoding), &response);
-      EXPECT_EQ(status.error_code(), grpc::DATA_LOSS);
-      EXPECT_EQ(ReasonIn(status), "BLOCK_DAMAGED");
-      ASSERT_TRUE(Read(Request(16384, 20000, encoding), &response).ok());
-    }
-    StopServer();
+  StartServer();
+  for (const v1::WireEncoding encoding :
+       {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_FSST,
+        v1::WIRE_ENCODING_STORED}) {
+    v1::ReadResponse response;
+    const grpc::Status status = Read(Request(10, 20000, encoding), &response);
+    EXPECT_EQ(status.error_code(), grpc::DATA_LOSS);
+    EXPECT_EQ(ReasonIn(status), "BLOCK_DAMAGED");
+    ASSERT_TRUE(Read(Request(16384, 20000, encoding), &response).ok());
   }
 }
 
@@ -154,26 +149,21 @@ TEST_F(WireServiceTest, LimitsAreOfDecodedBytes) {
   StartServer(options);
   const uint64_t size_bytes_max = Describe().limits().read_size_bytes_max();
   ASSERT_GT(Describe().archive().size_bytes(), size_bytes_max);
-  for (const CacheForm form : {CacheForm::kIdentity, CacheForm::kFsst}) {
-    StopServer();
-    options.cache_form = form;
-    StartServer(options);
-    for (const v1::WireEncoding encoding :
-         {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_FSST,
-          v1::WIRE_ENCODING_STORED}) {
-      v1::ReadResponse response;
-      grpc::Status good;
-      // While the last answer has not quite left, two of this size are too
-      // many.
-      do {
-        good = Read(Request(7, size_bytes_max, encoding), &response);
-      } while (ReasonIn(good) == "SERVER_BUSY");
-      EXPECT_TRUE(good.ok()) << good.error_message();
-      EXPECT_EQ(response.encoding(), encoding);
-      const grpc::Status status =
-          Read(Request(7, size_bytes_max + 1, encoding), &response);
-      EXPECT_EQ(ReasonIn(status), "LIMIT_EXCEEDED");
-    }
+  for (const v1::WireEncoding encoding :
+       {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_FSST,
+        v1::WIRE_ENCODING_STORED}) {
+    v1::ReadResponse response;
+    grpc::Status good;
+    // While the last answer has not quite left, two of this size are too
+    // many.
+    do {
+      good = Read(Request(7, size_bytes_max, encoding), &response);
+    } while (ReasonIn(good) == "SERVER_BUSY");
+    EXPECT_TRUE(good.ok()) << good.error_message();
+    EXPECT_EQ(response.encoding(), encoding);
+    const grpc::Status status =
+        Read(Request(7, size_bytes_max + 1, encoding), &response);
+    EXPECT_EQ(ReasonIn(status), "LIMIT_EXCEEDED");
   }
 }
 
@@ -203,34 +193,29 @@ TEST_F(WireServiceTest, CountsAnswersAndTheirBytes) {
 
 // Documents large and small that come and go in a small cache, in every
 // encoding, by calls of all lengths: the same text as the documents have.
-TEST_F(WireServiceTest, PackedAndTextCachesAgree) {
+TEST_F(WireServiceTest, ASmallCacheServesEveryEncoding) {
   const std::vector<TestDocument> documents = MakeDocuments(400, 21);
   const std::string all = Concatenate(documents);
   WriteArchive(archive_path(), documents, "lz4", TrainTable(documents));
-  for (const CacheForm form : {CacheForm::kIdentity, CacheForm::kFsst}) {
-    ServerOptions options;
-    options.cache_form = form;
-    options.memory_bytes = uint64_t{170} << 20;
-    StartServer(options);
-    std::mt19937_64 random(13);
-    for (int i = 0; i < 400; ++i) {
-      const uint64_t offset = random() % all.size();
-      const uint64_t size_bytes = std::min<uint64_t>(
-          1 + random() % (i % 20 == 0 ? 1500000 : 3000), all.size() - offset);
-      v1::ReadResponse response;
-      const bool is_fsst = i % 2 == 0;
-      const grpc::Status status =
-          Read(Request(offset, size_bytes,
-                       is_fsst ? v1::WIRE_ENCODING_FSST
-                               : v1::WIRE_ENCODING_IDENTITY),
-               &response);
-      ASSERT_TRUE(status.ok()) << status.error_message();
-      const bool is_encoded = response.encoding() == v1::WIRE_ENCODING_FSST;
-      ASSERT_TRUE((is_encoded ? DecodeFsst(response) : response.data()) ==
-                  all.substr(offset, size_bytes))
-          << offset << " + " << size_bytes << ", seed 13";
-    }
-    StopServer();
+  ServerOptions options;
+  options.memory_bytes = uint64_t{170} << 20;
+  StartServer(options);
+  std::mt19937_64 random(13);
+  for (int i = 0; i < 400; ++i) {
+    const uint64_t offset = random() % all.size();
+    const uint64_t size_bytes = std::min<uint64_t>(
+        1 + random() % (i % 20 == 0 ? 1500000 : 3000), all.size() - offset);
+    v1::ReadResponse response;
+    const bool is_fsst = i % 2 == 0;
+    const grpc::Status status = Read(
+        Request(offset, size_bytes,
+                is_fsst ? v1::WIRE_ENCODING_FSST : v1::WIRE_ENCODING_IDENTITY),
+        &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const bool is_encoded = response.encoding() == v1::WIRE_ENCODING_FSST;
+    ASSERT_TRUE((is_encoded ? DecodeFsst(response) : response.data()) ==
+                all.substr(offset, size_bytes))
+        << offset << " + " << size_bytes << ", seed 13";
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -274,6 +275,34 @@ TEST_F(ManualTest, DoesNotCacheWhatDoesNotDecode) {
   device_->Serve();
   log_.WaitForAll();
   QUIRE_EXPECT_OK(log_.Get(4).result);
+}
+
+// Throws as a codec may whose work space a block's header sizes.
+class OutOfMemoryDecoder final : public BlockDecoder {
+ public:
+  absl::Status Decode(BlockAddress /*block*/, ByteView /*stored*/,
+                      MutableByteView /*raw*/) const override {
+    throw std::bad_alloc();
+  }
+};
+
+TEST_F(ManualTest, AFailedAllocationInADecoderFailsItsFetch) {
+  TestBlocks blocks(2, kRawSizeBytes);
+  Open({.decode_threads = 1});
+  BlockFetch fetch = blocks.Fetch(0);
+  fetch.decoder = std::make_shared<OutOfMemoryDecoder>();
+  Fetch(fetch);
+  device_->Serve();
+  log_.WaitForAll();
+  EXPECT_THAT(log_.Get(0).result,
+              HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(store_->Lookup(blocks.Key(0)), nullptr);
+  EXPECT_EQ(store_->Stats().buffers_size_bytes, 0);
+  // The decode thread survives.
+  Fetch(blocks.Fetch(1));
+  device_->Serve();
+  log_.WaitForAll();
+  QUIRE_EXPECT_OK(log_.Get(1).result);
 }
 
 TEST_F(ManualTest, StaysWithinItsBuffers) {

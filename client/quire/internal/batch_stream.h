@@ -76,7 +76,7 @@ class BatchReader::Stream {
         call_(batch.connection_->StartCall(batch.archive_,
                                            batch.options_.encoding)),
         watchdog_(context_, batch.connection_->options().stream_idle_max),
-        stream_(batch.connection_->stub().BatchRead(&context_)) {
+        stream_(Start(*batch.connection_)) {
     call_.SetAnswerSizeMax(limits.read_size_bytes_max());
   }
 
@@ -117,15 +117,26 @@ class BatchReader::Stream {
     if (!fault.ok()) {
       Cancel();
     }
-    // Once the server's side has ended, no write blocks any more.
+    // Once the server's side has ended, no write blocks any more. After bytes
+    // that are not a message it may still be open.
+    watchdog_.Arm();
     if (writer.ok()) {
       writer->join();
     }
     const absl::Status status = StatusFromGrpc(stream_->Finish());
+    watchdog_.Disarm();
     return fault.ok() ? watchdog_.Explain(status) : fault;
   }
 
  private:
+  using BatchCall =
+      grpc::ClientReaderWriter<v1::BatchReadRequest, v1::BatchReadResponse>;
+
+  std::unique_ptr<BatchCall> Start(Connection& connection) {
+    AddTraceParent(connection.options(), context_);
+    return connection.stub().BatchRead(&context_);
+  }
+
   // The writing thread: sends what is queued until the batch is closed and all
   // is sent, the server's side has ended, or a write fails, whose reason
   // Finish() tells.
@@ -201,15 +212,13 @@ class BatchReader::Stream {
           watchdog_.Arm();
         }
       }
-      BoundedMessage<v1::BatchReadResponse> answers{&response};
-      const bool received = stream_->Read(&answers);
+      const bool received = stream_->Read(&response);
       {
         MutexLock lock(&batch_.mutex_);
         waiting_ = false;
         armed_ = false;
         watchdog_.Disarm();
       }
-      QUIRE_RETURN_IF_ERROR(answers.status);
       if (!received) {
         return absl::OkStatus();
       }
@@ -291,7 +300,7 @@ class BatchReader::Stream {
   WireCall call_;
   grpc::ClientContext context_;
   StreamWatchdog watchdog_;
-  const BoundedStub::Batch stream_;
+  const std::unique_ptr<BatchCall> stream_;
   // The server's side has ended.
   bool ended_ ABSL_GUARDED_BY(batch_.mutex_) = false;
   // The reading thread waits for a message; with a time limit, if armed.

@@ -18,6 +18,7 @@
 #include "client/quire/internal/server_address.h"
 #include "client/quire/internal/started_thread.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/base/trace_parent.h"
 
 namespace quire {
 namespace {
@@ -148,13 +149,13 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::Open(
 Connection::Connection(ClientOptions options,
                        const std::shared_ptr<grpc::Channel>& channel)
     : options_(std::move(options)),
-      stub_(channel, options_.trace_parent),
+      stub_(v1::Archive::NewStub(channel)),
       wire_({.directory = options_.cache_directory,
              .dictionary_size_bytes_max = options_.dictionary_size_bytes_max},
             this) {}
 
 absl::Status Connection::Call(
-    absl::FunctionRef<absl::Status(grpc::ClientContext&)> call) {
+    absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call) {
   const absl::Time end = absl::Now() + options_.deadline;
   RetryGovernor governor(*this, options_.deadline);
   for (;;) {
@@ -162,7 +163,8 @@ absl::Status Connection::Call(
     if (options_.deadline != absl::InfiniteDuration()) {
       context.set_deadline(absl::ToChronoTime(end));
     }
-    const absl::Status status = call(context);
+    AddTraceParent(options_, context);
+    const absl::Status status = StatusFromGrpc(call(context));
     if (status.ok()) {
       NoteAnswer();
       return status;
@@ -205,7 +207,7 @@ absl::StatusOr<v1::Limits> Connection::GetLimits() {
   request.set_page_size(1);
   v1::ListArchivesResponse response;
   QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
-    return stub_.ListArchives(&context, request, &response);
+    return stub_->ListArchives(&context, request, &response);
   }));
   QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
   return response.limits();
@@ -227,7 +229,7 @@ absl::StatusOr<v1::ArchiveDescription> Connection::GetArchive(
   request.set_archive(std::string(archive));
   v1::GetArchiveResponse response;
   QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
-    return stub_.GetArchive(&context, request, &response);
+    return stub_->GetArchive(&context, request, &response);
   }));
   QUIRE_RETURN_IF_ERROR(StoreLimits(response.limits()));
   return std::move(*response.mutable_archive());
@@ -246,7 +248,7 @@ absl::StatusOr<std::string> Connection::FetchSymbolTable(
   request.set_hash(FormatTableHash(hash));
   v1::GetSymbolTableResponse response;
   QUIRE_RETURN_IF_ERROR(Call([&](grpc::ClientContext& context) {
-    return stub_.GetSymbolTable(&context, request, &response);
+    return stub_->GetSymbolTable(&context, request, &response);
   }));
   if (response.table().size() > size_bytes_max) {
     return absl::DataLossError(
@@ -271,6 +273,16 @@ absl::StatusOr<std::string> Connection::FetchDictionary(uint64_t hash,
         return absl::OkStatus();
       }));
   return text;
+}
+
+void AddTraceParent(const ClientOptions& options,
+                    grpc::ClientContext& context) {
+  if (options.trace_parent != nullptr) {
+    const std::string header = options.trace_parent();
+    if (IsTraceParent({header.data(), header.size()})) {
+      context.AddMetadata("traceparent", header);
+    }
+  }
 }
 
 RetryGovernor::RetryGovernor(Connection& connection, absl::Duration patience)

@@ -21,10 +21,10 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 
+#include "proto/quire/v1/archive.grpc.pb.h"
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/client.h"
-#include "client/quire/internal/bounded_stub.h"
 #include "client/quire/internal/table_store.h"
 #include "client/quire/internal/wire_call.h"
 #include "codecs/base/mutex.h"
@@ -38,7 +38,7 @@ class Connection : private TableSource {
   static absl::StatusOr<std::shared_ptr<Connection>> Open(
       ClientOptions options);
 
-  const BoundedStub& stub() const { return stub_; }
+  v1::Archive::Stub& stub() const { return *stub_; }
 
   const ClientOptions& options() const { return options_; }
 
@@ -47,7 +47,7 @@ class Connection : private TableSource {
   // together have the deadline of the options.
   // Errors: what the last attempt failed with. DeadlineExceeded names the
   //         server and the time that it had.
-  absl::Status Call(absl::FunctionRef<absl::Status(grpc::ClientContext&)> call);
+  absl::Status Call(absl::FunctionRef<grpc::Status(grpc::ClientContext&)> call);
 
   // A server that has answered is waited for when it is away; one that never
   // has may not exist. Thread-safe.
@@ -86,12 +86,16 @@ class Connection : private TableSource {
                                               size_t size_bytes_max) override;
 
   const ClientOptions options_;
-  const BoundedStub stub_;
+  const std::unique_ptr<v1::Archive::Stub> stub_;
   std::atomic<bool> has_answered_ = false;
   WireState wire_;
   Mutex mutex_;
   std::optional<v1::Limits> limits_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Adds the header of ClientOptions::trace_parent to a call, if there is a valid
+// one. Thread-safe.
+void AddTraceParent(const ClientOptions& options, grpc::ClientContext& context);
 
 // The dictionary of that hash, in order, in pieces; goes on by itself after
 // Unavailable. Errors: as Client::GetDictionary().

@@ -18,20 +18,20 @@ constexpr AnswerEncoding kStored = AnswerEncoding::kStored;
 
 struct SimulatedEncoding {
   double rate = 1;
+  // At the server and at the client together.
+  double coding_byte_ns = 0;
   double decode_byte_ns = 0;
-  // Decoded bytes that come with each answer.
+  // Text that is coded with each answer in addition to its own.
   double surplus_size_bytes = 0;
-  // The server's work for an answer, as far as others wait for it.
-  double server_ns = 0;
 };
 
-// A connection in a model of its own, to which the chooser's is compared.
+// A connection that takes the time that the paper's model gives, with noise.
 class Simulation {
  public:
   Simulation() {
-    encodings[IndexOf(kFsst)] = {.rate = 0.45, .decode_byte_ns = 0.4};
-    encodings[IndexOf(kStored)] = {
-        .rate = 0.09, .decode_byte_ns = 0.5, .surplus_size_bytes = 65536};
+    encodings[IndexOf(kFsst)] = {
+        .rate = 0.45, .coding_byte_ns = 3.4, .decode_byte_ns = 0.4};
+    SetStored(0.5);
     archive.set_symbol_table_hash("1");
     archive.set_codec("rlz");
     archive.set_dictionary_hash("2");
@@ -39,6 +39,13 @@ class Simulation {
     archive.set_block_size_bytes(65536);
     archive.set_size_bytes(1'000'000'000);
     archive.set_stored_size_bytes(90'000'000);
+  }
+
+  void SetStored(double decode_byte_ns) {
+    encodings[IndexOf(kStored)] = {.rate = 0.09,
+                                   .coding_byte_ns = decode_byte_ns,
+                                   .decode_byte_ns = decode_byte_ns,
+                                   .surplus_size_bytes = 65536};
   }
 
   void Start(bool holds_dictionary) {
@@ -49,8 +56,8 @@ class Simulation {
   double MeanNs(AnswerEncoding encoding) const {
     const SimulatedEncoding& e = encodings[IndexOf(encoding)];
     const double coded = mean_size_bytes + e.surplus_size_bytes;
-    return answer_ns + e.server_ns + coded * e.rate * 1e9 / bytes_per_second +
-           coded * e.decode_byte_ns;
+    return answer_ns + coded * e.rate * 1e9 / bytes_per_second +
+           coded * e.coding_byte_ns;
   }
 
   AnswerEncoding Fastest() const {
@@ -66,13 +73,13 @@ class Simulation {
     double all_ns = 0;
     double best_ns = 0;
     for (int i = 0; i < window_count; ++i) {
-      const AnswerEncoding encoding = chooser.next();
+      const AnswerEncoding encoding = chooser.best();
       ++window_counts[encoding];
       const SimulatedEncoding& e = encodings[IndexOf(encoding)];
       WireWindow window{.encoding = encoding};
       window.traffic.answer_count = 48;
       double wire = 0;
-      double decode_ns = 0;
+      double coded = 0;
       double size = 0;
       for (int answer = 0; answer < 48; ++answer) {
         // Sizes as those of documents: half are small, a few are large.
@@ -80,15 +87,16 @@ class Simulation {
             std::exponential_distribution<>(1 / mean_size_bytes)(random);
         size += one;
         wire += (one + e.surplus_size_bytes) * e.rate;
-        decode_ns += (one + e.surplus_size_bytes) * e.decode_byte_ns;
+        coded += one + e.surplus_size_bytes;
       }
       const double noise = std::uniform_real_distribution<>(0.9, 1.1)(random);
       const double busy_ns =
-          noise * (48 * (answer_ns + e.server_ns) +
-                   wire * 1e9 / bytes_per_second + decode_ns);
+          noise * (48 * answer_ns + wire * 1e9 / bytes_per_second +
+                   coded * e.coding_byte_ns);
       window.traffic.decoded_size_bytes = static_cast<uint64_t>(size);
       window.traffic.wire_size_bytes = static_cast<uint64_t>(wire);
-      window.traffic.decode_ns = static_cast<uint64_t>(decode_ns);
+      window.traffic.decode_ns =
+          static_cast<uint64_t>(coded * e.decode_byte_ns);
       window.busy_ns = static_cast<uint64_t>(busy_ns);
       all_ns += busy_ns;
       best_ns += busy_ns * MeanNs(Fastest()) / MeanNs(encoding);
@@ -113,7 +121,7 @@ constexpr double k1Gbit = 125e6;
 TEST(EncodingChooserTest, AsksForIdentityUntilItKnowsMore) {
   Simulation simulation;
   simulation.bytes_per_second = k100Mbit;
-  EXPECT_EQ(simulation.chooser.next(), kIdentity);
+  EXPECT_EQ(simulation.chooser.best(), kIdentity);
   simulation.Run(100);
   EXPECT_EQ(simulation.window_counts[kIdentity], 100);
 }
@@ -124,15 +132,12 @@ TEST(EncodingChooserTest, StaysWithIdentityOnLoopback) {
       Simulation simulation;
       simulation.answer_ns = answer_ns;
       simulation.mean_size_bytes = size;
-      // What an encoding costs the server, where both share a machine.
-      simulation.encodings[IndexOf(kFsst)].server_ns = 0.3 * answer_ns;
-      simulation.encodings[IndexOf(kStored)].server_ns = 0.3 * answer_ns;
-      simulation.bytes_per_second = 10e9;
+      simulation.bytes_per_second = 2e9;
       simulation.Start(true);
       ASSERT_EQ(simulation.Fastest(), kIdentity);
-      const double ratio = simulation.Run(1000);
-      EXPECT_EQ(simulation.chooser.best(), kIdentity) << size;
-      EXPECT_LT(ratio, 1.05) << size;
+      simulation.Run(1000);
+      // Nothing is tried out.
+      EXPECT_EQ(simulation.window_counts[kIdentity], 1000) << size;
     }
   }
 }
@@ -163,14 +168,13 @@ TEST(EncodingChooserTest, ReadsLargeAnswersStoredOnASlowLink) {
   EXPECT_EQ(simulation.chooser.best(), kStored);
 }
 
-// xz takes some thirty times as long as rlz to decode, which is known before it
-// was tried.
-TEST(EncodingChooserTest, TriesSlowCodecsOnlyOnLinksThatAreSlower) {
+// Decoding xz takes some thirty times as long as rlz.
+TEST(EncodingChooserTest, ChoosesSlowCodecsOnlyOnLinksThatAreSlower) {
   const auto xz = [](double bytes_per_second) {
     Simulation simulation;
     simulation.archive.set_codec("xz");
     simulation.archive.clear_dictionary_hash();
-    simulation.encodings[IndexOf(kStored)].decode_byte_ns = 10;
+    simulation.SetStored(10);
     simulation.bytes_per_second = bytes_per_second;
     simulation.mean_size_bytes = 262'144;
     simulation.Start(true);
@@ -182,10 +186,10 @@ TEST(EncodingChooserTest, TriesSlowCodecsOnlyOnLinksThatAreSlower) {
   Simulation slow = xz(k100Mbit / 10);
   slow.Run(40);
   EXPECT_EQ(slow.chooser.best(), kStored);
-  // The same link is worth trying where decoding is fast.
+  // The faster link is slow enough where decoding is fast.
   Simulation rlz = xz(k1Gbit);
   rlz.archive.set_codec("rlz");
-  rlz.encodings[IndexOf(kStored)].decode_byte_ns = 0.5;
+  rlz.SetStored(0.5);
   rlz.Start(true);
   rlz.Run(40);
   EXPECT_EQ(rlz.chooser.best(), kStored);
@@ -199,27 +203,26 @@ TEST(EncodingChooserTest, FetchesADictionaryOnlyForMuchReading) {
   simulation.Start(false);
   // A window is 12.6 MB, of which `stored` saves most.
   simulation.Run(1);
-  EXPECT_EQ(simulation.chooser.next(), kIdentity);
+  EXPECT_EQ(simulation.chooser.best(), kIdentity);
   simulation.Run(30);
   EXPECT_EQ(simulation.chooser.best(), kStored);
 
-  Simulation told = Simulation();
-  told.bytes_per_second = k100Mbit;
-  told.mean_size_bytes = 20'000;
-  told.archive.set_block_size_bytes(4096);
-  told.encodings[IndexOf(kStored)].surplus_size_bytes = 4096;
-  told.Start(false);
-  told.Run(8);
-  EXPECT_NE(told.chooser.next(), kStored);
-  told.chooser.Expect(1'000'000'000);
-  told.Run(8);
-  EXPECT_EQ(told.chooser.best(), kStored);
+  Simulation announced;
+  announced.bytes_per_second = k100Mbit;
+  announced.mean_size_bytes = 20'000;
+  announced.archive.set_block_size_bytes(4096);
+  announced.encodings[IndexOf(kStored)].surplus_size_bytes = 4096;
+  announced.Start(false);
+  announced.Run(8);
+  EXPECT_NE(announced.chooser.best(), kStored);
+  announced.chooser.Expect(1'000'000'000);
+  announced.Run(8);
+  EXPECT_EQ(announced.chooser.best(), kStored);
 }
 
 TEST(EncodingChooserTest, FollowsALinkThatChangesItsSpeed) {
   Simulation simulation;
   simulation.mean_size_bytes = 262'144;
-  simulation.encodings[IndexOf(kStored)].server_ns = 100'000;
   simulation.answer_ns = 10'000;
   simulation.bytes_per_second = 10e9;
   simulation.Start(true);
@@ -237,24 +240,6 @@ TEST(EncodingChooserTest, FollowsALinkThatChangesItsSpeed) {
   }
 }
 
-TEST(EncodingChooserTest, ExploresSparingly) {
-  Simulation simulation;
-  simulation.answer_ns = 80'000;
-  // The prediction is good, what is measured is not.
-  simulation.encodings[IndexOf(kFsst)].server_ns = 40'000;
-  simulation.encodings[IndexOf(kStored)].server_ns = 40'000;
-  simulation.mean_size_bytes = 200'000;
-  simulation.bytes_per_second = 1e9;
-  simulation.encodings[IndexOf(kFsst)].decode_byte_ns = 1;
-  simulation.encodings[IndexOf(kStored)].decode_byte_ns = 2;
-  simulation.Start(true);
-  simulation.Run(5000);
-  EXPECT_EQ(simulation.chooser.best(), kIdentity);
-  EXPECT_GT(simulation.window_counts[kFsst], 0);
-  EXPECT_LT(simulation.window_counts[kFsst], 40);
-  EXPECT_LT(simulation.window_counts[kStored], 40);
-}
-
 TEST(EncodingChooserTest, LeavesOutWhatIsNotPossible) {
   Simulation simulation;
   simulation.bytes_per_second = k100Mbit;
@@ -267,13 +252,14 @@ TEST(EncodingChooserTest, LeavesOutWhatIsNotPossible) {
   Simulation excluded = Simulation();
   excluded.bytes_per_second = k100Mbit;
   excluded.Start(true);
-  while (excluded.chooser.next() == kIdentity) {
+  while (excluded.chooser.best() == kIdentity) {
     excluded.Run(1);
   }
   // A server without encodings answers in identity whatever is asked.
-  const AnswerEncoding first = excluded.chooser.next();
+  const AnswerEncoding first = excluded.chooser.best();
   excluded.chooser.Exclude(first);
-  EXPECT_EQ(excluded.chooser.next(), kIdentity);
+  EXPECT_EQ(excluded.chooser.best(), kIdentity);
+  excluded.Start(true);
   excluded.Run(300);
   EXPECT_EQ(excluded.window_counts[first], 0);
   EXPECT_NE(excluded.chooser.best(), kIdentity);
@@ -296,10 +282,10 @@ TEST(EncodingChooserTest, TakesEmptyAnswers) {
   EncodingChooser chooser;
   chooser.SetPriors(PriorsOf(Simulation().archive, true, 1 << 20));
   for (int i = 0; i < 100; ++i) {
-    chooser.Take({.encoding = chooser.next(),
+    chooser.Take({.encoding = chooser.best(),
                   .busy_ns = 1000,
                   .traffic = {.answer_count = 10}});
-    chooser.Take({.encoding = chooser.next()});
+    chooser.Take({.encoding = chooser.best()});
   }
   EXPECT_EQ(chooser.best(), kIdentity);
 }

@@ -59,36 +59,36 @@ class FetchOnce {
       const Key& key, absl::FunctionRef<absl::StatusOr<Pointer>()> fetch,
       absl::FunctionRef<size_t(const Value&)> cost) noexcept
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::shared_ptr<Flight> flight;
+    std::shared_ptr<PendingFetch> pending;
     {
       MutexLock lock(&mutex_);
       if (const auto kept = kept_.find(key); kept != kept_.end()) {
         order_.splice(order_.begin(), order_, kept->second.place);
         return kept->second.value;
       }
-      const auto [found, is_first] = flights_.try_emplace(key);
+      const auto [found, is_first] = pending_.try_emplace(key);
       if (!is_first) {
-        flight = found->second;
-        while (!flight->landed) {
-          landed_.Wait(&mutex_);
+        pending = found->second;
+        while (!pending->is_done) {
+          fetched_.Wait(&mutex_);
         }
-        return flight->result;
+        return pending->result;
       }
-      found->second = std::make_shared<Flight>();
-      flight = found->second;
+      found->second = std::make_shared<PendingFetch>();
+      pending = found->second;
     }
     absl::StatusOr<Pointer> result = fetch();
     const size_t result_cost = result.ok() ? cost(**result) : 0;
     {
       MutexLock lock(&mutex_);
-      flights_.erase(key);
-      flight->result = result;
-      flight->landed = true;
+      pending_.erase(key);
+      pending->result = result;
+      pending->is_done = true;
       if (result.ok()) {
         Keep(key, *result, result_cost);
       }
     }
-    landed_.NotifyAll();
+    fetched_.NotifyAll();
     return result;
   }
 
@@ -99,7 +99,7 @@ class FetchOnce {
     return kept_.find(key) != kept_.end();
   }
 
-  // Of values kept; those under way do not count.
+  // Of values kept; those in flight do not count.
   size_t count() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return kept_.size();
@@ -112,9 +112,9 @@ class FetchOnce {
   }
 
  private:
-  // A fetch that is under way; held by all who wait for it.
-  struct Flight {
-    bool landed = false;
+  // A fetch in flight; held by all callers that wait for it.
+  struct PendingFetch {
+    bool is_done = false;
     absl::StatusOr<Pointer> result = absl::UnknownError("");
   };
 
@@ -139,12 +139,12 @@ class FetchOnce {
 
   const size_t cost_max_;
   mutable Mutex mutex_;
-  CondVar landed_;
+  CondVar fetched_;
   std::map<Key, Kept> kept_ ABSL_GUARDED_BY(mutex_);
   // Keys of kept_, the one used last first.
   std::list<Key> order_ ABSL_GUARDED_BY(mutex_);
   size_t cost_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<Key, std::shared_ptr<Flight>> flights_ ABSL_GUARDED_BY(mutex_);
+  std::map<Key, std::shared_ptr<PendingFetch>> pending_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace quire

@@ -4,6 +4,7 @@
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_STREAM_CALL_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -16,7 +17,6 @@
 #include "proto/quire/v1/archive.pb.h"
 
 #include "client/quire/client_status.h"
-#include "client/quire/internal/bounded_stub.h"
 #include "client/quire/internal/connection.h"
 #include "client/quire/internal/decode_pipeline.h"
 
@@ -41,32 +41,28 @@ struct StreamOutcome {
 template <typename Message>
 class WatchedStream {
  public:
-  using Start =
-      absl::FunctionRef<BoundedStub::Reader<Message>(grpc::ClientContext*)>;
+  using Reader = std::unique_ptr<grpc::ClientReader<Message>>;
+  using Start = absl::FunctionRef<Reader(grpc::ClientContext*)>;
 
   WatchedStream(const ClientOptions& options, Start start)
       : watchdog_(context_, options.stream_idle_max),
-        reader_(start(&context_)) {}
+        reader_(StartTraced(options, start)) {}
 
   // Blocks. False at the end, whatever the reason; Finish() tells.
   bool Read(Message& message) {
     watchdog_.Arm();
-    BoundedMessage<Message> answer{&message};
-    const bool received = reader_->Read(&answer);
+    const bool received = reader_->Read(&message);
     watchdog_.Disarm();
-    fault_ = std::move(answer.status);
-    if (!fault_.ok()) {
-      Cancel();
-    }
-    return received && fault_.ok();
+    return received;
   }
 
   // REQUIRES: Read() has returned false.
   StreamOutcome Finish() {
-    if (!fault_.ok()) {
-      return GiveUp(fault_);
-    }
-    return {watchdog_.Explain(StatusFromGrpc(reader_->Finish())), false};
+    // After bytes that are not a message the server's side may still be open.
+    watchdog_.Arm();
+    const grpc::Status status = reader_->Finish();
+    watchdog_.Disarm();
+    return {watchdog_.Explain(StatusFromGrpc(status)), false};
   }
 
   // Makes a Read() of another thread return. Thread-safe.
@@ -80,11 +76,14 @@ class WatchedStream {
   }
 
  private:
+  Reader StartTraced(const ClientOptions& options, Start start) {
+    AddTraceParent(options, context_);
+    return start(&context_);
+  }
+
   grpc::ClientContext context_;
   StreamWatchdog watchdog_;
-  const BoundedStub::Reader<Message> reader_;
-  // Not OK: a message came that could not be taken.
-  absl::Status fault_;
+  const Reader reader_;
 };
 
 // Starts a stream and gives `on_message` each message as it comes. Blocks until

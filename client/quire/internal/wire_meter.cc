@@ -60,7 +60,7 @@ void WireMeter::EndWindow() {
     chooser_.Exclude(window_.encoding);
   }
   priors_wanted_ = !has_priors_;
-  const AnswerEncoding next = chooser_.next();
+  const AnswerEncoding next = chooser_.best();
   if (next != window_.encoding) {
     ++epoch_;
     is_running_ = false;
@@ -72,11 +72,6 @@ void WireMeter::EndWindow() {
 AnswerEncoding WireMeter::next() const {
   MutexLock lock(&mutex_);
   return window_.encoding;
-}
-
-AnswerEncoding WireMeter::best() const {
-  MutexLock lock(&mutex_);
-  return chooser_.best();
 }
 
 bool WireMeter::TakePriorsWanted() {

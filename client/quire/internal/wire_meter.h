@@ -15,14 +15,14 @@
 
 namespace quire {
 
-// Cuts traffic into the chooser's windows, of at least kWindowBusyNs and of
-// kWindowAnswers answers or kWindowSizeBytes bytes, whatever comes first.
+// Divides traffic into the chooser's windows, of at least kWindowBusyNs and of
+// kWindowAnswers answers or kWindowSizeBytes bytes, whichever comes first.
 //
-// Time counts while at least one call waits. Calls overlap, so when the
-// encoding changes, those of the one before are still on their way: the clock
-// of a window starts with the first answer to a call that was made in it.
+// Time counts while at least one call waits. After a change of encoding, calls
+// in the previous one are still in flight: the clock of a window starts with
+// the first answer to a call that was made in it.
 //
-// `now_ns` is of any clock that does not go back.
+// `now_ns` is of any monotonic clock.
 // Thread-safe; never blocks.
 class WireMeter {
  public:
@@ -35,11 +35,10 @@ class WireMeter {
     uint64_t epoch = 0;
   };
 
-  // A call begins: what it should ask for. It waits until Pause().
+  // Begins a call, which waits until Pause(); returns the encoding to ask for.
   Call Begin(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A call does not wait any more: it has ended, or its time passes with work
-  // that is not ours, such as the caller's sink.
+  // A call does not wait any more: it has ended, or its caller works.
   void Pause(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resume(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -47,12 +46,11 @@ class WireMeter {
   void Answer(const Call& call, AnswerEncoding got, const WireTraffic& traffic,
               int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What a call that began now would be told.
+  // The encoding for a call that begins now.
   AnswerEncoding next() const ABSL_LOCKS_EXCLUDED(mutex_);
-  AnswerEncoding best() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True once, when there is enough traffic for a choice and SetPriors() was
-  // not called: the caller should see to it.
+  // True once, when there is enough traffic for a choice: the caller should
+  // call SetPriors().
   bool TakePriorsWanted() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void SetPriors(const std::array<EncodingPrior, kAnswerEncodingCount>& priors)

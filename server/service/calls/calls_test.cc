@@ -157,7 +157,7 @@ class CallsTest : public ServerTest {
     auto served = OpenServedArchive(
         {"docs", archive_path()},
         std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
-        CacheForm::kIdentity, {});
+        {});
     EXPECT_TRUE(served.ok()) << served.status();
     return *std::move(served);
   }

@@ -8,8 +8,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/fsst/block/fsst_block.h"
-
 namespace quire {
 namespace {
 
@@ -30,21 +28,16 @@ class TextDecoder : public BlockDecoder {
   TextDecoder(std::shared_ptr<const Archive> archive,
               std::shared_ptr<DamageLog> log,
               std::shared_ptr<DecodeWorkspaces> workspaces,
-              std::shared_ptr<const WireTable> packing,
               std::shared_ptr<MovingAverage> part_time_per_mib)
       : archive_(std::move(archive)),
         log_(std::move(log)),
         workspaces_(std::move(workspaces)),
-        packing_(std::move(packing)),
         part_time_per_mib_(std::move(part_time_per_mib)),
         scratch_bytes_(DecodeScratchBytesMax(
             archive_->info().codec.id, archive_->info().block_size_bytes_max,
             archive_->info().has_recipes)) {}
 
-  ~TextDecoder() override {
-    workspaces_->Forget(this);
-    workspaces_->Forget(&packing_);
-  }
+  ~TextDecoder() override { workspaces_->Forget(this); }
 
   absl::Status Decode(BlockAddress block, ByteView stored,
                       MutableByteView raw) const override {
@@ -75,28 +68,6 @@ class TextDecoder : public BlockDecoder {
     log_->Note(block, archive_->SegmentPath(block.segment_index), status);
   }
 
-  bool packs() const override { return packing_ != nullptr; }
-
-  bool Pack(
-      ByteView raw,
-      const std::function<MutableByteView(size_t)>& allocate) const override {
-    if (packing_ == nullptr) {
-      return false;
-    }
-    // The same for each block, so that any workspace is large enough.
-    const size_t size_max =
-        FsstBlockSizeMax(archive_->info().block_size_bytes_max);
-    const DecodeWorkspaces::Lease workspace = workspaces_->Take(
-        &packing_, size_max,
-        [] { return std::make_unique<BlockCodec::Scratch>(); });
-    const MutableByteView packed = (*workspace).TextBuffer(size_max);
-    const size_t size = EncodeFsstBlock(packing_->encoder, raw, packed);
-    const bool is_smaller = 8 * size <= 7 * raw.size();
-    const MutableByteView to = is_smaller ? allocate(size) : MutableByteView();
-    std::copy_n(packed.begin(), to.size(), to.begin());
-    return !to.empty();
-  }
-
  private:
   DecodeWorkspaces::Lease Take() const {
     return workspaces_->Take(this, scratch_bytes_,
@@ -106,7 +77,6 @@ class TextDecoder : public BlockDecoder {
   const std::shared_ptr<const Archive> archive_;
   const std::shared_ptr<DamageLog> log_;
   const std::shared_ptr<DecodeWorkspaces> workspaces_;
-  const std::shared_ptr<const WireTable> packing_;
   const std::shared_ptr<MovingAverage> part_time_per_mib_;
   const uint64_t scratch_bytes_;
 };
@@ -156,11 +126,10 @@ bool DamageLog::IsFirst(BlockAddress block) {
 std::shared_ptr<const BlockDecoder> MakeTextDecoder(
     std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log,
     std::shared_ptr<DecodeWorkspaces> workspaces,
-    std::shared_ptr<const WireTable> packing,
     std::shared_ptr<MovingAverage> part_time_per_mib) {
-  return std::make_shared<TextDecoder>(
-      std::move(archive), std::move(log), std::move(workspaces),
-      std::move(packing), std::move(part_time_per_mib));
+  return std::make_shared<TextDecoder>(std::move(archive), std::move(log),
+                                       std::move(workspaces),
+                                       std::move(part_time_per_mib));
 }
 
 std::shared_ptr<const BlockDecoder> MakeStoredReader(

@@ -4,7 +4,6 @@
 #ifndef QUIRE_SERVER_SERVICE_CATALOG_ARCHIVE_BLOCK_DECODER_H_
 #define QUIRE_SERVER_SERVICE_CATALOG_ARCHIVE_BLOCK_DECODER_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,7 +17,6 @@
 #include "codecs/base/mutex.h"
 #include "server/archive/archive.h"
 #include "server/service/catalog/decode_workspaces.h"
-#include "server/service/catalog/wire_table.h"
 #include "server/storage/base/moving_average.h"
 #include "server/storage/block_store.h"
 
@@ -50,14 +48,11 @@ class DamageLog {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// Decodes blocks to their text, in `workspaces`. With `packing`, which may be
-// null, the cache holds them as FSST blocks (codecs/fsst/block/fsst_block.h) of
-// that table, where that takes at most seven eighths of the text. What decoding
-// 1 MiB of text in parts takes, in CPU time, goes to `part_time_per_mib`.
+// Decodes blocks to their text, in `workspaces`. Adds the CPU time of decoding
+// 1 MiB of text in parts to `part_time_per_mib`.
 std::shared_ptr<const BlockDecoder> MakeTextDecoder(
     std::shared_ptr<const Archive> archive, std::shared_ptr<DamageLog> log,
     std::shared_ptr<DecodeWorkspaces> workspaces,
-    std::shared_ptr<const WireTable> packing,
     std::shared_ptr<MovingAverage> part_time_per_mib);
 
 // Checks blocks and leaves them as they are stored: the result is the frame

@@ -197,9 +197,8 @@ absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments) {
 
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
-    std::shared_ptr<DecodeWorkspaces> workspaces, CacheForm cache_form,
-    DamageReporter report_damage, const ArchiveOpenOptions& options,
-    RangeDecode range_decode) {
+    std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
+    const ArchiveOpenOptions& options, RangeDecode range_decode) {
   absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(argument.path, options);
   if (!archive.ok()) {
@@ -221,10 +220,8 @@ absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
       std::make_shared<DamageLog>(argument.name, std::move(report_damage));
   const auto part_time_per_mib = std::make_shared<MovingAverage>();
   served->part_time_per_mib = part_time_per_mib;
-  served->decoder = MakeTextDecoder(
-      *archive, log, std::move(workspaces),
-      cache_form == CacheForm::kFsst ? served->wire_table : nullptr,
-      part_time_per_mib);
+  served->decoder =
+      MakeTextDecoder(*archive, log, std::move(workspaces), part_time_per_mib);
   served->range_decode = range_decode;
   served->stored_reader = MakeStoredReader(*archive, log);
   served->placements = PlaceSegments(**archive);

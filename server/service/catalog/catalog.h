@@ -101,16 +101,6 @@ absl::StatusOr<DirectoryArchives> FindArchives(const std::string& directory);
 // Errors: InvalidArgument  two have the same name.
 absl::Status CheckNamesDiffer(const std::vector<ArchiveArgument>& arguments);
 
-// What the block cache holds.
-enum class CacheForm {
-  // The text of blocks.
-  kIdentity,
-  // Codes of the archive's symbol table where there is one and they are smaller
-  // than the text: more blocks fit, answers in FSST are copied instead of
-  // encoded, others are decoded instead of copied.
-  kFsst,
-};
-
 // What clients are told of an archive.
 v1::ArchiveDescription DescribeArchive(const std::string& name,
                                        const ArchiveInfo& info,
@@ -121,8 +111,8 @@ v1::ArchiveDescription DescribeArchive(const std::string& name,
 // Errors: as Archive::Open().
 absl::StatusOr<std::shared_ptr<ServedArchive>> OpenServedArchive(
     const ArchiveArgument& argument,
-    std::shared_ptr<DecodeWorkspaces> workspaces, CacheForm cache_form,
-    DamageReporter report_damage, const ArchiveOpenOptions& options = {},
+    std::shared_ptr<DecodeWorkspaces> workspaces, DamageReporter report_damage,
+    const ArchiveOpenOptions& options = {},
     RangeDecode range_decode = RangeDecode::kAuto);
 
 // UNAVAILABLE (ARCHIVE_OPENING), with a RetryInfo.

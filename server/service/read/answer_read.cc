@@ -31,7 +31,7 @@ BlockForm FormFor(const ServedArchive& archive, v1::WireEncoding encoding) {
       return BlockForm::kStored;
     case v1::WIRE_ENCODING_FSST:
       // Such blocks are stored in codes of the very table.
-      return UsesStoredTable(archive) ? BlockForm::kStored : BlockForm::kPacked;
+      return UsesStoredTable(archive) ? BlockForm::kStored : BlockForm::kText;
     default:
       return BlockForm::kText;
   }
@@ -87,24 +87,13 @@ uint64_t OutputBytesMax(const ServedArchive& archive, uint64_t size_bytes,
     const uint64_t decoded_bytes = UsesStoredTable(archive) ? size_bytes : 0;
     return FsstBufferSizeMax(size_bytes) + decoded_bytes;
   }
-  const bool is_unpacked =
-      encoding != v1::WIRE_ENCODING_STORED && archive.decoder->packs();
-  return is_unpacked ? size_bytes : 0;
+  return 0;
 }
 
 bool IsLongWork(v1::WireEncoding encoding,
                 const std::vector<BlockPiece>& pieces) {
-  if (encoding == v1::WIRE_ENCODING_STORED) {
-    return false;
-  }
-  uint64_t work_bytes = 0;
-  for (const BlockPiece& piece : pieces) {
-    // Codes are copied as they are, text is.
-    const bool is_copied =
-        piece.block->is_packed() == (encoding == v1::WIRE_ENCODING_FSST);
-    work_bytes += is_copied ? 0 : piece.size_bytes;
-  }
-  return work_bytes > kInlineWorkBytesMax;
+  return encoding == v1::WIRE_ENCODING_FSST &&
+         SizeBytesOf(pieces) > kInlineWorkBytesMax;
 }
 
 // An answer whose blocks are being fetched or encoded. `done` is called once,
@@ -174,18 +163,10 @@ v1::WireEncoding ChooseEncoding(
 }
 
 bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
-  if (archive.archive->has_layout()) {
-    return false;
-  }
-  switch (encoding) {
-    case v1::WIRE_ENCODING_STORED:
-      return archive.archive->info().codec.partition_size_bytes == 0;
-    case v1::WIRE_ENCODING_IDENTITY:
-      return !archive.decoder->packs() &&
-             archive.archive->info().codec.partition_size_bytes == 0;
-    default:
-      return false;
-  }
+  return !archive.archive->has_layout() &&
+         archive.archive->info().codec.partition_size_bytes == 0 &&
+         (encoding == v1::WIRE_ENCODING_STORED ||
+          encoding == v1::WIRE_ENCODING_IDENTITY);
 }
 
 uint64_t CopiedBytesMax(const ServedArchive& archive,

@@ -246,7 +246,6 @@ BlockFetch RangeRead::FetchOf(const BlockSlice& slice,
     fetch.part_size_bytes = archive.info().codec.partition_size_bytes;
     fetch.raw_size_bytes = archive.BlockSizeBytes(block);
     fetch.all_parts = TakesWholeBlock(fetch);
-    fetch.takes_packed = form_ == BlockForm::kPacked;
     fetch.decoder = archive_->decoder;
   }
   return fetch;

@@ -24,10 +24,7 @@ namespace quire {
 
 // The form in which blocks are fetched.
 enum class BlockForm {
-  // The text; packed where the cache holds it so (BlockDecoder::Pack()).
   kText,
-  // Packed if the cache is to hold it so, also where it is not there yet.
-  kPacked,
   // As MakeStoredReader() says.
   kStored,
 };

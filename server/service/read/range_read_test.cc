@@ -37,11 +37,10 @@ class RangeReadTest : public ServerTest {
   void Open(RangeDecode range_decode = RangeDecode::kAuto,
             const std::string& device_model = "") {
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        archive_,
-        OpenServedArchive(
-            {"docs", archive_path()},
-            std::make_shared<DecodeWorkspaces>(DecodeWorkspaces::kSizeBytesMin),
-            CacheForm::kIdentity, {}, {}, range_decode));
+        archive_, OpenServedArchive({"docs", archive_path()},
+                                    std::make_shared<DecodeWorkspaces>(
+                                        DecodeWorkspaces::kSizeBytesMin),
+                                    {}, {}, range_decode));
     BlockStoreOptions options;
     // A few blocks only, so that they come and go.
     options.cache_size_bytes = 300000;

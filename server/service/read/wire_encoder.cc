@@ -60,12 +60,12 @@ absl::StatusOr<std::shared_ptr<MadeBytes>> Allocate(BufferPool& buffers,
 
 // A block as it was fetched.
 struct HeldBlock {
-  // Of the piece alone; empty if the block is packed.
+  // Of the piece alone; empty if the block is in codes.
   ByteView text;
   // Whose bytes `text` is, if they had to be decoded.
   std::shared_ptr<MadeBytes> decoded;
-  // An FSST block.
-  std::optional<FsstBlockView> packed;
+  // A block stored in codes of the archive's table.
+  std::optional<FsstBlockView> codes;
 };
 
 class AnswerEncoder {
@@ -124,31 +124,28 @@ absl::StatusOr<Payload> AnswerEncoder::PayloadOf(const BlockPiece& piece,
 
 absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
                                               size_t index) const {
-  ByteView bytes = piece.block->bytes();
-  bool is_packed = piece.block->is_packed();
-  if (form_ == BlockForm::kStored) {
-    QUIRE_ASSIGN_OR_RETURN(const Payload payload, PayloadOf(piece, index));
-    bytes = payload.bytes;
-    is_packed = !payload.is_raw;
-    if (is_packed) {
-      const std::optional<ByteView> packed =
-          payload.has_recipe ? std::nullopt : FindArchiveTableBlock(bytes);
-      if (!packed.has_value()) {
-        return Decode(payload, piece, index);
-      }
-      bytes = *packed;
-    }
-  }
-  if (!is_packed) {
+  const auto text = [&piece](ByteView bytes) {
     return HeldBlock{.text = bytes.subspan(piece.offset, piece.size_bytes),
                      .decoded = nullptr,
-                     .packed = std::nullopt};
+                     .codes = std::nullopt};
+  };
+  if (form_ != BlockForm::kStored) {
+    return text(piece.block->bytes());
   }
-  const auto view = FsstBlockView::Parse(bytes, BlockSizeBytes(index));
+  QUIRE_ASSIGN_OR_RETURN(const Payload payload, PayloadOf(piece, index));
+  if (payload.is_raw) {
+    return text(payload.bytes);
+  }
+  const std::optional<ByteView> codes =
+      payload.has_recipe ? std::nullopt : FindArchiveTableBlock(payload.bytes);
+  if (!codes.has_value()) {
+    return Decode(payload, piece, index);
+  }
+  const auto view = FsstBlockView::Parse(*codes, BlockSizeBytes(index));
   if (!view.ok()) {
     return Explain(view.status(), index);
   }
-  return HeldBlock{.text = {}, .decoded = nullptr, .packed = *view};
+  return HeldBlock{.text = {}, .decoded = nullptr, .codes = *view};
 }
 
 // Decodes a block that is not in codes of the archive's table.
@@ -165,7 +162,7 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Decode(const Payload& payload,
     return Explain(status, index);
   }
   return HeldBlock{
-      .text = text, .decoded = std::move(decoded), .packed = std::nullopt};
+      .text = text, .decoded = std::move(decoded), .codes = std::nullopt};
 }
 
 Answer TextAnswer(std::vector<BlockPiece> pieces) {
@@ -175,22 +172,18 @@ Answer TextAnswer(std::vector<BlockPiece> pieces) {
 }
 
 absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
-  // Of a short answer each allocation is a part that counts.
-  if (form_ != BlockForm::kStored &&
-      std::none_of(pieces.begin(), pieces.end(), [](const BlockPiece& piece) {
-        return piece.block->is_packed();
-      })) {
+  if (form_ != BlockForm::kStored) {
     return TextAnswer(std::move(pieces));
   }
   std::vector<HeldBlock> blocks;
-  uint64_t packed_bytes = 0;
+  uint64_t coded_bytes = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
     QUIRE_ASSIGN_OR_RETURN(blocks.emplace_back(), Open(pieces[i], i));
-    packed_bytes += blocks[i].packed.has_value() ? pieces[i].size_bytes : 0;
+    coded_bytes += blocks[i].codes.has_value() ? pieces[i].size_bytes : 0;
   }
   std::shared_ptr<MadeBytes> made;
-  if (packed_bytes > 0) {
-    QUIRE_ASSIGN_OR_RETURN(made, Allocate(buffers_, packed_bytes));
+  if (coded_bytes > 0) {
+    QUIRE_ASSIGN_OR_RETURN(made, Allocate(buffers_, coded_bytes));
   }
   uint32_t used = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -199,13 +192,13 @@ absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
       piece = {std::move(blocks[i].decoded), 0, piece.size_bytes};
       continue;
     }
-    if (!blocks[i].packed.has_value()) {
+    if (!blocks[i].codes.has_value()) {
       // In a stored block the text stands behind the frame's word.
       piece.offset = static_cast<uint32_t>(blocks[i].text.data() -
                                            piece.block->bytes().data());
       continue;
     }
-    const absl::Status status = blocks[i].packed->DecodeRange(
+    const absl::Status status = blocks[i].codes->DecodeRange(
         archive_.wire_table->decoder, piece.offset,
         made->mutable_bytes().subspan(used, piece.size_bytes));
     if (!status.ok()) {
@@ -246,9 +239,9 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
   for (size_t i = 0; i < pieces.size(); ++i) {
     const BlockPiece& piece = pieces[i];
     QUIRE_ASSIGN_OR_RETURN(const HeldBlock block, Open(piece, i));
-    if (block.packed.has_value()) {
+    if (block.codes.has_value()) {
       const auto range =
-          block.packed->Find(table.decoder, piece.offset, piece.size_bytes);
+          block.codes->Find(table.decoder, piece.offset, piece.size_bytes);
       if (!range.ok()) {
         return Explain(range.status(), i);
       }

@@ -19,11 +19,12 @@ uint64_t FsstBufferSizeMax(uint64_t size_bytes);
 
 // Makes the answer of a range out of its blocks:
 //
-//   identity  text is referred to where it is, what is packed is decoded
-//   FSST      what is packed, in the cache or as stored, is referred to from
-//             the first symbol of the range to its last; text is encoded once,
-//             into the memory that gRPC sends from. If that is no smaller than
-//             the text, the answer is in identity instead
+//   identity  text is referred to where it is; a block stored in FSST codes is
+//             decoded
+//   FSST      a block stored in codes of the archive's table is referred to
+//             from the first symbol of the range to its last; text is encoded
+//             once, into the memory that gRPC sends from. If that is no smaller
+//             than the text, the answer is in identity instead
 //   stored    the payloads of the blocks, not looked into
 //
 // `pieces` are those of `slices`, from RangeRead with `form`.

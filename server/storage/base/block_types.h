@@ -40,9 +40,6 @@ class DecodedBlock {
  public:
   virtual ~DecodedBlock() = default;
   virtual ByteView bytes() const = 0;
-
-  // bytes() is not the text but what BlockDecoder::Pack() made of it.
-  virtual bool is_packed() const { return false; }
 };
 
 using BlockPtr = std::shared_ptr<const DecodedBlock>;

@@ -23,9 +23,8 @@ namespace quire {
 // that, too, and would carry all they pass into the main queue. Only while the
 // cache fills up do blocks stay on probation longer than its share lasts, and
 // then later uses count. So blocks that are asked for once, or often within a
-// short time, pass through a twentieth of the cache. cache_figures has what
-// other shares come to, and all uses counted. Blocks of scans do not even that:
-// they fill free space, where anything displaces them, and evict nothing.
+// short time, pass through a twentieth of the cache. Blocks of scans only fill
+// free space, where anything displaces them, and evict nothing.
 //
 // The bound is hard: it covers the charges, kEntryOverheadBytes for each block,
 // and the ghost table. Blocks that were evicted live on while someone holds
@@ -47,10 +46,6 @@ class BlockCache {
     uint32_t shards_max = 16;
     // May collide: keys are compared.
     Hash hash = &HashKey;
-    // Affects what is found: probation's share of the capacity.
-    uint32_t probation_percent = 5;
-    // As in S3-FIFO alone: what was used at any time on probation stays.
-    bool early_uses_count = false;
   };
 
   enum class Use {

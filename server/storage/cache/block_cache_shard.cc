@@ -9,6 +9,8 @@ namespace quire {
 namespace {
 
 constexpr uint8_t kUsesMax = 3;
+// Share of the capacity for new blocks.
+constexpr uint64_t kProbationPercent = 5;
 // A ghost for each so many bytes of capacity: as many as there are blocks of 16
 // KiB.
 constexpr uint64_t kRoomPerGhostBytes = 16 << 10;
@@ -20,9 +22,7 @@ size_t GhostCount(uint64_t capacity_size_bytes) {
 }  // namespace
 
 BlockCache::Shard::Shard(uint64_t capacity_size_bytes, const Options& options)
-    : probation_percent_(options.probation_percent),
-      early_uses_count_(options.early_uses_count),
-      index_(0, KeyHash{options.hash}),
+    : index_(0, KeyHash{options.hash}),
       ghosts_(GhostCount(capacity_size_bytes)) {
   MutexLock lock(&mutex_);
   SetCapacity(capacity_size_bytes);
@@ -31,7 +31,7 @@ BlockCache::Shard::Shard(uint64_t capacity_size_bytes, const Options& options)
 void BlockCache::Shard::SetCapacity(uint64_t capacity_size_bytes) {
   capacity_size_bytes_ = capacity_size_bytes - GhostCount(capacity_size_bytes) *
                                                    GhostTable::kBytesPerGhost;
-  probation_size_bytes_max_ = capacity_size_bytes_ * probation_percent_ / 100;
+  probation_size_bytes_max_ = capacity_size_bytes_ * kProbationPercent / 100;
 }
 
 void BlockCache::Shard::Resize(uint64_t capacity_size_bytes) {
@@ -61,7 +61,7 @@ BlockCache::BlockPtr BlockCache::Shard::Find(const BlockKey& key, Use use) {
 }
 
 bool BlockCache::Shard::Counts(const Entry& entry) const {
-  return !entry.on_probation || early_uses_count_ ||
+  return !entry.on_probation ||
          probation_entered_bytes_ - entry.entered_at_bytes >
              probation_size_bytes_max_;
 }

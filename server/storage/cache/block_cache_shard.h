@@ -74,8 +74,6 @@ class BlockCache::Shard {
   void SetCapacity(uint64_t capacity_size_bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const uint32_t probation_percent_;
-  const bool early_uses_count_;
   mutable Mutex mutex_;
   // Without the ghosts.
   uint64_t capacity_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

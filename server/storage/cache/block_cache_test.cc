@@ -12,9 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "server/storage/simulation/cache_replay.h"
-#include "server/storage/simulation/cache_streams.h"
-
 namespace quire {
 namespace {
 
@@ -332,19 +329,33 @@ class FullScanTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kBlocks = 4'000;
 
-  static uint64_t Hits(uint64_t scan_blocks, BlockCache::Use scan_use,
-                       uint64_t scan_asks_per_block = 1) {
+  // Hits of the working set, the first quarter of its requests aside.
+  // `scan_reads`: reads of the scan between two requests.
+  static uint64_t Hits(uint64_t scan_reads, BlockCache::Use scan_use,
+                       uint64_t scan_reads_per_block = 1) {
+    constexpr uint64_t kRequests = 40'000;
     BlockCache cache({.capacity_size_bytes = kBlocks / 10 * kChargeBytes});
-    return ReplayOnBlockCache(
-               MakeCacheStream({.blocks = kBlocks,
-                                .requests = 40'000,
-                                .zipf_exponent = 1.0,
-                                .scan_blocks = scan_blocks,
-                                .scan_asks_per_block = scan_asks_per_block,
-                                .scan_use = scan_use},
-                               /*seed=*/1),
-               cache, kBlockSizeBytes)
-        .hits;
+    std::vector<double> shares;
+    for (uint64_t rank = 1; rank <= kBlocks; ++rank) {
+      shares.push_back(1 / static_cast<double>(rank));
+    }
+    std::discrete_distribution<uint64_t> draw_rank(shares.begin(),
+                                                   shares.end());
+    std::mt19937_64 random(1);
+    uint64_t hits = 0;
+    uint64_t scanned = 0;
+    for (uint64_t i = 0; i < kRequests; ++i) {
+      // Scatters the popular blocks: 1,009 is coprime to kBlocks.
+      const bool is_hit = Ask(cache, draw_rank(random) * 1'009 % kBlocks);
+      if (i < kRequests / 4) {
+        continue;
+      }
+      hits += is_hit ? 1 : 0;
+      for (uint64_t k = 0; k < scan_reads; ++k) {
+        Ask(cache, scanned++ / scan_reads_per_block % kBlocks, scan_use);
+      }
+    }
+    return hits;
   }
 };
 

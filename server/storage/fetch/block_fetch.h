@@ -62,18 +62,6 @@ class BlockDecoder {
   // fetches end with, before they do.
   virtual void NoteDamage(BlockAddress /*block*/,
                           const absl::Status& /*status*/) const {}
-
-  // Whether the cache is to hold what Pack() makes of blocks.
-  virtual bool packs() const { return false; }
-
-  // Writes another form of a block's text, smaller than the text, to what
-  // `allocate` returns for its size, which is empty if there is no memory.
-  // False in that case, or if the text has no smaller form.
-  virtual bool Pack(
-      ByteView /*raw*/,
-      const std::function<MutableByteView(size_t)>& /*allocate*/) const {
-    return false;
-  }
 };
 
 // Names a fetch that has not ended yet; 0 names none.
@@ -99,10 +87,6 @@ struct BlockFetch {
   // clients with many. Any number; of fetches that share a read the first one's
   // counts.
   uint64_t client_id = 0;
-  // When a block that the cache is to hold packed has been read, both forms
-  // exist: a fetch gets the text unless this is set. A block from the cache
-  // comes in the form that the cache has.
-  bool takes_packed = false;
   // Also keeps extent.fd open until the fetch has ended.
   std::shared_ptr<const BlockDecoder> decoder;
   // Of extent.fd: whose queue the fetch joins, and where. Null, or of a drive

@@ -17,16 +17,12 @@ namespace {
 
 class PooledBlock final : public DecodedBlock {
  public:
-  PooledBlock(Buffer buffer, bool is_packed)
-      : buffer_(std::move(buffer)), is_packed_(is_packed) {}
+  explicit PooledBlock(Buffer buffer) : buffer_(std::move(buffer)) {}
 
   ByteView bytes() const override { return buffer_.bytes(); }
 
-  bool is_packed() const override { return is_packed_; }
-
  private:
   const Buffer buffer_;
-  const bool is_packed_;
 };
 
 void DropFromPageCache(const Extent& extent) {
@@ -74,25 +70,20 @@ BlockOutcome DecodeTask::DecodeBlock(const ReadBlock& block) {
   const BlockFetch& fetch = block.block->fetch;
   BlockOutcome outcome{.status = block.status, .parts = {}, .ended = nullptr};
   if (fetch.part_size_bytes == 0) {
-    outcome.parts.push_back({.index = 0, .text = nullptr, .packed = nullptr});
+    outcome.parts.push_back({.index = 0, .text = nullptr});
   }
   for (const uint32_t part : block.parts) {
-    outcome.parts.push_back(
-        {.index = part, .text = nullptr, .packed = nullptr});
+    outcome.parts.push_back({.index = part, .text = nullptr});
   }
   if (outcome.status.ok()) {
     outcome.status = MakeTexts(fetch, outcome);
   }
   if (outcome.status.ok()) {
-    for (BlockOutcome::Part& part : outcome.parts) {
-      if (block.pack) {
-        part.packed = Pack(fetch, part.text->bytes());
-      }
-      const BlockPtr& kept = part.packed != nullptr ? part.packed : part.text;
+    for (const BlockOutcome::Part& part : outcome.parts) {
       BlockKey key = fetch.key;
       key.part = part.index;
-      cache_.Insert(key, kept,
-                    BufferPool::MemorySizeBytes(kept->bytes().size()),
+      cache_.Insert(key, part.text,
+                    BufferPool::MemorySizeBytes(part.text->bytes().size()),
                     block.use);
     }
   }
@@ -127,26 +118,9 @@ absl::Status DecodeTask::MakeTexts(const BlockFetch& fetch,
                                             fetch.raw_size_bytes, parts);
   }));
   for (size_t i = 0; i < texts.size(); ++i) {
-    outcome.parts[i].text =
-        std::make_shared<PooledBlock>(std::move(texts[i]), /*is_packed=*/false);
+    outcome.parts[i].text = std::make_shared<PooledBlock>(std::move(texts[i]));
   }
   return absl::OkStatus();
-}
-
-BlockPtr DecodeTask::Pack(const BlockFetch& fetch, ByteView text) {
-  Buffer packed;
-  // Without memory there is no smaller form.
-  const absl::StatusOr<bool> is_smaller =
-      OrNoMemory("pack a block", [&]() -> absl::StatusOr<bool> {
-        return fetch.decoder->Pack(text, [this, &packed](size_t size_bytes) {
-          packed = buffers_.Allocate(size_bytes);
-          return packed.bytes();
-        });
-      });
-  return is_smaller.ok() && *is_smaller
-             ? std::make_shared<PooledBlock>(std::move(packed),
-                                             /*is_packed=*/true)
-             : nullptr;
 }
 
 void DecodeTask::Answer(SchedulerTime now) const {
@@ -170,8 +144,6 @@ void DecodeTask::Answer(SchedulerTime now) const {
       } else if (part == outcome.parts.end()) {
         // It would have been read again, were the store not about to end.
         waiter.done(absl::CancelledError("the block store is shutting down"));
-      } else if (waiter.takes_packed && part->packed != nullptr) {
-        waiter.done(part->packed);
       } else {
         waiter.done(part->text);
       }

@@ -28,8 +28,6 @@ struct BlockOutcome {
   struct Part {
     uint32_t index = 0;
     BlockPtr text;
-    // Null if it has no packed form.
-    BlockPtr packed;
   };
 
   // Why there is no text, if that is so.
@@ -58,10 +56,10 @@ class DecodeTask {
   DecodeTask(DriveRead& read, std::span<const ReadBlock> blocks,
              BufferPool& buffers, BlockCache& cache);
 
-  // Decodes the blocks, packs those that are to be packed, and puts them into
-  // the cache, before they are taken out of the table: a fetch that finds a
-  // block not in flight any more finds it there. Drops damaged bytes from the
-  // page cache, so that a second read comes from the drive.
+  // Decodes the blocks and puts them into the cache, before they are taken out
+  // of the table: a fetch that finds a block not in flight any more finds it
+  // there. Drops damaged bytes from the page cache, so that a second read comes
+  // from the drive.
   void Decode();
 
   // In the order of the blocks; after Decode().
@@ -79,8 +77,6 @@ class DecodeTask {
   BlockOutcome DecodeBlock(const ReadBlock& block);
   // Makes the text of outcome.parts.
   absl::Status MakeTexts(const BlockFetch& fetch, BlockOutcome& outcome);
-  // Null if there is no smaller form.
-  BlockPtr Pack(const BlockFetch& fetch, ByteView text);
 
   DriveRead& read_;
   const std::span<const ReadBlock> blocks_;

@@ -23,11 +23,10 @@ using ::testing::ElementsAre;
 
 constexpr uint32_t kBlockSizeBytes = 4000;
 
-// Packs text to its first byte, or not at all if that is even; remembers what
-// it was told is damaged.
-class PackingDecoder final : public BlockDecoder {
+// Records the blocks that are reported as damaged.
+class RecordingDecoder final : public BlockDecoder {
  public:
-  explicit PackingDecoder(std::shared_ptr<const BlockDecoder> decoder)
+  explicit RecordingDecoder(std::shared_ptr<const BlockDecoder> decoder)
       : decoder_(std::move(decoder)) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
@@ -38,18 +37,6 @@ class PackingDecoder final : public BlockDecoder {
   void NoteDamage(BlockAddress block,
                   const absl::Status& /*status*/) const override {
     damaged_.push_back(block.block_index);
-  }
-
-  bool packs() const override { return true; }
-
-  bool Pack(
-      ByteView raw,
-      const std::function<MutableByteView(size_t)>& allocate) const override {
-    if (raw[0] % 2 == 0) {
-      return false;
-    }
-    allocate(1)[0] = raw[0];
-    return true;
   }
 
   const std::vector<uint64_t>& damaged() const { return damaged_; }
@@ -76,31 +63,17 @@ class DecodeTaskTest : public ::testing::Test {
                     in_flight_, memory_));
   }
 
-  // The first block whose text begins with such a byte.
-  uint64_t FirstWith(bool is_odd) const {
-    for (uint64_t i = 0; i < blocks_.count(); ++i) {
-      if ((blocks_.Text(i)[0] % 2 == 1) == is_odd) {
-        return i;
-      }
-    }
-    ADD_FAILURE() << "no such block";
-    return 0;
-  }
-
   // Reads neighbours, with `fault`.
   void Read(const std::vector<uint64_t>& block_indexes,
-            const ReadFault& fault = nullptr, bool packs = false) {
+            const ReadFault& fault = nullptr) {
     BlockRun run;
     for (const uint64_t i : block_indexes) {
       BlockFetch fetch = blocks_.Fetch(i);
-      if (packs) {
-        packing_ = std::make_shared<PackingDecoder>(fetch.decoder);
-        fetch.decoder = packing_;
-      }
+      decoder_ = std::make_shared<RecordingDecoder>(fetch.decoder);
+      fetch.decoder = decoder_;
       InFlightBlock& block = in_flight_.Begin(std::move(fetch));
-      for (const bool takes_packed : {false, true}) {
+      for (int fetch_count = 0; fetch_count < 2; ++fetch_count) {
         BlockFetch joining = block.fetch;
-        joining.takes_packed = takes_packed;
         joining.times = times_;
         in_flight_.Join(block, joining, log_.Watch(), kBegun);
       }
@@ -127,7 +100,6 @@ class DecodeTaskTest : public ::testing::Test {
 
   void ExpectText(const absl::StatusOr<BlockPtr>& block, uint64_t index) {
     QUIRE_ASSERT_OK(block);
-    EXPECT_FALSE((*block)->is_packed());
     const std::vector<uint8_t> text = blocks_.Text(index);
     EXPECT_TRUE(std::equal(text.begin(), text.end(), (*block)->bytes().begin(),
                            (*block)->bytes().end()));
@@ -143,7 +115,7 @@ class DecodeTaskTest : public ::testing::Test {
   ManualDevice* device_ = nullptr;
   DriveQueue::Ended ended_;
   std::unique_ptr<DriveQueue> queue_;
-  std::shared_ptr<PackingDecoder> packing_;
+  std::shared_ptr<RecordingDecoder> decoder_;
 };
 
 TEST_F(DecodeTaskTest, DecodesCachesAndAnswersInThisOrder) {
@@ -179,82 +151,45 @@ TEST_F(DecodeTaskTest, TheBufferIsFreeAfterTheLastTaskOfARead) {
             memory_.reserved_size_bytes());
 }
 
-TEST_F(DecodeTaskTest, FetchesGetTheFormTheyTake) {
-  const uint64_t odd = FirstWith(/*is_odd=*/true);
-  Read({odd}, nullptr, /*packs=*/true);
-  ASSERT_TRUE(ended_.blocks[0].pack);
-  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
-  task.Decode();
-  Settle(task);
-  task.Answer(kAnswered);
-  ExpectText(log_.Get(0).result, odd);
-  const auto packed = log_.Get(1).result;
-  QUIRE_ASSERT_OK(packed);
-  EXPECT_TRUE((*packed)->is_packed());
-  EXPECT_THAT((*packed)->bytes(), ElementsAre(blocks_.Text(odd)[0]));
-  const BlockPtr cached = cache_.Find(blocks_.Key(odd), BlockCache::Use::kScan);
-  ASSERT_NE(cached, nullptr);
-  EXPECT_TRUE(cached->is_packed());
-}
-
-TEST_F(DecodeTaskTest, ABlockThatPacksToNothingSmallerStaysText) {
-  const uint64_t even = FirstWith(/*is_odd=*/false);
-  Read({even}, nullptr, /*packs=*/true);
-  DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
-  task.Decode();
-  Settle(task);
-  task.Answer(kAnswered);
-  ExpectText(log_.Get(1).result, even);
-}
-
 TEST_F(DecodeTaskTest, ADamagedBlockIsNotedBeforeItsFetchesAreTold) {
-  Read(
-      {5},
-      [](const DeviceRead& read, DeviceResult& /*result*/) {
-        read.buffer[100] ^= 1;
-      },
-      /*packs=*/true);
+  Read({5}, [](const DeviceRead& read, DeviceResult& /*result*/) {
+    read.buffer[100] ^= 1;
+  });
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   task.Decode();
   EXPECT_TRUE(task.outcomes()[0].is_damaged);
   EXPECT_EQ(cache_.Find(blocks_.Key(5), BlockCache::Use::kScan), nullptr);
-  EXPECT_TRUE(packing_->damaged().empty());
+  EXPECT_TRUE(decoder_->damaged().empty());
   Settle(task);
   task.Answer(kAnswered);
-  EXPECT_THAT(packing_->damaged(), ElementsAre(5));
+  EXPECT_THAT(decoder_->damaged(), ElementsAre(5));
   EXPECT_THAT(log_.Get(0).result, HasCode(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(DecodeTaskTest, ABlockThatIsReadAgainIsNotAnswered) {
-  Read(
-      {5},
-      [](const DeviceRead& read, DeviceResult& /*result*/) {
-        read.buffer[100] ^= 1;
-      },
-      /*packs=*/true);
+  Read({5}, [](const DeviceRead& read, DeviceResult& /*result*/) {
+    read.buffer[100] ^= 1;
+  });
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   task.Decode();
   ASSERT_TRUE(in_flight_.ReturnToQueue(*ended_.blocks[0].block));
   task.Answer(kAnswered);
   EXPECT_EQ(log_.ended(), 0U);
-  EXPECT_TRUE(packing_->damaged().empty());
+  EXPECT_TRUE(decoder_->damaged().empty());
 }
 
 TEST_F(DecodeTaskTest, ABlockPastTheEndOfItsFileIsNotedAndNotReadAgain) {
-  Read(
-      {5},
-      [](const DeviceRead& /*read*/, DeviceResult& result) {
-        result.size_bytes = 10;
-        result.status = absl::DataLossError("the file ends");
-      },
-      /*packs=*/true);
+  Read({5}, [](const DeviceRead& /*read*/, DeviceResult& result) {
+    result.size_bytes = 10;
+    result.status = absl::DataLossError("the file ends");
+  });
   DecodeTask task(*ended_.read, ended_.blocks, *buffers_, cache_);
   task.Decode();
   EXPECT_FALSE(task.outcomes()[0].is_damaged);
   EXPECT_EQ(task.freed_size_bytes(), memory_.reserved_size_bytes());
   Settle(task);
   task.Answer(kAnswered);
-  EXPECT_THAT(packing_->damaged(), ElementsAre(5));
+  EXPECT_THAT(decoder_->damaged(), ElementsAre(5));
   EXPECT_THAT(log_.Get(1).result, HasCode(absl::StatusCode::kDataLoss));
   EXPECT_EQ(blocks_.DecodeCount(5), 0U);
 }

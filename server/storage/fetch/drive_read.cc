@@ -103,20 +103,10 @@ bool DriveRead::TakeResult(const DeviceResult& result, InFlightTable& in_flight,
       }
       status = WithBlock(result.status, fetch.key.block);
     }
-    const BlockCache::Use use = BlockCache::UseOf(fetch.fetch_class);
-    // The cache keeps a scan's blocks only where memory is free, which is not
-    // worth the work of packing them.
-    const bool pack = fetch.decoder->packs() &&
-                      (use == BlockCache::Use::kDemand ||
-                       std::any_of(block->waiters.begin(), block->waiters.end(),
-                                   [](const InFlightBlock::Waiter& waiter) {
-                                     return waiter.takes_packed;
-                                   }));
     ended.push_back({.block = block,
                      .status = std::move(status),
-                     .pack = pack,
                      .parts = PartsOf(*block),
-                     .use = use});
+                     .use = BlockCache::UseOf(fetch.fetch_class)});
   }
   if (ended_count_ < blocks_.size()) {
     operation_end_ = ended_count_ + 1;

@@ -28,8 +28,6 @@ struct ReadBlock {
   InFlightBlock* block = nullptr;
   // The device's.
   absl::Status status;
-  // Make its packed form as well.
-  bool pack = false;
   // Of a block that is decoded in parts, those to decode, ascending.
   absl::InlinedVector<uint32_t, 1> parts = {};
   BlockCache::Use use = BlockCache::Use::kDemand;

@@ -33,8 +33,8 @@ FetchId InFlightTable::Join(InFlightBlock& block, const BlockFetch& fetch,
   const FetchId id = next_id_++;
   stats_.joined_fetches += block.waiters.empty() ? 0 : 1;
   stats_.queued_fetches += block.at_device ? 0 : 1;
-  block.waiters.push_back({id, fetch.takes_packed, std::move(done),
-                           fetch.key.part, fetch.times, now});
+  block.waiters.push_back(
+      {id, std::move(done), fetch.key.part, fetch.times, now});
   fetches_.emplace(id, &block);
   return id;
 }

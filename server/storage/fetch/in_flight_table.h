@@ -28,7 +28,6 @@ class DriveQueue;
 struct InFlightBlock {
   struct Waiter {
     FetchId id = 0;
-    bool takes_packed = false;
     FetchDone done;
     // Of a block that is decoded in parts.
     uint32_t part = 0;

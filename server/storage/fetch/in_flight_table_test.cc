@@ -27,11 +27,9 @@ class InFlightTableTest : public ::testing::Test {
     return table_.Begin(std::move(fetch));
   }
 
-  FetchId Join(InFlightBlock& block, bool takes_packed = false) {
-    BlockFetch fetch = block.fetch;
-    fetch.takes_packed = takes_packed;
+  FetchId Join(InFlightBlock& block) {
     return table_.Join(
-        block, fetch,
+        block, block.fetch,
         [this, name = joined_count_++](const auto& /*result*/) {
           told_.push_back(name);
         },
@@ -57,14 +55,12 @@ TEST_F(InFlightTableTest, FetchesOfOneBlockShareItsEntry) {
   EXPECT_EQ(table_.Find(Key(7)), &block);
   EXPECT_EQ(table_.Find(Key(8)), nullptr);
   EXPECT_EQ(table_.stats().joined_fetches, 0U);
-  const FetchId second = Join(block, /*takes_packed=*/true);
+  const FetchId second = Join(block);
   EXPECT_NE(first, 0U);
   EXPECT_NE(first, second);
   EXPECT_EQ(table_.fetch_count(), 2U);
   EXPECT_EQ(table_.stats().joined_fetches, 1U);
   EXPECT_EQ(table_.stats().queued_fetches, 2U);
-  EXPECT_FALSE(block.waiters[0].takes_packed);
-  EXPECT_TRUE(block.waiters[1].takes_packed);
 
   table_.MarkAtDevice(block);
   EXPECT_EQ(table_.stats().queued_fetches, 0U);

@@ -16,11 +16,9 @@ namespace quire {
 // What widening a read for O_DIRECT adds to it at most.
 inline constexpr uint32_t kDirectMarginBytes = 2 * 4096;
 
-// Memory that a block takes from its decoding until it is handed out: its text
-// and, if it may be packed, as much again.
+// Memory that a block takes from its decoding until it is handed out: its text.
 inline uint64_t WorkSizeBytes(const BlockFetch& fetch) {
-  const uint64_t size_bytes = BufferPool::MemorySizeBytes(fetch.raw_size_bytes);
-  return fetch.decoder->packs() ? 2 * size_bytes : size_bytes;
+  return BufferPool::MemorySizeBytes(fetch.raw_size_bytes);
 }
 
 // Counts bytes; allocates nothing. A read is reserved with its buffer and the
