@@ -24,7 +24,6 @@ size_t PartitionScratchBytesMax(CodecId codec,
       // Members copy, lz4, xz, numeric and rlz.
       return kXzBytes + 2 * kFrameBytes + 6 * block;
     case CodecId::kRlzZz:
-    case CodecId::kRlzZzp:
       // Streams of factors.
       return 64 * kKiB + 8 * block;
     default:
