@@ -119,6 +119,12 @@ constexpr std::array kCodecs = {
               .takes_partitions = false},
 };
 
+constexpr size_t kKiB = 1 << 10;
+// State of a frame decoder: tables, literals of a frame block.
+constexpr size_t kFrameBytes = 256 * kKiB;
+// State of liblzma, with its history of 1 MiB.
+constexpr size_t kXzBytes = 1280 * kKiB;
+
 // Reads a level by name or number.
 bool ReadLevel(const CodecInfo& info, absl::string_view text, int& level) {
   if (text == "fast") {
@@ -196,6 +202,25 @@ const CodecInfo* FindCodec(absl::string_view name) {
 const CodecInfo* FindCodec(CodecId id) {
   const auto* const found = std::ranges::find(kCodecs, id, &CodecInfo::id);
   return found == kCodecs.end() ? nullptr : &*found;
+}
+
+size_t PartitionScratchBytesMax(CodecId codec,
+                                size_t partition_size_bytes_max) {
+  const size_t block = partition_size_bytes_max;
+  switch (codec) {
+    case CodecId::kXz:
+      return kXzBytes + block;
+    case CodecId::kNumeric:
+      return kFrameBytes + 3 * block;
+    case CodecId::kAuto:
+      // Members copy, lz4, xz, numeric and rlz.
+      return kXzBytes + 2 * kFrameBytes + 6 * block;
+    case CodecId::kRlzZz:
+      // Streams of factors.
+      return 64 * kKiB + 8 * block;
+    default:
+      return kFrameBytes + block;
+  }
 }
 
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {

@@ -199,6 +199,10 @@ enum class CodecUse {
   kEncodeAndDecode,  // builds them now: for a large dictionary this takes time
 };
 
+// Upper bound, in bytes, on the memory of a BlockCodec::Scratch that has only
+// decoded partitions of at most `partition_size_bytes_max` of text.
+size_t PartitionScratchBytesMax(CodecId codec, size_t partition_size_bytes_max);
+
 // `context` may be null for codecs that need neither dictionary nor symbol
 // table. A dictionary may be empty, as that of an empty archive is; a table may
 // have no symbols, but must be there.

@@ -8,7 +8,6 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
 #include "codecs/rlz/factor.h"
-#include "codecs/rlz/factoriser.h"
 #include "codecs/rlz/paper/factor_form.h"
 #include "codecs/rlz/paper/fixed_form.h"
 #include "codecs/rlz/paper/zz_form.h"
