@@ -449,7 +449,7 @@ CODECS = {
 CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 21, 22}
 CODEC_WITH_SYMBOL_TABLE = {32}
 CODEC_WITHOUT_PARTITIONS = {1, 32}
-CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)
+CODEC_ERRORS = (Refused, zlib.error, lzma.LZMAError, zstandard.ZstdError, lz4.block.LZ4BlockError)
 
 
 def decode_block(manifest, payload, has_recipe, size, dictionary):
