@@ -19,10 +19,7 @@ namespace {
 
 // In order of id. Default levels are those of the libraries' own tools, but for
 // zstd's: 9 instead of 3 makes 64 KiB blocks of a web crawl a tenth smaller at
-// 100 MB/s, and no slower to read; archives are written once. For zstd-dict, 15
-// is the last level before the methods that are more than twice as slow: with a
-// dictionary of 16 MiB, levels 9, 13, 15, 16 and 19 make 8.3, 7.8, 7.6, 7.6 and
-// 7.2 % of such blocks at 52, 19, 14, 6 and 2 MB/s.
+// 100 MB/s, and no slower to read; archives are written once.
 constexpr std::array kCodecs = {
     CodecInfo{.id = CodecId::kCopy,
               .name = "copy",
@@ -30,9 +27,9 @@ constexpr std::array kCodecs = {
               .takes_partitions = false},
     CodecInfo{.id = CodecId::kLz4,
               .name = "lz4",
-              .summary = "LZ4 blocks: fastest to read; 1-2 fast to build, "
-                         "3-12 smaller",
-              .level_min = 1,
+              .summary = "LZ4 blocks: fastest to read; 1 fast to build, 3-12 "
+                         "smaller, -1 to -64 faster still",
+              .level_min = -64,
               .level_default = 1,
               .level_max = 12},
     CodecInfo{.id = CodecId::kZlib,
@@ -47,14 +44,6 @@ constexpr std::array kCodecs = {
               .level_min = 1,
               .level_default = 9,
               .level_max = 22},
-    CodecInfo{.id = CodecId::kLz4Fast,
-              .name = "lz4fast",
-              .summary = "LZ4 blocks, built faster still: the level is the "
-                         "acceleration",
-              .level_min = 1,
-              .level_default = 8,
-              .level_max = 64,
-              .higher_is_faster = true},
     CodecInfo{.id = CodecId::kXz,
               .name = "xz",
               .summary = "LZMA2, as xz uses it, without container: small, slow "
@@ -102,14 +91,6 @@ constexpr std::array kCodecs = {
               .level_default = 9,
               .level_max = 9,
               .needs_dictionary = true},
-    CodecInfo{.id = CodecId::kRlzZzp,
-              .name = "rlz-zzp",
-              .summary = "rlz-zz, its streams primed with factors of the "
-                         "dictionary itself",
-              .level_min = 1,
-              .level_default = 9,
-              .level_max = 9,
-              .needs_dictionary = true},
     CodecInfo{.id = CodecId::kZlibPrimed,
               .name = "zlib-primed",
               .summary = "DEFLATE, each block primed with 32 KiB of the "
@@ -126,13 +107,6 @@ constexpr std::array kCodecs = {
               .level_default = 2,
               .level_max = 3,
               .needs_dictionary = true},
-    CodecInfo{.id = CodecId::kZstdDict,
-              .name = "zstd-dict",
-              .summary = "Zstandard frames with the dictionary as a prefix",
-              .level_min = 1,
-              .level_default = 15,
-              .level_max = 22,
-              .needs_dictionary = true},
     CodecInfo{.id = CodecId::kFsst,
               .name = "fsst",
               .summary = "FSST strings: reads short documents without the rest "
@@ -145,14 +119,20 @@ constexpr std::array kCodecs = {
               .takes_partitions = false},
 };
 
+constexpr size_t kKiB = 1 << 10;
+// State of a frame decoder: tables, literals of a frame block.
+constexpr size_t kFrameBytes = 256 * kKiB;
+// State of liblzma, with its history of 1 MiB.
+constexpr size_t kXzBytes = 1280 * kKiB;
+
 // Reads a level by name or number.
 bool ReadLevel(const CodecInfo& info, absl::string_view text, int& level) {
   if (text == "fast") {
-    level = info.higher_is_faster ? info.level_max : info.level_min;
+    level = info.level_min;
   } else if (text == "default") {
     level = info.level_default;
   } else if (text == "max") {
-    level = info.higher_is_faster ? info.level_min : info.level_max;
+    level = info.level_max;
   } else {
     return absl::SimpleAtoi(text, &level) && level >= info.level_min &&
            level <= info.level_max;
@@ -222,6 +202,25 @@ const CodecInfo* FindCodec(absl::string_view name) {
 const CodecInfo* FindCodec(CodecId id) {
   const auto* const found = std::ranges::find(kCodecs, id, &CodecInfo::id);
   return found == kCodecs.end() ? nullptr : &*found;
+}
+
+size_t PartitionScratchBytesMax(CodecId codec,
+                                size_t partition_size_bytes_max) {
+  const size_t block = partition_size_bytes_max;
+  switch (codec) {
+    case CodecId::kXz:
+      return kXzBytes + block;
+    case CodecId::kNumeric:
+      return kFrameBytes + 3 * block;
+    case CodecId::kAuto:
+      // Members copy, lz4, xz, numeric and rlz.
+      return kXzBytes + 2 * kFrameBytes + 6 * block;
+    case CodecId::kRlzZz:
+      // Streams of factors.
+      return 64 * kKiB + 8 * block;
+    default:
+      return kFrameBytes + block;
+  }
 }
 
 absl::StatusOr<CodecSpec> ParseCodecSpec(absl::string_view text) {

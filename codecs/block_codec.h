@@ -35,7 +35,6 @@ enum class CodecId : uint32_t {
   kLz4 = 2,
   kZlib = 4,
   kZstd = 5,
-  kLz4Fast = 9,
   kXz = 10,
   kNumeric = 11,
   kAuto = 12,
@@ -43,10 +42,8 @@ enum class CodecId : uint32_t {
   kRlzPv = 17,
   kRlzZz = 18,
   kRlzZzz = 19,
-  kRlzZzp = 20,
   kZlibPrimed = 21,
   kRlz = 22,
-  kZstdDict = 23,
   kFsst = 32,
 };
 
@@ -81,8 +78,6 @@ struct CodecInfo {
   int level_min = 0;
   int level_default = 0;
   int level_max = 0;
-  // Higher levels take less time rather than more.
-  bool higher_is_faster = false;
   bool needs_dictionary = false;
   // Its context must have a symbol table.
   bool needs_symbol_table = false;
@@ -134,7 +129,6 @@ class BlockCodec {
   // REQUIRES: 0 < raw.size() <= kBlockSizeBytesMax,
   //           stored.size() >= StoredSizeMax(raw.size()).
   // Errors: FailedPrecondition  made with CodecUse::kDecode.
-  //         ResourceExhausted   not enough memory for the library's state.
   //         Internal            the compression library refused.
   // Thread-safe, given a scratch of its own.
   virtual absl::StatusOr<size_t> Encode(ByteView raw, MutableByteView stored,
@@ -142,9 +136,8 @@ class BlockCodec {
 
   // Decodes a whole block. `stored` is untrusted; `raw` must have exactly the
   // block's size. On failure the contents of `raw` are unspecified.
-  // Errors: DataLoss           `stored` is not an encoding of exactly
-  //                            raw.size() bytes in this context.
-  //         ResourceExhausted  not enough memory for the library's state.
+  // Errors: DataLoss  `stored` is not an encoding of exactly raw.size() bytes
+  //                   in this context.
   // Thread-safe, given a scratch of its own.
   virtual absl::Status Decode(ByteView stored, MutableByteView raw,
                               Scratch& scratch) const = 0;
@@ -205,6 +198,10 @@ enum class CodecUse {
   kDecode,           // leaves out index structures that only encoding needs
   kEncodeAndDecode,  // builds them now: for a large dictionary this takes time
 };
+
+// Upper bound, in bytes, on the memory of a BlockCodec::Scratch that has only
+// decoded partitions of at most `partition_size_bytes_max` of text.
+size_t PartitionScratchBytesMax(CodecId codec, size_t partition_size_bytes_max);
 
 // `context` may be null for codecs that need neither dictionary nor symbol
 // table. A dictionary may be empty, as that of an empty archive is; a table may

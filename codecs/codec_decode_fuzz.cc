@@ -62,7 +62,6 @@ void DecodeAny(ByteView input) {
           .ok();
   QUIRE_CHECK(!whole_ok || range_ok);
   QUIRE_CHECK(!whole_ok || decoder.id == CodecId::kLz4 ||
-              decoder.id == CodecId::kLz4Fast ||
               // Then its member is.
               (decoder.id == CodecId::kAuto &&
                stored[0] == static_cast<uint8_t>(CodecId::kLz4)) ||

@@ -24,7 +24,6 @@
 #include "codecs/xz/xz_codec.h"
 #include "codecs/zlib/zlib_codec.h"
 #include "codecs/zstd/zstd_codec.h"
-#include "codecs/zstd/zstd_dict_codec.h"
 
 namespace quire {
 namespace {
@@ -81,8 +80,6 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
       return MakeCopyCodec(*info, use);
     case CodecId::kLz4:
       return MakeLz4Codec(*info, spec.level, use);
-    case CodecId::kLz4Fast:
-      return MakeLz4FastCodec(*info, spec.level, use);
     case CodecId::kXz:
       return MakeXzCodec(*info, spec.level, use);
     case CodecId::kNumeric:
@@ -97,15 +94,12 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeBlockCodec(
     case CodecId::kRlzPv:
     case CodecId::kRlzZz:
     case CodecId::kRlzZzz:
-    case CodecId::kRlzZzp:
       return MakePaperCodec(*info, spec.level, std::move(context), use);
     case CodecId::kZlibPrimed:
       return MakeZlibPrimedCodec(*info, spec.level, std::move(context), use);
     case CodecId::kRlz:
       return MakeRlzCodec(*info, static_cast<RlzLevel>(spec.level),
                           std::move(context), use);
-    case CodecId::kZstdDict:
-      return MakeZstdDictCodec(*info, spec.level, std::move(context), use);
     case CodecId::kFsst:
       return MakeFsstCodec(*info, static_cast<FsstCodecLevel>(spec.level),
                            context, use);

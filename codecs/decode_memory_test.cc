@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/decode_memory.h"
-
 #include <malloc.h>
 
 #include <algorithm>

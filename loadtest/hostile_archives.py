@@ -23,7 +23,7 @@ from live_server import make_documents, write_corpus
 ARCHIVE_COUNT = 200
 CONNECTIONS = 16
 ROUNDS = 2
-DICTIONARY_CODECS = ("auto", "inflate", "zlib-primed", "zstd-dict")
+DICTIONARY_CODECS = ("auto", "inflate", "zlib-primed")
 MEMORY_MIB = 160
 # Its archives have a table for answers each.
 FSST_MEMORY_MIB = 256

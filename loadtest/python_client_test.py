@@ -44,7 +44,7 @@ def decode_fsst(data, symbols):
 
 
 def decode_zstd(data, size, dictionary):
-    """A block of codecs zstd, rlz and zstd-dict."""
+    """A block of codecs zstd and rlz."""
     as_text = zstandard.ZstdCompressionDict(
         dictionary, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if dictionary else None
     return zstandard.ZstdDecompressor(dict_data=as_text).decompress(data, max_output_size=size)

@@ -22,7 +22,7 @@ LARGER_MAX = 1.001
 def parse_arguments():
     parser = make_parser(__doc__, "quired")
     parser.add_argument("inputs", metavar="INPUT", nargs="+")
-    parser.add_argument("--codecs", default="rlz,rlz:max,zstd-dict")
+    parser.add_argument("--codecs", default="rlz,rlz:max")
     parser.add_argument("--dictionary-sizes", default="4MiB,16MiB,64MiB")
     parser.add_argument("--inflate", default="off", choices=("off", "auto"))
     return parser.parse_args()

@@ -27,7 +27,7 @@ class QuireEncodingTest : public ::testing::Test {
  protected:
   QuireEncodingTest() {
     archives_.at("web").has_symbol_table = true;
-    archives_.at("web").codec = "zstd-dict";
+    archives_.at("web").codec = "rlz";
     server_ = FakeServer::Start({}, archives_);
     std::filesystem::create_directory(directory_);
   }

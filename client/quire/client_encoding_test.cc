@@ -33,7 +33,7 @@ std::map<std::string, FakeArchive> EncodedArchives() {
     web.documents[i].text = WordyText(i, web.documents[i].text.size());
   }
   web.has_symbol_table = true;
-  web.codec = "zstd-dict";
+  web.codec = "rlz";
   web.dictionary = WordyText(1000, 4500);
   archives.at("tiny").codec = "zlib";
   archives.at("tiny").dictionary.clear();

@@ -2,7 +2,6 @@
 #include "codecs/auto/auto_codec.h"
 
 #include <algorithm>
-#include <new>
 #include <optional>
 #include <utility>
 
@@ -176,12 +175,10 @@ class AutoCodec final : public CodecBase {
       const MutableByteView candidate =
           is_first ? stored_
                    : scratch_.TextBuffer(codec_.StoredSizeMax(raw_.size()));
-      QUIRE_ASSIGN_OR_RETURN(Scratch* const scratch,
-                             codec_.ScratchOf(member, scratch_));
       QUIRE_ASSIGN_OR_RETURN(
           const size_t member_size,
           codec_.members_[member]->Encode(raw_, candidate.subspan(kHeaderSize),
-                                          *scratch));
+                                          codec_.ScratchOf(member, scratch_)));
       const size_t size = kHeaderSize + member_size;
       const uint64_t cost = size + codec_.TimeOf(member, raw_);
       if (!is_first && cost >= cost_) {
@@ -215,19 +212,12 @@ class AutoCodec final : public CodecBase {
     return TimeCost(speeds_[member], objective_, raw.size());
   }
 
-  absl::StatusOr<Scratch*> ScratchOf(size_t member,
-                                     AutoScratch& scratch) const {
+  Scratch& ScratchOf(size_t member, AutoScratch& scratch) const {
     std::unique_ptr<Scratch>& made = scratch.of_members[member];
     if (made == nullptr) {
-      try {
-        made = members_[member]->NewScratch();
-      } catch (const std::bad_alloc&) {
-        return absl::ResourceExhaustedError(
-            absl::StrCat("not enough memory for a block of codec ",
-                         members_[member]->info().name));
-      }
+      made = members_[member]->NewScratch();
     }
-    return made.get();
+    return *made;
   }
 
   absl::Status Explain(ByteView stored, const absl::Status& status) const {
@@ -240,10 +230,8 @@ class AutoCodec final : public CodecBase {
     if (!member.ok()) {
       return Damaged(stored, member.status().message());
     }
-    QUIRE_ASSIGN_OR_RETURN(
-        Scratch* const own,
-        ScratchOf(*member, static_cast<AutoScratch&>(scratch)));
-    return Selected{*members_[*member], *own};
+    return Selected{*members_[*member],
+                    ScratchOf(*member, static_cast<AutoScratch&>(scratch))};
   }
 
   const AutoObjective objective_;

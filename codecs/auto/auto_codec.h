@@ -29,7 +29,7 @@ using AutoMemberCodecs =
 // AutoMembers(objective), in their order, made for `use`. The dictionary of
 // `context` is that of the members. `speeds` are what choices depend on; they
 // make no difference to decoding.
-// REQUIRES: speeds within AutoSpeed's bounds. May throw std::bad_alloc.
+// REQUIRES: speeds within AutoSpeed's bounds.
 std::unique_ptr<BlockCodec> MakeAutoCodec(
     const CodecInfo& info, AutoObjective objective, const AutoSpeeds& speeds,
     AutoMemberCodecs members, std::shared_ptr<const CodecContext> context,

@@ -42,7 +42,6 @@ class DictionaryFilter {
   static constexpr size_t kPieceSize = 16;
 
   // Keeps no reference to `dictionary`. Takes a quarter to a half of its size.
-  // May throw std::bad_alloc.
   explicit DictionaryFilter(ByteView dictionary);
 
   // How many of the samples' pieces, at any position, are likely to be in the

@@ -137,18 +137,13 @@ class Lz4Codec final : public CodecBase {
 
 }  // namespace
 
-// One codec under two names: the second has the high-compression levels only.
 std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
                                          CodecUse use) {
   constexpr int kHighCompressionLevelMin = 3;
-  const Lz4Effort effort =
-      level < kHighCompressionLevelMin ? Lz4Effort{} : Lz4Effort{true, level};
+  const Lz4Effort effort = level < kHighCompressionLevelMin
+                               ? Lz4Effort{false, std::max(-level, 1)}
+                               : Lz4Effort{true, level};
   return std::make_unique<Lz4Codec>(info, effort, use);
-}
-
-std::unique_ptr<BlockCodec> MakeLz4FastCodec(const CodecInfo& info, int level,
-                                             CodecUse use) {
-  return std::make_unique<Lz4Codec>(info, Lz4Effort{false, level}, use);
 }
 
 }  // namespace quire

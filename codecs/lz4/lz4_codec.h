@@ -8,9 +8,9 @@
 
 namespace quire {
 
-// Stores an LZ4 block without a frame. Levels 1 and 2 are LZ4's fast
-// compressor, 3 to 12 its high compression. A range is decoded up to its end
-// only.
+// Stores an LZ4 block without a frame. Levels up to 2 are LZ4's fast
+// compressor, negative ones at the acceleration -level; 3 to 12 are its high
+// compression. A range is decoded up to its end only.
 //
 // The decoder never leaves its buffers, but does not notice a match distance of
 // zero, which no encoder writes: the bytes of such a match are unspecified.
@@ -20,10 +20,6 @@ namespace quire {
 // REQUIRES: info.level_min <= level <= info.level_max.
 std::unique_ptr<BlockCodec> MakeLz4Codec(const CodecInfo& info, int level,
                                          CodecUse use);
-
-// LZ4's fast compressor at the acceleration `level`; decodes as the above.
-std::unique_ptr<BlockCodec> MakeLz4FastCodec(const CodecInfo& info, int level,
-                                             CodecUse use);
 
 }  // namespace quire
 

@@ -126,8 +126,7 @@ class NumericCodec final : public CodecBase {
  private:
   struct NumericScratch final : public Scratch {
     explicit NumericScratch(int level)
-        : writer(level, /*dictionary=*/nullptr),
-          trial_writer(kTrialLevel, /*dictionary=*/nullptr) {}
+        : writer(level), trial_writer(kTrialLevel) {}
 
     ZstdFrameReader reader;
     ZstdFrameWriter writer;

@@ -5,8 +5,8 @@
 
 #include "codecs/base/status_macros.h"
 #include "codecs/payload/partition_coder.h"
+#include "codecs/zlib/deflate_codec.h"
 #include "codecs/zlib/deflate_decoder.h"
-#include "codecs/zlib/deflate_range.h"
 #include "codecs/zlib/zlib_stream.h"
 
 namespace quire {

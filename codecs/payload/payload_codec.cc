@@ -13,7 +13,6 @@
 
 #include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
-#include "codecs/decode_memory.h"
 #include "codecs/payload/partition_table.h"
 
 namespace quire {

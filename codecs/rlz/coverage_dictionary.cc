@@ -2,13 +2,11 @@
 #include "codecs/rlz/coverage_dictionary.h"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/announced_text.h"
 #include "codecs/rlz/coverage/block_cost.h"
@@ -158,18 +156,11 @@ MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
   }
   const Sizing sizing =
       SizingFor(options.dictionary_size_bytes, text_size_bytes);
-  try {
-    return std::make_unique<CoverageDictionaryBuilder>(
-        options.dictionary_size_bytes,
-        static_cast<size_t>(std::clamp(options.block_size_bytes,
-                                       kBlockSizeBytesLeast,
-                                       kBlockSizeBytesMost)),
-        text_size_bytes, sizing);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory to choose a dictionary of ",
-                     FormatByteSize(options.dictionary_size_bytes)));
-  }
+  return std::make_unique<CoverageDictionaryBuilder>(
+      options.dictionary_size_bytes,
+      static_cast<size_t>(std::clamp(
+          options.block_size_bytes, kBlockSizeBytesLeast, kBlockSizeBytesMost)),
+      text_size_bytes, sizing);
 }
 
 }  // namespace quire

@@ -43,8 +43,7 @@ struct CoverageDictionaryOptions {
 //
 // `text_size_bytes` is the size of the whole text, which must be known. The
 // passes take 4 and 2 ns a byte.
-// Errors: InvalidArgument    an option out of range.
-//         ResourceExhausted  not enough memory.
+// Errors: InvalidArgument  an option out of range.
 absl::StatusOr<std::unique_ptr<DictionaryBuilder>>
 MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
                               uint64_t text_size_bytes);

@@ -6,7 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "codecs/base/bytes.h"
+
 namespace quire {
+
+class SuffixIndex;
 
 // A block as pieces of the dictionary ("Access Time Tradeoffs in Archive
 // Compression", section 2). Factor i stands for the lengths[i] bytes of the
@@ -37,6 +41,17 @@ struct FactorList {
 inline size_t TextSizeOf(uint32_t length) {
   return length == 0 ? 1 : length;
 }
+
+// Cuts `block` into factors from left to right, each the longest there is in
+// the dictionary that `index` was built of; a byte that does not occur in it
+// becomes a literal. Among equally long matches it takes the index's choice.
+// The text of the factors is the block; there is at least one for a block that
+// is not empty, and at most block.size().
+//
+// `factors` is overwritten; its memory is reused.
+// Thread-safe.
+void FactoriseGreedily(const SuffixIndex& index, ByteView block,
+                       FactorList& factors);
 
 }  // namespace quire
 

@@ -35,7 +35,6 @@ enum class RlzLevel {
 // byte of it; scratch, some 30 bytes for each byte of the largest block.
 // REQUIRES: context != nullptr, its dictionary is not larger than
 //           kDictionarySizeBytesMax.
-// Errors: ResourceExhausted  not enough memory for its index (encoding only).
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakeRlzCodec(
     const CodecInfo& info, RlzLevel level,
     std::shared_ptr<const CodecContext> context, CodecUse use);

@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <new>
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/byte_size.h"
+#include "codecs/base/check.h"
 #include "codecs/base/endian.h"
 #include "codecs/rlz/dictionary_builder.h"
 
@@ -71,26 +70,14 @@ absl::StatusOr<std::unique_ptr<const SuffixIndex>> SuffixIndex::Build(
                      " bytes is too large to be indexed; the limit is ",
                      kDictionarySizeBytesMax));
   }
-  const auto no_memory = [&text] {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory to index a dictionary of ",
-                     FormatByteSize(text.size()), ": it takes ",
-                     FormatByteSize(MemoryBytesFor(text.size()))));
-  };
-  std::unique_ptr<SuffixIndex> index(new (std::nothrow) SuffixIndex(text));
-  if (index == nullptr) {
-    return no_memory();
-  }
-  index->suffixes_.reset(new (std::nothrow) int32_t[text.size()]);
-  index->keys_.reset(new (std::nothrow) uint64_t[KeyCount(text.size())]);
-  if (index->suffixes_ == nullptr || index->keys_ == nullptr) {
-    return no_memory();
-  }
-  // The library refuses texts of no byte.
-  if (!text.empty() && divsufsort(text.data(), index->suffixes_.get(),
-                                  static_cast<saidx_t>(text.size())) != 0) {
-    return no_memory();
-  }
+  std::unique_ptr<SuffixIndex> index(new SuffixIndex(text));
+  index->suffixes_ = std::make_unique_for_overwrite<int32_t[]>(text.size());
+  index->keys_ =
+      std::make_unique_for_overwrite<uint64_t[]>(KeyCount(text.size()));
+  // libdivsufsort rejects empty input. Otherwise it fails only without memory.
+  QUIRE_CHECK(text.empty() ||
+              divsufsort(text.data(), index->suffixes_.get(),
+                         static_cast<saidx_t>(text.size())) == 0);
   index->FillBuckets();
   index->FillKeys();
   return index;

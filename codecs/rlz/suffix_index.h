@@ -33,8 +33,7 @@ class SuffixIndex {
 
   // Takes about 0.1 s for each MiB of text. `text` must outlive the index; it
   // may be empty.
-  // Errors: InvalidArgument    text.size() > kDictionarySizeBytesMax.
-  //         ResourceExhausted  not enough memory.
+  // Errors: InvalidArgument  text.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const SuffixIndex>> Build(
       ByteView text);
 

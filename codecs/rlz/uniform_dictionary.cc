@@ -2,7 +2,6 @@
 #include "codecs/rlz/uniform_dictionary.h"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -98,14 +97,8 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeUniformDictionaryBuilder(
   // A sample larger than the dictionary is cut to it.
   const uint64_t sample_size = std::min(options.sample_size_bytes,
                                         std::max<uint64_t>(dictionary_size, 1));
-  try {
-    return std::make_unique<UniformDictionaryBuilder>(
-        dictionary_size, sample_size, text_size_bytes);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("not enough memory for a dictionary of ",
-                     FormatByteSize(dictionary_size)));
-  }
+  return std::make_unique<UniformDictionaryBuilder>(
+      dictionary_size, sample_size, text_size_bytes);
 }
 
 }  // namespace quire

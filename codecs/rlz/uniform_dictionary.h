@@ -31,8 +31,7 @@ struct UniformDictionaryOptions {
 //
 // One pass; memory: the dictionary.
 // `text_size_bytes` is the size of the whole text, which must be known.
-// Errors: InvalidArgument    an option out of range.
-//         ResourceExhausted  not enough memory for the dictionary.
+// Errors: InvalidArgument  an option out of range.
 absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeUniformDictionaryBuilder(
     const UniformDictionaryOptions& options, uint64_t text_size_bytes);
 

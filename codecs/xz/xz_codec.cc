@@ -31,10 +31,6 @@ class LzmaStream {
   lzma_stream stream_ = LZMA_STREAM_INIT;
 };
 
-absl::Status NoMemory() {
-  return absl::ResourceExhaustedError("not enough memory for liblzma");
-}
-
 class XzCodec final : public CodecBase {
  public:
   XzCodec(const CodecInfo& info, int level, CodecUse use)
@@ -55,10 +51,7 @@ class XzCodec final : public CodecBase {
   absl::Status Decode(ByteView stored, MutableByteView raw,
                       Scratch& scratch) const override {
     lzma_stream& stream = static_cast<XzScratch&>(scratch).decoder.get();
-    const absl::Status started = Start(stored, raw, stream);
-    if (!started.ok()) {
-      return started;
-    }
+    Start(stored, raw, stream);
     lzma_ret result = lzma_code(&stream, LZMA_FINISH);
     // The end marker may lie behind the last byte of text.
     uint8_t beyond = 0;
@@ -71,9 +64,7 @@ class XzCodec final : public CodecBase {
             stored, absl::StrCat("it holds more than ", raw.size(), " bytes"));
       }
     }
-    if (result == LZMA_MEM_ERROR) {
-      return NoMemory();
-    }
+    QUIRE_CHECK(result != LZMA_MEM_ERROR);
     if (result != LZMA_STREAM_END) {
       return Damaged(stored, "not an LZMA2 stream");
     }
@@ -97,14 +88,9 @@ class XzCodec final : public CodecBase {
     }
     const MutableByteView text = offset == 0 ? out : scratch.TextBuffer(end);
     lzma_stream& stream = static_cast<XzScratch&>(scratch).decoder.get();
-    const absl::Status started = Start(stored, text, stream);
-    if (!started.ok()) {
-      return started;
-    }
+    Start(stored, text, stream);
     const lzma_ret result = lzma_code(&stream, LZMA_RUN);
-    if (result == LZMA_MEM_ERROR) {
-      return NoMemory();
-    }
+    QUIRE_CHECK(result != LZMA_MEM_ERROR);
     if (stream.avail_out != 0) {
       return result == LZMA_STREAM_END
                  ? WrongSize(stored, stream.total_out, raw_size)
@@ -125,13 +111,7 @@ class XzCodec final : public CodecBase {
     const std::array<lzma_filter, 2> filters = Filters(options);
     lzma_stream& stream = static_cast<XzScratch&>(scratch).encoder.get();
     const lzma_ret started = lzma_raw_encoder(&stream, filters.data());
-    if (started == LZMA_MEM_ERROR) {
-      return NoMemory();
-    }
-    if (started != LZMA_OK) {
-      return absl::InternalError(
-          absl::StrCat("liblzma refused level ", level_, ": ", started));
-    }
+    QUIRE_CHECK(started == LZMA_OK);
     stream.next_in = raw.data();
     stream.avail_in = raw.size();
     stream.next_out = stored.data();
@@ -155,21 +135,18 @@ class XzCodec final : public CodecBase {
             lzma_filter{.id = LZMA_VLI_UNKNOWN, .options = nullptr}};
   }
 
-  static absl::Status Start(ByteView stored, MutableByteView text,
-                            lzma_stream& stream) {
+  // The options are constants: it fails only without memory.
+  static void Start(ByteView stored, MutableByteView text,
+                    lzma_stream& stream) {
     lzma_options_lzma options = {};
     options.dict_size = kBlockSizeBytesMax;
     const std::array<lzma_filter, 2> filters = Filters(options);
     const lzma_ret started = lzma_raw_decoder(&stream, filters.data());
-    if (started == LZMA_MEM_ERROR) {
-      return NoMemory();
-    }
     QUIRE_CHECK(started == LZMA_OK);
     stream.next_in = stored.data();
     stream.avail_in = stored.size();
     stream.next_out = text.data();
     stream.avail_out = text.size();
-    return absl::OkStatus();
   }
 
   const int level_;

@@ -14,6 +14,17 @@
 
 namespace quire {
 
+// Decodes bytes [offset, offset + out.size()) of a block of `raw_size` bytes
+// that is one DEFLATE stream, primed with `dictionary`; up to the range's end
+// only. If that is the block's, the stream must be all of `stored`, and end
+// there, as `ending` says. `scratch` may be the one that `decoder` belongs to.
+// REQUIRES: offset + out.size() <= raw_size.
+// Errors: DataLoss  malformed, or not that long.
+absl::Status DecodeDeflateRange(
+    ByteView stored, ByteView dictionary, size_t raw_size, size_t offset,
+    MutableByteView out, DeflateDecoder& decoder, BlockCodec::Scratch& scratch,
+    DeflateEnding ending = DeflateEnding::kFinalBlock);
+
 // A codec whose stored block holds the text as one DEFLATE stream. Decodes all
 // of it; what derives from it encodes, and says where the stream begins and
 // what it is primed with.

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/status_macros.h"
+#include "codecs/base/check.h"
 
 namespace quire {
 namespace {
@@ -17,10 +17,6 @@ namespace {
 // Negative: no zlib header and trailer.
 constexpr int kRawWindowBits = -15;
 constexpr int kMemoryLevel = 8;
-
-absl::Status NoMemory() {
-  return absl::ResourceExhaustedError("not enough memory for zlib's state");
-}
 
 }  // namespace
 
@@ -42,10 +38,9 @@ absl::StatusOr<size_t> DeflateStream::Compress(ByteView raw,
                                                DeflateEnding ending) {
   if (stream_ == nullptr) {
     auto stream = std::make_unique<z_stream>();
-    if (deflateInit2(stream.get(), level_, Z_DEFLATED, kRawWindowBits,
-                     kMemoryLevel, Z_DEFAULT_STRATEGY) != Z_OK) {
-      return NoMemory();
-    }
+    // It fails only without memory.
+    QUIRE_CHECK(deflateInit2(stream.get(), level_, Z_DEFLATED, kRawWindowBits,
+                             kMemoryLevel, Z_DEFAULT_STRATEGY) == Z_OK);
     stream_ = std::move(stream);
   } else {
     deflateReset(stream_.get());

@@ -45,8 +45,7 @@ class DeflateStream {
   // before the text.
   // REQUIRES: stored.size() >= DeflateSizeMax(raw.size()), and more by
   //           kFullFlushSizeMax for that ending; all under 4 GiB.
-  // Errors: ResourceExhausted  no memory.
-  //         Internal           zlib refused.
+  // Errors: Internal  zlib refused.
   absl::StatusOr<size_t> Compress(
       ByteView raw, MutableByteView stored, ByteView dictionary = {},
       DeflateEnding ending = DeflateEnding::kFinalBlock);

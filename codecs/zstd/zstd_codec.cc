@@ -28,7 +28,7 @@ class ZstdCodec final : public ZstdFrameCodec {
 
  private:
   struct ZstdScratch final : public FrameScratch {
-    explicit ZstdScratch(int level) : writer(level, /*dictionary=*/nullptr) {}
+    explicit ZstdScratch(int level) : writer(level) {}
 
     ZstdFrameWriter writer;
   };

@@ -28,10 +28,6 @@ struct FreeZstd {
   void operator()(ZSTD_DDict* dictionary) const { ZSTD_freeDDict(dictionary); }
 };
 
-absl::Status NoMemory() {
-  return absl::ResourceExhaustedError("not enough memory for zstd's context");
-}
-
 absl::Status WrongSize(size_t found, size_t expected) {
   return absl::DataLossError(absl::StrCat("decodes to ", found, " bytes where ",
                                           expected, " were expected"));
@@ -60,15 +56,15 @@ absl::Status CheckFrame(ByteView stored) {
 
 class ZstdFrameReader::Library {
  public:
-  absl::Status Init() {
-    context_.reset(ZSTD_createDCtx());
-    return context_ == nullptr ? NoMemory() : absl::OkStatus();
+  Library() : context_(ZSTD_createDCtx()) {
+    // It fails only without memory.
+    QUIRE_CHECK(context_ != nullptr);
   }
 
   absl::Status Decode(ByteView stored, ByteView dictionary,
                       MutableByteView raw) {
     QUIRE_RETURN_IF_ERROR(CheckFrame(stored));
-    QUIRE_RETURN_IF_ERROR(Use(dictionary));
+    Use(dictionary);
     const size_t size = ZSTD_decompress_usingDDict(
         context_.get(), raw.data(), raw.size(), stored.data(), stored.size(),
         dictionary_.get());
@@ -82,7 +78,7 @@ class ZstdFrameReader::Library {
   absl::Status DecodeUpTo(size_t end, ByteView stored, ByteView dictionary,
                           MutableByteView text) {
     QUIRE_RETURN_IF_ERROR(CheckFrame(stored));
-    QUIRE_RETURN_IF_ERROR(Use(dictionary));
+    Use(dictionary);
     ZSTD_decompressBegin_usingDDict(context_.get(), dictionary_.get());
     size_t done = 0;
     while (done < end) {
@@ -106,10 +102,10 @@ class ZstdFrameReader::Library {
   }
 
  private:
-  absl::Status Use(ByteView dictionary) {
+  void Use(ByteView dictionary) {
     if (dictionary.data() == content_.data() &&
         dictionary.size() == content_.size()) {
-      return absl::OkStatus();
+      return;
     }
     dictionary_.reset();
     content_ = {};
@@ -117,12 +113,9 @@ class ZstdFrameReader::Library {
       dictionary_.reset(ZSTD_createDDict_advanced(
           dictionary.data(), dictionary.size(), ZSTD_dlm_byRef,
           ZSTD_dct_rawContent, ZSTD_customMem{}));
-      if (dictionary_ == nullptr) {
-        return NoMemory();
-      }
+      QUIRE_CHECK(dictionary_ != nullptr);
       content_ = dictionary;
     }
-    return absl::OkStatus();
   }
 
   std::unique_ptr<ZSTD_DCtx, FreeZstd> context_;
@@ -141,8 +134,7 @@ absl::Status ZstdFrameReader::Decode(ByteView stored, ByteView dictionary,
   if (decoder_->Decode(stored, dictionary, raw.size(), raw.size(), raw)) {
     return absl::OkStatus();
   }
-  QUIRE_ASSIGN_OR_RETURN(Library* const library, GetLibrary());
-  return library->Decode(stored, dictionary, raw);
+  return GetLibrary().Decode(stored, dictionary, raw);
 }
 
 absl::Status ZstdFrameReader::DecodeRange(ByteView stored, ByteView dictionary,
@@ -155,23 +147,21 @@ absl::Status ZstdFrameReader::DecodeRange(ByteView stored, ByteView dictionary,
   const size_t end = offset + out.size();
   const MutableByteView text = TextBuffer(raw_size + kCopyExcess);
   if (!decoder_->Decode(stored, dictionary, raw_size, end, text)) {
-    QUIRE_ASSIGN_OR_RETURN(Library* const library, GetLibrary());
+    Library& library = GetLibrary();
     const MutableByteView whole = text.first(raw_size);
     QUIRE_RETURN_IF_ERROR(
-        end == raw_size ? library->Decode(stored, dictionary, whole)
-                        : library->DecodeUpTo(end, stored, dictionary, whole));
+        end == raw_size ? library.Decode(stored, dictionary, whole)
+                        : library.DecodeUpTo(end, stored, dictionary, whole));
   }
   std::ranges::copy(text.subspan(offset, out.size()), out.begin());
   return absl::OkStatus();
 }
 
-absl::StatusOr<ZstdFrameReader::Library*> ZstdFrameReader::GetLibrary() {
+ZstdFrameReader::Library& ZstdFrameReader::GetLibrary() {
   if (library_ == nullptr) {
-    auto library = std::make_unique<Library>();
-    QUIRE_RETURN_IF_ERROR(library->Init());
-    library_ = std::move(library);
+    library_ = std::make_unique<Library>();
   }
-  return library_.get();
+  return *library_;
 }
 
 MutableByteView ZstdFrameReader::TextBuffer(size_t size_bytes) {

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 #include "codecs/base/bytes.h"
 
@@ -36,8 +35,7 @@ class ZstdFrameReader {
 
   // Decodes a frame of exactly raw.size() bytes of text. On failure the
   // contents of `raw` are unspecified.
-  // Errors: DataLoss           `stored` is no such frame.
-  //         ResourceExhausted  not enough memory for the library's context.
+  // Errors: DataLoss  `stored` is no such frame.
   absl::Status Decode(ByteView stored, ByteView dictionary,
                       MutableByteView raw);
 
@@ -52,7 +50,7 @@ class ZstdFrameReader {
   class Library;
 
   // Made when first needed.
-  absl::StatusOr<Library*> GetLibrary();
+  Library& GetLibrary();
 
   // Room for `size_bytes` of text, with unspecified contents.
   MutableByteView TextBuffer(size_t size_bytes);

@@ -26,8 +26,7 @@ using ::testing::StartsWith;
 class PlainFrameCodec final : public ZstdFrameCodec {
  public:
   PlainFrameCodec(CodecUse use, std::shared_ptr<const CodecContext> context)
-      : ZstdFrameCodec(*FindCodec(CodecId::kZstdDict), use,
-                       std::move(context)) {}
+      : ZstdFrameCodec(*FindCodec(CodecId::kRlz), use, std::move(context)) {}
 
  protected:
   absl::StatusOr<size_t> EncodeBlock(ByteView raw, MutableByteView stored,
@@ -93,7 +92,7 @@ TEST_F(ZstdFrameCodecTest, NamesTheCodecInWhatIsWrong) {
                           AsMutableBytes(raw).first(20), *scratch_);
   for (const absl::Status& status : {whole, range}) {
     EXPECT_THAT(status, FailsWith(absl::StatusCode::kDataLoss,
-                                  StartsWith("zstd-dict block of ")));
+                                  StartsWith("rlz block of ")));
   }
   EXPECT_THAT(std::string(whole.message()),
               HasSubstr("1000 bytes where 1001 were expected"));

@@ -10,9 +10,8 @@
 
 #include "codecs/base/bytes.h"
 
-// libzstd's own types.
+// libzstd's own type.
 struct ZSTD_CCtx_s;
-struct ZSTD_CDict_s;
 
 namespace quire {
 
@@ -21,16 +20,12 @@ namespace quire {
 // Thread-compatible.
 class ZstdFrameWriter {
  public:
-  // Compresses at `level`; or, if `dictionary` is not null, as that was made
-  // to, and always with its tables where they are. Does not own `dictionary`,
-  // which must outlive it.
-  ZstdFrameWriter(int level, const ZSTD_CDict_s* dictionary);
+  explicit ZstdFrameWriter(int level);
   ~ZstdFrameWriter();
 
   // Returns how many bytes it wrote to the front of `stored`.
   // REQUIRES: `stored` has libzstd's bound for raw.size().
-  // Errors: Internal           libzstd refused.
-  //         ResourceExhausted  not enough memory for its context.
+  // Errors: Internal  libzstd refused.
   absl::StatusOr<size_t> Write(ByteView raw, MutableByteView stored);
 
  private:
@@ -41,7 +36,6 @@ class ZstdFrameWriter {
   absl::Status MakeContext();
 
   const int level_;
-  const ZSTD_CDict_s* const dictionary_;
   // Made when first needed.
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
 };

@@ -7,7 +7,6 @@
 #include <zstd.h>
 
 #include <initializer_list>
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -27,23 +26,21 @@ std::string Write(ZstdFrameWriter& writer, const std::string& text) {
   return stored.substr(0, size.value_or(0));
 }
 
-bool Decodes(const std::string& stored, const std::string& dictionary,
-             const std::string& text) {
+bool Decodes(const std::string& stored, const std::string& text) {
   std::string raw(text.size(), '?');
-  return LibraryDecodes(AsBytes(stored), AsBytes(dictionary),
-                        AsMutableBytes(raw)) &&
+  return LibraryDecodes(AsBytes(stored), {}, AsMutableBytes(raw)) &&
          raw == text;
 }
 
 TEST(ZstdFrameWriterTest, LeavesOutWhatTheArchiveKnows) {
   TestRandom random(61);
   for (const int level : {1, 9, 19}) {
-    ZstdFrameWriter writer(level, /*dictionary=*/nullptr);
+    ZstdFrameWriter writer(level);
     for (const size_t size : std::initializer_list<size_t>{1, 1000, 200000}) {
       for (const TestInput& input : TestInputs(random, size, "dictionary")) {
         SCOPED_TRACE(absl::StrCat(input.name, ", level ", level));
         const std::string stored = Write(writer, input.text);
-        EXPECT_TRUE(Decodes(stored, "", input.text));
+        EXPECT_TRUE(Decodes(stored, input.text));
         ZSTD_frameHeader header = {};
         ASSERT_EQ(ZSTD_getFrameHeader(&header, stored.data(), stored.size()),
                   0u);
@@ -58,33 +55,11 @@ TEST(ZstdFrameWriterTest, LeavesOutWhatTheArchiveKnows) {
 TEST(ZstdFrameWriterTest, DoesNotDependOnTheFramesBefore) {
   TestRandom random(62);
   const std::string text = RandomText(random, 50000, 300);
-  ZstdFrameWriter used(12, /*dictionary=*/nullptr);
+  ZstdFrameWriter used(12);
   Write(used, RandomBytes(random, 70000));
   Write(used, text);
-  ZstdFrameWriter fresh(12, /*dictionary=*/nullptr);
+  ZstdFrameWriter fresh(12);
   EXPECT_TRUE(Write(used, text) == Write(fresh, text));
-}
-
-// With a dictionary its level counts, not the writer's.
-TEST(ZstdFrameWriterTest, UsesADictionaryAsItWasMade) {
-  TestRandom random(63);
-  const std::string dictionary = RandomText(random, 100000);
-  const std::string text = EditedPieces(random, dictionary, 50000);
-  const std::unique_ptr<ZSTD_CDict, size_t (*)(ZSTD_CDict*)> tables(
-      ZSTD_createCDict_advanced(
-          dictionary.data(), dictionary.size(), ZSTD_dlm_byRef,
-          ZSTD_dct_rawContent,
-          ZSTD_getCParams(5, ZSTD_CONTENTSIZE_UNKNOWN, dictionary.size()),
-          ZSTD_customMem{}),
-      &ZSTD_freeCDict);
-  ASSERT_NE(tables, nullptr);
-  ZstdFrameWriter writer(1, tables.get());
-  ZstdFrameWriter other(19, tables.get());
-  const std::string stored = Write(writer, text);
-  EXPECT_LT(stored.size(), text.size() / 10);
-  EXPECT_TRUE(Decodes(stored, dictionary, text));
-  EXPECT_FALSE(Decodes(stored, "", text));
-  EXPECT_TRUE(Write(other, text) == stored);
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ struct Arguments {
   double decode_seconds = 0.3;
   int repetitions = 3;
   // table2
-  std::vector<std::string> codecs = {"lz4fast", "lz4",  "lz4hc",
-                                     "xz",      "zlib", "zstd"};
+  std::vector<std::string> codecs = {"lz4:-8", "lz4",  "lz4:9",
+                                     "xz",     "zlib", "zstd"};
   std::string sample_size = "64MiB";
   size_t jobs = std::max(1U, std::thread::hardware_concurrency());
 };

@@ -329,7 +329,7 @@ TEST_F(LoadModesTest, GivesUpTablesThatDoNotCome) {
   archive.documents.push_back(std::move(document));
   archive.has_symbol_table = true;
   archive.dictionary = "a dictionary";
-  archive.codec = "zstd-dict";
+  archive.codec = "rlz";
   server_->Reload({{"a", archive}});
   inputs_.source = nullptr;
   options_.range_size_bytes_min = options_.range_size_bytes_max = 1;

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """FORMAT.md, sections 1, 7 and 8: fields, codecs, compression methods."""
 
-import bisect
-import functools
 import itertools
 import lzma
-import os.path
 import struct
 import subprocess
 import zlib
@@ -174,64 +171,15 @@ def decode_rlz_pv(payload, size, dictionary):
 
 
 def decode_rlz_zz(payload, size, dictionary):
-    return decode_streams(Bytes(payload, "rlz-zz"), size, dictionary, None)
-
-
-def decode_rlz_zzp(payload, size, dictionary):
-    priming = factor_priming(dictionary)
-    return decode_streams(Bytes(payload, "rlz-zzp"), size, dictionary, priming)
-
-
-def decode_streams(fields, size, dictionary, priming):
+    fields = Bytes(payload, "rlz-zz")
     count = fields.varint()
     require(count <= size, "more factors than text")
-    flags = 0 if priming is None else fields.take(1)[0]
-    require(flags <= 3, "reserved flags")
     offset_stream = fields.take(fields.varint())
-    offset_priming = priming[0] if flags & 1 else b""
-    length_priming = priming[1] if flags & 2 else b""
-    offsets = inflate(offset_stream, 4 * count, offset_priming)
+    offsets = inflate(offset_stream, 4 * count)
     require(len(offsets) == 4 * count, "size of the offset stream")
     offsets = [offset for (offset,) in struct.iter_unpack("<I", offsets)]
-    lengths = inflate(rest_of(fields), 3 * count, length_priming)
+    lengths = inflate(rest_of(fields), 3 * count)
     return text_of_factors(offsets, lengths, size, dictionary)
-
-
-def varint_bytes(value):
-    data = bytearray()
-    while value >= 0x80:
-        data.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes(data) + bytes([value])
-
-
-@functools.lru_cache(maxsize=1)
-def factor_priming(dictionary):
-    """The bytes that offsets and lengths of rlz-zzp are primed with."""
-    size = min(len(dictionary) // 2, 1 << 20)
-    indexed, rest = dictionary[:size], dictionary[size : size + (1 << 20)]
-    suffixes = sorted(range(size), key=lambda start: indexed[start:])
-    counts = {}
-    while rest:
-        # Prefixes that occur, from the longest on, are those of the neighbours.
-        place = bisect.bisect_left(suffixes, rest, key=lambda start: indexed[start:])
-        length = max(
-            len(os.path.commonprefix([rest, indexed[start:]]))
-            for start in suffixes[max(place - 1, 0) : place + 1] or [size]
-        )
-        if length == 0:
-            rest = rest[1:]
-            continue
-        first = bisect.bisect_left(
-            suffixes, rest[:length], key=lambda start: indexed[start:]
-        )
-        factor = (suffixes[first], length)
-        counts[factor] = counts.get(factor, 0) + 1
-        rest = rest[length:]
-    frequent = [factor for factor in counts if counts[factor] >= 2]
-    frequent = sorted(frequent, key=counts.get)[-8192:]
-    offsets = b"".join(struct.pack("<I", place) for place, _ in frequent)
-    return offsets, b"".join(varint_bytes(length) for _, length in frequent)
 
 
 def decode_rlz_zzz(payload, size, dictionary):
@@ -487,7 +435,6 @@ CODECS = {
     2: decode_lz4,
     CODEC_ZLIB: lambda payload, size, dictionary: inflate(payload, size),
     5: lambda payload, size, dictionary: decode_zstd(payload, size),
-    9: decode_lz4,
     10: lambda payload, size, dictionary: decode_xz(payload, size),
     11: lambda payload, size, dictionary: decode_numeric(payload, size),
     CODEC_AUTO: decode_auto,
@@ -495,16 +442,14 @@ CODECS = {
     17: rlz(decode_rlz_pv),
     18: rlz(decode_rlz_zz),
     19: rlz(decode_rlz_zzz),
-    20: rlz(decode_rlz_zzp),
     21: decode_zlib_primed,
     22: decode_zstd_with_dictionary,
-    23: decode_zstd_with_dictionary,
     32: decode_fsst,
 }
-CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 20, 21, 22, 23}
+CODEC_WITH_DICTIONARY = {CODEC_AUTO, 16, 17, 18, 19, 21, 22}
 CODEC_WITH_SYMBOL_TABLE = {32}
 CODEC_WITHOUT_PARTITIONS = {1, 32}
-CODEC_ERRORS = (Refused, zlib.error, zstandard.ZstdError, lz4.block.LZ4BlockError)
+CODEC_ERRORS = (Refused, zlib.error, lzma.LZMAError, zstandard.ZstdError, lz4.block.LZ4BlockError)
 
 
 def decode_block(manifest, payload, has_recipe, size, dictionary):

@@ -202,10 +202,10 @@ class BuildInputsTest(unittest.TestCase):
             with self.subTest(command=command):
                 short = self.run_quired(command, "--help")
                 self.assertEqual(short.returncode, 0, short.stderr)
-                self.assertNotIn(b"rlz-zzp", short.stdout)
+                self.assertNotIn(b"rlz-zzz", short.stdout)
                 full = self.run_quired(command, "--help-all")
                 self.assertEqual((full.returncode, full.stderr), (0, b""))
-                self.assertRegex(full.stdout, rb"(?m)^  rlz-zzp +rlz-zz, its streams primed")
+                self.assertRegex(full.stdout, rb"(?m)^  rlz-zzz +relative Lempel-Ziv, offsets, lengths and")
                 self.assertRegex(full.stdout, rb"(?m)^  fsst +FSST strings")
                 # A default only where the option may be left out.
                 has_default = b"--codec NAME[:LEVEL]=rlz" in short.stdout

@@ -78,7 +78,7 @@ TEST(OrderChoiceTest, AutoIsNeverLargerThanOff) {
   int changed_count = 0;
   for (const size_t edit_distance : std::vector<size_t>{6'000, 1'000'000}) {
     const IdsAndContents documents = Releases(edit_distance);
-    for (const char* codec : {"rlz", "zstd-dict"}) {
+    for (const char* codec : {"rlz", "rlz:fast"}) {
       for (const uint64_t dictionary_size :
            std::vector<uint64_t>{32 << 10, 600 << 10}) {
         SCOPED_TRACE(

@@ -48,7 +48,7 @@ class AnswerDecoderTest : public ::testing::Test {
   AnswerDecoderTest() {
     archive_.dictionary = WordyText(5, 3000);
     archive_.has_symbol_table = true;
-    archive_.codec = "zstd-dict";
+    archive_.codec = "rlz";
     encodings_ =
         std::make_unique<FakeEncodings>(archive_, View(text_), description_);
     source_.symbol_table = encodings_->symbol_table();

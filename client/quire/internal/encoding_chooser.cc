@@ -44,16 +44,13 @@ double StoredDecodeByteNs(CodecId codec) {
     case CodecId::kFsst:
       return 0.4;
     case CodecId::kLz4:
-    case CodecId::kLz4Fast:
       return 0.6;
     case CodecId::kRlz:
-    case CodecId::kZstdDict:
       return 0.7;
     case CodecId::kZstd:
       return 1.2;
     case CodecId::kRlzZz:
     case CodecId::kRlzZzz:
-    case CodecId::kRlzZzp:
       return 1.6;
     case CodecId::kNumeric:
     case CodecId::kZlib:

@@ -55,7 +55,7 @@ class TableStoreTest : public ::testing::Test {
   CountingSource source_;
   const uint64_t table_hash_ = HashOf(*source_.table);
   const uint64_t dictionary_hash_ = HashOf(source_.dictionary);
-  const CodecInfo& zstd_dict_ = *FindCodec("zstd-dict");
+  const CodecInfo& rlz_ = *FindCodec("rlz");
 };
 
 TEST(FetchOnceTest, FetchesOnceForManyThreads) {
@@ -124,11 +124,11 @@ TEST_F(TableStoreTest, KeepsTablesInMemory) {
   TableStore store({}, &source_);
   for (int i = 0; i < 3; ++i) {
     QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-    QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, 0, dictionary_hash_, {}));
+    QUIRE_EXPECT_OK(store.GetStoredCodec(rlz_, 0, dictionary_hash_, {}));
   }
   EXPECT_EQ(source_.count, 2);
-  EXPECT_TRUE(store.HoldsDictionary(zstd_dict_, dictionary_hash_));
-  EXPECT_FALSE(store.HoldsDictionary(zstd_dict_, 1));
+  EXPECT_TRUE(store.HoldsDictionary(rlz_, dictionary_hash_));
+  EXPECT_FALSE(store.HoldsDictionary(rlz_, 1));
   WireStats stats;
   store.Describe(stats);
   EXPECT_EQ(stats.table_count, 1u);
@@ -142,9 +142,9 @@ TEST_F(TableStoreTest, RefusesWhatIsNotWhatItsHashSays) {
   EXPECT_THAT(store.GetFsstDecoder(1),
               FailsWith(absl::StatusCode::kDataLoss,
                         HasSubstr("symbol table 0000000000000001")));
-  EXPECT_THAT(store.GetStoredCodec(zstd_dict_, 0, 1, {}),
+  EXPECT_THAT(store.GetStoredCodec(rlz_, 0, 1, {}),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("dictionary")));
-  EXPECT_THAT(store.GetStoredCodec(zstd_dict_, 0, {}, {}),
+  EXPECT_THAT(store.GetStoredCodec(rlz_, 0, {}, {}),
               HasCode(absl::StatusCode::kDataLoss));
   source_.table = "no table";
   EXPECT_THAT(store.GetFsstDecoder(HashOf("no table")),
@@ -158,13 +158,13 @@ TEST_F(TableStoreTest, KeepsTablesOnDisk) {
   {
     TableStore store(options, &source_);
     QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-    QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, 0, dictionary_hash_, {}));
+    QUIRE_EXPECT_OK(store.GetStoredCodec(rlz_, 0, dictionary_hash_, {}));
   }
   EXPECT_EQ(source_.count, 2);
   TableStore store(options, &source_);
-  EXPECT_TRUE(store.HoldsDictionary(zstd_dict_, dictionary_hash_));
+  EXPECT_TRUE(store.HoldsDictionary(rlz_, dictionary_hash_));
   QUIRE_EXPECT_OK(store.GetFsstDecoder(table_hash_));
-  QUIRE_EXPECT_OK(store.GetStoredCodec(zstd_dict_, 0, dictionary_hash_, {}));
+  QUIRE_EXPECT_OK(store.GetStoredCodec(rlz_, 0, dictionary_hash_, {}));
   EXPECT_EQ(source_.count, 2);
 }
 

@@ -16,8 +16,7 @@ constexpr size_t kTokenChunk = 512;
 
 }  // namespace
 
-void DeflatedStream::Start(ByteView stored, size_t size_max,
-                           ByteView dictionary) {
+void DeflatedStream::Start(ByteView stored, size_t size_max) {
   static_assert(DeflateDecoder::kRoomSlack >= kReadableBehind);
   const size_t memory_size = size_max + DeflateDecoder::kRoomSlack;
   if (memory_size > memory_size_) {
@@ -26,7 +25,7 @@ void DeflatedStream::Start(ByteView stored, size_t size_max,
   }
   size_max_ = size_max;
   size_ = 0;
-  decoder_.Start(stored, {memory_.get(), memory_size}, dictionary);
+  decoder_.Start(stored, {memory_.get(), memory_size});
 }
 
 absl::Status DeflatedStream::DecodeTo(size_t wanted) {

@@ -26,9 +26,9 @@ class DeflatedStream {
   // `name` is for messages; it must outlive the stream.
   explicit DeflatedStream(absl::string_view name) : name_(name) {}
 
-  // Starts on a stream of at most `size_max` bytes; `dictionary` is as in
-  // DeflateDecoder. Both views must outlive what follows.
-  void Start(ByteView stored, size_t size_max, ByteView dictionary = {});
+  // Starts on a stream of at most `size_max` bytes. `stored` must outlive what
+  // follows.
+  void Start(ByteView stored, size_t size_max);
 
   // Decodes at least the first `wanted` bytes, size_max at most, or all there
   // are. Errors: DataLoss  malformed.

@@ -42,10 +42,9 @@ TEST(DeflatedStreamTest, DecodesAsFarAsIsWanted) {
 }
 
 TEST(DeflatedStreamTest, EndsWhereTheStreamDoes) {
-  const std::string dictionary = "some words to begin with";
   DeflatedStream stream("test");
-  const std::string stored = RawDeflate("some words", dictionary);
-  stream.Start(AsBytes(stored), 100, AsBytes(dictionary));
+  const std::string stored = RawDeflate("some words");
+  stream.Start(AsBytes(stored), 100);
   QUIRE_ASSERT_OK(stream.DecodeTo(100));
   EXPECT_EQ(AsText(stream.bytes()), "some words");
   QUIRE_EXPECT_OK(stream.Finish());

@@ -22,7 +22,7 @@ class FactorForm {
   // Encodes `factors`, whose text is `raw`. The view is valid until the next
   // call.
   // REQUIRES: factors.size() > 0.
-  // Errors: ResourceExhausted, Internal  from zlib.
+  // Errors: Internal  from zlib.
   virtual absl::StatusOr<ByteView> Write(ByteView raw,
                                          const FactorList& factors) = 0;
 

@@ -8,9 +8,7 @@
 #include "codecs/base/status_macros.h"
 #include "codecs/codec_base.h"
 #include "codecs/rlz/factor.h"
-#include "codecs/rlz/factoriser.h"
 #include "codecs/rlz/paper/factor_form.h"
-#include "codecs/rlz/paper/factor_priming.h"
 #include "codecs/rlz/paper/fixed_form.h"
 #include "codecs/rlz/paper/zz_form.h"
 #include "codecs/rlz/paper/zzz_form.h"
@@ -23,16 +21,14 @@ constexpr uint8_t kTextFollows = 0;
 
 class PaperCodec final : public CodecBase {
  public:
-  // `index` is null when made for decoding, `priming` but for rlz-zzp.
+  // `index` is null when made for decoding.
   PaperCodec(const CodecInfo& info, int level,
              std::shared_ptr<const CodecContext> context, CodecUse use,
-             std::unique_ptr<const SuffixIndex> index,
-             std::unique_ptr<const FactorPriming> priming)
+             std::unique_ptr<const SuffixIndex> index)
       : CodecBase(info, use),
         level_(level),
         context_(std::move(context)),
-        index_(std::move(index)),
-        priming_(std::move(priming)) {}
+        index_(std::move(index)) {}
 
   size_t StoredSizeMax(size_t raw_size) const override { return raw_size + 1; }
 
@@ -41,8 +37,7 @@ class PaperCodec final : public CodecBase {
   }
 
   size_t MemoryBytes() const override {
-    return sizeof(*this) + (index_ == nullptr ? 0 : index_->MemoryBytes()) +
-           (priming_ == nullptr ? 0 : priming_->MemoryBytes());
+    return sizeof(*this) + (index_ == nullptr ? 0 : index_->MemoryBytes());
   }
 
   absl::Status Decode(ByteView stored, MutableByteView raw,
@@ -102,9 +97,8 @@ class PaperCodec final : public CodecBase {
       case CodecId::kRlzZzz:
         return std::make_unique<ZzzForm>(level_, dictionary_size);
       default:
-        QUIRE_CHECK(info().id == CodecId::kRlzZz ||
-                    info().id == CodecId::kRlzZzp);
-        return std::make_unique<ZzForm>(level_, priming_.get());
+        QUIRE_CHECK(info().id == CodecId::kRlzZz);
+        return std::make_unique<ZzForm>(level_);
     }
   }
 
@@ -112,7 +106,6 @@ class PaperCodec final : public CodecBase {
   const std::shared_ptr<const CodecContext> context_;
   // Of the context's dictionary.
   const std::unique_ptr<const SuffixIndex> index_;
-  const std::unique_ptr<const FactorPriming> priming_;
 };
 
 }  // namespace
@@ -125,12 +118,8 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakePaperCodec(
   if (use == CodecUse::kEncodeAndDecode) {
     QUIRE_ASSIGN_OR_RETURN(index, SuffixIndex::Build(dictionary));
   }
-  std::unique_ptr<const FactorPriming> priming;
-  if (info.id == CodecId::kRlzZzp) {
-    QUIRE_ASSIGN_OR_RETURN(priming, FactorPriming::Make(dictionary));
-  }
   return std::make_unique<PaperCodec>(info, level, std::move(context), use,
-                                      std::move(index), std::move(priming));
+                                      std::move(index));
 }
 
 }  // namespace quire

@@ -6,7 +6,6 @@
 //   rlz-uv   offsets of 32 bits, lengths as varints       fixed_form.h
 //   rlz-pv   offsets of ceil(log2 |dictionary|) bits      fixed_form.h
 //   rlz-zz   offsets and lengths by zlib                  zz_form.h
-//   rlz-zzp  the same, primed                             zz_form.h
 //   rlz-zzz  short factors as literals, by zlib, too      zzz_form.h
 //
 // A stored block is either that form, or, where it would be larger than the
@@ -30,7 +29,6 @@ namespace quire {
 // An empty dictionary is allowed, and makes all bytes literals.
 // REQUIRES: context != nullptr, its dictionary is not larger than
 //           kDictionarySizeBytesMax.
-// Errors: ResourceExhausted  not enough memory for its index (encoding only).
 absl::StatusOr<std::unique_ptr<BlockCodec>> MakePaperCodec(
     const CodecInfo& info, int level,
     std::shared_ptr<const CodecContext> context, CodecUse use);

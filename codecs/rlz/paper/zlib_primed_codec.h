@@ -21,8 +21,7 @@ namespace quire {
 // A range is decoded up to its end only.
 //
 // An empty dictionary is allowed. Made for encoding it holds about one byte for
-// each byte of the dictionary; if there is no memory for that, it throws
-// std::bad_alloc, which MakeBlockCodec() makes ResourceExhausted.
+// each byte of the dictionary.
 // REQUIRES: context != nullptr, its dictionary is not larger than
 //           kDictionarySizeBytesMax.
 std::unique_ptr<BlockCodec> MakeZlibPrimedCodec(

@@ -17,8 +17,6 @@ namespace quire {
 namespace {
 
 constexpr unsigned kOffsetBits = 32;
-constexpr uint8_t kOffsetsPrimed = 1;
-constexpr uint8_t kLengthsPrimed = 2;
 
 // The integers' bytes in memory are their stored form.
 static_assert(std::endian::native == std::endian::little);
@@ -30,38 +28,9 @@ ByteView BytesOf(const std::vector<uint32_t>& integers) {
 
 }  // namespace
 
-// Compresses `bytes` to the front of `stream`, with `priming` if that makes it
-// smaller; returns its size.
-absl::StatusOr<size_t> ZzForm::WriteStream(ByteView bytes, ByteView priming,
-                                           std::vector<uint8_t>& stream,
-                                           bool& is_primed) {
-  is_primed = false;
-  QUIRE_ASSIGN_OR_RETURN(const size_t size, deflate_.Compress(bytes, stream));
-  if (priming.empty()) {
-    return size;
-  }
-  if (primed_stream_.size() < stream.size()) {
-    primed_stream_.resize(stream.size());
-  }
-  QUIRE_ASSIGN_OR_RETURN(const size_t primed_size,
-                         deflate_.Compress(bytes, primed_stream_, priming));
-  if (primed_size >= size) {
-    return size;
-  }
-  is_primed = true;
-  std::swap(stream, primed_stream_);
-  return primed_size;
-}
-
 absl::StatusOr<ByteView> ZzForm::Write(ByteView /*raw*/,
                                        const FactorList& factors) {
   QUIRE_CHECK(factors.size() > 0);
-  const std::vector<uint32_t>* offsets = &factors.offsets;
-  if (priming_ != nullptr) {
-    known_offsets_ = factors.offsets;
-    priming_->UseKnownOffsets(factors.lengths, known_offsets_);
-    offsets = &known_offsets_;
-  }
   length_bytes_.clear();
   for (const uint32_t length : factors.lengths) {
     AppendVarint(length, length_bytes_);
@@ -74,20 +43,14 @@ absl::StatusOr<ByteView> ZzForm::Write(ByteView /*raw*/,
       stream->resize(stream_size_max);
     }
   }
-  bool offsets_primed = false;
-  bool lengths_primed = false;
-  QUIRE_ASSIGN_OR_RETURN(const size_t offsets_size,
-                         WriteStream(BytesOf(*offsets), OffsetPriming(),
-                                     offset_stream_, offsets_primed));
-  QUIRE_ASSIGN_OR_RETURN(const size_t lengths_size,
-                         WriteStream(AsBytes(length_bytes_), LengthPriming(),
-                                     length_stream_, lengths_primed));
+  QUIRE_ASSIGN_OR_RETURN(
+      const size_t offsets_size,
+      deflate_.Compress(BytesOf(factors.offsets), offset_stream_));
+  QUIRE_ASSIGN_OR_RETURN(
+      const size_t lengths_size,
+      deflate_.Compress(AsBytes(length_bytes_), length_stream_));
   std::string header;
   AppendVarint(factors.size(), header);
-  if (priming_ != nullptr) {
-    header.push_back(static_cast<char>((offsets_primed ? kOffsetsPrimed : 0) |
-                                       (lengths_primed ? kLengthsPrimed : 0)));
-  }
   AppendVarint(offsets_size, header);
   if (stored_.size() < header.size() + offsets_size + lengths_size) {
     stored_.resize(header.size() + offsets_size + lengths_size);
@@ -105,14 +68,6 @@ absl::Status ZzForm::Read(ByteView stored, ByteView dictionary, size_t raw_size,
     return absl::DataLossError(absl::StrCat(
         "claims ", factor_count, " factors for ", raw_size, " bytes of text"));
   }
-  uint8_t flags = 0;
-  if (priming_ != nullptr) {
-    if (stored.empty() || stored.front() > (kOffsetsPrimed | kLengthsPrimed)) {
-      return absl::DataLossError("what is primed is missing or not known");
-    }
-    flags = stored.front();
-    stored = stored.subspan(1);
-  }
   QUIRE_ASSIGN_OR_RETURN(const uint64_t offsets_size, TakeVarint(stored));
   if (offsets_size > stored.size()) {
     return absl::DataLossError(absl::StrCat("claims ", offsets_size,
@@ -120,8 +75,7 @@ absl::Status ZzForm::Read(ByteView stored, ByteView dictionary, size_t raw_size,
                                             stored.size(), " bytes are left"));
   }
   lengths_.Start(stored.subspan(offsets_size),
-                 factor_count * kTokenSizeBytesMax,
-                 (flags & kLengthsPrimed) != 0 ? LengthPriming() : ByteView());
+                 factor_count * kTokenSizeBytesMax);
   const size_t end = offset + out.size();
   QUIRE_ASSIGN_OR_RETURN(
       TokenRange range,
@@ -132,8 +86,7 @@ absl::Status ZzForm::Read(ByteView stored, ByteView dictionary, size_t raw_size,
     return absl::DataLossError(absl::StrCat(
         "claims ", factor_count, " factors, but has ", range.end.offsets));
   }
-  offsets_.Start(stored.first(offsets_size), factor_count * sizeof(uint32_t),
-                 (flags & kOffsetsPrimed) != 0 ? OffsetPriming() : ByteView());
+  offsets_.Start(stored.first(offsets_size), factor_count * sizeof(uint32_t));
   // One more, for a factor in which the range ends.
   const size_t needed = std::min(
       factor_count, range.end.offsets + (range.end.text_size < end ? 1 : 0));

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <new>
 
 #include "absl/strings/str_cat.h"
 
@@ -43,27 +42,20 @@ absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
                      " bytes; the limit is ", kDictionarySizeBytesMax));
   }
   std::unique_ptr<DictionaryIndex> index(new DictionaryIndex(dictionary));
-  if (!index->Fill<HashShort, kShortKeySize>(index->short_table_) ||
-      !index->Fill<HashLong, kLongKeySize>(index->long_table_) ||
-      !index->Fill<HashLongest, kLongestKeySize>(index->longest_table_)) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "not enough memory to index a dictionary of ", dictionary.size(),
-        " bytes: ", index->MemoryBytes(), " bytes are needed"));
-  }
+  index->Fill<HashShort, kShortKeySize>(index->short_table_);
+  index->Fill<HashLong, kLongKeySize>(index->long_table_);
+  index->Fill<HashLongest, kLongestKeySize>(index->longest_table_);
   return index;
 }
 
 // Later places push out earlier ones: their distances are smaller.
 template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
-bool DictionaryIndex::Fill(Table& table) {
+void DictionaryIndex::Fill(Table& table) {
   const size_t entry_count = table.bucket_count * kWays;
-  table.entries.reset(new (std::nothrow) uint32_t[entry_count]);
-  if (table.entries == nullptr) {
-    return false;
-  }
+  table.entries = std::make_unique_for_overwrite<uint32_t[]>(entry_count);
   std::fill_n(table.entries.get(), entry_count, kNone);
   if (dictionary_.size() < kKeySize) {
-    return true;
+    return;
   }
   const size_t count = (dictionary_.size() - kKeySize) / table.stride + 1;
   std::array<uint64_t, kLookahead> ahead = {};
@@ -79,7 +71,6 @@ bool DictionaryIndex::Fill(Table& table) {
       __builtin_prefetch(table.BucketOf(slot), 1);
     }
   }
-  return true;
 }
 
 }  // namespace quire

@@ -38,9 +38,8 @@ class DictionaryIndex {
   static constexpr size_t kWays = 4;
 
   // Takes about 10 ms for each MiB. `dictionary` must outlive the index; it may
-  // be empty. Errors: InvalidArgument    dictionary.size() >
-  // kDictionarySizeBytesMax.
-  //         ResourceExhausted  not enough memory.
+  // be empty.
+  // Errors: InvalidArgument  dictionary.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
       ByteView dictionary);
 
@@ -121,9 +120,8 @@ class DictionaryIndex {
 
   Table SizedTable(uint32_t stride) const;
 
-  // False if there is not enough memory.
   template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
-  bool Fill(Table& table);
+  void Fill(Table& table);
 
   static uint64_t Mix(uint64_t key) {
     key *= kFactor;

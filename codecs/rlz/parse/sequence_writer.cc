@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "codecs/base/check.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -39,9 +40,8 @@ size_t SequenceWriter::StoredSizeMax(size_t raw_size) {
 // window (RFC 8878, section 5).
 absl::Status SequenceWriter::MakeContext() {
   context_.reset(ZSTD_createCCtx());
-  if (context_ == nullptr) {
-    return absl::ResourceExhaustedError("not enough memory for zstd's context");
-  }
+  // It fails only without memory.
+  QUIRE_CHECK(context_ != nullptr);
   for (const auto& [parameter, value] :
        {std::pair{ZSTD_c_compressionLevel, 19},
         std::pair{ZSTD_c_strategy, static_cast<int>(ZSTD_btultra2)},

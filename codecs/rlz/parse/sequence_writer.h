@@ -37,8 +37,7 @@ class SequenceWriter {
   // which has at most kFrameBlockSizeBytesMax bytes of text. Copies have at
   // least 3 bytes. Returns how many bytes were written to `stored`.
   // REQUIRES: stored.size() >= StoredSizeMax(raw.size()).
-  // Errors: ResourceExhausted  no memory.
-  //         Internal           libzstd refused.
+  // Errors: Internal  libzstd refused.
   absl::StatusOr<size_t> Write(ByteView raw, const SequenceList& sequences,
                                MutableByteView stored);
 

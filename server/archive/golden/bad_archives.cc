@@ -418,20 +418,16 @@ void WriteBadInflatedBlocks(const std::string& directory) {
 
 // Blocks of codecs with a dictionary or a symbol table.
 void WriteBadSharedBlocks(const std::string& directory) {
-  for (const CodecId id : {CodecId::kRlz, CodecId::kZstdDict}) {
-    const std::string name =
-        absl::StrCat("block-", std::string(FindCodec(id)->name));
-    WriteBad(directory, name, [&](Crafted& made) {
-      made.UseDictionary("dictionary text");
-      // Five literals, then one match of 34 bytes at a distance of 60, of which
-      // there are 20 before it. All codes are of the kind that has one value.
-      made.UseCodec(id,
-                    std::string("\x28\xB5\x2F\xFD\x20\x27\x65\0\0"
-                                "\x28hello\x01\x54\x05\x05\x1F\x3F",
-                                21),
-                    "hello" + std::string(34, 'x'));
-    });
-  }
+  WriteBad(directory, "block-rlz", [](Crafted& made) {
+    made.UseDictionary("dictionary text");
+    // Five literals, then one match of 34 bytes at a distance of 60, of which
+    // there are 20 before it. All codes are of the kind that has one value.
+    made.UseCodec(CodecId::kRlz,
+                  std::string("\x28\xB5\x2F\xFD\x20\x27\x65\0\0"
+                              "\x28hello\x01\x54\x05\x05\x1F\x3F",
+                              21),
+                  "hello" + std::string(34, 'x'));
+  });
   WriteBad(directory, "block-fsst", [](Crafted& made) {
     made.symbol_table = CraftedSymbolTable();
     // Two strings, of 511 and of 89 times "the " or so; the second begins at
@@ -459,15 +455,6 @@ void WriteBadPaperBlocks(const std::string& directory) {
     made.UseCodec(CodecId::kRlzZz,
                   CraftedVarints({1, offsets.size()}) + offsets + lengths,
                   std::string(100, 'x'));
-  });
-  WriteBad(directory, "block-rlz-flags", [](Crafted& made) {
-    made.UseDictionary("dictionary text");
-    // All of the dictionary twice, but with a flag that is reserved.
-    const std::string offsets("\x01\x08\x00\xF7\xFF\0\0\0\0\0\0\0\0", 13);
-    const std::string lengths("\x01\x02\x00\xFD\xFF\x0F\x0F", 7);
-    made.UseCodec(CodecId::kRlzZzp,
-                  CraftedVarints({2, 4, offsets.size()}) + offsets + lengths,
-                  "dictionary textdictionary text");
   });
   WriteBad(directory, "block-zlib-window", [](Crafted& made) {
     made.UseDictionary("dictionary text");

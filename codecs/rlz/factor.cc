@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/factoriser.h"
+#include "codecs/rlz/factor.h"
+
+#include "codecs/rlz/suffix_index.h"
 
 namespace quire {
 

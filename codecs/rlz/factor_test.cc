@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/rlz/factoriser.h"
+#include "codecs/rlz/factor.h"
 
 #include <string>
 
@@ -10,6 +10,7 @@
 #include "codecs/base/bytes.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/codec_test_inputs.h"
+#include "codecs/rlz/suffix_index.h"
 
 namespace quire {
 namespace {

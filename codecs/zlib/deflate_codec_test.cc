@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "codecs/zlib/deflate_range.h"
+#include "codecs/zlib/deflate_codec.h"
 
 #include <initializer_list>
 #include <string>
