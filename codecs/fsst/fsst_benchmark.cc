@@ -8,7 +8,7 @@
 // there: one code at a time, with a symbol's eight bytes stored where there is
 // space for one byte, so with excess behind the text and no check of anything.
 //
-// loadtest/fsst_bench.py runs it over a directory of columns.
+// loadtest/papers/paper_fsst.py runs it over a directory of columns.
 #include <benchmark/benchmark.h>
 #include <lz4.h>
 #include <zstd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Prints how many requests of made-up streams the block cache answers, next to
-// other policies and the best possible, as tables for loadtest/MODELLED.md.
-// Nothing is timed: the same on every machine.
+// other policies and the best possible, as tables. Nothing is timed: the same
+// on every machine.
 #include <cstdint>
 #include <cstdio>
 #include <string>
