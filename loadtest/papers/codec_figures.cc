@@ -26,6 +26,7 @@
 #include "codecs/base/number_range.h"
 #include "codecs/base/program_main.h"
 #include "codecs/base/status_macros.h"
+#include "codecs/fsst/training/symbol_trainer.h"
 #include "codecs/payload/payload_codec.h"
 #include "codecs/rlz/coverage_dictionary.h"
 #include "codecs/rlz/dictionary_builder.h"
@@ -48,7 +49,7 @@ struct Arguments {
   double seconds = 0.3;
 };
 
-// The text, and the dictionary for codecs that need one.
+// The text, and what its codecs need.
 struct Input {
   std::string text;
   std::vector<SourceRow> documents;
@@ -83,13 +84,24 @@ absl::Status ChooseDictionary(const Arguments& arguments, Input& input) {
     QUIRE_RETURN_IF_ERROR(builder->Add(AsBytes(input.text)));
     QUIRE_RETURN_IF_ERROR(builder->FinishPass());
   }
-  input.context = std::make_shared<CodecContext>();
   input.context->dictionary = builder->Take();
   const ByteView dictionary = AsBytes(input.context->dictionary);
   QUIRE_ASSIGN_OR_RETURN(input.dictionary_xz_bytes, XzSizeBytes(dictionary));
   QUIRE_ASSIGN_OR_RETURN(input.dictionary_zlib_bytes,
                          ZlibSizeBytes(dictionary));
   return absl::OkStatus();
+}
+
+// A symbol table for 256 pieces of the text, evenly spread.
+std::string TrainTable(ByteView text) {
+  constexpr size_t kPieceCount = 256;
+  constexpr size_t kPieceSizeBytes = 4096;
+  std::vector<ByteView> pieces;
+  for (size_t i = 0; i < kPieceCount; ++i) {
+    const ByteView rest = text.subspan(text.size() / kPieceCount * i);
+    pieces.push_back(rest.first(std::min(kPieceSizeBytes, rest.size())));
+  }
+  return TrainSymbolTable(pieces).Serialise();
 }
 
 absl::StatusOr<Input> Load(const Arguments& arguments,
@@ -104,10 +116,15 @@ absl::StatusOr<Input> Load(const Arguments& arguments,
   input.text.resize(source->size_bytes());
   QUIRE_RETURN_IF_ERROR(source->Read(0, AsMutableBytes(input.text)));
   input.documents = source->documents();
-  if (std::ranges::any_of(codecs, [](const CodecSpec& spec) {
-        return FindCodec(spec.id)->needs_dictionary;
-      })) {
-    QUIRE_RETURN_IF_ERROR(ChooseDictionary(arguments, input));
+  input.context = std::make_shared<CodecContext>();
+  for (const CodecSpec& spec : codecs) {
+    const CodecInfo& codec = *FindCodec(spec.id);
+    if (codec.needs_dictionary && input.context->dictionary.empty()) {
+      QUIRE_RETURN_IF_ERROR(ChooseDictionary(arguments, input));
+    }
+    if (codec.needs_symbol_table && input.context->symbol_table.empty()) {
+      input.context->symbol_table = TrainTable(AsBytes(input.text));
+    }
   }
   return input;
 }
