@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What device_bench.py and sweep.py share: archives that are built once, servers
+"""What device_bench.py, paper_rlz.py and others share: archives that are built once, servers
 that start cold, and one way to load them in each of the paper's modes.
 """
 import functools

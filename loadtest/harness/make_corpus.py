@@ -14,7 +14,7 @@ concatenated; NAME.tsv, offset, size and path of each in NAME.raw; and NAME256.r
 pieces of 1 MiB, piece i from byte i*size/256 (rounded down) of NAME.raw. Sizes change a
 little when Debian updates a package.
 
-Columns for fsst_bench.py, such as those of the FSST paper, are in paper/dbtext of its
+Columns for paper_fsst.py are those of the FSST paper, in paper/dbtext of its
 authors' repository, github.com/cwida/fsst.
 """
 import argparse
