@@ -9,8 +9,8 @@
 #   build   what compiling needs (g++, CMake, libraries)
 #   all     also what deploy/test.sh needs (clang, Python modules; kubernetes-validate
 #           from PyPI into build/python); the default
-#   bench   only what loadtest/codec_bench.py, device_bench.py and migration_bench.py
-#           measure against; neither building nor testing needs it
+#   bench   only what loadtest/bench/archive_bench.py and device_bench.py measure
+#           against; neither building nor testing needs it
 #   package what compiling needs, and deploy/package_test.sh
 set -euo pipefail
 
@@ -33,14 +33,13 @@ libraries=(
 
 # The second compiler with its sanitizers and checkers, and the Python modules
 # of the reference reader and of the end-to-end tests; iproute2 makes the slow
-# links of loadtest/wire_bench.py. Prometheus and Alertmanager are run by tests alone;
-# systemd and python3-seccomp check the unit of deploy/systemd; e2fsprogs makes the
-# disk images of loadtest/migration_bench.py.
+# links of loadtest/bench/wire_bench.py. Prometheus and Alertmanager are run by tests alone;
+# systemd and python3-seccomp check the unit of deploy/systemd.
 checkers=(
   clang-14 clang-tidy-14 clang-format-14 lld-14 llvm-14 libclang-rt-14-dev
   shellcheck git
   python3 python3-grpcio python3-protobuf python3-xxhash python3-zstandard
-  python3-lz4 python3-yaml iproute2 e2fsprogs
+  python3-lz4 python3-yaml iproute2
   prometheus prometheus-alertmanager
   systemd python3-seccomp python3-pip
 )
@@ -48,9 +47,7 @@ checkers=(
 # Not libhts-dev: it would replace libcurl4-openssl-dev, which prometheus-cpp-dev needs.
 # fio says what a disk can do.
 peers=(
-  tabix libdeflate-dev librocksdb-dev liblzo2-dev libblosc-dev fio
-  p7zip-full rzip lrzip zpaq borgbackup restic squashfs-tools xdelta3 zstd
-  e2fsprogs
+  tabix libdeflate-dev librocksdb-dev fio
 )
 
 # What makes Debian packages, checks them, and uses them in roots of their own.

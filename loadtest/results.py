@@ -1,65 +1,146 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes RESULTS.md from the figures of the benchmarks, and MODELLED.md, next to it, from those
-of modelled disks; with --run measures them first.
+"""Writes RESULTS.md from the figures of the benchmarks; with --run measures them first.
 
     loadtest/results.py --out loadtest/RESULTS.md
         writes the page from the figures that are stored in loadtest/results
     loadtest/results.py --run --corpora /data --work /var/tmp/bench --out loadtest/RESULTS.md
         runs every benchmark, stores its figures, then writes the page
     loadtest/results.py --run --quick --from /tmp/quick --out /tmp/quick.md
-        the same on a small generated text: shows that all of it works
+        the same on small generated texts: shows that all of it works
 
---corpora has what make_corpus.py makes of webdocs and versions, and columns/, a directory of text
-columns. A full run takes hours and wants an idle machine; wire_bench
-needs root, and codec_bench and device_bench what `deploy/bootstrap.sh bench` installs.
-Figures of a commit that is not the others' are marked in the page.
+--corpora has what make_corpus.py makes of webdocs and versions, and columns/, a directory
+of text columns. A full run takes about 25 minutes on two cores and needs an idle machine;
+wire_bench needs root, and archive_bench and device_bench need what `deploy/bootstrap.sh
+bench` installs. A benchmark that fails leaves the figures that were stored before.
 """
+import dataclasses
 import datetime
 import json
 import os
 import pathlib
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
+import typing
 
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "harness"))
+# pylint: disable=wrong-import-position
 from bench_json import write_json
 from bench_setup import machine_load, make_parser
-from codec_bench import commit, processor
-from codec_table import markdown
-from results_runs import COMMANDS, Setting, make_quick_corpus, run_benchmark
-from results_tables import MODELLED, SECTIONS
 
-FORMAT = 1
-LINES_MAX = 200
-HERE = pathlib.Path(__file__).parent
-MODELLED_PAGE = "MODELLED.md"
+FORMAT = 2
+TABLES_MAX = 10
 STORED = HERE / "results"
 ABOUT = "about.json"
-# Drawings of a benchmark: where it leaves them in the work directory, and where they
-# are kept.
-PICTURES = {"codec_bench": {"codec_bench/pareto.svg": "codec_pareto.svg"},
-            "sweep": {"sweep/modes.svg": "sweep_modes.svg"},
-            "range_bench": {"ranges.svg": "range_bench.svg"},
-            "migration_bench": {"migration.svg": "migration_bench.svg"}}
+# Limit on the time of one benchmark.
+SECONDS_MAX = 1800
 
 
 class ResultsError(Exception):
     """Stored figures that cannot be shown."""
 
 
+@dataclasses.dataclass
+class Setting:
+    """The inputs of the benchmarks."""
+    build: pathlib.Path
+    corpora: pathlib.Path
+    # Archives and intermediate results; on the disk to be measured.
+    work: pathlib.Path
+    is_quick: bool
+
+    def script(self, name, full, quick=("--smoke",)):
+        """The command of a script, with its options of a full run or a quick one."""
+        return [HERE / name, "--build", self.build, *(quick if self.is_quick else full)]
+
+
+@dataclasses.dataclass
+class Section:
+    title: str
+    text: str
+    # From a Setting to the command, which prints one table in Markdown.
+    command: typing.Callable
+
+
+def extraction_command(setting):
+    program = setting.build / "bin" / "paper_extraction"
+    if setting.is_quick:
+        return [program, "--pieces", 1, "--round-us", 1, program]
+    columns = sorted((setting.corpora / "columns").iterdir())
+    return [program, setting.corpora / "webdocs256.raw", *columns]
+
+
+def wire_options(setting):
+    columns = setting.corpora / "columns"
+    return ["--corpus", f"webdocs={setting.corpora}/webdocs", "--lines",
+            f"l_comment={columns}/l_comment", "--lines-max", 100_000, "--directory",
+            setting.work / "wire", "--links", "100mbit,1gbit,loopback", "--seconds", 2]
+
+
+# Benchmark -> its section, in the order of the page.
+SECTIONS = {
+    "archive_check": Section(
+        "Build, serve, read back", "Codec rlz, blocks of 64 KiB, dictionary of 16 MiB; every "
+        "answer is compared with the source.",
+        lambda setting: setting.script(
+            "bench/archive_check.py", ["--corpus", setting.corpora / "webdocs"],
+            ["--memory", "256MiB", "--dictionary-size", "256KiB", "--requests", 500])),
+    "archive_bench": Section(
+        "Quire and its peers", "`webdocs256`, and documents of webdocs of the same size; one "
+        "core's CPU time. Sizes count payload, dictionary and block index.",
+        lambda setting: setting.script(
+            "bench/archive_bench.py", ["--corpus", setting.corpora / "webdocs", "--slice", 256])),
+    "paper_rlz": Section(
+        "Access Time Tradeoffs in Archive Compression", "The first rows compare with the "
+        "authors' programs on the same text, the next three with Table 3, which is of 64 GiB of "
+        "another text, the last two with the disk of Figure 2.",
+        lambda setting: setting.script(
+            "papers/paper_rlz.py", [setting.corpora / "webdocs256.raw"])),
+    "paper_extraction": Section(
+        "Random Read Speedup in Compression Enabled Storage Systems", "Ranges of blocks of "
+        "256,000 bytes.", extraction_command),
+    "paper_migration": Section(
+        "Migratory Compression", "Gains are the growth of the compression factor.",
+        lambda setting: setting.script(
+            "papers/paper_migration.py", [setting.corpora / "versions"])),
+    "paper_cost": Section(
+        "Data Compression for Climate Data", "The paper measures scientific data on 24 cores, "
+        "these rows documents of webdocs.",
+        lambda setting: setting.script(
+            "papers/paper_cost.py", [setting.corpora / "webdocs256.raw"])),
+    "paper_fsst": Section(
+        "FSST: Fast Random Access String Compression", "Columns of the paper, each repeated to "
+        "8 MiB; one thread.",
+        lambda setting: setting.script("papers/paper_fsst.py", [setting.corpora / "columns"])),
+    "api_limit": Section(
+        "Cached reads compared with an empty handler", "Ranges of 16 KiB; medians and quartiles "
+        "of rounds. The client shares the cores, so CPU times say more than rates.",
+        lambda setting: setting.script("bench/api_limit.py", [])),
+    "device_bench": Section(
+        "A cold server compared with its disk and with decoding", "Past the page cache; server "
+        "and client share the cores. Shares are of the slower of disk and decoding.",
+        lambda setting: setting.script(
+            "bench/device_bench.py", ["--corpus", setting.corpora / "webdocs256.raw", "--out",
+                                      setting.work / "device", "--repetitions", 2])),
+    "wire_bench": Section(
+        "Wire encodings", "Single documents at random, 64 in flight; documents of webdocs have "
+        "about 18 KB, those of l_comment 26 bytes.",
+        lambda setting: setting.script("bench/wire_bench.py", wire_options(setting))),
+}
+
+
 def parse_arguments(words=None):
-    parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_bench",
-                         "archive_bench", "api_limit", "disk_figures", "range_figures",
-                         "migration_figures")
-    parser.add_argument("--out", type=pathlib.Path, help=f"the page, and {MODELLED_PAGE} in its directory (default: standard output)")
+    parser = make_parser(__doc__, "quired", "quire", "quire-loadtest", "codec_figures",
+                         "empty_server", "paper_extraction")
+    parser.add_argument("--out", type=pathlib.Path, help="the page (default: standard output)")
     parser.add_argument("--from", dest="stored", metavar="DIR", type=pathlib.Path, default=STORED,
                         help="where figures are stored (default: %(default)s)")
     parser.add_argument("--run", action="store_true", help="run the benchmarks first")
-    parser.add_argument("--only", type=lambda text: text.split(","), default=list(COMMANDS),
-                        metavar="NAME,...", help=f"of {', '.join(COMMANDS)}")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=list(SECTIONS),
+                        metavar="NAME,...", help=f"of {', '.join(SECTIONS)}")
     parser.add_argument("--quick", action="store_true",
                         help="small texts and a moment of each: for tests")
     parser.add_argument("--corpora", type=pathlib.Path, metavar="DIR")
@@ -67,65 +148,71 @@ def parse_arguments(words=None):
                         help="for archives, on the disk to be measured (default: a temporary "
                         "directory)")
     arguments = parser.parse_args(words)
-    unknown = [name for name in arguments.only if name not in COMMANDS]
+    unknown = [name for name in arguments.only if name not in SECTIONS]
     if unknown:
-        parser.error(f'--only: no benchmark "{unknown[0]}"; there are {", ".join(COMMANDS)}')
+        parser.error(f'--only: no benchmark "{unknown[0]}"; there are {", ".join(SECTIONS)}')
     if arguments.run and arguments.quick and arguments.stored == STORED:
         parser.error("--quick: figures that mean nothing must not replace the stored ones; "
                      "give --from another directory")
     if arguments.run and not arguments.quick and not arguments.corpora:
-        parser.error("--run needs --corpora, or --quick for a generated text")
+        parser.error("--run needs --corpora, or --quick for generated texts")
     return arguments
 
 
 def describe_machine():
+    models = [line.split(":", 1)[1].strip()
+              for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+              if line.startswith("model name")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
-    return (f"{os.cpu_count()} cores of {processor()}, {memory:.0f} GiB, Linux "
-            f"{platform.release()}")
+    return (f"{os.cpu_count()} cores of {models[0] if models else 'an unknown processor'}, "
+            f"{memory:.0f} GiB, Linux {platform.release()}")
 
 
-def shown_command(words, setting, corpora):
+def commit():
+    result = subprocess.run(["git", "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True, check=False, cwd=HERE)
+    return result.stdout.strip() or "unknown"
+
+
+def shown_command(words, setting):
     """For the page: without the paths of this machine."""
-    hidden = ("--build", "--json", "--out")
-    kept = [word for before, word in zip([""] + words, words)
-            if word not in hidden and before not in hidden]
-    text = " ".join(kept).replace(f"{HERE.parent}/", "")
-    for path, name in ((setting.work, "WORK"), (corpora or setting.work, "CORPORA")):
+    words = list(map(str, words))
+    if "--build" in words:
+        del words[words.index("--build"):words.index("--build") + 2]
+    text = " ".join(words)
+    for path, name in ((setting.work, "WORK"), (setting.corpora, "CORPORA"),
+                       (f"{setting.build}/", ""), (f"{HERE.parent}/", "")):
         text = text.replace(str(path), name)
     return text
 
 
+def run_benchmark(name, setting):
+    """What is stored of it."""
+    command, load = SECTIONS[name].command(setting), machine_load()
+    result = subprocess.run(list(map(str, command)), check=True, timeout=SECONDS_MAX, text=True,
+                            stdout=subprocess.PIPE)
+    return {"format": FORMAT, "benchmark": name, "commit": commit(),
+            "mode": "quick" if setting.is_quick else "full", "load": load,
+            "command": shown_command(command, setting), "lines": result.stdout.splitlines()}
+
+
 def measure(arguments, work):
-    """Runs what --only names, and stores the figures of each as it ends."""
+    """Runs what --only names, stores each as it ends; returns the names of those that failed."""
     arguments.stored.mkdir(parents=True, exist_ok=True)
-    if arguments.quick:
-        stem, sample, columns = make_quick_corpus(work)
-    else:
-        stem = f"{arguments.corpora}/webdocs"
-        sample, columns = arguments.corpora / "webdocs256.raw", arguments.corpora / "columns"
-    setting = Setting(arguments.build, stem, sample, columns, work, arguments.quick)
+    setting = Setting(arguments.build.resolve(), arguments.corpora or work, work,
+                      arguments.quick)
     failed = []
     for name in arguments.only:
         print(f"{datetime.datetime.now():%H:%M:%S} {name}", file=sys.stderr, flush=True)
-        raw, load = work / f"{name}.json", machine_load()
         try:
-            command, printed = run_benchmark(name, setting, raw)
+            write_json(arguments.stored / f"{name}.json", run_benchmark(name, setting))
         except (OSError, subprocess.SubprocessError) as error:
             print(f"{name}: {error}", file=sys.stderr, flush=True)
             failed.append(name)
-            continue
-        figures = json.loads(raw.read_text()) if printed is None else printed
-        write_json(arguments.stored / f"{name}.json", {
-            "format": FORMAT, "benchmark": name, "commit": commit(),
-            "mode": "quick" if arguments.quick else "full", "load": load,
-            "command": shown_command(command, setting, arguments.corpora), "figures": figures})
-        for source, target in PICTURES.get(name, {}).items():
-            if arguments.stored == STORED:
-                shutil.copyfile(work / source, HERE / target)
-    texts = [(path.name, path.stat().st_size) for path in (pathlib.Path(f"{stem}.raw"), sample)]
+    texts = [] if arguments.quick else sorted(arguments.corpora.glob("*.raw"))
     write_json(arguments.stored / ABOUT, {
-        "format": FORMAT, "machine": describe_machine(), "note": "",
-        "corpora": [f"`{name}`: {size:,} bytes" for name, size in dict(texts).items()]})
+        "format": FORMAT, "machine": describe_machine(),
+        "corpora": [f"`{path.stem}`: {path.stat().st_size:,} bytes" for path in texts]})
     return failed
 
 
@@ -140,75 +227,41 @@ def read_stored(path):
     return stored
 
 
-def section_of(name, stored):
-    try:
-        return SECTIONS[name](stored["figures"])
-    except (KeyError, TypeError, IndexError, StopIteration) as error:
-        raise ResultsError(f"{name}.json: figures lack {error!r}; run the benchmark again: "
-                           f"loadtest/results.py --run --only {name}") from error
+def section_lines(name, stored, is_of_one_commit):
+    section = SECTIONS[name]
+    origin = f"`{stored['command']}`" + ("" if is_of_one_commit else f" at {stored['commit']}")
+    return [f"## {section.title}", f"{section.text} {origin}; {stored['load']}.", "",
+            *stored["lines"], ""]
 
 
-def summary(sections):
-    rows = [[aim.what, aim.aim, aim.measured if aim.is_met else f"**{aim.measured}**",
-             "yes" if aim.is_met else "**no**"] for section in sections for aim in section.aims]
-    return markdown(["what", "aim", "measured", "met"], rows)
-
-
-def read_all(directory):
-    """What is stored of each benchmark."""
+def render(directory):
+    """The lines of the page."""
+    about = read_stored(directory / ABOUT)
     stored = {name: read_stored(directory / f"{name}.json") for name in SECTIONS
               if (directory / f"{name}.json").exists()}
     if not stored:
         raise ResultsError(f"{directory}: no figures; loadtest/results.py --run measures them")
-    return stored
-
-
-def section_lines(stored, sections, commits):
-    lines = []
-    for name, section in sections.items():
-        each = stored[name]
-        origin = f"`{each['command']}`" + (f" at {each['commit']}" if len(commits) > 1 else "")
-        lines += [f"## {section.title}",
-                  " ".join([section.text, *([each["note"]] if each.get("note") else []),
-                            f"{origin}; {each['load']}."])]
-        for header, rows in section.tables:
-            lines += ["", *markdown(header, rows)]
-        lines += [""]
-    return lines
-
-
-def render(directory):
-    """The lines of the page, and those of the page of modelled disks."""
-    about = read_stored(directory / ABOUT)
-    stored = read_all(directory)
-    sections = {name: section_of(name, each) for name, each in stored.items()}
     commits = {each["commit"] for each in stored.values()}
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Results",
-             "Written by `loadtest/results.py` from the JSON of the benchmarks; do not edit. What "
-             "was tried and dropped is in the `NOTES.md` of each directory. "
-             f"[{MODELLED_PAGE}]({MODELLED_PAGE}) has the modelled disks.", ""]
+             "Written by `loadtest/results.py`; do not edit. Sizes and counts are exact; times "
+             "move by 10 to 25 % from run to run, so compare only figures of one table. The "
+             "`NOTES.md` of each directory has what was tried and dropped.", ""]
     if any(each["mode"] == "quick" for each in stored.values()):
-        lines += ["- **Quick figures of a generated text: they show that the benchmarks work, and "
+        lines += ["- **Quick figures of generated texts: they show that the benchmarks work, and "
                   "mean nothing else.**"]
     lines += [f"- Machine: {about['machine']}. "
-              + ("Commits differ; each table names its own." if len(commits) > 1 else
-                 f"Commit {min(commits)}.")]
-    lines += [f"- {corpus}" for corpus in about["corpora"]]
-    lines += [f"- {about['note']}"] if about["note"] else []
-    lines += ["", "## Aims and results", *summary(sections.values()), ""]
-    lines += section_lines(stored, {name: section for name, section in sections.items()
-                                    if name not in MODELLED}, commits)
+              + (f"Commit {min(commits)}." if len(commits) == 1 else
+                 "Commits differ; each table names its own.")]
+    lines += [f"- {corpus}" for corpus in about["corpora"]] + [""]
+    for name, each in stored.items():
+        lines += section_lines(name, each, len(commits) == 1)
     missing = [name for name in SECTIONS if name not in stored]
     if missing:
         lines += [f"Not measured: {', '.join(missing)}.", ""]
-    if len(lines) - 1 > LINES_MAX:
-        raise ResultsError(f"the page has {len(lines) - 1} lines and must have at most {LINES_MAX}; "
-                           "shorten a table in results_tables.py")
-    modelled = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Modelled disks",
-                "Written by `loadtest/results.py`, as RESULTS.md, whose aims count these, too.", ""]
-    modelled += section_lines(stored, {name: section for name, section in sections.items()
-                                       if name in MODELLED}, commits)
-    return lines[:-1], modelled[:-1]
+    tables = sum(line.startswith("|---") for line in lines)
+    if tables > TABLES_MAX:
+        raise ResultsError(f"the page has {tables} tables; at most {TABLES_MAX} are allowed")
+    return lines[:-1]
 
 
 def main():
@@ -216,15 +269,14 @@ def main():
     failed = []
     if arguments.run:
         with tempfile.TemporaryDirectory(dir="/var/tmp") as scratch:
-            work = arguments.work or pathlib.Path(scratch)
+            work = (arguments.work or pathlib.Path(scratch)).resolve()
             work.mkdir(parents=True, exist_ok=True)
             failed = measure(arguments, work)
-    page, modelled = ("\n".join(lines) + "\n" for lines in render(arguments.stored))
+    page = "\n".join(render(arguments.stored)) + "\n"
     if arguments.out:
         arguments.out.write_text(page, encoding="utf-8")
-        arguments.out.with_name(MODELLED_PAGE).write_text(modelled, encoding="utf-8")
     else:
-        print(page, modelled, sep="\n", end="")
+        print(page, end="")
     if failed:
         sys.exit(f"results.py: failed: {', '.join(failed)}; the page has what was stored before")
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FSST next to LZ4 and zstd on one column of strings: the file that
+// FSST next to LZ4 on one column of strings: the file that
 // QUIRE_BENCHMARK_FILE names, repeated to 8 MiB, or something small and
 // generated. As one text, and each line as a string of its own. One thread.
 //
@@ -8,10 +8,9 @@
 // there: one code at a time, with a symbol's eight bytes stored where there is
 // space for one byte, so with excess behind the text and no check of anything.
 //
-// loadtest/fsst_bench.py runs it over a directory of columns.
+// loadtest/papers/paper_fsst.py runs it over a directory of columns.
 #include <benchmark/benchmark.h>
 #include <lz4.h>
-#include <zstd.h>
 
 #include <algorithm>
 #include <array>
@@ -39,8 +38,6 @@ struct Column {
   std::string text = {};
   // With their ends of line.
   std::vector<ByteView> lines = {};
-  // Of the file, before it is repeated.
-  size_t piece_size = 0;
 };
 
 Column MakeColumn() {
@@ -55,7 +52,7 @@ Column MakeColumn() {
     TestRandom random(1);
     piece = RandomText(random, 30000);
   }
-  Column column = {.piece_size = std::min(piece.size(), size)};
+  Column column;
   while (column.text.size() < size) {
     column.text += piece.substr(0, size - column.text.size());
   }
@@ -265,112 +262,6 @@ void BM_Lz4Decode(benchmark::State& state) {
   Report(state, static_cast<size_t>(size));
 }
 
-// The lines of the column, each compressed on its own, at the front of `out`;
-// the ends of what they became.
-std::vector<size_t> Lz4Lines(std::string& out) {
-  std::vector<size_t> ends;
-  size_t size = 0;
-  const Column& column = TheColumn();
-  for (const ByteView line : column.lines) {
-    size += static_cast<size_t>(LZ4_compress_default(
-        Chars(line), &out[size], static_cast<int>(line.size()),
-        static_cast<int>(out.size() - size)));
-    ends.push_back(size);
-  }
-  return ends;
-}
-
-// LZ4's worst case for a line is 16 bytes more and one in 255.
-size_t Lz4LinesSizeMax() {
-  return 2 * TheText().size() + 16 * TheColumn().lines.size();
-}
-
-void BM_Lz4EncodeLines(benchmark::State& state) {
-  std::string stored(Lz4LinesSizeMax(), '\0');
-  size_t size = 0;
-  for (auto _ : state) {
-    size = Lz4Lines(stored).back();
-  }
-  Report(state, size);
-}
-
-void BM_Lz4DecodeLines(benchmark::State& state) {
-  std::string stored(Lz4LinesSizeMax(), '\0');
-  const std::vector<size_t> ends = Lz4Lines(stored);
-  std::string out(TheText().size(), '\0');
-  for (auto _ : state) {
-    size_t begin = 0;
-    size_t size = 0;
-    for (const size_t end : ends) {
-      size += static_cast<size_t>(LZ4_decompress_safe(
-          &stored[begin], &out[size], static_cast<int>(end - begin),
-          static_cast<int>(out.size() - size)));
-      begin = end;
-    }
-  }
-  Require(state, out == TheColumn().text);
-  Report(state, ends.back());
-}
-
-// The column in blocks as long as the file, so that zstd, whose window is wider
-// than many files, does not meet the same text again.
-std::vector<ByteView> ZstdBlocks() {
-  std::vector<ByteView> blocks;
-  for (ByteView left = TheText(); !left.empty();) {
-    blocks.push_back(left.first(std::min(TheColumn().piece_size, left.size())));
-    left = left.subspan(blocks.back().size());
-  }
-  return blocks;
-}
-
-// Compressed to the front of `stored`; the ends of the blocks there.
-std::vector<size_t> ZstdEncodeBlocks(ZSTD_CCtx* context, std::string& stored) {
-  std::vector<size_t> ends;
-  size_t size = 0;
-  for (const ByteView block : ZstdBlocks()) {
-    size += ZSTD_compressCCtx(context, &stored[size], stored.size() - size,
-                              block.data(), block.size(), 1);
-    ends.push_back(size);
-  }
-  return ends;
-}
-
-size_t ZstdSizeMax() {
-  return ZstdBlocks().size() * ZSTD_compressBound(TheColumn().piece_size);
-}
-
-void BM_ZstdEncode(benchmark::State& state) {
-  ZSTD_CCtx* const context = ZSTD_createCCtx();
-  std::string stored(ZstdSizeMax(), '\0');
-  size_t size = 0;
-  for (auto _ : state) {
-    size = ZstdEncodeBlocks(context, stored).back();
-  }
-  ZSTD_freeCCtx(context);
-  Report(state, size);
-}
-
-void BM_ZstdDecode(benchmark::State& state) {
-  ZSTD_CCtx* const encoder = ZSTD_createCCtx();
-  ZSTD_DCtx* const context = ZSTD_createDCtx();
-  std::string stored(ZstdSizeMax(), '\0');
-  const std::vector<size_t> ends = ZstdEncodeBlocks(encoder, stored);
-  std::string out(TheText().size(), '\0');
-  for (auto _ : state) {
-    size_t begin = 0;
-    size_t size = 0;
-    for (const size_t end : ends) {
-      size += ZSTD_decompressDCtx(context, &out[size], out.size() - size,
-                                  &stored[begin], end - begin);
-      begin = end;
-    }
-  }
-  ZSTD_freeDCtx(context);
-  ZSTD_freeCCtx(encoder);
-  Require(state, out == TheColumn().text);
-  Report(state, ends.back());
-}
-
 BENCHMARK_CAPTURE(BM_Train, default, FsstLevel::kDefault);
 BENCHMARK_CAPTURE(BM_Train, high, FsstLevel::kHigh);
 BENCHMARK_CAPTURE(BM_Encode, default, FsstLevel::kDefault);
@@ -383,10 +274,6 @@ BENCHMARK_CAPTURE(BM_DecodeLines, best, FsstInstructions::kBest);
 BENCHMARK_CAPTURE(BM_DecodeLines, plain, FsstInstructions::kPlain);
 BENCHMARK(BM_Lz4Encode);
 BENCHMARK(BM_Lz4Decode);
-BENCHMARK(BM_Lz4EncodeLines);
-BENCHMARK(BM_Lz4DecodeLines);
-BENCHMARK(BM_ZstdEncode);
-BENCHMARK(BM_ZstdDecode);
 
 }  // namespace
 }  // namespace quire

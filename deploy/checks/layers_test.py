@@ -62,7 +62,6 @@ MODULES = {
     "server/planner": ["codecs", f"{ARCHIVE}/files", f"{ARCHIVE}/format", f"{INGEST}/sources",
                        f"{INGEST}/testing", f"{STORAGE}/base", f"{STORAGE}/device",
                        f"{STORAGE}/model", f"{STORAGE}/scheduler", f"{STORAGE}/simulation"],
-    "server/bench": ["codecs", ARCHIVE, STORAGE, SERVICE],
     "server/commands": ["codecs", "server"],
     "server": ["codecs", "server", "proto"],
     "client/quire": ["codecs", "proto"],
@@ -75,17 +74,15 @@ MODULES = {
     "loadtest/report": ["codecs/base", "client/quire", "proto", "loadtest/requests"],
     "loadtest/generator": ["codecs", "proto", "client/quire", "client",
                            "loadtest/requests", "loadtest/report"],
-    "loadtest/codec_bench": ["codecs", "loadtest/requests"],
-    "loadtest/migration_bench": ["codecs", "loadtest/requests"],
-    "loadtest/api_limit": ["codecs/base", "proto"],
+    "loadtest/papers": ["codecs", "loadtest/requests"],
+    "loadtest/bench": ["codecs/base", "proto"],
     "deploy": [],
 }
 # Directory -> the modules that may use it; the load generator measures what the
 # library's calls are made of.
 PRIVATE = {"client/quire/internal": ["client/quire", "loadtest/generator"]}
 TEST_SOURCE = re.compile(
-    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|_fixture\.|/(testing|golden)/|"
-    r"^server/bench/bench_loops_test")
+    r"_(test|fuzz|benchmark)\.cc$|_test_|_testing\.|_fixture\.|/(testing|golden)/")
 # Commands and names of targets that are tests, or that only tests link.
 TEST_COMMANDS = ("quire_test", "quire_fuzz", "quire_benchmark")
 TEST_TARGET = re.compile(r"_(testing|fixture)$|_test_|_fake_|^make_golden$")

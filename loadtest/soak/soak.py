@@ -26,7 +26,7 @@ import time
 
 import grpc
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 from bench_setup import build_text_archive, find_programs, make_parser
 from certificates import Authority

@@ -10,7 +10,7 @@ import unittest
 
 import grpc
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 # pylint: disable=wrong-import-position
 import soak
 from soak_readers import Faults, ProgramFailed, Reader

@@ -17,7 +17,7 @@ import urllib.request
 
 import grpc
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
 from certificates import Authority  # pylint: disable=wrong-import-position
 
 BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"

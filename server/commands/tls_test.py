@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "loadtest" / "harness"))
 from certificates import Authority  # pylint: disable=wrong-import-position
 
 BIN = pathlib.Path(os.environ["QUIRE_BINARY_DIR"]) / "bin"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Prints what the scheduler makes of modelled hard disks, as a table for
-// loadtest/MODELLED.md; in virtual time, so the same on every machine. With an
-// extent in bytes, live traffic on that much of one disk alone: what
-// loadtest/live_disk.py holds a server against.
+// Prints what the scheduler makes of modelled hard disks, as tables; in virtual
+// time, so the same on every machine. With an extent in bytes, live traffic on
+// that much of one disk alone, with which loadtest/bench/live_disk.py compares a
+// server.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
