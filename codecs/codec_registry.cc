@@ -38,8 +38,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeAuto(
         members[i],
         MakeBlockCodec(AutoMembers(objective)[i].spec, context, use));
   }
-  return MakeAutoCodec(info, objective, BuiltInSpeeds(objective),
-                       std::move(members), context, use);
+  return MakeAutoCodec(info, objective, std::move(members), context, use);
 }
 
 }  // namespace

@@ -61,11 +61,10 @@ absl::StatusOr<size_t> ReadMember(ByteView stored) {
 class AutoCodec final : public CodecBase {
  public:
   AutoCodec(const CodecInfo& info, AutoObjective objective,
-            const AutoSpeeds& speeds, AutoMemberCodecs members,
+            AutoMemberCodecs members,
             std::shared_ptr<const CodecContext> context, CodecUse use)
       : CodecBase(info, use),
         objective_(objective),
-        speeds_(speeds),
         members_(std::move(members)),
         context_(std::move(context)) {
     if (use == CodecUse::kEncodeAndDecode) {
@@ -209,7 +208,8 @@ class AutoCodec final : public CodecBase {
   };
 
   uint64_t TimeOf(Member member, ByteView raw) const {
-    return TimeCost(speeds_[member], objective_, raw.size());
+    return TimeCost(AutoMembers(objective_)[member].speed, objective_,
+                    raw.size());
   }
 
   Scratch& ScratchOf(size_t member, AutoScratch& scratch) const {
@@ -235,7 +235,6 @@ class AutoCodec final : public CodecBase {
   }
 
   const AutoObjective objective_;
-  const AutoSpeeds speeds_;
   const AutoMemberCodecs members_;
   const std::shared_ptr<const CodecContext> context_;
   // Of the dictionary; to encode.
@@ -245,14 +244,13 @@ class AutoCodec final : public CodecBase {
 }  // namespace
 
 std::unique_ptr<BlockCodec> MakeAutoCodec(
-    const CodecInfo& info, AutoObjective objective, const AutoSpeeds& speeds,
-    AutoMemberCodecs members, std::shared_ptr<const CodecContext> context,
-    CodecUse use) {
+    const CodecInfo& info, AutoObjective objective, AutoMemberCodecs members,
+    std::shared_ptr<const CodecContext> context, CodecUse use) {
   for (size_t i = 0; i < kAutoMemberCount; ++i) {
     QUIRE_CHECK(members[i]->info().id == kMemberIds[i]);
   }
-  return std::make_unique<AutoCodec>(
-      info, objective, speeds, std::move(members), std::move(context), use);
+  return std::make_unique<AutoCodec>(info, objective, std::move(members),
+                                     std::move(context), use);
 }
 
 absl::StatusOr<CodecId> AutoMemberOf(ByteView stored) {

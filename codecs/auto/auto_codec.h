@@ -27,13 +27,10 @@ using AutoMemberCodecs =
 
 // `info` is the codec's entry in the registry, `members` the codecs of
 // AutoMembers(objective), in their order, made for `use`. The dictionary of
-// `context` is that of the members. `speeds` are what choices depend on; they
-// make no difference to decoding.
-// REQUIRES: speeds within AutoSpeed's bounds.
+// `context` is that of the members.
 std::unique_ptr<BlockCodec> MakeAutoCodec(
-    const CodecInfo& info, AutoObjective objective, const AutoSpeeds& speeds,
-    AutoMemberCodecs members, std::shared_ptr<const CodecContext> context,
-    CodecUse use);
+    const CodecInfo& info, AutoObjective objective, AutoMemberCodecs members,
+    std::shared_ptr<const CodecContext> context, CodecUse use);
 
 // The codec that a payload of `auto` is in. Errors: DataLoss  the payload is
 // empty, or there is no such member.

@@ -49,32 +49,11 @@ std::string Floats() {
   return text;
 }
 
-// With other speeds, of members by their id.
-std::unique_ptr<BlockCodec> MakeWith(AutoObjective objective, CodecId changed,
-                                     AutoSpeed speed) {
-  AutoSpeeds speeds = BuiltInSpeeds(objective);
-  AutoMemberCodecs members;
-  const auto context = MakeTestContext(256 << 10);
-  for (size_t i = 0; i < kAutoMemberCount; ++i) {
-    const CodecSpec& spec = AutoMembers(objective)[i].spec;
-    members[i] = *MakeBlockCodec(spec, context, CodecUse::kEncodeAndDecode);
-    if (spec.id == changed) {
-      speeds[i] = speed;
-    }
-  }
-  return MakeAutoCodec(*FindCodec(CodecId::kAuto), objective, speeds,
-                       std::move(members), context, CodecUse::kEncodeAndDecode);
-}
-
-CodecId MemberOf(const BlockCodec& codec, const std::string& text) {
+CodecId MemberOf(absl::string_view codec, const std::string& text) {
   const absl::StatusOr<CodecId> member =
-      AutoMemberOf(AsBytes(Encode(codec, text)));
+      AutoMemberOf(AsBytes(Encode(*Make(codec), text)));
   EXPECT_THAT(member, IsOk());
   return member.value_or(CodecId::kUnspecified);
-}
-
-CodecId MemberOf(absl::string_view codec, const std::string& text) {
-  return MemberOf(*Make(codec), text);
 }
 
 TEST(AutoCodecTest, TakesWhatSuitsTheBlock) {
@@ -96,53 +75,6 @@ TEST(AutoCodecTest, TakesWhatSuitsTheBlock) {
   EXPECT_EQ(MemberOf("auto:1", words), CodecId::kLz4);
   EXPECT_EQ(MemberOf("auto:2", words), CodecId::kRlz);
   EXPECT_EQ(MemberOf("auto:3", words), CodecId::kXz);
-}
-
-TEST(AutoCodecTest, OtherSpeedsGiveOtherChoices) {
-  constexpr uint64_t kMegabyte = 1'000'000;
-  TestRandom random(1);
-  const std::string words = RandomText(random, kBlockSize, 2000);
-  // As in TakesWhatSuitsTheBlock, but for the member named.
-  const auto with = [&](AutoObjective objective, CodecId changed,
-                        uint64_t encode, uint64_t decode) {
-    return MemberOf(
-        *MakeWith(objective, changed,
-                  {.encode = encode * kMegabyte, .decode = decode * kMegabyte}),
-        words);
-  };
-  EXPECT_EQ(with(AutoObjective::kSpeed, CodecId::kLz4, 600, 3000),
-            CodecId::kLz4);
-  EXPECT_EQ(with(AutoObjective::kSpeed, CodecId::kLz4, 600, 300),
-            CodecId::kRlz);
-  EXPECT_EQ(with(AutoObjective::kBalanced, CodecId::kXz, 4, 100),
-            CodecId::kRlz);
-  EXPECT_EQ(with(AutoObjective::kBalanced, CodecId::kXz, 4, 1200),
-            CodecId::kXz);
-  EXPECT_EQ(with(AutoObjective::kBalanced, CodecId::kRlz, 60, 1),
-            CodecId::kLz4);
-  // Bytes alone count.
-  EXPECT_EQ(with(AutoObjective::kArchive, CodecId::kXz, 1, 1), CodecId::kXz);
-}
-
-TEST(AutoCodecTest, AnySpeedsGiveTheTextBack) {
-  TestRandom random(2);
-  const auto decoder = Make("auto:1");
-  const auto scratch = decoder->NewScratch();
-  for (const AutoObjective objective : kAutoObjectives) {
-    for (const CodecId id : {CodecId::kCopy, CodecId::kLz4, CodecId::kXz,
-                             CodecId::kNumeric, CodecId::kRlz}) {
-      const auto codec = MakeWith(objective, id,
-                                  {.encode = AutoSpeed::kMin + random() % 1000,
-                                   .decode = AutoSpeed::kMax - random() % 9});
-      for (const TestInput& input : TestInputs(
-               random, 8 << 10, MakeTestContext(256 << 10)->dictionary)) {
-        std::string text(input.text.size(), '\0');
-        QUIRE_EXPECT_OK(decoder->Decode(AsBytes(Encode(*codec, input.text)),
-                                        AsMutableBytes(text), *scratch));
-        EXPECT_EQ(text, input.text);
-      }
-    }
-  }
 }
 
 TEST(AutoCodecTest, TheSmallestIsHardlyLargerThanTheBestMember) {

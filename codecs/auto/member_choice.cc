@@ -72,13 +72,6 @@ std::span<const AutoMember, kAutoMemberCount> AutoMembers(
   return kSmall;
 }
 
-AutoSpeeds BuiltInSpeeds(AutoObjective objective) {
-  AutoSpeeds speeds;
-  std::ranges::transform(AutoMembers(objective), speeds.begin(),
-                         &AutoMember::speed);
-  return speeds;
-}
-
 uint64_t TimeCost(const AutoSpeed& speed, AutoObjective objective,
                   size_t raw_size) {
   const Price price = PriceOf(objective);

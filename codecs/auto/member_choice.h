@@ -7,9 +7,8 @@
 //   stored bytes + block / p_d * (bytes per second of decoding)
 //                + block / p_c * (bytes per second of encoding)
 //
-// with the members' speeds p_c and p_d out of a table, the one here or one that
-// a plan has measured: choices depend on the data and the table alone, never on
-// a clock. After equation 2 of "Data Compression for
+// with the members' speeds p_c and p_d out of a table: choices depend on the
+// data alone, never on a clock. After equation 2 of "Data Compression for
 // Climate Data" (Kuhn, Kunkel, Ludwig), section 2.1.
 #ifndef QUIRE_CODECS_AUTO_MEMBER_CHOICE_H_
 #define QUIRE_CODECS_AUTO_MEMBER_CHOICE_H_
@@ -39,23 +38,15 @@ inline constexpr std::array kAutoObjectives = {
 // A codec's, in bytes of text per second on one core. What counts is the ratio
 // of one to the other.
 struct AutoSpeed {
-  // No speed is outside these.
-  static constexpr uint64_t kMin = 1'000;
-  static constexpr uint64_t kMax = 1'000'000'000'000;
-
   uint64_t encode = 0;
   uint64_t decode = 0;
 };
 
 inline constexpr size_t kAutoMemberCount = 5;
 
-// Of the members of one objective, in their order.
-using AutoSpeeds = std::array<AutoSpeed, kAutoMemberCount>;
-
 // A codec that blocks of `auto` may be in.
 struct AutoMember {
   CodecSpec spec;
-  // Where no plan has another.
   AutoSpeed speed;
 };
 
@@ -64,11 +55,8 @@ struct AutoMember {
 std::span<const AutoMember, kAutoMemberCount> AutoMembers(
     AutoObjective objective);
 
-// Those of AutoMembers(objective).
-AutoSpeeds BuiltInSpeeds(AutoObjective objective);
-
 // What encoding and decoding `raw_size` bytes of text cost. REQUIRES: raw_size
-// <= kBlockSizeBytesMax; both speeds are within AutoSpeed's bounds.
+// <= kBlockSizeBytesMax; `speed` is that of an AutoMember.
 uint64_t TimeCost(const AutoSpeed& speed, AutoObjective objective,
                   size_t raw_size);
 

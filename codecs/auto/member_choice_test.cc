@@ -30,27 +30,14 @@ TEST(MemberChoiceTest, EveryObjectiveHasTheSameMembersInOrder) {
       EXPECT_EQ(members[i].spec.id,
                 AutoMembers(AutoObjective::kSpeed)[i].spec.id);
       EXPECT_NE(members[i].spec.id, CodecId::kAuto);
-      const AutoSpeed speed = BuiltInSpeeds(objective)[i];
-      EXPECT_EQ(speed.encode, members[i].speed.encode);
-      EXPECT_EQ(speed.decode, members[i].speed.decode);
-      for (const uint64_t value : {speed.encode, speed.decode}) {
-        EXPECT_GE(value, AutoSpeed::kMin);
-        EXPECT_LE(value, AutoSpeed::kMax);
-      }
+      const AutoSpeed& speed = members[i].speed;
+      EXPECT_GT(speed.encode, 0u);
+      EXPECT_GT(speed.decode, 0u);
       if (i > 0) {
         EXPECT_LT(members[i - 1].spec.id, members[i].spec.id);
       }
     }
   }
-}
-
-TEST(MemberChoiceTest, NoSpeedMakesTheCostOverflow) {
-  constexpr AutoSpeed kSlowest = {AutoSpeed::kMin, AutoSpeed::kMin};
-  // A second is worth 502 MB, and a megabyte takes 1048.576 s.
-  EXPECT_EQ(TimeCost(kSlowest, AutoObjective::kSpeed, kBlockSizeBytesMax),
-            uint64_t{502} * 1'048'576 * 1000);
-  constexpr AutoSpeed kFastest = {AutoSpeed::kMax, AutoSpeed::kMax};
-  EXPECT_EQ(TimeCost(kFastest, AutoObjective::kSpeed, kBlockSizeBytesMax), 526);
 }
 
 TEST(MemberChoiceTest, AnArchiveCountsBytesAlone) {

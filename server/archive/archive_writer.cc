@@ -132,7 +132,6 @@ ArchiveWriter::ArchiveWriter(PartialDirectory directory,
   manifest_.codec = options.codec;
   manifest_.block_size_bytes = options.block_size_bytes;
   manifest_.block_size_bytes_max = options.block_size_bytes;
-  manifest_.plan_hash = options.plan_hash;
   manifest_.writer = options.writer.substr(0, kWriterSizeBytesMax);
   if (dictionary != nullptr) {
     dictionary_hash_ = Checksum64(AsBytes(dictionary->dictionary));

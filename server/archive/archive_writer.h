@@ -41,8 +41,6 @@ struct ArchiveWriterOptions {
   CodecSpec codec;
   // A power of two, 4 KiB to 1 MiB.
   uint32_t block_size_bytes = 64 << 10;
-  // Of the file with the plan that these are from, if there was one.
-  std::optional<uint64_t> plan_hash = std::nullopt;
   // Program that writes, at most 256 bytes; for people.
   std::string writer = DefaultWriter();
   // Replaces an archive that is already at the path; the old one stays whole

@@ -56,7 +56,6 @@ Examples:
   quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
   quired build -o all.quire --expand --expand-ids member --keep-going crawls/
   quired build -o site.quire --exclude .git/ --exclude '*.map' --prefix site/ www
-  quired plan --json plan.json docs/ && quired build -o d.quire --plan plan.json docs/
   quired build -o mixed.quire --codec auto --objective archive data/
   tar -c directory | quired build -o directory.quire --codec rlz:max -
 

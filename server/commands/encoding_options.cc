@@ -7,7 +7,6 @@
 #include <array>
 #include <filesystem>
 #include <iostream>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -25,7 +24,6 @@
 #include "codecs/rlz/dictionary_builder.h"
 #include "server/archive/files/file_io.h"
 #include "server/ingest/text_migration.h"
-#include "server/planner/plan_file.h"
 #include "server/storage/device/drive_kind.h"
 
 namespace quire {
@@ -182,20 +180,6 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
   return codec;
 }
 
-void Apply(const RecommendedArchive& planned, EncodingOptions& options) {
-  if (!WasGiven(options.codec_option)) {
-    options.codec = planned.codec;
-  }
-  if (!WasGiven(options.block_size_option)) {
-    options.block_size_bytes = planned.block_size_bytes;
-  }
-  // With another codec than the planned one it may be that there was none.
-  if (!WasGiven(options.dictionary_size_option) &&
-      planned.dictionary_size_bytes != 0) {
-    options.dictionary_size_bytes = planned.dictionary_size_bytes;
-  }
-}
-
 std::vector<std::string> CodecNames() {
   std::vector<std::string> names;
   for (const CodecInfo& codec : AllCodecs()) {
@@ -217,15 +201,6 @@ std::string HelpWithAllCodecs(const CLI::App& subcommand) {
 
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                         bool is_codec_required) {
-  subcommand
-      .add_option(
-          "--plan", options.plan,
-          "Take --codec, --block-size and --dictionary-size from what "
-          "quired plan --json wrote, unless they are given, and how "
-          "fast the codecs are that --codec auto chooses from; the text "
-          "must have at least half and at most twice the size that was "
-          "planned for")
-      ->type_name("FILE");
   CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
       absl::StrCat(
@@ -233,7 +208,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
           "without a dictionary in memory; lz4, fastest; xz, small and slow to "
           "read; auto, the best of several for each block. --help-all lists "
           "all codecs. Level fast, default, max or a number",
-          is_codec_required ? ". Required, unless --plan is given" : ""));
+          is_codec_required ? ". Required" : ""));
   codec->type_name("NAME[:LEVEL]");
   if (!is_codec_required) {
     codec->capture_default_str();
@@ -327,24 +302,9 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       ->capture_default_str();
 }
 
-absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
+absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options) {
   BuildOptions build;
-  std::optional<PlannedSpeeds> speeds;
-  if (!options.plan.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const RecommendedArchive planned,
-                           ReadPlanFile(options.plan));
-    speeds = planned.auto_speeds;
-    Apply(planned, options);
-    build.archive.plan_hash = planned.hash;
-    build.check_text_size = [planned](uint64_t text_size_bytes) {
-      return CheckPlanFits(planned, text_size_bytes);
-    };
-  }
   QUIRE_ASSIGN_OR_RETURN(build.archive.codec, CheckOptions(options));
-  if (speeds.has_value() && build.archive.codec.id == CodecId::kAuto) {
-    build.auto_speeds = SpeedsOf(
-        *speeds, static_cast<AutoObjective>(build.archive.codec.level));
-  }
   build.archive.block_size_bytes =
       static_cast<uint32_t>(options.block_size_bytes);
   build.dictionary_size_bytes = options.dictionary_size_bytes;

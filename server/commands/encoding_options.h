@@ -22,9 +22,6 @@
 namespace quire {
 
 struct EncodingOptions {
-  // Of a plan that says what the next three are unless they are given; empty:
-  // none.
-  std::string plan;
   std::string codec = "rlz";
   std::string objective;
   uint64_t block_size_bytes = 64 * kKiB;
@@ -51,10 +48,9 @@ struct EncodingOptions {
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                         bool is_codec_required = false);
 
-// What can be said before anything but the plan is read.
+// Checks what can be checked before anything is read.
 // Errors: InvalidArgument  options that make no sense; for the usage error.
-//         as ReadPlanFile()
-absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options);
+absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options);
 
 // Of the archive that is to be at `output`: "." for a plain name.
 std::string OutputDirectory(const std::string& output);

@@ -148,9 +148,6 @@ void PrintText(const Archive& archive) {
               FormatByteSize(info.codec.partition_size_bytes));
   }
   PrintLine("documents", FormatCount(info.document_count));
-  if (!info.plan_hash.empty()) {
-    PrintLine("plan", absl::StrCat("hash ", info.plan_hash));
-  }
   if (info.unread_input_count > 0) {
     PrintLine("not in it",
               absl::StrCat(FormatCounted(info.unread_input_count,
@@ -235,9 +232,6 @@ void PrintJson(const Archive& archive) {
   json["unread_input_count"] = info.unread_input_count;
   if (!info.unread_inputs.empty()) {
     json["unread_inputs"] = info.unread_inputs;
-  }
-  if (!info.plan_hash.empty()) {
-    json["plan_hash"] = info.plan_hash;
   }
   json["size_bytes"] = info.size_bytes;
   json["stored_size_bytes"] = info.stored_size_bytes;

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -24,6 +26,8 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/commands/build_inputs.h"
+#include "server/commands/encoding_options.h"
+#include "server/commands/interrupt_flag.h"
 #include "server/commands/subcommand_support.h"
 #include "server/planner/collection_sample.h"
 #include "server/planner/plan.h"
@@ -32,19 +36,23 @@
 namespace quire {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr char kFooter[] =
-    R"(Reads the inputs three times, tries codecs on a sample of them with all cores
-busy, and models the server's processors, drive and network. Rows that no other
-beats in size and in speed of random reads come first; * marks the recommended
-one:
+    R"(Builds archives of the inputs with several options and measures them. Of more
+than 64 MiB, an eighth is taken, but at least 64 MiB: whole runs of neighbouring
+documents, and of documents that come in several releases all releases. The
+archives lie below TMPDIR while they are measured.
+
+Sizes are of all files of the archive, the range holds the size in most cases.
+Reads are single calls at random places from a cold cache; the limit is the part
+of the server that bounds them. Drives are models of a hard disk of 5400 rpm and
+of a SATA SSD; s3:LATENCY,RATE is an object store. Rows that no other beats in
+size and in reads come first; * marks the recommended one:
 
   archive   the smallest
   balanced  the smallest that reads at least two thirds as fast as the fastest
   speed     the smallest that reads nearly as fast as the fastest
-
-Sizes are of all files of the archive. RANDOM are single calls, BATCH one large
-batch, FULL reading everything. Drives are models of a hard disk of 5400 rpm and
-of a SATA SSD; s3:LATENCY,RATE is an object store.
 
 Examples:
   quired plan /usr/share/doc
@@ -61,7 +69,6 @@ struct PlanArguments {
   double price_per_tb = 0;
   double budget = 0;
   uint64_t read_size_bytes = 16 * kKiB;
-  uint32_t in_flight = 64;
   std::string objective = "balanced";
   uint64_t sample_size_bytes = 256 * kMiB;
   std::string json;
@@ -123,41 +130,71 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   options.price_per_tb = arguments.price_per_tb;
   options.budget = arguments.budget;
   options.read_size_bytes = arguments.read_size_bytes;
-  options.in_flight = arguments.in_flight;
   return options;
 }
 
+// Options of `quired build` that are compared.
+constexpr std::array kCandidates = {
+    "--codec lz4",
+    "--codec zstd",
+    "",
+    "--reorder auto --inflate auto",
+    "--codec rlz:max --dictionary-size 64MiB --reorder auto --inflate auto",
+};
+
+// Takes the options as `quired build` does.
+absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
+                                            const PlanArguments& plan,
+                                            const std::atomic<bool>* cancel) {
+  CLI::App build;
+  EncodingOptions options;
+  AddEncodingOptions(build, options);
+  build.parse(arguments);
+  options.threads = plan.cores;
+  PlanCandidate candidate;
+  candidate.arguments = arguments;
+  QUIRE_ASSIGN_OR_RETURN(candidate.build, MakeBuildOptions(options));
+  candidate.build.cancel = cancel;
+  return candidate;
+}
+
 absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
+                                 const InterruptFlag& interrupt,
                                  PlanOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(const SourceOptions source_options,
-                         MakeSourceOptions(arguments.input, "/tmp"));
+  options.work_directory = fs::temp_directory_path();
+  QUIRE_ASSIGN_OR_RETURN(
+      const SourceOptions source_options,
+      MakeSourceOptions(arguments.input, options.work_directory));
   QUIRE_ASSIGN_OR_RETURN(
       const std::vector<std::unique_ptr<Source>> sources,
       OpenInputs(arguments.input.inputs, source_options, nullptr));
-  const bool shows_progress = isatty(STDERR_FILENO) != 0;
-  if (shows_progress) {
+  if (isatty(STDERR_FILENO) != 0) {
     std::cerr << "reading the inputs\n";
     options.on_progress = [](const std::string& what) {
-      std::cerr << "trying " << what << "\n";
+      std::cerr << "building with " << what << "\n";
     };
   }
   QUIRE_ASSIGN_OR_RETURN(
       const CollectionSample sample,
-      SampleCollection(sources, arguments.sample_size_bytes,
-                       arguments.input.input_size_bytes_max));
+      CollectionSample::Take(
+          sources,
+          {.size_bytes_max = arguments.sample_size_bytes,
+           .input_size_bytes_max = arguments.input.input_size_bytes_max,
+           .cancel = interrupt.flag()}));
   if (options.text_size_bytes != 0 &&
-      options.text_size_bytes < sample.text_size_bytes) {
+      options.text_size_bytes < sample.text_size_bytes()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--text-size must be at least what the inputs hold, ",
-                     FormatByteSize(sample.text_size_bytes), ", got ",
+                     FormatByteSize(sample.text_size_bytes()), ", got ",
                      FormatByteSize(options.text_size_bytes)));
   }
-  return MakePlan(
-      sample,
-      [&](const TextSink& sink) {
-        return ReadText(sources, sink, arguments.input.input_size_bytes_max);
-      },
-      options);
+  std::vector<PlanCandidate> candidates;
+  for (const char* const options_of_build : kCandidates) {
+    QUIRE_ASSIGN_OR_RETURN(
+        candidates.emplace_back(),
+        MakeCandidate(options_of_build, arguments, interrupt.flag()));
+  }
+  return MakePlan(sample, candidates, options);
 }
 
 absl::Status WriteReport(const std::string& path, const std::string& text) {
@@ -185,11 +222,14 @@ int RunPlan(const PlanArguments& arguments) {
   if (!options.ok()) {
     return ReportUsage("plan", options.status().message());
   }
-  const absl::StatusOr<Plan> plan = ReadAndPlan(arguments, *options);
+  const InterruptFlag interrupt;
+  const absl::StatusOr<Plan> plan = ReadAndPlan(arguments, interrupt, *options);
   if (!plan.ok()) {
-    return absl::IsInvalidArgument(plan.status())
-               ? ReportUsage("plan", plan.status().message())
-               : ReportFailure(plan.status());
+    const int exit_code = absl::IsInvalidArgument(plan.status())
+                              ? ReportUsage("plan", plan.status().message())
+                              : ReportFailure(plan.status());
+    interrupt.EndProcessIfSet();
+    return exit_code;
   }
   const PlanRequest request = {arguments.input.inputs, *options};
   for (const auto& [path, text] :
@@ -213,8 +253,8 @@ int RunPlan(const PlanArguments& arguments) {
 void AddPlanCommand(CLI::App& app, int& exit_code) {
   CLI::App* const plan = app.add_subcommand(
       "plan",
-      "Say how large and how fast archives of some inputs would be, and which "
-      "to build");
+      "Forecast size, price and reads per second of archives of some inputs, "
+      "and recommend options of build");
   auto arguments = std::make_shared<PlanArguments>();
   plan->add_option("INPUT", arguments->input.inputs,
                    "Directories, tars, zips, WARCs or files, as for build")
@@ -224,44 +264,42 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                  "Tars, zips and WARCs in directories are read as such");
   AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
-                    "Of the collection that the inputs stand for; 0: they are "
-                    "it");
+                    "Text of the collection that the inputs stand for; 0: that "
+                    "of the inputs");
   plan->add_option("--disk", arguments->disk,
                    "hdd, ssd, a path on the disk meant, or s3:LATENCY,RATE")
       ->type_name("DISK")
       ->capture_default_str();
-  plan->add_option("--network", arguments->network, "Of the server")
+  plan->add_option("--network", arguments->network,
+                   "Link of the server, such as 1Gbit")
       ->type_name("RATE")
       ->capture_default_str();
-  plan->add_option("--cores", arguments->cores, "Of the server")
+  plan->add_option("--cores", arguments->cores,
+                   "Cores of the server, and threads of the builds")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();
   AddByteSizeOption(*plan, "--memory", arguments->memory_bytes,
-                    "Of quired serve; 0: no bound");
+                    "Limit of quired serve; 0: none");
   plan->add_option("--price-per-tb", arguments->price_per_tb,
-                   "Euro for a terabyte of disk")
+                   "Euro per terabyte of disk")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e9));
-  plan->add_option("--budget", arguments->budget, "Euro for disks at most")
+  plan->add_option("--budget", arguments->budget, "Most euro for disks")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e12));
   AddByteSizeOption(*plan, "--read-size", arguments->read_size_bytes,
-                    "Of a range");
-  plan->add_option("--in-flight", arguments->in_flight, "Reads at any time")
-      ->type_name("N")
-      ->check(CountInRange(1, 100'000))
-      ->capture_default_str();
+                    "Size of a range that is read");
   plan->add_option("--objective", arguments->objective,
                    "archive, balanced or speed")
       ->type_name("OBJECTIVE")
       ->capture_default_str();
   AddByteSizeOption(*plan, "--sample-size", arguments->sample_size_bytes,
-                    "Of the inputs, kept in memory");
+                    "Most text of the inputs to build from; kept in memory");
   plan->add_option("--json", arguments->json,
                    "Write the plan as JSON; -: to standard output")
       ->type_name("FILE");
-  plan->add_option("--html", arguments->html, "Write it as a page with plots")
+  plan->add_option("--html", arguments->html, "Write it as a page with a plot")
       ->type_name("FILE");
   plan->footer(kFooter);
   plan->callback([arguments, &exit_code] { exit_code = RunPlan(*arguments); });

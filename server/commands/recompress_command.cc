@@ -100,9 +100,8 @@ void PrintResumeHint(const std::string& output) {
 
 int RunRecompress(RecompressCommandOptions options) {
   // The default of a build is no reason to recompress.
-  if (options.encoding.plan.empty() &&
-      options.encoding.codec_option->count() == 0) {
-    return ReportUsage("recompress", "--codec is required, or --plan");
+  if (options.encoding.codec_option->count() == 0) {
+    return ReportUsage("recompress", "--codec is required");
   }
   while (options.output.size() > 1 && options.output.back() == '/') {
     options.output.pop_back();

@@ -17,12 +17,6 @@ size_t BlockSizeMax(const BlockStageOptions& options) {
                                    : options.block_size_bytes;
 }
 
-// As ArchiveInfo has it.
-std::string FormatPlanHash(const ArchiveWriterOptions& options) {
-  return options.plan_hash.has_value() ? FormatChecksum(*options.plan_hash)
-                                       : "";
-}
-
 }  // namespace
 
 BlockStage::BlockStage(ArchiveWriter& writer, const BlockStageOptions& options,
@@ -139,9 +133,6 @@ bool HasBlocksOf(const Archive& archive, const ArchiveWriterOptions& options,
   return info != nullptr && !archive.info().has_recipes &&
          found.id == codec.id && found.level == codec.level &&
          found.partition_size_bytes == codec.partition_size_bytes &&
-         // A plan says what auto chooses.
-         (codec.id != CodecId::kAuto ||
-          archive.info().plan_hash == FormatPlanHash(options)) &&
          std::ranges::equal(archive.dictionary(),
                             AsBytes(context.dictionary)) &&
          (!info->needs_symbol_table ||

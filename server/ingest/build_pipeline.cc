@@ -13,7 +13,6 @@
 #include "server/ingest/block_cutter.h"
 #include "server/ingest/block_stage.h"
 #include "server/ingest/document_walk.h"
-#include "server/ingest/encoder_codec.h"
 #include "server/ingest/inflated_text.h"
 #include "server/ingest/order_choice.h"
 #include "server/ingest/reordered_text.h"
@@ -79,9 +78,7 @@ class ArchiveBuild {
                              progress_.done_bytes = size_bytes;
                              Advance(0);
                            }));
-    return options_.check_text_size
-               ? options_.check_text_size(*progress_.total_bytes)
-               : absl::OkStatus();
+    return absl::OkStatus();
   }
 
   absl::Status PrepareStoredText() {
@@ -121,7 +118,11 @@ class ArchiveBuild {
 
   absl::Status MakeCodec() {
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kIndex));
-    QUIRE_ASSIGN_OR_RETURN(codec_, MakeEncoder(options_, inflates_, context_));
+    QUIRE_ASSIGN_OR_RETURN(
+        codec_,
+        MakePayloadCodec(
+            options_.archive.codec, context_, CodecUse::kEncodeAndDecode,
+            inflates_ ? options_.inflate_member_size_bytes_max : 0));
     return absl::OkStatus();
   }
 

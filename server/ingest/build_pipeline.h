@@ -16,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "codecs/auto/member_choice.h"
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
@@ -118,9 +117,6 @@ struct BuildOptions {
   // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
   uint64_t dictionary_size_bytes = uint64_t{16} << 20;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
-  // Of codec `auto`: what its choices depend on; unset: what is built in. They
-  // must be those of the plan that `archive.plan_hash` names.
-  std::optional<AutoSpeeds> auto_speeds;
   // Needs a file of about the size of the text, two with kAuto and kFull, next
   // to the archive, while the build runs.
   ReorderMode reorder = ReorderMode::kOff;
@@ -165,9 +161,6 @@ struct BuildOptions {
   // MiB and five times the longest text.
   uint32_t threads = 1;
 
-  // Told of the size of the text once it is known, and ends the build with an
-  // error; may be empty.
-  std::function<absl::Status(uint64_t text_size_bytes)> check_text_size;
   // Called on the calling thread, some hundred times a gigabyte; may be empty.
   std::function<void(const BuildProgress&)> on_progress;
   // Told of the entries of all inputs, on the calling thread, in the first

@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 
 #include "codecs/base/status_macros.h"
+#include "codecs/payload/payload_codec.h"
 #include "server/archive/format/section_compression.h"
-#include "server/ingest/encoder_codec.h"
 #include "server/ingest/parallel_encoder.h"
 
 namespace quire {
@@ -205,7 +205,8 @@ absl::StatusOr<SizeEstimate> EstimateSize(
       &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
   // The text is inflated already.
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
-                         MakeEncoder(options, /*inflates=*/false, context));
+                         MakePayloadCodec(options.archive.codec, context,
+                                          CodecUse::kEncodeAndDecode));
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockTrial> blocks,
       BlockTrial::Create(*codec, options.threads,

@@ -64,7 +64,7 @@ struct SizeEstimate {
 // effort than an archive does, in a third of its time. Takes one pass over the
 // text, on `options.threads` threads and one for the dictionary.
 // REQUIRES: text_size_bytes > 0.
-// Errors: those of MakeEncoder(), ParallelEncoder and `pass`;
+// Errors: those of MakePayloadCodec(), ParallelEncoder and `pass`;
 //         ResourceExhausted  not enough memory to compress the dictionary;
 //         Cancelled          `options.cancel` became true.
 absl::StatusOr<SizeEstimate> EstimateSize(

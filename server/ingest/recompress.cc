@@ -44,13 +44,6 @@ std::string Parameters(const Archive& archive, const BuildOptions& options) {
                     FormatByteSizeExact(options.inflate_member_size_bytes_max),
                     "\n");
   }
-  if (codec.id == CodecId::kAuto) {
-    absl::StrAppend(&lines, "plan ",
-                    options.archive.plan_hash.has_value()
-                        ? FormatChecksum(*options.archive.plan_hash)
-                        : "none",
-                    "\n");
-  }
   absl::StrAppend(&lines, "partition size ",
                   FormatByteSizeExact(codec.partition_size_bytes), "\n");
   if (info != nullptr && info->needs_dictionary) {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/payload/test_codec.h"
 #include "server/ingest/recompress.h"
 
 #include <atomic>
@@ -20,6 +19,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
 #include "codecs/base/status_matchers.h"
+#include "codecs/payload/test_codec.h"
 #include "server/archive/archive_verifier.h"
 #include "server/archive/files/build_journal.h"
 #include "server/archive/format/archive_format.h"
@@ -68,15 +68,6 @@ BuildOptions Options(absl::string_view codec) {
   options.dictionary_size_bytes = 8192;
   options.segment_size_bytes = 20000;
   options.threads = 1;
-  return options;
-}
-
-// By a plan that found codec rlz to read text at so many bytes per second.
-BuildOptions AutoBy(uint64_t plan_hash, uint64_t rlz_speed) {
-  BuildOptions options = Options("auto");
-  options.archive.plan_hash = plan_hash;
-  options.auto_speeds = BuiltInSpeeds(AutoObjective::kBalanced);
-  options.auto_speeds->back().decode = rlz_speed;
   return options;
 }
 
@@ -245,65 +236,6 @@ TEST_F(RecompressTest, CopiesWholeBlocksOnly) {
       EXPECT_EQ(expect_as_built("partitions"), 0u);
     }
   }
-}
-
-TEST_F(RecompressTest, TakesTheSpeedsThatAreGiven) {
-  const std::string from = Build("from", Options("auto"));
-  // The segment is the text's alone, whatever the manifest says.
-  const std::string segment = "segment-00000001";
-  const BuildOptions same =
-      AutoBy(1, BuiltInSpeeds(AutoObjective::kBalanced).back().decode);
-  EXPECT_EQ(FilesOf(Build("same", same))[segment], FilesOf(from)[segment]);
-  BuildOptions slow = AutoBy(2, 100'000);
-  const Files expected = FilesOf(Build("slow", slow));
-  EXPECT_NE(expected.at(segment), FilesOf(from)[segment]);
-  for (const uint32_t threads : {2u, 3u, 5u}) {
-    slow.threads = threads;
-    const std::string name = absl::StrCat("slow-", threads);
-    EXPECT_EQ(FilesOf(Build(name, slow)), expected);
-    QUIRE_ASSERT_OK(
-        Recompress(from, directory_ / absl::StrCat(name, "-again"), slow)
-            .status());
-    EXPECT_EQ(FilesOf(directory_ / absl::StrCat(name, "-again")), expected);
-  }
-}
-
-TEST_F(RecompressTest, CopiesWhatAutoChoseByTheSamePlanOnly) {
-  const std::string planned = Build("planned", AutoBy(2, 100'000));
-  const std::string unplanned = Build("unplanned", Options("auto"));
-  const auto copied = [&](const std::string& from,
-                          const BuildOptions& options) {
-    const std::string out = directory_ / "out";
-    const auto summary = Recompress(from, out, options);
-    EXPECT_TRUE(summary.ok()) << summary.status();
-    fs::remove_all(out);
-    return summary.ok() && summary->copied_block_count > 0;
-  };
-  EXPECT_TRUE(copied(planned, AutoBy(2, 100'000)));
-  EXPECT_FALSE(copied(planned, AutoBy(3, 100'000)));
-  EXPECT_FALSE(copied(planned, Options("auto")));
-  EXPECT_FALSE(copied(unplanned, AutoBy(2, 100'000)));
-  EXPECT_TRUE(copied(unplanned, Options("auto")));
-  // Only auto depends on it.
-  const std::string zstd = Build("zstd", Options("zstd"));
-  BuildOptions by_plan = Options("zstd");
-  by_plan.archive.plan_hash = 2;
-  EXPECT_TRUE(copied(zstd, by_plan));
-}
-
-TEST_F(RecompressTest, RefusesToGoOnByAnotherPlan) {
-  const std::string from = Build("from", Options("lz4"));
-  const std::string out = directory_ / "out";
-  const Files expected = StartAndStop(from, out, AutoBy(2, 100'000));
-  const auto refused = FailsWith(
-      absl::StatusCode::kFailedPrecondition,
-      HasSubstr("was begun with plan 0000000000000002, not with plan "));
-  EXPECT_THAT(Recompress(from, out, AutoBy(3, 100'000)).status(), refused);
-  EXPECT_THAT(Recompress(from, out, Options("auto")).status(), refused);
-  QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
-                             Recompress(from, out, AutoBy(2, 100'000)));
-  EXPECT_GT(summary.kept_block_count, 0);
-  EXPECT_EQ(FilesOf(out), expected);
 }
 
 TEST_F(RecompressTest, KeepsTheCountOfInputsThatCouldNotBeRead) {

@@ -2,215 +2,281 @@
 #include "server/planner/collection_sample.h"
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
-#include "server/ingest/sources/input_limits.h"
+#include "server/ingest/document_walk.h"
 
 namespace quire {
 namespace {
 
-constexpr size_t kReadSizeBytes = 64 << 10;
-constexpr size_t kUnitSizeBytes = 16 << 10;
+constexpr uint64_t kPieceSizeBytes = uint64_t{1} << 20;
+// A smaller text is a sample of little worth.
+constexpr uint64_t kSampleSizeBytesMin = uint64_t{64} << 20;
+// What part of the text is enough.
+constexpr uint64_t kSampleDivisor = 8;
+// Documents of a run, on average.
+constexpr uint64_t kRunLength = 16;
+// With fewer keys in a sample the names say nothing about the text.
+constexpr size_t kKeyCountMin = 64;
 
-// Keeps every n-th piece of a text that arrives in order.
-class PieceKeeper {
+uint64_t Hash(absl::string_view text) {
+  return Checksum64(AsBytes(text));
+}
+
+// Splits documents into runs, by their ids in order.
+class RunCutter {
  public:
-  explicit PieceKeeper(uint64_t size_bytes_max)
-      : count_max_(std::max<uint64_t>(
-            size_bytes_max / CollectionSample::kPieceSizeBytes, 2)) {}
+  // `uses_whole_ids`: the runs of each key are one run.
+  explicit RunCutter(bool uses_whole_ids) : uses_whole_ids_(uses_whole_ids) {}
 
-  void Add(ByteView text) {
-    while (!text.empty()) {
-      const uint64_t left = CollectionSample::kPieceSizeBytes - piece_size_;
-      const auto part = text.first(
-          static_cast<size_t>(std::min<uint64_t>(left, text.size())));
-      if (IsKept()) {
-        piece_.append(part.begin(), part.end());
-      }
-      piece_size_ += part.size();
-      text = text.subspan(part.size());
-      if (piece_size_ == CollectionSample::kPieceSizeBytes) {
-        EndPiece();
-      }
+  void Next(absl::string_view id) {
+    const size_t slash = id.rfind('/');
+    const bool has_directory = slash != absl::string_view::npos;
+    const absl::string_view directory =
+        has_directory ? id.substr(0, slash) : absl::string_view();
+    const absl::string_view name = has_directory ? id.substr(slash + 1) : id;
+    const bool starts =
+        directory != directory_ || !has_run_ || Hash(name) % kRunLength == 0;
+    if (!starts) {
+      return;
     }
+    has_run_ = true;
+    directory_ = std::string(directory);
+    const size_t parent = directory.rfind('/');
+    run_key_ = uses_whole_ids_
+                   ? Hash(id)
+                   : Hash(absl::StrCat(parent == absl::string_view::npos
+                                           ? directory
+                                           : directory.substr(parent + 1),
+                                       "/", name));
   }
 
-  std::vector<std::string> Take() {
-    if (piece_size_ > 0) {
-      EndPiece();
-    }
-    return std::move(pieces_);
+  // Of a piece of the current document.
+  uint64_t KeyOf(uint64_t piece) const {
+    return piece == 0 ? run_key_ : Hash(absl::StrCat(run_key_, " ", piece));
   }
 
  private:
-  bool IsKept() const { return number_ % stride_ == 0; }
-
-  void EndPiece() {
-    if (IsKept()) {
-      pieces_.push_back(std::move(piece_));
-      piece_.clear();
-    }
-    ++number_;
-    piece_size_ = 0;
-    if (pieces_.size() > count_max_) {
-      stride_ *= 2;
-      size_t kept = 1;
-      for (size_t i = 2; i < pieces_.size(); i += 2) {
-        pieces_[kept++] = std::move(pieces_[i]);
-      }
-      pieces_.resize(kept);
-    }
-  }
-
-  const uint64_t count_max_;
-  uint64_t stride_ = 1;
-  // Of the piece that is being read.
-  uint64_t number_ = 0;
-  uint64_t piece_size_ = 0;
-  std::string piece_;
-  std::vector<std::string> pieces_;
+  const bool uses_whole_ids_;
+  bool has_run_ = false;
+  std::string directory_;
+  uint64_t run_key_ = 0;
 };
 
-using DocumentSink = std::function<void(const SourceDocument&)>;
+// Text of each key.
+using KeySizes = absl::flat_hash_map<uint64_t, uint64_t>;
+using Part = CollectionSample::Part;
+// Half of each key that is kept.
+using KeptKeys = absl::flat_hash_map<uint64_t, Part>;
 
-absl::Status ReadSource(const Source& source, InputLimits& limits,
-                        const DocumentSink& on_document, const TextSink& sink) {
-  QUIRE_RETURN_IF_ERROR(limits.StartSource(source));
-  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<SourceReader> reader,
-                         source.Open());
-  std::vector<uint8_t> buffer(kReadSizeBytes);
-  while (true) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<SourceDocument> document,
-                           reader->Next());
-    if (!document.has_value()) {
-      return absl::OkStatus();
+// The first keys in order that have at least `size_bytes`, in turns for either
+// half. Keys are hashes, so that the order says nothing about the text.
+KeptKeys Choose(const KeySizes& sizes, uint64_t size_bytes) {
+  std::vector<std::pair<uint64_t, uint64_t>> sorted(sizes.begin(), sizes.end());
+  std::ranges::sort(sorted);
+  KeptKeys kept;
+  std::array<uint64_t, 2> half_bytes = {};
+  for (const auto& [key, key_bytes] : sorted) {
+    if (half_bytes[0] + half_bytes[1] >= size_bytes) {
+      break;
     }
-    QUIRE_RETURN_IF_ERROR(limits.StartDocument(source, *reader, *document));
-    on_document(*document);
-    while (true) {
-      QUIRE_ASSIGN_OR_RETURN(const size_t size, reader->Read(buffer));
-      if (size == 0) {
-        break;
-      }
-      QUIRE_RETURN_IF_ERROR(limits.AddText(source, *reader, size));
-      QUIRE_RETURN_IF_ERROR(sink(ByteView(buffer).first(size)));
-    }
+    const bool is_second = half_bytes[1] < half_bytes[0];
+    half_bytes[is_second ? 1 : 0] += key_bytes;
+    kept[key] = is_second ? Part::kSecondHalf : Part::kFirstHalf;
   }
+  return kept;
 }
 
 }  // namespace
 
-CompressibilityMeter::CompressibilityMeter()
-    : codec_(MakeBlockCodec({.id = CodecId::kLz4, .level = 1}, nullptr,
-                            CodecUse::kEncodeAndDecode)
-                 .value()),
-      scratch_(codec_->NewScratch()),
-      stored_(codec_->StoredSizeMax(kUnitSizeBytes)) {
-  unit_.reserve(kUnitSizeBytes);
-}
+class SampleTaker {
+ public:
+  SampleTaker(std::span<const std::unique_ptr<Source>> sources,
+              const SampleOptions& options)
+      : walk_(sources, {.size_bytes_max = options.input_size_bytes_max,
+                        .on_note = {},
+                        .cancel = options.cancel}),
+        size_bytes_max_(options.size_bytes_max) {}
 
-CompressibilityMeter::~CompressibilityMeter() = default;
-
-void CompressibilityMeter::Add(ByteView text) {
-  while (!text.empty()) {
-    const size_t part = std::min(text.size(), kUnitSizeBytes - unit_.size());
-    unit_.insert(unit_.end(), text.begin(),
-                 text.begin() + static_cast<std::ptrdiff_t>(part));
-    text = text.subspan(part);
-    if (unit_.size() == kUnitSizeBytes) {
-      EndUnit();
+  absl::StatusOr<CollectionSample> Take() {
+    KeySizes by_name;
+    KeySizes by_id;
+    QUIRE_RETURN_IF_ERROR(Measure(by_name, by_id));
+    const uint64_t text_size_bytes = sample_.text_size_bytes_;
+    if (text_size_bytes == 0) {
+      return absl::InvalidArgumentError(
+          "the inputs hold no text to plan with; give inputs with documents "
+          "that are not empty");
     }
+    const uint64_t enough = std::min(
+        std::max(text_size_bytes / kSampleDivisor, kSampleSizeBytesMin),
+        size_bytes_max_);
+    KeptKeys kept = Choose(by_name, enough);
+    const bool uses_whole_ids = kept.size() < kKeyCountMin;
+    if (uses_whole_ids) {
+      kept = Choose(by_id, enough);
+    }
+    QUIRE_RETURN_IF_ERROR(Keep(kept, uses_whole_ids));
+    return std::move(sample_);
   }
+
+ private:
+  absl::Status Measure(KeySizes& by_name, KeySizes& by_id) {
+    RunCutter name_runs(/*uses_whole_ids=*/false);
+    RunCutter id_runs(/*uses_whole_ids=*/true);
+    return walk_.ForEachDocument(
+        [&](SourceReader& reader, const SourceDocument& document) {
+          name_runs.Next(document.id);
+          id_runs.Next(document.id);
+          ++sample_.document_count_;
+          for (uint64_t piece = 0;; ++piece) {
+            QUIRE_ASSIGN_OR_RETURN(const uint64_t size, Skip(reader));
+            by_name[name_runs.KeyOf(piece)] += size;
+            by_id[id_runs.KeyOf(piece)] += size;
+            sample_.text_size_bytes_ += size;
+            if (size < kPieceSizeBytes) {
+              return absl::OkStatus();
+            }
+          }
+        });
+  }
+
+  absl::Status Keep(const KeptKeys& kept, bool uses_whole_ids) {
+    RunCutter runs(uses_whole_ids);
+    return walk_.ForEachDocument(
+        [&](SourceReader& reader, const SourceDocument& document) {
+          runs.Next(document.id);
+          for (uint64_t piece = 0;; ++piece) {
+            const auto found = kept.find(runs.KeyOf(piece));
+            uint64_t size = 0;
+            if (found == kept.end()) {
+              QUIRE_ASSIGN_OR_RETURN(size, Skip(reader));
+            } else {
+              QUIRE_ASSIGN_OR_RETURN(
+                  size, KeepPiece(reader, document, piece, found->second));
+            }
+            if (size < kPieceSizeBytes) {
+              return absl::OkStatus();
+            }
+          }
+        });
+  }
+
+  // Both pass to the end of a piece, and return its size.
+  absl::StatusOr<uint64_t> Skip(SourceReader& reader) {
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t size, reader.Skip(kPieceSizeBytes));
+    QUIRE_RETURN_IF_ERROR(walk_.AddText(reader, size));
+    return size;
+  }
+
+  absl::StatusOr<uint64_t> KeepPiece(SourceReader& reader,
+                                     const SourceDocument& document,
+                                     uint64_t number, Part half) {
+    buffer_.resize(kPieceSizeBytes);
+    uint64_t size = 0;
+    while (size < kPieceSizeBytes) {
+      QUIRE_ASSIGN_OR_RETURN(
+          const size_t got,
+          reader.Read(MutableByteView(buffer_).subspan(size)));
+      if (got == 0) {
+        break;
+      }
+      size += got;
+      QUIRE_RETURN_IF_ERROR(walk_.AddText(reader, got));
+    }
+    // A document of whole pieces has no further, empty one.
+    if (number > 0 && size == 0) {
+      return 0;
+    }
+    sample_.size_bytes_ += size;
+    CollectionSample::Piece& piece = sample_.pieces_.emplace_back();
+    piece.document = document;
+    piece.document.size_bytes = size;
+    if (number > 0) {
+      absl::StrAppend(&piece.document.id, "#", number);
+    }
+    piece.text = std::string(AsText(ByteView(buffer_).first(size)));
+    piece.half = half;
+    return size;
+  }
+
+  DocumentWalk walk_;
+  const uint64_t size_bytes_max_;
+  std::vector<uint8_t> buffer_;
+  CollectionSample sample_;
+};
+
+class SampleSource final : public Source {
+ public:
+  SampleSource(std::span<const CollectionSample::Piece> pieces, Part part)
+      : pieces_(pieces), part_(part) {}
+
+  const std::string& name() const override { return name_; }
+
+  const char* kind() const override { return "sample"; }
+
+  absl::StatusOr<std::unique_ptr<SourceReader>> Open() const override {
+    return std::make_unique<Reader>(pieces_, part_);
+  }
+
+ private:
+  class Reader final : public SourceReader {
+   public:
+    Reader(std::span<const CollectionSample::Piece> pieces, Part part)
+        : pieces_(pieces), part_(part) {}
+
+    absl::StatusOr<std::optional<SourceDocument>> Next() override {
+      while (next_ < pieces_.size()) {
+        const CollectionSample::Piece& piece = pieces_[next_++];
+        if (part_ == Part::kAll || part_ == piece.half) {
+          rest_ = AsBytes(piece.text);
+          return piece.document;
+        }
+      }
+      return std::nullopt;
+    }
+
+    std::string Place() const override {
+      return absl::StrCat("document ", next_ - 1);
+    }
+
+    absl::StatusOr<size_t> Read(MutableByteView out) override {
+      const size_t size = std::min(out.size(), rest_.size());
+      std::copy_n(rest_.begin(), size, out.begin());
+      rest_ = rest_.subspan(size);
+      return size;
+    }
+
+   private:
+    const std::span<const CollectionSample::Piece> pieces_;
+    const Part part_;
+    size_t next_ = 0;
+    ByteView rest_;
+  };
+
+  const std::string name_ = "sample";
+  const std::span<const CollectionSample::Piece> pieces_;
+  const Part part_;
+};
+
+absl::StatusOr<CollectionSample> CollectionSample::Take(
+    std::span<const std::unique_ptr<Source>> sources,
+    const SampleOptions& options) {
+  return SampleTaker(sources, options).Take();
 }
 
-void CompressibilityMeter::EndUnit() {
-  const size_t size =
-      codec_->Encode(unit_, stored_, *scratch_).value_or(unit_.size());
-  size_bytes_ += unit_.size();
-  lz4_bytes_ += std::min(size, unit_.size());
-  if (size > unit_.size() - unit_.size() / 10) {
-    incompressible_bytes_ += unit_.size();
-  }
-  unit_.clear();
-}
-
-Compressibility CompressibilityMeter::Take() {
-  if (!unit_.empty()) {
-    EndUnit();
-  }
-  const auto size =
-      static_cast<double>(std::max<uint64_t>(std::exchange(size_bytes_, 0), 1));
-  return {
-      .incompressible_share =
-          static_cast<double>(std::exchange(incompressible_bytes_, 0)) / size,
-      .lz4_share = static_cast<double>(std::exchange(lz4_bytes_, 0)) / size};
-}
-
-uint64_t CollectionSample::size_bytes() const {
-  uint64_t size = 0;
-  for (const std::string& piece : pieces) {
-    size += piece.size();
-  }
-  return size;
-}
-
-absl::Status ReadText(std::span<const std::unique_ptr<Source>> sources,
-                      const TextSink& sink,
-                      std::optional<uint64_t> input_size_bytes_max) {
-  InputLimits limits(input_size_bytes_max);
-  limits.StartPass();
-  for (const std::unique_ptr<Source>& source : sources) {
-    QUIRE_RETURN_IF_ERROR(ReadSource(
-        *source, limits, [](const SourceDocument&) {}, sink));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<CollectionSample> SampleCollection(
-    std::span<const std::unique_ptr<Source>> sources, uint64_t size_bytes_max,
-    std::optional<uint64_t> input_size_bytes_max) {
-  const auto started = std::chrono::steady_clock::now();
-  CollectionSample sample;
-  PieceKeeper keeper(size_bytes_max);
-  CompressibilityMeter meter;
-  InputLimits limits(input_size_bytes_max);
-  limits.StartPass();
-  std::chrono::steady_clock::duration looking{};
-  for (const std::unique_ptr<Source>& source : sources) {
-    QUIRE_RETURN_IF_ERROR(ReadSource(
-        *source, limits,
-        [&](const SourceDocument& document) {
-          ++sample.document_count;
-          sample.id_size_bytes += document.id.size();
-        },
-        [&](ByteView text) {
-          sample.text_size_bytes += text.size();
-          const auto since = std::chrono::steady_clock::now();
-          keeper.Add(text);
-          meter.Add(text);
-          looking += std::chrono::steady_clock::now() - since;
-          return absl::OkStatus();
-        }));
-  }
-  if (sample.text_size_bytes == 0) {
-    return absl::InvalidArgumentError(
-        "the inputs hold no text to plan with; give inputs with documents that "
-        "are not empty");
-  }
-  sample.pieces = keeper.Take();
-  sample.compressibility = meter.Take();
-  sample.read_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - started -
-                                    looking)
-          .count();
-  return sample;
+std::unique_ptr<Source> CollectionSample::SourceOf(Part part) const {
+  return std::make_unique<SampleSource>(pieces_, part);
 }
 
 }  // namespace quire

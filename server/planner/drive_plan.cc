@@ -30,36 +30,14 @@ namespace {
 constexpr uint32_t kDriveDepth = 32;
 constexpr uint64_t kReadSizeMax = uint64_t{1} << 22;
 constexpr uint64_t kExtentMin = uint64_t{1} << 20;
-// As often as a batch has so many in flight.
-constexpr uint64_t kBatchRounds = 4;
-constexpr uint64_t kStreamBytes = uint64_t{1} << 30;
+constexpr uint64_t kInFlight = 64;
+constexpr uint64_t kSimulatedReads = 1'500;
 
 std::unique_ptr<DriveModel> MakeModel(PlannedDrive::Kind kind) {
   if (kind == PlannedDrive::Kind::kHardDisk) {
     return std::make_unique<HardDiskModel>(HardDiskOptions{});
   }
   return std::make_unique<SolidStateModel>(SolidStateOptions{});
-}
-
-double PerSecond(PlannedDrive::Kind kind, uint64_t read_bytes,
-                 uint64_t extent_bytes, uint64_t outstanding, uint64_t count,
-                 FetchClass fetch_class) {
-  read_bytes = std::clamp<uint64_t>(read_bytes, 1, kReadSizeMax);
-  ElevatorScheduler::Options options;
-  options.pending_requests_max = 1 << 20;
-  ElevatorScheduler scheduler(options);
-  const std::unique_ptr<DriveModel> drive = MakeModel(kind);
-  const SimulatedClients clients = {
-      .fetch_class = fetch_class,
-      .request_count = count,
-      .outstanding = outstanding,
-      .extent_size_bytes =
-          std::clamp(extent_bytes, std::max(kExtentMin, 2 * read_bytes),
-                     drive->capacity_size_bytes()),
-      .size_bytes = static_cast<uint32_t>(read_bytes)};
-  return Simulate(scheduler, *drive, kDriveDepth, {clients}, /*seed=*/1)
-      .clients[0]
-      .per_second;
 }
 
 absl::Status WrongDrive(const std::string& text) {
@@ -94,21 +72,15 @@ absl::StatusOr<PlannedDrive> ParseObjectStore(const std::string& text,
                       .bytes_per_second = static_cast<double>(*rate)};
 }
 
-PlannedDrive ModelledDrive(PlannedDrive::Kind kind, std::string name) {
-  return {.kind = kind,
-          .name = std::move(name),
-          .capacity_bytes = MakeModel(kind)->capacity_size_bytes()};
-}
-
 }  // namespace
 
 absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text) {
   using Kind = PlannedDrive::Kind;
   if (text == "hdd") {
-    return ModelledDrive(Kind::kHardDisk, text);
+    return PlannedDrive{.kind = Kind::kHardDisk, .name = text};
   }
   if (text == "ssd") {
-    return ModelledDrive(Kind::kSolidState, text);
+    return PlannedDrive{.kind = Kind::kSolidState, .name = text};
   }
   absl::string_view rest = text;
   if (absl::ConsumePrefix(&rest, "s3:")) {
@@ -120,41 +92,35 @@ absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text) {
   }
   const DriveKind kind = DetectDrive(fd).drive.kind;
   close(fd);
-  return ModelledDrive(
-      kind == DriveKind::kRotational ? Kind::kHardDisk : Kind::kSolidState,
-      absl::StrCat(text, " (", DriveKindName(kind), ")"));
+  return PlannedDrive{
+      .kind =
+          kind == DriveKind::kRotational ? Kind::kHardDisk : Kind::kSolidState,
+      .name = absl::StrCat(text, " (", DriveKindName(kind), ")")};
 }
 
-DriveRates RatesOf(const PlannedDrive& drive, uint64_t read_bytes,
-                   uint64_t extent_bytes, uint32_t in_flight,
-                   uint32_t batch_in_flight) {
+double RandomReadsPerSecond(const PlannedDrive& drive, uint64_t read_bytes,
+                            uint64_t extent_bytes) {
+  read_bytes = std::clamp<uint64_t>(read_bytes, 1, kReadSizeMax);
   if (drive.kind == PlannedDrive::Kind::kObjectStore) {
     const double transfer =
         static_cast<double>(read_bytes) / drive.bytes_per_second;
-    return {.lone_seconds = drive.latency_seconds + transfer,
-            .per_second = 1 / transfer,
-            .batch_per_second = 1 / transfer,
-            .sequential_bytes_per_second = drive.bytes_per_second};
+    return std::min(kInFlight / (drive.latency_seconds + transfer),
+                    1 / transfer);
   }
-  const uint64_t count = 1'500 + 4 * uint64_t{in_flight};
-  const double lone = PerSecond(drive.kind, read_bytes, extent_bytes, 1, 500,
-                                FetchClass::kInteractive);
-  DriveRates rates;
-  rates.lone_seconds = 1 / lone;
-  rates.per_second =
-      std::max(lone, PerSecond(drive.kind, read_bytes, extent_bytes,
-                               std::max<uint32_t>(in_flight, 1), count,
-                               FetchClass::kInteractive));
-  rates.batch_per_second =
-      std::max(rates.per_second,
-               PerSecond(drive.kind, read_bytes, extent_bytes, batch_in_flight,
-                         kBatchRounds * batch_in_flight, FetchClass::kBatch));
-  rates.sequential_bytes_per_second =
-      drive.kind == PlannedDrive::Kind::kHardDisk
-          ? static_cast<double>(kStreamBytes) * 1000 /
-                HardDiskModel(HardDiskOptions{}).SequentialMs(kStreamBytes)
-          : SolidStateOptions{}.megabytes_per_second * 1e6;
-  return rates;
+  ElevatorScheduler::Options options;
+  options.pending_requests_max = 1 << 20;
+  ElevatorScheduler scheduler(options);
+  const std::unique_ptr<DriveModel> model = MakeModel(drive.kind);
+  const SimulatedClients clients = {
+      .request_count = kSimulatedReads,
+      .outstanding = kInFlight,
+      .extent_size_bytes =
+          std::clamp(extent_bytes, std::max(kExtentMin, 2 * read_bytes),
+                     model->capacity_size_bytes()),
+      .size_bytes = static_cast<uint32_t>(read_bytes)};
+  return Simulate(scheduler, *model, kDriveDepth, {clients}, /*seed=*/1)
+      .clients[0]
+      .per_second;
 }
 
 }  // namespace quire

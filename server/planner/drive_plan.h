@@ -10,8 +10,6 @@
 
 #include "absl/status/statusor.h"
 
-#include "server/planner/server_model.h"
-
 namespace quire {
 
 struct PlannedDrive {
@@ -23,8 +21,6 @@ struct PlannedDrive {
   // Of an object store.
   double latency_seconds = 0;
   double bytes_per_second = 0;
-  // Of one drive, for counting how many are needed; 0: has no bound.
-  uint64_t capacity_bytes = 0;
 };
 
 // "hdd", "ssd", "s3:LATENCY,RATE" such as s3:30ms,200MB, or a path, of whose
@@ -32,12 +28,10 @@ struct PlannedDrive {
 // Errors: InvalidArgument  none of these; the message says what is possible.
 absl::StatusOr<PlannedDrive> ParseDrive(const std::string& text);
 
-// Reads of `read_bytes` at random places in `extent_bytes`, with `in_flight` of
-// them waiting, or `batch_in_flight` of a batch. In virtual time; takes some
-// milliseconds.
-DriveRates RatesOf(const PlannedDrive& drive, uint64_t read_bytes,
-                   uint64_t extent_bytes, uint32_t in_flight,
-                   uint32_t batch_in_flight);
+// Reads per second of `read_bytes` at random places in `extent_bytes`, with 64
+// of them waiting. In virtual time; takes some milliseconds.
+double RandomReadsPerSecond(const PlannedDrive& drive, uint64_t read_bytes,
+                            uint64_t extent_bytes);
 
 }  // namespace quire
 

@@ -22,12 +22,11 @@ struct PlanRequest {
 std::string FormatPlan(const PlanRequest& request, const Plan& plan);
 
 // The same as JSON, for programs. "version" is 1; it rises when a field changes
-// its meaning or goes, not when one is added. Sizes are bytes, speeds bytes per
-// second, times seconds.
+// its meaning or goes, not when one is added. Sizes are bytes, times seconds.
 std::string FormatPlanJson(const PlanRequest& request, const Plan& plan);
 
-// The same as a page without references to others, with two plots: size against
-// random reads, and price against reading all of it.
+// The same as a page without references to others, with a plot of size and
+// random reads.
 std::string FormatPlanHtml(const PlanRequest& request, const Plan& plan);
 
 // The command lines that build and serve the cell.

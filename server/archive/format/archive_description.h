@@ -131,9 +131,6 @@ struct ArchiveInfo {
   // What the first of them were and why they could not be read, for people; any
   // bytes.
   std::vector<std::string> unread_inputs;
-  // Of the plan that codec and sizes were taken from: 16 hexadecimal digits;
-  // empty without one.
-  std::string plan_hash;
   // Of codec auto, in order of codec; empty for others.
   std::vector<MemberBlocks> members;
   // Of codecs that inflate, in order of container; empty for others.

@@ -483,9 +483,6 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.segment_count = static_cast<uint32_t>(segments.size());
   info.unread_input_count = unread_input_count;
   info.unread_inputs = unread_inputs;
-  if (plan_hash.has_value()) {
-    info.plan_hash = FormatChecksum(*plan_hash);
-  }
   info.members = members;
   info.found_members = found_members;
   info.has_recipes = has_recipes;
@@ -557,9 +554,6 @@ std::string EncodeManifest(const Manifest& manifest) {
       message.add_unread_inputs(unread.substr(0, kUnreadInputSizeBytesMax));
     }
   }
-  if (manifest.plan_hash.has_value()) {
-    message.set_plan_hash(*manifest.plan_hash);
-  }
   for (const MemberBlocks& member : manifest.members) {
     pb::Member& to = *message.add_members();
     to.set_codec_id(static_cast<uint32_t>(member.codec));
@@ -629,9 +623,6 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
       manifest.unread_inputs.push_back(
           unread.substr(0, kUnreadInputSizeBytesMax));
     }
-  }
-  if (message.has_plan_hash()) {
-    manifest.plan_hash = message.plan_hash();
   }
   if (message.members_size() > kMemberCountMax) {
     return Damaged(absl::StrCat(message.members_size(), " members"));

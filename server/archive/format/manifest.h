@@ -90,7 +90,6 @@ struct Manifest {
   uint64_t unread_input_count = 0;
   // At most kUnreadInputsMax.
   std::vector<std::string> unread_inputs;
-  std::optional<uint64_t> plan_hash;
   // In order of codec.
   std::vector<MemberBlocks> members;
   // In order of container.
