@@ -31,7 +31,7 @@ constexpr int kScaleMax = 64;
 constexpr double kDoublingsMax = 4;
 // Least half width of an interval: of a size that was built, and of another.
 constexpr double kBuiltError = 0.01;
-constexpr double kForecastError = 0.03;
+constexpr double kForecastError = 0.05;
 
 class Planner {
  public:
