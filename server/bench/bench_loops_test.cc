@@ -98,10 +98,11 @@ TEST_F(BenchLoopsTest, WhatIsHeldInMemoryDecodesToTheText) {
                              archive_->Plan({LogicalOffset{0}, all_.size()}));
   for (const BlockSlice& slice : slices) {
     std::vector<uint8_t> raw(archive_->BlockSizeBytes(slice.block));
+    const BlockPart whole = {.offset_in_block = 0, .text = raw};
     QUIRE_ASSERT_OK(archive_->DecodeBlock(
         slice.block,
-        stored.Get(slice.block, archive_->BlockExtent(slice.block)), raw,
-        *scratch));
+        stored.Get(slice.block, archive_->BlockExtent(slice.block)),
+        {&whole, 1}, *scratch));
     text.append(raw.begin(), raw.end());
   }
   EXPECT_EQ(text, all_);

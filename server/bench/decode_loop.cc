@@ -33,9 +33,12 @@ absl::StatusOr<BenchCounts> DecodeOnOneThread(const Archive& archive,
       blocks.insert(slice.block);
     }
     for (const BlockAddress& block : blocks) {
+      const BlockPart whole = {
+          .offset_in_block = 0,
+          .text = MutableByteView(raw).first(archive.BlockSizeBytes(block))};
       QUIRE_RETURN_IF_ERROR(archive.DecodeBlock(
-          block, stored.Get(block, archive.BlockExtent(block)),
-          MutableByteView(raw).first(archive.BlockSizeBytes(block)), *scratch));
+          block, stored.Get(block, archive.BlockExtent(block)), {&whole, 1},
+          *scratch));
     }
     ++counts.requests;
     counts.blocks += blocks.size();

@@ -31,8 +31,8 @@ constexpr uint64_t kBlocks = 8192;
 class CopyingDecoder : public BlockDecoder {
  public:
   absl::Status Decode(BlockAddress /*block*/, ByteView stored,
-                      MutableByteView raw) const override {
-    std::copy(stored.begin(), stored.end(), raw.begin());
+                      std::span<const BlockPart> parts) const override {
+    std::copy(stored.begin(), stored.end(), parts[0].text.begin());
     return absl::OkStatus();
   }
 };

@@ -40,9 +40,9 @@ constexpr uint32_t kThreads = 2;
 class CheckingDecoder : public BlockDecoder {
  public:
   absl::Status Decode(BlockAddress /*block*/, ByteView stored,
-                      MutableByteView raw) const override {
+                      std::span<const BlockPart> parts) const override {
     benchmark::DoNotOptimize(Checksum64(stored));
-    std::copy(stored.begin(), stored.end(), raw.begin());
+    std::copy(stored.begin(), stored.end(), parts[0].text.begin());
     return absl::OkStatus();
   }
 };
