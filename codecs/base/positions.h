@@ -8,6 +8,8 @@
 #include <compare>
 #include <cstdint>
 
+#include "codecs/base/bytes.h"
+
 namespace quire {
 
 // A byte of the logical space: all documents concatenated in ingest order.
@@ -40,6 +42,12 @@ struct BlockAddress {
   uint32_t segment_index = 0;
   uint64_t block_index = 0;
   auto operator<=>(const BlockAddress&) const = default;
+};
+
+// A part of a block's text, to be written by a decoder.
+struct BlockPart {
+  uint32_t offset_in_block = 0;
+  MutableByteView text;
 };
 
 // A byte range of an open file.

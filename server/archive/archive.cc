@@ -182,17 +182,10 @@ const SegmentLayout& Archive::SegmentLayoutOf(uint32_t segment_index) const {
 }
 
 absl::Status Archive::DecodeBlock(BlockAddress block, ByteView frame,
-                                  MutableByteView raw,
+                                  std::span<const BlockPart> parts,
                                   PayloadCodec::Scratch& scratch) const {
-  return SegmentOf(block).DecodeBlock(block.block_index, frame, raw, *codec_,
+  return SegmentOf(block).DecodeBlock(block.block_index, frame, parts, *codec_,
                                       scratch);
-}
-
-absl::Status Archive::DecodeBlockParts(BlockAddress block, ByteView frame,
-                                       std::span<const BlockPart> parts,
-                                       PayloadCodec::Scratch& scratch) const {
-  return SegmentOf(block).DecodeBlockParts(block.block_index, frame, parts,
-                                           *codec_, scratch);
 }
 
 absl::Status Archive::CheckBlock(BlockAddress block, ByteView frame) const {

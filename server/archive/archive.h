@@ -154,20 +154,15 @@ class Archive {
   uint64_t SegmentStart(uint32_t segment_index) const;
   const SegmentLayout& SegmentLayoutOf(uint32_t segment_index) const;
 
-  // Checks the frame read from BlockExtent(block) and decodes it to `raw`.
-  // REQUIRES: raw.size() == BlockSizeBytes(block).
-  // Errors: DataLoss  checksum, header or codec; the message names segment and
+  // Checks the frame read from BlockExtent(block) and decodes parts of its
+  // text, which need not be neighbours. Damage elsewhere is found by the
+  // checksum, not by the codec. REQUIRES: the parts lie in the block, which has
+  // BlockSizeBytes(block). Errors: DataLoss  checksum, header or codec; the
+  // message names segment and
   //                   block.
   absl::Status DecodeBlock(BlockAddress block, ByteView frame,
-                           MutableByteView raw,
+                           std::span<const BlockPart> parts,
                            PayloadCodec::Scratch& scratch) const;
-
-  // The same for parts of the block alone; what is damaged elsewhere is seen by
-  // the checksum, not by the codec.
-  // REQUIRES: the parts lie in the block, which has BlockSizeBytes(block).
-  absl::Status DecodeBlockParts(BlockAddress block, ByteView frame,
-                                std::span<const BlockPart> parts,
-                                PayloadCodec::Scratch& scratch) const;
 
   // Checks the frame read from BlockExtent(block) without decoding it; what a
   // codec makes of its payload stays unknown.

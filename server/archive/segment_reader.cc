@@ -339,17 +339,9 @@ absl::Status SegmentReader::InBlock(uint64_t block_index,
 }
 
 absl::Status SegmentReader::DecodeBlock(uint64_t block_index, ByteView frame,
-                                        MutableByteView raw,
+                                        std::span<const BlockPart> parts,
                                         const PayloadCodec& codec,
                                         PayloadCodec::Scratch& scratch) const {
-  QUIRE_RETURN_IF_ERROR(InBlock(
-      block_index, CheckFrame({header_.number, block_index}, frame).status()));
-  return DecodeCheckedFrame(block_index, frame, raw, codec, scratch);
-}
-
-absl::Status SegmentReader::DecodeBlockParts(
-    uint64_t block_index, ByteView frame, std::span<const BlockPart> parts,
-    const PayloadCodec& codec, PayloadCodec::Scratch& scratch) const {
   QUIRE_RETURN_IF_ERROR(InBlock(
       block_index, CheckFrame({header_.number, block_index}, frame).status()));
   const uint32_t raw_size = BlockSizeBytes(block_index);

@@ -70,7 +70,8 @@ class SegmentReader {
 
   // As Archive::DecodeBlock().
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
-                           MutableByteView raw, const PayloadCodec& codec,
+                           std::span<const BlockPart> parts,
+                           const PayloadCodec& codec,
                            PayloadCodec::Scratch& scratch) const;
   // As Archive::CheckBlock().
   absl::Status CheckBlock(uint64_t block_index, ByteView frame) const;
@@ -78,12 +79,7 @@ class SegmentReader {
   // and checks it; returns its checksum. Errors: as Archive::ReadBlock().
   absl::StatusOr<uint64_t> ReadFrame(uint64_t block_index,
                                      std::vector<uint8_t>& frame) const;
-  // As Archive::DecodeBlockParts().
-  absl::Status DecodeBlockParts(uint64_t block_index, ByteView frame,
-                                std::span<const BlockPart> parts,
-                                const PayloadCodec& codec,
-                                PayloadCodec::Scratch& scratch) const;
-  // The second half of DecodeBlock(), for a frame that ReadFrame() returned.
+  // Decodes all of a block, from a frame that ReadFrame() returned.
   absl::Status DecodeCheckedFrame(uint64_t block_index, ByteView frame,
                                   MutableByteView raw,
                                   const PayloadCodec& codec,

@@ -311,7 +311,7 @@ absl::Status CheckRange(const Archive& archive, LogicalRange range,
     const BlockPart parts[] = {{.offset_in_block = slice.offset_in_block,
                                 .text = AsMutableBytes(part)}};
     QUIRE_RETURN_IF_ERROR(
-        archive.DecodeBlockParts(slice.block, frame, parts, scratch));
+        archive.DecodeBlock(slice.block, frame, parts, scratch));
     text += part;
   }
   return text == expected

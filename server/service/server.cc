@@ -193,7 +193,9 @@ class ServerImpl final : public Server {
               .limits = limits_,
               .stream_window_size_bytes = StreamWindowBytes(limits_)},
         service_(MakeArchiveService(core_)),
-        certificates_(std::move(groundwork.certificates)) {}
+        certificates_(std::move(groundwork.certificates)) {
+    admission_.StartTimer();
+  }
 
   ~ServerImpl() override {
     Shutdown(absl::ZeroDuration());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "gtest/gtest.h"
 
 #include "codecs/base/byte_size.h"
+#include "codecs/base/mutex.h"
 #include "server/archive/archive_writer.h"
 #include "server/service/testing/server_fixture.h"
 
@@ -494,6 +496,70 @@ TEST_F(ServerReloadTest, ADictionaryThatIsSentCountsAsMessageAndSerialised) {
   context.TryCancel();
   reader->Finish();
 }
+
+// Reads by 64 clients at once, in the least memory that a server starts with.
+class LeastMemoryTest : public ServerTest,
+                        public ::testing::WithParamInterface<bool> {
+ protected:
+  static constexpr int kReaderCount = 64;
+
+  LeastMemoryTest() {
+    WriteArchive(archive_path(), documents_, "zstd", "",
+                 /*is_reordered=*/GetParam());
+    ServerOptions options;
+    options.memory_bytes = LeastMemoryBytes({archive_path()}, false);
+    StartServer(options);
+  }
+
+  // The first error of reads of `size_bytes` at random offsets.
+  grpc::Status ReadAll(uint64_t size_bytes, int count_each) {
+    Mutex mutex;
+    grpc::Status first_error;
+    std::vector<std::thread> readers;
+    readers.reserve(kReaderCount);
+    for (uint64_t seed = 0; seed < kReaderCount; ++seed) {
+      readers.emplace_back([&, seed] {
+        std::mt19937_64 random(seed);
+        for (int i = 0; i < count_each; ++i) {
+          const uint64_t offset = random() % (all_.size() - size_bytes);
+          v1::ReadRequest request;
+          request.set_archive("docs");
+          request.mutable_range()->set_offset(offset);
+          request.mutable_range()->set_size_bytes(size_bytes);
+          grpc::ClientContext context;
+          v1::ReadResponse response;
+          grpc::Status status = stub().Read(&context, request, &response);
+          if (status.ok() &&
+              response.data() != all_.substr(offset, size_bytes)) {
+            status = {grpc::StatusCode::INTERNAL, "wrong text"};
+          }
+          if (!status.ok()) {
+            MutexLock lock(&mutex);
+            first_error = first_error.ok() ? status : first_error;
+          }
+        }
+      });
+    }
+    for (std::thread& reader : readers) {
+      reader.join();
+    }
+    return first_error;
+  }
+
+  const std::vector<TestDocument> documents_ = MakeDocuments(300, 19);
+  const std::string all_ = Concatenate(documents_);
+};
+
+// The longer ones are more than twice what their client may hold.
+TEST_P(LeastMemoryTest, RefusesNoneOfManyReadsAtOnce) {
+  for (const uint64_t size_bytes : {16 * kKiB, 300 * kKiB}) {
+    const grpc::Status status = ReadAll(size_bytes, 10);
+    EXPECT_TRUE(status.ok()) << size_bytes << ": " << status.error_message();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(StoredAndReordered, LeastMemoryTest,
+                         ::testing::Bool());
 
 }  // namespace
 }  // namespace quire

@@ -37,12 +37,8 @@ absl::Status CheckFetch(const BlockFetch& fetch) {
                      " bytes at offset ", extent.offset.value,
                      fetch.decoder == nullptr ? " without decoder" : ""));
   }
-  if (fetch.part_size_bytes == 0
-          ? fetch.key.part != 0
-          : fetch.raw_size_bytes >
-                    uint64_t{fetch.part_size_bytes} * kBlockPartsMax ||
-                uint64_t{fetch.key.part} * fetch.part_size_bytes >=
-                    fetch.raw_size_bytes) {
+  if (fetch.part_size_bytes == 0 || PartCount(fetch) > kBlockPartsMax ||
+      fetch.key.part >= std::max(1U, PartCount(fetch))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "there is no part ", fetch.key.part, " of ", fetch.part_size_bytes,
         " bytes in a block of ", fetch.raw_size_bytes));
@@ -205,8 +201,9 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
     SchedulerTime now, BlockFetch& fetch, Done& done,
     absl::StatusOr<BlockPtr>& result, BlockRun& run) {
   InFlightBlock* in_flight = in_flight_.Find(fetch.key);
-  // Of parts, one may be cached while another is in flight.
-  if (in_flight == nullptr || fetch.part_size_bytes != 0) {
+  const bool has_parts = fetch.part_size_bytes < fetch.raw_size_bytes;
+  // One part may be cached while another is in flight.
+  if (in_flight == nullptr || has_parts) {
     // A block is in the cache before it is taken out of the table, so that this
     // look-up finds what was decoded since the caller's own.
     BlockPtr cached =
@@ -230,8 +227,7 @@ std::optional<BlockStore::FetchId> BlockStore::Begin(
   if (in_flight != nullptr) {
     // It may be of this very run, and a run that is enqueued can be split. A
     // part changes nothing of the run that has its block.
-    if (fetch.part_size_bytes == 0 ||
-        fetch.fetch_class < in_flight->fetch.fetch_class) {
+    if (!has_parts || fetch.fetch_class < in_flight->fetch.fetch_class) {
       Enqueue(now, run);
     }
     return Join(now, *in_flight, fetch, done);
@@ -294,17 +290,7 @@ void BlockStore::StartPlanned(const DriveReads& reads) {
   if (reads.empty()) {
     return;
   }
-  std::vector<DecodePool::Task> tasks;
-  for (const DriveReadPtr& failed : StartReads(reads, *buffers_)) {
-    tasks.emplace_back([this, failed] {
-      DeviceResult result{
-          .id = failed->id(),
-          .size_bytes = 0,
-          .status = NoBufferMemory(failed->buffer_size_bytes())};
-      OnDeviceResults(failed->queue(), {&result, 1});
-    });
-  }
-  decode_pool_->Add(tasks);
+  StartReads(reads, *buffers_);
   MutexLock lock(&mutex_);
   --unstarted_plans_;
   if (stopping_) {
@@ -382,11 +368,11 @@ void BlockStore::RunDecodeTask(DriveRead& read,
                   (blocks[i].status.ok() || absl::IsDataLoss(blocks[i].status))
               ? 1
               : 0;
-      if (!succeeded || stopping_ || block.fetch.part_size_bytes == 0) {
-        outcome.ended = in_flight_.End(block, succeeded);
+      if (!succeeded || stopping_) {
+        outcome.ended = in_flight_.EndAll(block, succeeded);
         continue;
       }
-      outcome.ended = in_flight_.EndParts(block, blocks[i].parts);
+      outcome.ended = in_flight_.End(block, blocks[i].parts);
       if (outcome.ended.get() != &block) {
         BlockRun run = {&block};
         Enqueue(now, run);

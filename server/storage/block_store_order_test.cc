@@ -23,7 +23,7 @@ namespace {
 class AnyBytes final : public BlockDecoder {
  public:
   absl::Status Decode(BlockAddress /*block*/, ByteView /*stored*/,
-                      MutableByteView /*raw*/) const override {
+                      std::span<const BlockPart> /*parts*/) const override {
     return absl::OkStatus();
   }
 };

@@ -35,22 +35,16 @@ class PartDecoder final : public BlockDecoder {
       : decoder_(std::move(decoder)) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
-    return decoder_->Decode(block, stored, raw);
-  }
-
-  absl::Status DecodeParts(BlockAddress block, ByteView stored,
-                           uint32_t raw_size_bytes,
-                           std::span<const PartText> parts) const override {
+                      std::span<const BlockPart> parts) const override {
     std::vector<uint32_t> indexes;
-    for (const PartText& part : parts) {
+    for (const BlockPart& part : parts) {
       indexes.push_back(part.offset_in_block / kPartSize);
     }
     decoded_.push_back(indexes);
     if (before_) {
       std::exchange(before_, nullptr)();
     }
-    return decoder_->DecodeParts(block, stored, raw_size_bytes, parts);
+    return decoder_->Decode(block, stored, parts);
   }
 
   void DoBeforeNext(std::function<void()> before) {
@@ -278,8 +272,11 @@ TEST_F(BlockStorePartsTest, RefusesPartsThatThereAreNot) {
   expect(PartFetch(0, kPartCount));
   expect(PartFetch(0, ~0u));
   BlockFetch whole = PartFetch(0, 1);
-  whole.part_size_bytes = 0;
+  whole.part_size_bytes = kRawSize;
   expect(std::move(whole));
+  BlockFetch none = PartFetch(0, 0);
+  none.part_size_bytes = 0;
+  expect(std::move(none));
   BlockFetch many = PartFetch(0, 1);
   many.part_size_bytes = 16;
   expect(std::move(many));

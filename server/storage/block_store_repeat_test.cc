@@ -31,8 +31,8 @@ class NotingDecoder final : public BlockDecoder {
       : decoder_(std::move(decoder)) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
-    return decoder_->Decode(block, stored, raw);
+                      std::span<const BlockPart> parts) const override {
+    return decoder_->Decode(block, stored, parts);
   }
 
   void NoteDamage(BlockAddress block, const absl::Status&) const override {

@@ -277,34 +277,6 @@ TEST_F(ManualTest, DoesNotCacheWhatDoesNotDecode) {
   QUIRE_EXPECT_OK(log_.Get(4).result);
 }
 
-// Throws as a codec may whose work space a block's header sizes.
-class OutOfMemoryDecoder final : public BlockDecoder {
- public:
-  absl::Status Decode(BlockAddress /*block*/, ByteView /*stored*/,
-                      MutableByteView /*raw*/) const override {
-    throw std::bad_alloc();
-  }
-};
-
-TEST_F(ManualTest, AFailedAllocationInADecoderFailsItsFetch) {
-  TestBlocks blocks(2, kRawSizeBytes);
-  Open({.decode_threads = 1});
-  BlockFetch fetch = blocks.Fetch(0);
-  fetch.decoder = std::make_shared<OutOfMemoryDecoder>();
-  Fetch(fetch);
-  device_->Serve();
-  log_.WaitForAll();
-  EXPECT_THAT(log_.Get(0).result,
-              HasCode(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(store_->Lookup(blocks.Key(0)), nullptr);
-  EXPECT_EQ(store_->Stats().buffers_size_bytes, 0);
-  // The decode thread survives.
-  Fetch(blocks.Fetch(1));
-  device_->Serve();
-  log_.WaitForAll();
-  QUIRE_EXPECT_OK(log_.Get(1).result);
-}
-
 TEST_F(ManualTest, StaysWithinItsBuffers) {
   TestBlocks blocks(32, kRawSizeBytes, 1, 1 << 20);
   // Each read takes 12 KiB of buffer and 8 KiB of text: four fit into 7/8.

@@ -23,12 +23,6 @@
 
 namespace quire {
 
-// A part of a block's text, to be written by a decoder.
-struct BlockPart {
-  uint32_t offset_in_block = 0;
-  MutableByteView text;
-};
-
 // A document as its index knows it.
 struct Document {
   DocumentOrdinal ordinal;

@@ -5,14 +5,12 @@
 
 #include "proto/quire/v1/archive.grpc.pb.h"
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/batch_call.h"
 #include "server/service/calls/chunk_stream.h"
 #include "server/service/calls/list_calls.h"
 #include "server/service/calls/read_call.h"
-#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/read/answer_bytes.h"
 
@@ -125,18 +123,15 @@ class ArchiveService : public AllMethods {
                                    grpc::CallbackServerContext& context,
                                    const grpc::ByteBuffer& request,
                                    grpc::ByteBuffer& response) {
-    return StartOrRefuse<grpc::ServerUnaryReactor>([&] {
-      auto* call = new ImmediateCall(core_, method, context);
-      absl::StatusOr<Admission::Ticket> ticket = OrNoMemory(
-          "answer a call",
-          [&] { return Respond(handler, call->booking(), request, response); });
-      const absl::Status status = ticket.status();
-      if (status.ok()) {
-        call->Hold(*std::move(ticket));
-      }
-      call->End(status);
-      return call;
-    });
+    auto* call = new ImmediateCall(core_, method, context);
+    absl::StatusOr<Admission::Ticket> ticket =
+        Respond(handler, call->booking(), request, response);
+    const absl::Status status = ticket.status();
+    if (status.ok()) {
+      call->Hold(*std::move(ticket));
+    }
+    call->End(status);
+    return call;
   }
 
   // What the call holds until gRPC has sent its answer is its ticket.

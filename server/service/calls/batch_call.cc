@@ -2,7 +2,6 @@
 #include "server/service/calls/batch_call.h"
 
 #include <algorithm>
-#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -14,15 +13,14 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/calls/batch_item.h"
 #include "server/service/calls/reading_stream.h"
-#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/limits/batch_memory.h"
 #include "server/service/read/answer_bytes.h"
+#include "server/service/read/answer_plan.h"
 #include "server/service/read/answer_read.h"
 #include "server/service/read/pinned_blocks.h"
 #include "server/service/read/read_planner.h"
@@ -46,17 +44,17 @@ constexpr size_t kFetchesAtOnceMax = 256;
 // what is kept about them takes more memory than the block.
 constexpr size_t kActiveItemsMax = 4096;
 
-struct WaitingItem {
-  uint64_t tag = 0;
-  ResolvedTarget target;
-};
-
 // What a stream relies on to stay: the text and the table of its encoding. Not
 // all symbol tables are part of the uuid (FORMAT.md, 3.1).
 std::string ContentsOf(const ServedArchive& archive) {
   return absl::StrCat(archive.archive->info().uuid, "/",
                       archive.description.symbol_table_hash());
 }
+
+struct PlannedItem {
+  BatchAnswer item;
+  AnswerPlan plan;
+};
 
 // Items of one message.
 struct Arrived {
@@ -78,20 +76,15 @@ class BatchCall
         memory_(core.admission, booking_.Client()) {}
 
   void Start() {
-    absl::Status status = OrNoMemory("begin a batch", [&]() -> absl::Status {
-      QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
-      return booking_.access().status();
-    });
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      End(std::move(status));
+      End(RefuseIfDraining(core_));
+      End(booking_.access().status());
     });
   }
 
   void OnReadDone(bool ok) override {
     Arrived arrived;
-    absl::Status status = ok ? OrNoMemory("take a message of a batch",
-                                          [&] { return TakeMessage(arrived); })
-                             : absl::OkStatus();
+    absl::Status status = ok ? TakeMessage(arrived) : absl::OkStatus();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       reading_ = false;
       all_received_ |= !ok;
@@ -113,11 +106,7 @@ class BatchCall
     booking_.ClientTookIt();
     // Or the blocks would stay until the next message.
     response_.Clear();
-    uint64_t freed_bytes = 0;
-    absl::Status status = OrNoMemory("go on with a batch", [&] {
-      freed_bytes = LetGoOfSent();
-      return absl::OkStatus();
-    });
+    const uint64_t freed_bytes = ReleaseSent();
     // Destroyed after the lock is released: it may be the last owner.
     std::shared_ptr<const ServedArchive> unused_archive;
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -126,7 +115,7 @@ class BatchCall
       if (memory_.unanswered_count() == 0) {
         unused_archive = std::move(archive_);
       }
-      End(ok ? std::move(status) : absl::CancelledError());
+      End(ok ? absl::OkStatus() : absl::CancelledError());
       End(booking_.CheckAgain());
     });
   }
@@ -137,22 +126,20 @@ class BatchCall
     BatchMemory::Arrival arrival{.count = arrived.waiting.size() +
                                           arrived.refused.size()};
     if (arrival.count > 0) {
-      arrival.largest_bytes =
-          BlockAnswerMemoryBytes(*arrived.archive, encoding_) +
-          kAnswerFramingSizeBytesMax;
+      arrival.largest_bytes = BlockAnswerBytesMax(*arrived.archive, encoding_) +
+                              kAnswerFramingSizeBytesMax;
     }
     for (const WaitingItem& item : arrived.waiting) {
-      const uint64_t size_bytes =
-          BatchAnswerBytesMax(*arrived.archive, item.target, encoding_);
-      arrival.all_bytes += size_bytes;
-      arrival.largest_bytes = std::max(arrival.largest_bytes, size_bytes);
+      arrival.all_bytes += item.answer_bytes_max;
+      arrival.largest_bytes =
+          std::max(arrival.largest_bytes, item.answer_bytes_max);
     }
     return arrival;
   }
 
-  // Returns what the message that was written took of the window; what it held
-  // is gone before it counts as free.
-  uint64_t LetGoOfSent() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Releases what the message that was written held. Returns its part of the
+  // window, which counts as free only afterwards.
+  uint64_t ReleaseSent() ABSL_LOCKS_EXCLUDED(mutex_) {
     std::vector<BlockStore::BlockPtr> freed;
     MutexLock lock(&mutex_);
     const uint64_t size_bytes = std::exchange(writing_own_bytes_, 0) +
@@ -192,7 +179,6 @@ class BatchCall
                        "since this stream's last answer; open another stream"),
           {{"archive", name_}});
     }
-    shares_blocks_ = AnswersAreBlocks(*archive, encoding_);
     return archive;
   }
 
@@ -207,14 +193,14 @@ class BatchCall
     QUIRE_ASSIGN_OR_RETURN(arrived.archive, FindArchive(request));
     core_.metrics.BatchMessage(static_cast<uint64_t>(request.items_size()));
     for (const v1::BatchItem& item : request.items()) {
-      absl::StatusOr<ResolvedTarget> target =
+      absl::StatusOr<WaitingItem> waiting =
           ResolveBatchItem(core_, *arrived.archive, encoding_, item);
-      if (target.ok()) {
-        arrived.waiting.push_back({item.tag(), *std::move(target)});
+      if (waiting.ok()) {
+        arrived.waiting.push_back(*std::move(waiting));
       } else {
         arrived.refused.push_back(
             {.tag = item.tag(),
-             .refusal = ToItemStatus(target.status()).SerializeAsString()});
+             .refusal = ToItemStatus(waiting.status()).SerializeAsString()});
       }
     }
     return absl::OkStatus();
@@ -235,39 +221,67 @@ class BatchCall
   }
 
   // As many as the window has memory for, so that neighbouring blocks are
-  // read together; False if all that can be is under way.
+  // read together; false if no more can be started now.
   bool StartNextFetches() ABSL_LOCKS_EXCLUDED(mutex_) {
     const std::shared_ptr<const ServedArchive> archive = CurrentArchive();
     FetchBundle bundle;
     size_t count = 0;
-    while (count < kFetchesAtOnceMax && StartNextFetch(archive, bundle)) {
+    while (count < kFetchesAtOnceMax && PlanNext(archive) &&
+           StartNextFetch(archive, bundle)) {
       ++count;
     }
     bundle.Start(core_.store);
     return count == kFetchesAtOnceMax;
   }
 
-  // False if there is nothing to fetch or the window is full.
-  bool StartNextFetch(const std::shared_ptr<const ServedArchive>& archive,
-                      FetchBundle& bundle) ABSL_LOCKS_EXCLUDED(mutex_) {
-    std::list<BatchAnswer>::iterator active;
-    std::vector<BlockSlice> slices;
+  // Takes the next item out of the sweep and plans it, unless that was done.
+  // False if none is to be fetched.
+  bool PlanNext(const std::shared_ptr<const ServedArchive>& archive)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (next_.has_value()) {
+      return true;
+    }
+    BatchAnswer item;
     {
       MutexLock lock(&mutex_);
-      if (!ended_with_.ok() || waiting_.empty() ||
-          fetching_.size() + ready_.size() >= kActiveItemsMax) {
+      if (!ended_with_.ok() || waiting_.empty()) {
         return false;
       }
       auto next = waiting_.lower_bound(sweep_offset_);
       if (next == waiting_.end()) {
         next = waiting_.begin();
       }
-      slices = PlanBlocks(*archive->archive, next->second.target.range);
-      const uint64_t own_bytes =
-          OwnBytesMax(*archive, next->second.target, slices);
+      sweep_offset_ = next->first;
+      item.tag = next->second.tag;
+      item.target = next->second.target;
+      waiting_.erase(next);
+    }
+    if (item.target.document.has_value()) {
+      item.description =
+          DescribeDocument(*archive->archive, *item.target.document);
+    }
+    AnswerPlan plan = PlanAnswer(*archive, item.target.range, encoding_);
+    item.own_bytes = kAnswerFramingSizeBytesMax + item.description.size() +
+                     plan.own_bytes + plan.serialised_bytes +
+                     (plan.is_shareable ? 0 : plan.block_bytes);
+    next_.emplace(PlannedItem{std::move(item), std::move(plan)});
+    return true;
+  }
+
+  // Fetches the item that PlanNext() planned. False if the window is full.
+  bool StartNextFetch(const std::shared_ptr<const ServedArchive>& archive,
+                      FetchBundle& bundle) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::list<BatchAnswer>::iterator active;
+    {
+      MutexLock lock(&mutex_);
+      if (!ended_with_.ok() ||
+          fetching_.size() + ready_.size() >= kActiveItemsMax) {
+        return false;
+      }
+      const AnswerPlan& plan = next_->plan;
       const uint64_t taken_bytes =
-          own_bytes +
-          (shares_blocks_ ? pinned_.NewBytes(slices, block_size_) : 0);
+          next_->item.own_bytes +
+          (plan.is_shareable ? pinned_.NewBytes(plan.slices) : 0);
       StreamWindow& window = memory_.window();
       if (!window.is_in_use()) {
         End(window.Raise(taken_bytes));
@@ -275,89 +289,35 @@ class BatchCall
       if (!ended_with_.ok() || !window.TryTake(taken_bytes)) {
         return false;
       }
-      sweep_offset_ = next->first;
-      fetching_.push_back({.tag = next->second.tag,
-                           .target = next->second.target,
-                           .own_bytes = own_bytes,
-                           .blocks = PinBlocks(slices),
-                           .read = nullptr,
-                           .outcome = Answer()});
-      active = std::prev(fetching_.end());
-      waiting_.erase(next);
-    }
-    const auto on_answer = [this, active](absl::StatusOr<Answer> outcome) {
-      Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        if (outcome.ok()) {
-          pinned_.Share(active->blocks, outcome->pieces);
+      if (plan.is_shareable) {
+        pinned_.Pin(plan.slices);
+        for (const PlannedSlice& slice : plan.slices) {
+          next_->item.blocks.push_back(slice.block);
         }
-        ReturnSurplus(*active);
-        active->outcome = std::move(outcome);
-        ready_.splice(ready_.end(), fetching_, active);
-      });
-    };
-    // An item that counts as being fetched gets its answer, whatever happens.
-    if (active->target.document.has_value()) {
-      const absl::Status status = OrNoMemory("describe a document", [&] {
-        Describe(*archive->archive, *active);
-        return absl::OkStatus();
-      });
-      if (!status.ok()) {
-        on_answer(status);
-        return true;
       }
+      fetching_.push_back(std::move(next_->item));
+      active = std::prev(fetching_.end());
     }
-    std::shared_ptr<RangeRead> read =
-        StartAnswer(core_.store, archive, std::move(slices), encoding_,
-                    requester_, on_answer, &bundle);
+    AnswerPlan plan = std::move(next_->plan);
+    next_.reset();
+    std::shared_ptr<AnswerRead> read = AnswerRead::Start(
+        core_.store, archive, std::move(plan), requester_,
+        [this, active](absl::StatusOr<Answer> outcome) {
+          Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+            if (outcome.ok()) {
+              pinned_.Share(active->blocks, outcome->pieces);
+            }
+            active->outcome = std::move(outcome);
+            ready_.splice(ready_.end(), fetching_, active);
+          });
+        },
+        &bundle);
     if (read != nullptr) {
       MutexLock lock(&mutex_);
       // It may be in ready_ by now, but only this thread takes it from there.
-      ReturnSurplus(*active);
       active->read = std::move(read);
     }
     return true;
-  }
-
-  // What an answer takes of the window in addition to blocks that it may share
-  // with others, before it is known how long its description is.
-  uint64_t OwnBytesMax(const ServedArchive& archive,
-                       const ResolvedTarget& target,
-                       const std::vector<BlockSlice>& slices) const {
-    const uint64_t description_bytes =
-        target.document.has_value() ? DescriptionSizeBytesMax(*archive.archive)
-                                    : 0;
-    return kAnswerFramingSizeBytesMax + description_bytes +
-           (shares_blocks_ ? CopiedBytesMax(archive, slices, encoding_)
-                           : AnswerMemoryBytes(archive, slices, encoding_));
-  }
-
-  // The window was taken for the longest description of the archive.
-  // REQUIRES: `item` is about to be fetched: it belongs to the caller alone.
-  void Describe(const Archive& archive, BatchAnswer& item) const {
-    item.description = DescribeDocument(archive, *item.target.document);
-    item.surplus_bytes =
-        DescriptionSizeBytesMax(archive) - item.description.size();
-  }
-
-  // Gives back what was taken for a longer description, once.
-  void ReturnSurplus(BatchAnswer& item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const uint64_t surplus_bytes = std::exchange(item.surplus_bytes, 0);
-    item.own_bytes -= surplus_bytes;
-    memory_.window().TakeLess(surplus_bytes);
-  }
-
-  // None if they are no part of the answer.
-  absl::InlinedVector<BlockAddress, 2> PinBlocks(
-      const std::vector<BlockSlice>& slices)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    absl::InlinedVector<BlockAddress, 2> blocks;
-    if (shares_blocks_) {
-      pinned_.Pin(slices, block_size_);
-      for (const BlockSlice& slice : slices) {
-        blocks.push_back(slice.block);
-      }
-    }
-    return blocks;
   }
 
   void StartWriteIfReady() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -440,22 +400,19 @@ class BatchCall
   std::string name_;
   std::string contents_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
-  // Set by messages that come while no item is unanswered.
-  bool shares_blocks_ = false;
   // Null while no item is unanswered, so that a silent stream keeps no archive
   // in memory that has been replaced.
   std::shared_ptr<const ServedArchive> archive_ ABSL_GUARDED_BY(mutex_);
-  const std::function<uint64_t(BlockAddress)> block_size_ =
-      [this](BlockAddress block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return BlockMemoryBytes(*archive_, block, encoding_);
-      };
   // Held until gRPC has let go of the last answer. Its items without an answer
-  // are waiting, fetching, ready, or in the message being written.
+  // are waiting, planned, fetching, ready, or in the message being written.
   BatchMemory memory_ ABSL_GUARDED_BY(mutex_);
   PinnedBlocks pinned_ ABSL_GUARDED_BY(mutex_);
   // By logical offset.
   absl::btree_multimap<uint64_t, WaitingItem> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t sweep_offset_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The item that is fetched when the window has space for it. Used by Act()
+  // alone.
+  std::optional<PlannedItem> next_;
   std::list<BatchAnswer> fetching_ ABSL_GUARDED_BY(mutex_);
   std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
@@ -469,12 +426,9 @@ class BatchCall
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* StartBatchCall(
     ServiceCore& core, grpc::CallbackServerContext& context) {
-  return StartOrRefuse<
-      grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>>([&] {
-    auto* call = new BatchCall(core, context);
-    call->Start();
-    return call;
-  });
+  auto* call = new BatchCall(core, context);
+  call->Start();
+  return call;
 }
 
 }  // namespace quire

@@ -8,13 +8,13 @@
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 #include "server/service/limits/batch_memory.h"
-#include "server/service/read/answer_read.h"
+#include "server/service/read/answer_plan.h"
 #include "server/service/read/read_planner.h"
 
 namespace quire {
 namespace {
 
-// Of errors of the storage, which name archive, segment and block.
+// Errors of the storage name archive, segment and block.
 constexpr uint64_t kItemMessageSizeBytesMax = 512;
 
 absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
@@ -28,45 +28,43 @@ absl::Status ItemTooLarge(const std::string& limit, uint64_t size_bytes,
 
 }  // namespace
 
-absl::StatusOr<ResolvedTarget> ResolveBatchItem(const ServiceCore& core,
-                                                const ServedArchive& archive,
-                                                v1::WireEncoding encoding,
-                                                const v1::BatchItem& item) {
+absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
+                                             const ServedArchive& archive,
+                                             v1::WireEncoding encoding,
+                                             const v1::BatchItem& item) {
   const v1::Limits& limits = core.limits;
-  QUIRE_ASSIGN_OR_RETURN(ResolvedTarget target,
+  WaitingItem waiting{.tag = item.tag()};
+  QUIRE_ASSIGN_OR_RETURN(waiting.target,
                          ResolveTarget(*archive.archive, item,
                                        limits.document_id_size_bytes_max()));
-  if (target.range.size_bytes > limits.read_size_bytes_max()) {
-    return ItemTooLarge("read_size_bytes_max", target.range.size_bytes,
+  const LogicalRange range = waiting.target.range;
+  if (range.size_bytes > limits.read_size_bytes_max()) {
+    return ItemTooLarge("read_size_bytes_max", range.size_bytes,
                         limits.read_size_bytes_max());
   }
+  const uint64_t head_bytes = kAnswerFramingSizeBytesMax +
+                              (waiting.target.document.has_value()
+                                   ? DescriptionSizeBytesMax(*archive.archive)
+                                   : 0);
   // In addition to a message of items.
-  const uint64_t memory_bytes =
-      BatchAnswerBytesMax(archive, target, encoding) +
+  const uint64_t message_bytes =
       limits.batch_message_items_max() * BatchMemory::kWaitingItemBytes;
   const uint64_t memory_bytes_max =
       Admission::StreamShareBytes(limits.client_in_flight_size_bytes_max());
-  if (memory_bytes > memory_bytes_max) {
-    return ItemTooLarge("client_in_flight_size_bytes_max", memory_bytes,
+  waiting.answer_bytes_max =
+      AnswerBytesMax(archive, range.size_bytes, encoding) + head_bytes;
+  if (waiting.answer_bytes_max + message_bytes > memory_bytes_max) {
+    // The plan says it exactly.
+    const AnswerPlan plan = PlanAnswer(archive, range, encoding);
+    waiting.answer_bytes_max =
+        plan.memory_bytes() + plan.serialised_bytes + head_bytes;
+  }
+  if (waiting.answer_bytes_max + message_bytes > memory_bytes_max) {
+    return ItemTooLarge("client_in_flight_size_bytes_max",
+                        waiting.answer_bytes_max + message_bytes,
                         memory_bytes_max);
   }
-  return target;
-}
-
-uint64_t BatchAnswerBytesMax(const ServedArchive& archive,
-                             const ResolvedTarget& target,
-                             v1::WireEncoding encoding) {
-  const uint64_t size_bytes = target.range.size_bytes;
-  const uint64_t data_bytes =
-      archive.archive->has_layout()
-          ? AnswerMemoryBytes(
-                archive, PlanBlocks(*archive.archive, target.range), encoding)
-          : AnswerMemoryBytesMax(archive, size_bytes, encoding);
-  return data_bytes + CopiedBytesMax(archive, size_bytes) +
-         kAnswerFramingSizeBytesMax +
-         (target.document.has_value()
-              ? DescriptionSizeBytesMax(*archive.archive)
-              : 0);
+  return waiting;
 }
 
 uint64_t ResultSizeBytesMax(const BatchAnswer& item) {

@@ -21,21 +21,26 @@
 #include "server/service/metrics/call_metrics.h"
 #include "server/service/read/answer_bytes.h"
 #include "server/service/read/answer_read.h"
-#include "server/service/read/range_read.h"
 #include "server/service/read/read_planner.h"
 
 namespace quire {
 
-// An item from its fetch to its answer.
+// An item that waits to be fetched.
+struct WaitingItem {
+  uint64_t tag = 0;
+  ResolvedTarget target = {};
+  // Upper bound on the memory of its answer, with its description.
+  uint64_t answer_bytes_max = 0;
+};
+
+// An item from its plan to its answer.
 struct BatchAnswer {
   uint64_t tag = 0;
   ResolvedTarget target = {};
-  // What it takes of the window besides `blocks`, which it may share.
+  // Of the window, besides `blocks`, which it may share.
   uint64_t own_bytes = 0;
-  // The part of own_bytes that `description` turned out not to need.
-  uint64_t surplus_bytes = 0;
   absl::InlinedVector<BlockAddress, 2> blocks = {};
-  std::shared_ptr<RangeRead> read = nullptr;
+  std::shared_ptr<AnswerRead> read = nullptr;
   // Its document as answers describe it; empty if a range was asked for.
   std::string description = {};
   // Not empty: the item was refused when it came, with this v1::ItemStatus,
@@ -45,25 +50,20 @@ struct BatchAnswer {
   absl::StatusOr<Answer> outcome = Answer();
 };
 
-// Of one message of answers.
+// Counts of one message of answers.
 using TallyByEncoding = std::array<AnswerTally, v1::WireEncoding_ARRAYSIZE>;
 
-// What `item` asks for, if a batch may answer it in `encoding`: its answer must
-// fit the client's share of memory besides a message of items. Thread-safe.
+// Resolves `item`. Its answer must fit the client's share of memory, besides a
+// message of items. Thread-safe.
 // Errors: those of ResolveTarget(), and
 //   ResourceExhausted  LIMIT_EXCEEDED: the item is too large, and is to be
 //                      asked for by ReadStream
-absl::StatusOr<ResolvedTarget> ResolveBatchItem(const ServiceCore& core,
-                                                const ServedArchive& archive,
-                                                v1::WireEncoding encoding,
-                                                const v1::BatchItem& item);
+absl::StatusOr<WaitingItem> ResolveBatchItem(const ServiceCore& core,
+                                             const ServedArchive& archive,
+                                             v1::WireEncoding encoding,
+                                             const v1::BatchItem& item);
 
-// What the answer to `target` takes at most, with its description.
-uint64_t BatchAnswerBytesMax(const ServedArchive& archive,
-                             const ResolvedTarget& target,
-                             v1::WireEncoding encoding);
-
-// At least what a ready item takes of a message, in bytes.
+// Upper bound on what a ready item takes of a message, in bytes.
 uint64_t ResultSizeBytesMax(const BatchAnswer& item);
 
 // Appends a ready item to a message, and counts it unless it failed. Computes

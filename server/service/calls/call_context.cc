@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/calls/call_context.h"
 
-#include <new>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -71,7 +70,6 @@ CallBooking::CallBooking(ServiceCore& core, Method method,
       access_.Refuse(use.status());
     }
   }
-  // Last: of a call that there is no memory for the end is not counted.
   core_.metrics.CallStarted(method);
 }
 
@@ -96,39 +94,35 @@ void CallBooking::NoteRequest(const v1::ReadRequest& request) {
   }
 }
 
-void CallBooking::WriteLog(absl::Time ended) noexcept {
-  try {
-    const std::string archive = access_.asked();
-    const std::string identity = access_.identity();
-    const FetchTime fetch_time = fetch_times_->sum();
-    core_.call_log->Write(
-        {.time = ended,
-         .identity = identity,
-         .address = address_,
-         .method = MethodName(method_),
-         .archive = archive,
-         .document = document_,
-         .size_bytes = sent_bytes_,
-         .code = CodeName(static_cast<int>(code_)),
-         // Clients are told less.
-         .reason = access_.has_expired() ? absl::string_view(kExpired)
-                   : reason_ == v1::ERROR_REASON_UNSPECIFIED
-                       ? absl::string_view()
-                       : absl::string_view(v1::ErrorReason_Name(reason_)),
-         .duration = ended - started_,
-         .read_duration = read_duration_,
-         .fetch_count = fetch_times_->fetch_count(),
-         .queue_duration = absl::FromChrono(fetch_time.queue),
-         .device_duration = absl::FromChrono(fetch_time.device),
-         .decode_duration = absl::FromChrono(fetch_time.decode),
-         .send_duration =
-             send_duration_ +
-             (send_began_ < ended ? ended - send_began_ : absl::ZeroDuration()),
-         .trace_id = trace_id_,
-         .is_unary = !IsStream(method_)});
-  } catch (const std::bad_alloc&) {
-    core_.call_log->Drop();
-  }
+void CallBooking::WriteLog(absl::Time ended) {
+  const std::string archive = access_.asked();
+  const std::string identity = access_.identity();
+  const FetchTime fetch_time = fetch_times_->sum();
+  core_.call_log->Write(
+      {.time = ended,
+       .identity = identity,
+       .address = address_,
+       .method = MethodName(method_),
+       .archive = archive,
+       .document = document_,
+       .size_bytes = sent_bytes_,
+       .code = CodeName(static_cast<int>(code_)),
+       // Clients are told less.
+       .reason = access_.has_expired() ? absl::string_view(kExpired)
+                 : reason_ == v1::ERROR_REASON_UNSPECIFIED
+                     ? absl::string_view()
+                     : absl::string_view(v1::ErrorReason_Name(reason_)),
+       .duration = ended - started_,
+       .read_duration = read_duration_,
+       .fetch_count = fetch_times_->fetch_count(),
+       .queue_duration = absl::FromChrono(fetch_time.queue),
+       .device_duration = absl::FromChrono(fetch_time.device),
+       .decode_duration = absl::FromChrono(fetch_time.decode),
+       .send_duration =
+           send_duration_ +
+           (send_began_ < ended ? ended - send_began_ : absl::ZeroDuration()),
+       .trace_id = trace_id_,
+       .is_unary = !IsStream(method_)});
 }
 
 absl::Status CallBooking::CheckAgain() {

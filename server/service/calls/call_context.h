@@ -154,7 +154,7 @@ class CallBooking {
   }
 
  private:
-  void WriteLog(absl::Time ended) noexcept;
+  void WriteLog(absl::Time ended);
 
   ServiceCore& core_;
   const Method method_;

@@ -181,6 +181,7 @@ class CallsTest : public ServerTest {
     admission_ =
         std::make_unique<Admission>(limits_.in_flight_size_bytes_max(),
                                     limits_.client_in_flight_size_bytes_max());
+    admission_->StartTimer();
     core_ = std::make_unique<ServiceCore>(
         ServiceCore{.catalog_of_all = *catalog_,
                     .access_control = nullptr,

@@ -9,27 +9,26 @@
 #include <utility>
 #include <vector>
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/stored_order.h"
 #include "server/service/calls/reading_stream.h"
-#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
 #include "server/service/limits/stream_window.h"
 #include "server/service/read/answer_bytes.h"
+#include "server/service/read/answer_plan.h"
 #include "server/service/read/answer_read.h"
 #include "server/service/read/read_planner.h"
 
 namespace quire {
 namespace {
 
-// What a call keeps until its end and is charged for; less counts as a part of
-// the call itself.
+// Memory that a call keeps until its end and is charged for; less counts as a
+// part of the call itself.
 constexpr uint64_t kKeptBytesMin = 1 << 10;
 
-// Places of a message in stored order, and what each takes at most, in memory
-// and serialised.
+// Bounds on the places of a message in stored order, and on each of them, in
+// memory and serialised.
 constexpr size_t kPlacesMax = 2048;
 constexpr uint64_t kPlaceBytes = sizeof(StoredPlace) + 32;
 
@@ -42,11 +41,17 @@ struct ChunkHead {
   bool is_first = false;
 };
 
+struct PlannedChunk {
+  AnswerPlan plan;
+  // Of stored order.
+  StoredOrder::BlockRange range;
+};
+
 // One message to be.
 struct Chunk {
   ChunkHead head;
-  uint64_t pinned_bytes = 0;
-  std::shared_ptr<RangeRead> read;
+  uint64_t memory_bytes = 0;
+  std::shared_ptr<AnswerRead> read;
   // Set when the read has ended.
   std::optional<absl::StatusOr<Answer>> answer;
 };
@@ -63,8 +68,7 @@ class ChunkStream
         requester_{fetch_class, ClientIdOf(client_), booking_.fetch_times()} {}
 
   void Start(const grpc::ByteBuffer& buffer) {
-    absl::Status status =
-        OrNoMemory("begin a stream", [&] { return Begin(buffer); });
+    absl::Status status = Begin(buffer);
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       chunks_left_ = status.ok() && !(order_.has_value() && order_->at_end());
       End(std::move(status));
@@ -77,7 +81,7 @@ class ChunkStream
     message_.Clear();
     Update([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
-      window_.GiveBack(std::exchange(writing_pinned_bytes_, 0));
+      window_.GiveBack(std::exchange(writing_memory_bytes_, 0));
       if (!ok) {
         End(absl::CancelledError());
       }
@@ -118,9 +122,9 @@ class ChunkStream
                                                       .stored_text_size_bytes}
                                    : task_.target.range;
     const auto memory_bytes = [this, range](uint64_t size_bytes_max) {
-      return AnswerMemoryBytesMax(*task_.archive,
-                                  std::min(range.size_bytes, size_bytes_max),
-                                  task_.encoding);
+      return AnswerBytesMax(*task_.archive,
+                            std::min(range.size_bytes, size_bytes_max),
+                            task_.encoding);
     };
     // gRPC keeps the request for as long as the call lives.
     const uint64_t kept_bytes =
@@ -144,7 +148,7 @@ class ChunkStream
         StreamWindow::Open(
             core_.admission, client_,
             {.least_bytes =
-                 BlockAnswerMemoryBytes(*task_.archive, task_.encoding) +
+                 BlockAnswerBytesMax(*task_.archive, task_.encoding) +
                  next_head_bytes_,
              .start_bytes = memory_bytes(core_.limits.chunk_size_bytes_max()) +
                             next_head_bytes_,
@@ -163,46 +167,32 @@ class ChunkStream
   }
 
   void StartReads() ABSL_LOCKS_EXCLUDED(mutex_) {
-    while (PrepareStretch()) {
+    while (PlanNext()) {
       Chunk* chunk = nullptr;
-      std::vector<BlockSlice> slices;
       {
         MutexLock lock(&mutex_);
-        if (!ended_with_.ok() || !chunks_left_) {
-          return;
-        }
-        if (order_.has_value()) {
-          slices = stretch_->blocks;
-        } else {
-          slices = NextSlices();
-        }
-        const uint64_t pinned_bytes = MemoryBytes(slices);
+        const uint64_t memory_bytes =
+            next_->plan.memory_bytes() + next_head_bytes_;
         if (!window_.is_in_use()) {
-          End(window_.Raise(pinned_bytes));
+          End(window_.Raise(memory_bytes));
         }
-        if (!ended_with_.ok() || !window_.TryTake(pinned_bytes)) {
+        if (!ended_with_.ok() || !window_.TryTake(memory_bytes)) {
           return;
         }
-        uint64_t size_bytes = 0;
-        for (const BlockSlice& slice : slices) {
-          size_bytes += slice.size_bytes;
-        }
+        const uint64_t size_bytes = next_->plan.size_bytes;
         chunks_.push_back({.head = {.range = {{next_offset_}, size_bytes},
-                                    .places = {},
-                                    .next = {},
+                                    .places = std::move(next_->range.places),
+                                    .next = next_->range.next,
                                     .is_first = false},
-                           .pinned_bytes = pinned_bytes,
+                           .memory_bytes = memory_bytes,
                            .read = nullptr,
                            .answer = std::nullopt});
         // A deque never moves its elements while it grows and shrinks at its
         // ends; this one stays until its read has ended.
         chunk = &chunks_.back();
         if (order_.has_value()) {
-          order_->Pass(*stretch_);
-          chunk->head.places = std::move(stretch_->places);
-          chunk->head.next = stretch_->next;
-          next_offset_ = stretch_->next.offset;
-          stretch_.reset();
+          order_->Pass(next_->range);
+          next_offset_ = next_->range.next.offset;
           chunks_left_ = !order_->at_end();
         } else {
           next_offset_ += size_bytes;
@@ -212,73 +202,70 @@ class ChunkStream
         }
         ++reads_in_flight_;
       }
-      std::shared_ptr<RangeRead> read = StartAnswer(
-          core_.store, task_.archive, std::move(slices), task_.encoding,
-          requester_, [this, chunk](absl::StatusOr<Answer> answer) {
+      AnswerPlan plan = std::move(next_->plan);
+      next_.reset();
+      std::shared_ptr<AnswerRead> read = AnswerRead::Start(
+          core_.store, task_.archive, std::move(plan), requester_,
+          [this, chunk](absl::StatusOr<Answer> answer) {
             OnAnswer(chunk, std::move(answer));
           });
-      MutexLock lock(&mutex_);
       if (read != nullptr) {
+        MutexLock lock(&mutex_);
         chunk->read = std::move(read);
       }
     }
   }
 
-  // Of the next chunk, if it is of these slices.
-  uint64_t MemoryBytes(const std::vector<BlockSlice>& slices) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return AnswerMemoryBytes(*task_.archive, slices, task_.encoding) +
-           next_head_bytes_;
-  }
-
-  // The blocks of the next chunk: as many as the window allows in a
-  // message, but one in any case. A chunk ends where a block does, so that no
-  // block is needed twice, unless a block is larger than a chunk.
-  std::vector<BlockSlice> NextSlices() const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const Archive& archive = *task_.archive->archive;
-    const uint64_t size_bytes = std::min(
-        core_.limits.chunk_size_bytes_max(),
-        std::min(window_.message_size_bytes(), end_offset_ - next_offset_));
-    std::vector<BlockSlice> slices =
-        PlanBlocks(archive, {{next_offset_}, size_bytes});
-    if (slices.size() > 1 && next_offset_ + size_bytes < end_offset_ &&
-        slices.back().size_bytes <
-            archive.BlockSizeBytes(slices.back().block)) {
-      slices.pop_back();
-    }
-    // By halves where there are many, which a layout may make.
-    while (slices.size() > 1 &&
-           MemoryBytes(slices) > window_.message_size_bytes()) {
-      slices.resize(slices.size() > 64 ? slices.size() / 2 : slices.size() - 1);
-    }
-    return slices;
-  }
-
-  // In stored order, finds the blocks of the next chunk, if there are none yet:
-  // without the lock, as sorting a segment's runs takes long. False if there is
-  // no next chunk.
-  bool PrepareStretch() ABSL_LOCKS_EXCLUDED(mutex_) {
-    uint64_t size_bytes = 0;
+  // Plans the next chunk, unless that was done: as many blocks as a message of
+  // this window has space for, but one in any case. Without the lock, as
+  // sorting a segment's runs takes long. False if there is no next chunk.
+  bool PlanNext() ABSL_LOCKS_EXCLUDED(mutex_) {
+    uint64_t message_bytes = 0;
     uint64_t head_bytes = 0;
+    LogicalRange rest;
     {
       MutexLock lock(&mutex_);
       if (!ended_with_.ok() || !chunks_left_) {
         return false;
       }
-      size_bytes = window_.message_size_bytes();
+      // Planned for a wider window than there is by now.
+      if (next_.has_value() && next_->plan.memory_bytes() + next_head_bytes_ >
+                                   window_.size_bytes()) {
+        next_.reset();
+      }
+      message_bytes = window_.message_size_bytes();
       head_bytes = next_head_bytes_;
+      rest = {{next_offset_}, end_offset_ - next_offset_};
     }
-    if (order_.has_value() && !stretch_.has_value()) {
-      stretch_ = order_->Peek(
-          std::min(core_.limits.chunk_size_bytes_max(), size_bytes), kPlacesMax,
-          [&](const std::vector<BlockSlice>& slices) {
-            return AnswerMemoryBytes(*task_.archive, slices, task_.encoding) +
-                       head_bytes <=
-                   size_bytes;
-          });
+    if (next_.has_value()) {
+      return true;
     }
+    next_.emplace();
+    const uint64_t text_bytes_max =
+        std::min(core_.limits.chunk_size_bytes_max(), message_bytes);
+    const uint64_t memory_bytes_max =
+        message_bytes - std::min(message_bytes, head_bytes);
+    if (order_.has_value()) {
+      PlanStoredOrder(text_bytes_max, memory_bytes_max);
+      return true;
+    }
+    const uint64_t size_bytes = std::min(text_bytes_max, rest.size_bytes);
+    next_->plan = PlanChunk(*task_.archive, {rest.offset, size_bytes},
+                            /*is_last=*/size_bytes == rest.size_bytes,
+                            task_.encoding, memory_bytes_max);
     return true;
+  }
+
+  void PlanStoredOrder(uint64_t text_bytes_max, uint64_t memory_bytes_max) {
+    next_->range = order_->Peek(
+        text_bytes_max, kPlacesMax, [&](const std::vector<BlockSlice>& slices) {
+          next_->plan = PlanAnswer(*task_.archive, slices, task_.encoding);
+          return next_->plan.memory_bytes() <= memory_bytes_max;
+        });
+    if (next_->plan.size_bytes != next_->range.size_bytes) {
+      next_->plan =
+          PlanAnswer(*task_.archive, next_->range.blocks, task_.encoding);
+    }
   }
 
   void OnAnswer(Chunk* chunk, absl::StatusOr<Answer> answer)
@@ -305,7 +292,7 @@ class ChunkStream
       }
       head = std::move(chunk.head);
       answer = *std::move(*chunk.answer);
-      writing_pinned_bytes_ = chunk.pinned_bytes;
+      writing_memory_bytes_ = chunk.memory_bytes;
       chunks_.pop_front();
       head.is_first = !std::exchange(wrote_first_, true);
     }
@@ -348,17 +335,18 @@ class ChunkStream
   std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
   bool chunks_left_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t next_offset_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Set in stored order; and what comes next, while there is no space for it.
-  // Used by Begin(), then, as `chunks_left_` says, by Act() alone.
+  // Set in stored order. Used by Begin(), then, as `chunks_left_` says, by
+  // Act() alone.
   std::optional<StoredOrder> order_;
-  std::optional<StoredOrder::BlockRange> stretch_;
-  // What describes the next chunk takes.
+  // The next chunk, while there is no space for it. Used by Act() alone.
+  std::optional<PlannedChunk> next_;
+  // Memory of what describes the next chunk.
   uint64_t next_head_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t end_offset_ ABSL_GUARDED_BY(mutex_) = 0;
   // Held until gRPC has let go of the last message.
   StreamWindow window_ ABSL_GUARDED_BY(mutex_);
   uint64_t reads_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t writing_pinned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t writing_memory_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool wrote_first_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -463,21 +451,17 @@ class ScanCall : public ChunkStream {
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartReadStreamCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request) {
-  return StartOrRefuse<grpc::ServerWriteReactor<grpc::ByteBuffer>>([&] {
-    auto* call = new ReadStreamCall(core, context);
-    call->Start(request);
-    return call;
-  });
+  auto* call = new ReadStreamCall(core, context);
+  call->Start(request);
+  return call;
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartScanCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request) {
-  return StartOrRefuse<grpc::ServerWriteReactor<grpc::ByteBuffer>>([&] {
-    auto* call = new ScanCall(core, context);
-    call->Start(request);
-    return call;
-  });
+  auto* call = new ScanCall(core, context);
+  call->Start(request);
+  return call;
 }
 
 }  // namespace quire

@@ -11,10 +11,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
-#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/calls/resume_token.h"
 #include "server/service/read/answer_bytes.h"
@@ -183,15 +181,13 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       : core_(core), booking_(core, Method::kGetDictionary, context) {}
 
   void Start(const grpc::ByteBuffer& buffer) {
-    const absl::Status status =
-        OrNoMemory("begin a dictionary", [&] { return Begin(buffer); });
+    const absl::Status status = Begin(buffer);
     status.ok() ? WriteNext() : booking_.Finish(*this, status);
   }
 
   void OnWriteDone(bool ok) override {
     booking_.ClientTookIt();
-    const absl::Status allowed = OrNoMemory(
-        "go on with a dictionary", [&] { return booking_.CheckAgain(); });
+    const absl::Status allowed = booking_.CheckAgain();
     if (!ok) {
       booking_.Finish(*this, absl::CancelledError());
     } else if (!allowed.ok()) {
@@ -255,14 +251,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
 
   void WriteNext() {
-    const absl::Status status = OrNoMemory("send a dictionary", [&] {
-      MakeNext();
-      return absl::OkStatus();
-    });
-    if (!status.ok()) {
-      booking_.Finish(*this, status);
-      return;
-    }
+    MakeNext();
     booking_.WaitForClient();
     StartWrite(&message_);
   }
@@ -298,11 +287,9 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 grpc::ServerWriteReactor<grpc::ByteBuffer>* StartGetDictionaryCall(
     ServiceCore& core, grpc::CallbackServerContext& context,
     const grpc::ByteBuffer& request) {
-  return StartOrRefuse<grpc::ServerWriteReactor<grpc::ByteBuffer>>([&] {
-    auto* call = new GetDictionaryCall(core, context);
-    call->Start(request);
-    return call;
-  });
+  auto* call = new GetDictionaryCall(core, context);
+  call->Start(request);
+  return call;
 }
 
 }  // namespace quire

@@ -2,20 +2,20 @@
 #include "server/service/calls/read_call.h"
 
 #include <array>
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
-#include "server/service/calls/refused_call.h"
 #include "server/service/calls/request_parser.h"
 #include "server/service/read/answer_bytes.h"
+#include "server/service/read/answer_plan.h"
 #include "server/service/read/answer_read.h"
 #include "server/service/read/read_planner.h"
 
@@ -26,6 +26,9 @@ namespace {
 // unless ids are long.
 constexpr size_t kMessageSizeBytes = 768;
 
+// A call that waits, besides its request, description and plan.
+constexpr uint64_t kWaitingCallBytes = 2 << 10;
+
 class ReadCall : public grpc::ServerUnaryReactor {
  public:
   ReadCall(ServiceCore& core, grpc::CallbackServerContext& context,
@@ -35,19 +38,23 @@ class ReadCall : public grpc::ServerUnaryReactor {
         booking_(core, Method::kRead, context) {}
 
   void Start(const grpc::ByteBuffer& request) {
-    const absl::Status status =
-        OrNoMemory("answer a read", [&] { return Begin(request); });
+    const absl::Status status = Begin(request);
     if (!status.ok()) {
       booking_.Finish(*this, status);
     }
   }
 
   void OnCancel() override {
-    std::shared_ptr<RangeRead> read;
+    std::shared_ptr<AnswerRead> read;
+    std::optional<Admission::TurnId> turn;
     {
       MutexLock lock(&mutex_);
       cancelled_ = true;
       read = read_;
+      turn = turn_;
+    }
+    if (turn.has_value()) {
+      core_.admission.Withdraw(*turn);
     }
     if (read != nullptr) {
       read->Cancel();
@@ -57,8 +64,8 @@ class ReadCall : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
  private:
-  // OK: Finish() has been or will be called by OnAnswer(). Does not throw after
-  // that is so.
+  // OK: the call has been finished or will be. gRPC does not destroy it before
+  // Start() has returned.
   absl::Status Begin(const grpc::ByteBuffer& buffer) {
     QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core_));
     // On the stack as a rule: of a short answer each allocation counts.
@@ -83,51 +90,92 @@ class ReadCall : public grpc::ServerUnaryReactor {
                        "; use ReadStream, or ask for ranges"),
           {{"limit", "read_size_bytes_max"}});
     }
-    std::vector<BlockSlice> slices = PlanBlocks(archive, target_.range);
-    const v1::WireEncoding encoding =
-        ChooseEncoding(request.accepted_encodings(), *archive_);
+    plan_ = PlanAnswer(*archive_, target_.range,
+                       ChooseEncoding(request.accepted_encodings(), *archive_));
     if (target_.document.has_value()) {
       description_ = DescribeDocument(archive, *target_.document);
     }
-    const std::string& client = booking_.Client();
-    QUIRE_ASSIGN_OR_RETURN(
-        ticket_,
-        core_.admission.Admit(client,
-                              AnswerMemoryBytes(*archive_, slices, encoding) +
-                                  kAnswerFramingSizeBytesMax +
-                                  description_.size() + buffer.Length(),
-                              Admission::Use::kSingleAnswer));
-    booking_.ReadBegins();
-    std::shared_ptr<RangeRead> read = StartAnswer(
-        core_.store, archive_, std::move(slices), encoding,
-        {FetchClass::kInteractive, ClientIdOf(client), booking_.fetch_times()},
-        [this](absl::StatusOr<Answer> answer) { OnAnswer(std::move(answer)); });
-    if (read == nullptr) {
+    return Admit(buffer.Length() + description_.size());
+  }
+
+  // `head_bytes`: memory of the request and of the description.
+  absl::Status Admit(uint64_t head_bytes) {
+    Admission::TurnId turn = 0;
+    std::optional<absl::StatusOr<Admission::Ticket>> ticket =
+        core_.admission.AdmitInTurn(
+            booking_.Client(),
+            plan_.memory_bytes() + kAnswerFramingSizeBytesMax + head_bytes,
+            kWaitingCallBytes + head_bytes +
+                plan_.slices.size() * sizeof(PlannedSlice),
+            [this](absl::StatusOr<Admission::Ticket> given) {
+              turn_ended_with_ = given.status();
+              if (given.ok()) {
+                ticket_ = *std::move(given);
+              }
+              // The thread is in the midst of another call.
+              core_.store.decode_pool().Add([this] {
+                if (turn_ended_with_.ok()) {
+                  Read();
+                } else {
+                  booking_.Finish(*this, turn_ended_with_);
+                }
+              });
+            },
+            turn);
+    if (ticket.has_value()) {
+      QUIRE_ASSIGN_OR_RETURN(ticket_, *std::move(ticket));
+      Read();
       return absl::OkStatus();
     }
     bool was_cancelled = false;
     {
       MutexLock lock(&mutex_);
       was_cancelled = cancelled_;
-      read_ = read;
+      turn_ = turn;
     }
-    // Before it was known what to cancel.
+    // Before it was known what to withdraw.
     if (was_cancelled) {
-      read->Cancel();
+      core_.admission.Withdraw(turn);
     }
     return absl::OkStatus();
   }
 
-  void OnAnswer(absl::StatusOr<Answer> answer) {
-    booking_.ReadEnds();
-    absl::Status status = answer.status();
-    if (status.ok()) {
-      status = OrNoMemory("answer a read", [&] {
-        Respond(*answer);
-        return absl::OkStatus();
-      });
+  void Read() {
+    booking_.ReadBegins();
+    std::shared_ptr<AnswerRead> read = AnswerRead::Start(
+        core_.store, archive_, std::move(plan_),
+        {FetchClass::kInteractive, ClientIdOf(booking_.Client()),
+         booking_.fetch_times()},
+        [this](const absl::StatusOr<Answer>& answer) {
+          booking_.ReadEnds();
+          if (answer.ok()) {
+            Respond(*answer);
+          }
+          StepEnds(answer.status());
+        });
+    if (read != nullptr) {
+      bool was_cancelled = false;
+      {
+        MutexLock lock(&mutex_);
+        was_cancelled = cancelled_;
+        read_ = read;
+      }
+      // Before it was known what to cancel.
+      if (was_cancelled) {
+        read->Cancel();
+      }
     }
-    booking_.Finish(*this, status);
+    StepEnds(absl::OkStatus());
+  }
+
+  // The start of the read or its answer is done with; after both, the call.
+  void StepEnds(absl::Status status) {
+    if (!status.ok()) {
+      read_ended_with_ = std::move(status);
+    }
+    if (steps_left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      booking_.Finish(*this, read_ended_with_);
+    }
   }
 
   void Respond(const Answer& answer) {
@@ -155,14 +203,22 @@ class ReadCall : public grpc::ServerUnaryReactor {
   CallBooking booking_;
   std::shared_ptr<const ServedArchive> archive_;
   ResolvedTarget target_;
+  // Moved to the read when that starts.
+  AnswerPlan plan_;
   // Of the document that was asked for; empty once it is in the answer.
   std::string description_;
   // Held until gRPC has let go of the answer.
   Admission::Ticket ticket_;
 
+  absl::Status turn_ended_with_;
+  // Of Read(): its own end and its answer's.
+  std::atomic<int> steps_left_{2};
+  absl::Status read_ended_with_;
+
   Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<RangeRead> read_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Admission::TurnId> turn_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<AnswerRead> read_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -171,11 +227,9 @@ grpc::ServerUnaryReactor* StartReadCall(ServiceCore& core,
                                         grpc::CallbackServerContext& context,
                                         const grpc::ByteBuffer& request,
                                         grpc::ByteBuffer& response) {
-  return StartOrRefuse<grpc::ServerUnaryReactor>([&] {
-    auto* call = new ReadCall(core, context, response);
-    call->Start(request);
-    return call;
-  });
+  auto* call = new ReadCall(core, context, response);
+  call->Start(request);
+  return call;
 }
 
 }  // namespace quire

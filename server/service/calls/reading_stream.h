@@ -14,7 +14,7 @@
 
 #include "server/service/calls/call_context.h"
 #include "server/service/calls/serial_call.h"
-#include "server/service/read/range_read.h"
+#include "server/service/read/answer_read.h"
 
 namespace quire {
 
@@ -38,7 +38,7 @@ class ReadingStream : public Reactor, protected SerialCall {
   void OnDone() override { delete this; }
 
  protected:
-  using Reads = std::vector<std::shared_ptr<RangeRead>>;
+  using Reads = std::vector<std::shared_ptr<AnswerRead>>;
 
   // All that was asked for has been sent.
   virtual bool IsComplete() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) = 0;
@@ -54,15 +54,7 @@ class ReadingStream : public Reactor, protected SerialCall {
     }
   }
 
-  bool Fail(absl::Status status) override
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const bool is_first = ended_with_.ok();
-    End(std::move(status));
-    return is_first;
-  }
-
-  // A message is made and goes to gRPC next. Until then nothing counts as under
-  // way, so that making it may fail.
+  // A message is made and goes to gRPC next.
   void BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       MutexLock lock(&mutex_);
@@ -85,7 +77,7 @@ class ReadingStream : public Reactor, protected SerialCall {
       reads = ActiveReads();
     }
     // Without the lock: a read that is withdrawn ends at once.
-    for (const std::shared_ptr<RangeRead>& read : reads) {
+    for (const std::shared_ptr<AnswerRead>& read : reads) {
       read->Cancel();
     }
     return false;

@@ -2,12 +2,9 @@
 #include "server/service/calls/serial_call.h"
 
 #include <atomic>
-#include <new>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "gtest/gtest.h"
 
 namespace quire {
@@ -38,8 +35,6 @@ class CountingCall : private SerialCall {
     --acting_count_;
     return is_over;
   }
-
-  bool Fail(absl::Status /*status*/) override { return false; }
 
   void FinishCall() override {
     ++finished_;
@@ -91,8 +86,6 @@ class ReentrantCall : private SerialCall {
     return act_count_ == 5;
   }
 
-  bool Fail(absl::Status /*status*/) override { return false; }
-
   void FinishCall() override { is_finished_ = true; }
 
   int act_count_ = 0;
@@ -104,62 +97,6 @@ TEST(SerialCallTest, ActsAgainForEventsFromWithin) {
   call.Start();
   EXPECT_EQ(call.act_count(), 5);
   EXPECT_TRUE(call.is_finished());
-}
-
-// Throws from wherever it is told to, like an allocation that fails.
-class ShortOfMemoryCall : private SerialCall {
- public:
-  void Event(bool change_throws, int acts_that_throw) {
-    acts_that_throw_ = acts_that_throw;
-    Update([&] {
-      if (change_throws) {
-        throw std::bad_alloc();
-      }
-    });
-  }
-
-  const absl::Status& failed_with() const { return failed_with_; }
-
-  bool is_finished() const { return is_finished_; }
-
- private:
-  bool Act() override {
-    if (acts_that_throw_-- > 0) {
-      throw std::bad_alloc();
-    }
-    return !failed_with_.ok();
-  }
-
-  bool Fail(absl::Status status) override {
-    const bool is_first = failed_with_.ok();
-    failed_with_.Update(std::move(status));
-    return is_first;
-  }
-
-  void FinishCall() override { is_finished_ = true; }
-
-  int acts_that_throw_ = 0;
-  absl::Status failed_with_;
-  bool is_finished_ = false;
-};
-
-TEST(SerialCallTest, EndsWhereAnAllocationFails) {
-  ShortOfMemoryCall by_change;
-  by_change.Event(true, 0);
-  EXPECT_TRUE(absl::IsResourceExhausted(by_change.failed_with()));
-  EXPECT_TRUE(by_change.is_finished());
-
-  ShortOfMemoryCall by_act;
-  by_act.Event(false, 1);
-  EXPECT_TRUE(absl::IsResourceExhausted(by_act.failed_with()));
-  EXPECT_TRUE(by_act.is_finished());
-
-  // What is under way then ends by itself, and the next event finishes.
-  ShortOfMemoryCall twice;
-  twice.Event(false, 2);
-  EXPECT_FALSE(twice.is_finished());
-  twice.Event(false, 0);
-  EXPECT_TRUE(twice.is_finished());
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <ctime>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 namespace quire {
@@ -40,23 +39,18 @@ class TextDecoder : public BlockDecoder {
   ~TextDecoder() override { workspaces_->Forget(this); }
 
   absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
-    return archive_->DecodeBlock(block, stored, raw, *Take());
-  }
-
-  absl::Status DecodeParts(BlockAddress block, ByteView stored,
-                           uint32_t /*raw_size_bytes*/,
-                           std::span<const PartText> parts) const override {
+                      std::span<const BlockPart> parts) const override {
     const DecodeWorkspaces::Lease workspace = Take();
-    absl::InlinedVector<BlockPart, 4> texts;
+    if (archive_->codec().partition_size_bytes() == 0) {
+      return archive_->DecodeBlock(block, stored, parts, *workspace);
+    }
     int64_t size_bytes = 0;
-    for (const PartText& part : parts) {
-      texts.push_back({part.offset_in_block, part.text});
+    for (const BlockPart& part : parts) {
       size_bytes += static_cast<int64_t>(part.text.size());
     }
     const std::chrono::nanoseconds start = ThreadTime();
     absl::Status status =
-        archive_->DecodeBlockParts(block, stored, texts, *workspace);
+        archive_->DecodeBlock(block, stored, parts, *workspace);
     if (size_bytes > 0) {
       part_time_per_mib_->Add((ThreadTime() - start) * (1 << 20) / size_bytes);
     }
@@ -88,10 +82,13 @@ class StoredReader : public BlockDecoder {
       : archive_(std::move(archive)), log_(std::move(log)) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
+                      std::span<const BlockPart> parts) const override {
     absl::Status status = archive_->CheckBlock(block, stored);
     if (status.ok()) {
-      std::copy_n(stored.begin(), raw.size(), raw.begin());
+      for (const BlockPart& part : parts) {
+        std::copy_n(stored.begin() + part.offset_in_block, part.text.size(),
+                    part.text.begin());
+      }
     }
     return status;
   }

@@ -35,7 +35,7 @@ namespace quire {
 enum class RangeDecode {
   // What takes the least work: the partitions that the read touches, but all
   // where a client reads on through the block and each read costs the drive
-  // much time (read/decode_chooser.h).
+  // much time (read/answer_read.h).
   kAuto,
   // All of it, also into the cache: for reads that come back to the same
   // blocks.

@@ -2,15 +2,24 @@
 #include "server/service/limits/admission.h"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
+#include "codecs/base/status_macros.h"
 #include "server/service/base/service_error.h"
 
 namespace quire {
+namespace {
+
+// Waits end so much late at most.
+constexpr std::chrono::milliseconds kTimerStep{50};
+
+}  // namespace
+
 uint64_t ClientIdOf(absl::string_view client) {
   return Checksum64(AsBytes(client));
 }
@@ -46,24 +55,32 @@ bool Admission::Ticket::TryGrow(uint64_t size_bytes) {
 }
 
 void Admission::Ticket::Fit(uint64_t least_bytes, uint64_t size_bytes) {
-  MutexLock lock(&admission_->mutex_);
-  const uint64_t room_bytes = admission_->total_max_bytes_ / 2;
-  const int64_t leeway_bytes = admission_->LeewayOf(client_, room_bytes);
+  Calls calls;
+  {
+    MutexLock lock(&admission_->mutex_);
+    admission_->Fit(*this, least_bytes, size_bytes);
+    admission_->GiveTurns(calls);
+  }
+  Run(calls);
+}
+
+void Admission::Fit(Ticket& ticket, uint64_t least_bytes, uint64_t size_bytes) {
+  const uint64_t room_bytes = total_max_bytes_ / 2;
+  const int64_t leeway_bytes = LeewayOf(ticket.client_, room_bytes);
   if (leeway_bytes < 0) {
     const uint64_t surplus_bytes =
-        size_bytes_ - std::min(size_bytes_, least_bytes);
+        ticket.size_bytes_ - std::min(ticket.size_bytes_, least_bytes);
     const uint64_t given_bytes =
         std::min(surplus_bytes, static_cast<uint64_t>(-leeway_bytes));
-    admission_->ReturnLocked(client_, given_bytes);
-    size_bytes_ -= given_bytes;
+    ReturnLocked(ticket.client_, given_bytes);
+    ticket.size_bytes_ -= given_bytes;
     return;
   }
   const uint64_t more_bytes =
-      std::min(size_bytes - std::min(size_bytes, size_bytes_),
+      std::min(size_bytes - std::min(size_bytes, ticket.size_bytes_),
                static_cast<uint64_t>(leeway_bytes));
-  if (admission_->TryClaim(client_, more_bytes, room_bytes,
-                           admission_->client_max_bytes_ / 2)) {
-    size_bytes_ += more_bytes;
+  if (TryClaim(ticket.client_, more_bytes, room_bytes, client_max_bytes_ / 2)) {
+    ticket.size_bytes_ += more_bytes;
   }
 }
 
@@ -111,37 +128,199 @@ absl::Status Admission::Claim(absl::string_view client, uint64_t size_bytes,
                               Use use) {
   const uint64_t client_bytes_max =
       use == Use::kStream ? client_streams_max_bytes_ : client_max_bytes_;
-  if (size_bytes > client_bytes_max) {
-    return ServiceError(
-        absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
-        absl::StrCat("the answer needs ", size_bytes,
-                     " bytes in memory and a client may hold ",
-                     client_bytes_max, "; ask for less at a time"),
-        {{"limit", "client_in_flight_size_bytes_max"}});
-  }
+  QUIRE_RETURN_IF_ERROR(CheckShare(size_bytes, client_bytes_max));
   const uint64_t room_bytes = use == Use::kStream
                                   ? total_max_bytes_ - total_max_bytes_ / 4
                                   : total_max_bytes_;
-  bool client_is_full = false;
-  absl::Duration retry_after;
-  {
-    MutexLock lock(&mutex_);
-    if (TryClaim(client, size_bytes, room_bytes, client_bytes_max)) {
-      return absl::OkStatus();
-    }
-    client_is_full =
-        client_bytes_max - std::min(client_bytes_max, HeldBy(client)) <
-        size_bytes;
-    ++rejected_count_;
-    retry_after = pacer_.Refuse(client, size_bytes, returned_bytes_, clock_());
-  }
+  MutexLock lock(&mutex_);
+  return TryClaim(client, size_bytes, room_bytes, client_bytes_max)
+             ? absl::OkStatus()
+             : Refuse(client, size_bytes, client_bytes_max);
+}
+
+absl::Status Admission::Refuse(absl::string_view client, uint64_t size_bytes,
+                               uint64_t client_bytes_max) {
+  const bool client_is_full =
+      client_bytes_max - std::min(client_bytes_max, HeldBy(client)) <
+      size_bytes;
+  ++rejected_count_;
   return ServiceError(
       absl::StatusCode::kResourceExhausted, v1::SERVER_BUSY,
       client_is_full
           ? "this client has too many bytes of answers in flight; read them or "
             "retry later"
           : "the server has too many bytes of answers in flight; retry later",
-      {}, retry_after);
+      {}, pacer_.Refuse(client, size_bytes, returned_bytes_, clock_()));
+}
+
+absl::Status Admission::CheckShare(uint64_t size_bytes,
+                                   uint64_t client_bytes_max) {
+  if (size_bytes <= client_bytes_max) {
+    return absl::OkStatus();
+  }
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+      absl::StrCat("the answer needs ", size_bytes,
+                   " bytes in memory and a client may hold ", client_bytes_max,
+                   "; ask for less at a time"),
+      {{"limit", "client_in_flight_size_bytes_max"}});
+}
+
+std::optional<absl::StatusOr<Admission::Ticket>> Admission::AdmitInTurn(
+    absl::string_view client, uint64_t size_bytes, uint64_t waiting_bytes,
+    Admitted admitted, TurnId& id) {
+  QUIRE_RETURN_IF_ERROR(CheckShare(size_bytes, client_max_bytes_));
+  Calls calls;
+  {
+    MutexLock lock(&mutex_);
+    if (waiters_.empty() &&
+        TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
+      return Ticket(this, std::string(client), size_bytes, Use::kSingleAnswer);
+    }
+    if (waiters_.size() == kWaitingAnswersMax ||
+        waiting_bytes > kWaitingBytesMax - waiting_bytes_) {
+      return Refuse(client, size_bytes, client_max_bytes_);
+    }
+    id = StandInLine(client, size_bytes, waiting_bytes, std::move(admitted));
+    // The others may all wait for their own share.
+    GiveTurns(calls);
+  }
+  Run(calls);
+  return std::nullopt;
+}
+
+Admission::TurnId Admission::StandInLine(absl::string_view client,
+                                         uint64_t size_bytes,
+                                         uint64_t waiting_bytes,
+                                         Admitted admitted) {
+  const auto [found, is_first] =
+      line_of_client_.try_emplace(client, lines_.end());
+  if (is_first) {
+    found->second = lines_.insert(lines_.end(),
+                                  {.client = std::string(client), .turns = {}});
+  }
+  const TurnId id = ++last_turn_;
+  found->second->turns.push_back(id);
+  waiting_bytes_ += waiting_bytes;
+  waiters_.emplace(id, Waiter{.line = found->second,
+                              .size_bytes = size_bytes,
+                              .waiting_bytes = waiting_bytes,
+                              .due = clock_() + kTurnWaitMax,
+                              .admitted = std::move(admitted)});
+  timer_changed_.NotifyAll();
+  return id;
+}
+
+Admission::Admitted Admission::TakeOut(
+    std::map<TurnId, Waiter>::iterator waiter) {
+  Admitted admitted = std::move(waiter->second.admitted);
+  waiting_bytes_ -= waiter->second.waiting_bytes;
+  const std::list<Line>::iterator line = waiter->second.line;
+  std::erase(line->turns, waiter->first);
+  if (line->turns.empty()) {
+    line_of_client_.erase(line->client);
+    lines_.erase(line);
+  }
+  waiters_.erase(waiter);
+  return admitted;
+}
+
+void Admission::GiveTurns(Calls& calls) {
+  size_t passed_over_count = 0;
+  while (passed_over_count < lines_.size()) {
+    const std::string client = lines_.front().client;
+    const auto first = waiters_.find(lines_.front().turns.front());
+    const uint64_t size_bytes = first->second.size_bytes;
+    const bool has_share = HeldBy(client) <= client_max_bytes_ - size_bytes;
+    if (has_share &&
+        !TryClaim(client, size_bytes, total_max_bytes_, client_max_bytes_)) {
+      return;
+    }
+    lines_.splice(lines_.end(), lines_, lines_.begin());
+    if (!has_share) {
+      ++passed_over_count;
+      continue;
+    }
+    passed_over_count = 0;
+    calls.emplace_back([this, client, size_bytes, admitted = TakeOut(first)] {
+      admitted(Ticket(this, client, size_bytes, Use::kSingleAnswer));
+    });
+  }
+}
+
+void Admission::Withdraw(TurnId id) {
+  Calls calls;
+  {
+    MutexLock lock(&mutex_);
+    const auto waiter = waiters_.find(id);
+    if (waiter == waiters_.end()) {
+      return;
+    }
+    calls.emplace_back([admitted = TakeOut(waiter)] {
+      admitted(ServiceError(absl::StatusCode::kCancelled, v1::CALL_CANCELLED,
+                            "the call was cancelled"));
+    });
+    // It may have been in the way of others.
+    GiveTurns(calls);
+  }
+  Run(calls);
+}
+
+void Admission::EndLateTurns() {
+  Calls calls;
+  {
+    MutexLock lock(&mutex_);
+    const absl::Time now = clock_();
+    while (!waiters_.empty() && waiters_.begin()->second.due <= now) {
+      const auto waiter = waiters_.begin();
+      const absl::Status status =
+          Refuse(waiter->second.line->client, waiter->second.size_bytes,
+                 client_max_bytes_);
+      calls.emplace_back(
+          [status, admitted = TakeOut(waiter)] { admitted(status); });
+    }
+    GiveTurns(calls);
+  }
+  Run(calls);
+}
+
+void Admission::StartTimer() {
+  timer_ = std::thread([this] { RunTimer(); });
+}
+
+void Admission::RunTimer() {
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      while (waiters_.empty() && !timer_stops_) {
+        timer_changed_.Wait(&mutex_);
+      }
+      if (!timer_stops_) {
+        timer_changed_.WaitFor(&mutex_, kTimerStep);
+      }
+      if (timer_stops_) {
+        return;
+      }
+    }
+    EndLateTurns();
+  }
+}
+
+Admission::~Admission() {
+  {
+    MutexLock lock(&mutex_);
+    timer_stops_ = true;
+    timer_changed_.NotifyAll();
+  }
+  if (timer_.joinable()) {
+    timer_.join();
+  }
+}
+
+void Admission::Run(const Calls& calls) {
+  for (const std::function<void()>& call : calls) {
+    call();
+  }
 }
 
 bool Admission::TryClaim(absl::string_view client, uint64_t size_bytes,
@@ -182,8 +361,13 @@ uint64_t Admission::HeldBy(absl::string_view client) const {
 }
 
 void Admission::Return(absl::string_view client, uint64_t size_bytes) {
-  MutexLock lock(&mutex_);
-  ReturnLocked(client, size_bytes);
+  Calls calls;
+  {
+    MutexLock lock(&mutex_);
+    ReturnLocked(client, size_bytes);
+    GiveTurns(calls);
+  }
+  Run(calls);
 }
 
 void Admission::ReturnLocked(absl::string_view client, uint64_t size_bytes) {
@@ -202,6 +386,11 @@ void Admission::ReturnLocked(absl::string_view client, uint64_t size_bytes) {
 uint64_t Admission::in_flight_bytes() const {
   MutexLock lock(&mutex_);
   return total_bytes_;
+}
+
+size_t Admission::waiting_count() const {
+  MutexLock lock(&mutex_);
+  return waiters_.size();
 }
 
 uint64_t Admission::rejected_count() const {

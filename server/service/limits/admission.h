@@ -4,11 +4,17 @@
 #ifndef QUIRE_SERVER_SERVICE_LIMITS_ADMISSION_H_
 #define QUIRE_SERVER_SERVICE_LIMITS_ADMISSION_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <memory>
+#include <list>
+#include <map>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -45,6 +51,12 @@ uint64_t ClientIdOf(absl::string_view client);
 // leaves to others: one that comes second finds something, and one that has
 // more gives it back as it goes on (Choudhury and Hahne, "Dynamic queue length
 // thresholds for shared-memory packet switches", 1998).
+//
+// A single answer whose bytes are in use waits for them, for kTurnWaitMax at
+// most, before it is refused. Clients take turns, each with one answer; of one
+// client the first to come is the first to be admitted. An answer whose client
+// has its share in use is passed over; one that waits for what others hold is
+// not, so that small answers cannot starve large ones.
 // Thread-safe; never blocks.
 class Admission {
  public:
@@ -55,7 +67,13 @@ class Admission {
     kStream,
   };
 
-  // `clock` only serves to say when to come back.
+  static constexpr absl::Duration kTurnWaitMax = absl::Seconds(1);
+  // Bounds on what waits: answers, and their memory (requests, descriptions and
+  // plans), which MemoryPlan::requests_bytes has space for.
+  static constexpr size_t kWaitingAnswersMax = 4096;
+  static constexpr uint64_t kWaitingBytesMax = 2 << 20;
+
+  // `clock` tells when to come back, and when a wait is over.
   // REQUIRES: 0 < client_max_bytes <= total_max_bytes.
   Admission(uint64_t total_max_bytes, uint64_t client_max_bytes,
             std::function<absl::Time()> clock = absl::Now)
@@ -64,6 +82,11 @@ class Admission {
         client_streams_max_bytes_(StreamShareBytes(client_max_bytes)),
         clock_(std::move(clock)),
         pacer_(total_max_bytes) {}
+
+  // REQUIRES: no answer waits.
+  ~Admission();
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
 
   // Of what one client may hold, the part for its streams together.
   static uint64_t StreamShareBytes(uint64_t client_max_bytes) {
@@ -129,12 +152,74 @@ class Admission {
                                      uint64_t least_bytes, uint64_t start_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Names an answer that waits.
+  using TurnId = uint64_t;
+  // Gets the ticket, or SERVER_BUSY or CALL_CANCELLED. Called once,
+  // without Admission's lock, by the thread that returns the bytes that were
+  // waited for: it must not block, and hands longer work to another thread.
+  using Admitted = std::function<void(absl::StatusOr<Ticket>)>;
+
+  // Admit() for a single answer. Unset if it has to wait for its turn, as `id`:
+  // `admitted` is then called, perhaps before this returns, and until then the
+  // answer keeps `waiting_bytes` of memory.
+  std::optional<absl::StatusOr<Ticket>> AdmitInTurn(
+      absl::string_view client, uint64_t size_bytes, uint64_t waiting_bytes,
+      Admitted admitted, TurnId& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Ends a wait with Cancelled; nothing if it has ended.
+  void Withdraw(TurnId id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Refuses the answers that have waited for too long.
+  void EndLateTurns() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Has a thread call EndLateTurns() in time. REQUIRES: is called once at most.
+  void StartTimer() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  size_t waiting_count() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   uint64_t in_flight_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t rejected_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Answers of one client that wait, in order.
+  struct Line {
+    std::string client;
+    std::deque<TurnId> turns;
+  };
+
+  struct Waiter {
+    std::list<Line>::iterator line;
+    uint64_t size_bytes = 0;
+    uint64_t waiting_bytes = 0;
+    absl::Time due;
+    Admitted admitted;
+  };
+
+  // Calls to be made once the lock is released.
+  using Calls = std::vector<std::function<void()>>;
+
+  static void Run(const Calls& calls);
+
   absl::Status Claim(absl::string_view client, uint64_t size_bytes, Use use)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Errors: ResourceExhausted  LIMIT_EXCEEDED.
+  static absl::Status CheckShare(uint64_t size_bytes,
+                                 uint64_t client_bytes_max);
+  // Counts a refusal. Returns ResourceExhausted, SERVER_BUSY.
+  absl::Status Refuse(absl::string_view client, uint64_t size_bytes,
+                      uint64_t client_bytes_max)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fit(Ticket& ticket, uint64_t least_bytes, uint64_t size_bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Admits those that wait and may hold their bytes now.
+  void GiveTurns(Calls& calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes an answer out of its line. Returns what to call.
+  Admitted TakeOut(std::map<TurnId, Waiter>::iterator waiter)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  TurnId StandInLine(absl::string_view client, uint64_t size_bytes,
+                     uint64_t waiting_bytes, Admitted admitted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunTimer() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TryClaim(absl::string_view client, uint64_t size_bytes,
                 uint64_t total_bytes_max, uint64_t client_bytes_max)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -157,6 +242,18 @@ class Admission {
   uint64_t returned_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t total_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t rejected_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By age.
+  std::map<TurnId, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+  TurnId last_turn_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // No line is empty; the first has the next turn.
+  std::list<Line> lines_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::list<Line>::iterator> line_of_client_
+      ABSL_GUARDED_BY(mutex_);
+  // The first answer waits, or the timer is to stop.
+  CondVar timer_changed_;
+  bool timer_stops_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread timer_;
   // Only clients that hold something.
   absl::flat_hash_map<std::string, uint64_t> client_bytes_
       ABSL_GUARDED_BY(mutex_);

@@ -1,9 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/limits/admission.h"
 
+#include <atomic>
+#include <deque>
+#include <future>
+#include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
 
 #include "proto/error_details.h"
 
@@ -12,6 +22,9 @@
 
 namespace quire {
 namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr auto kSingleAnswer = Admission::Use::kSingleAnswer;
 constexpr auto kStream = Admission::Use::kStream;
@@ -232,6 +245,211 @@ TEST(AdmissionTest, HoldsUnderManyThreads) {
     thread.join();
   }
   EXPECT_EQ(admission.in_flight_bytes(), 0u);
+}
+
+// --- Waiting in turn ---
+
+// Answers of 10 bytes, of 100 and 60 for each client.
+class AdmissionTurnTest : public ::testing::Test {
+ protected:
+  // Its ticket, unless it waits: then it adds its name to order_ when it gets
+  // one, and to refused_ if it does not.
+  Admission::TurnId Ask(const std::string& client, const std::string& name,
+                        uint64_t size_bytes = 10, uint64_t waiting_bytes = 1) {
+    Admission::TurnId id = 0;
+    auto ticket = admission_.AdmitInTurn(
+        client, size_bytes, waiting_bytes,
+        [this, name](absl::StatusOr<Admission::Ticket> given) {
+          if (given.ok()) {
+            order_.push_back(name);
+            tickets_.push_back(*std::move(given));
+          } else {
+            refused_.push_back(name);
+            last_refusal_ = given.status();
+          }
+        },
+        id);
+    if (ticket.has_value() && ticket->ok()) {
+      order_.push_back(name);
+      tickets_.push_back(**std::move(ticket));
+    } else if (ticket.has_value()) {
+      refused_.push_back(name);
+      last_refusal_ = ticket->status();
+    }
+    return id;
+  }
+
+  // Gives back what was admitted first.
+  void Return() {
+    Admission::Ticket ticket = std::move(tickets_.front());
+    tickets_.pop_front();
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  Admission admission_{100, 60, [this] { return now_; }};
+  std::deque<Admission::Ticket> tickets_;
+  std::vector<std::string> order_;
+  std::vector<std::string> refused_;
+  absl::Status last_refusal_;
+};
+
+TEST_F(AdmissionTurnTest, ClientsTakeTurnsAndOfOneTheFirstIsFirst) {
+  Ask("c", "c1", 50);
+  Ask("d", "d1", 50);
+  Ask("a", "a1");
+  Ask("a", "a2");
+  Ask("a", "a3");
+  Ask("b", "b1");
+  EXPECT_THAT(order_, ElementsAre("c1", "d1"));
+  EXPECT_EQ(admission_.waiting_count(), 4u);
+  Return();
+  EXPECT_THAT(order_, ElementsAre("c1", "d1", "a1", "b1", "a2", "a3"));
+  EXPECT_EQ(admission_.waiting_count(), 0u);
+  EXPECT_EQ(admission_.in_flight_bytes(), 90u);
+  EXPECT_EQ(admission_.rejected_count(), 0u);
+}
+
+TEST_F(AdmissionTurnTest, SmallAnswersDoNotOvertakeLargeOnes) {
+  Ask("a", "a1", 60);
+  Ask("b", "b1", 40);
+  Ask("c", "large", 50);
+  Ask("d", "small", 5);
+  tickets_.pop_back();
+  EXPECT_THAT(order_, ElementsAre("a1", "b1"));
+  // Nor do those that come when there is something.
+  Ask("e", "late", 5);
+  EXPECT_EQ(admission_.waiting_count(), 3u);
+  Return();
+  EXPECT_THAT(order_, ElementsAre("a1", "b1", "large", "small", "late"));
+}
+
+TEST_F(AdmissionTurnTest, AClientWhoseShareIsInUseHoldsUpNoOther) {
+  Ask("a", "a1", 60);
+  Ask("a", "a2");
+  EXPECT_EQ(admission_.waiting_count(), 1u);
+  Ask("b", "b1", 40);
+  EXPECT_THAT(order_, ElementsAre("a1", "b1"));
+  Return();
+  EXPECT_THAT(order_, ElementsAre("a1", "b1", "a2"));
+}
+
+TEST_F(AdmissionTurnTest, WaitsAreBoundedInTime) {
+  Ask("a", "a1", 60);
+  Ask("b", "b1", 40);
+  Ask("c", "c1");
+  now_ += Admission::kTurnWaitMax / 2;
+  Ask("c", "c2");
+  now_ += Admission::kTurnWaitMax / 2 - absl::Nanoseconds(1);
+  admission_.EndLateTurns();
+  EXPECT_THAT(refused_, IsEmpty());
+  now_ += absl::Nanoseconds(1);
+  admission_.EndLateTurns();
+  EXPECT_THAT(refused_, ElementsAre("c1"));
+  EXPECT_EQ(ReasonOf(last_refusal_), v1::SERVER_BUSY);
+  EXPECT_EQ(admission_.rejected_count(), 1u);
+  Return();
+  EXPECT_THAT(order_, ElementsAre("a1", "b1", "c2"));
+}
+
+TEST_F(AdmissionTurnTest, WaitsAreBoundedInNumberAndMemory) {
+  Ask("a", "a1", 60);
+  Ask("b", "b1", 40);
+  Ask("c", "c1", 10, Admission::kWaitingBytesMax - 5);
+  Ask("c", "c2", 10, 6);
+  EXPECT_THAT(refused_, ElementsAre("c2"));
+  EXPECT_EQ(ReasonOf(last_refusal_), v1::SERVER_BUSY);
+  refused_.clear();
+  Return();
+  for (size_t i = 0; i < Admission::kWaitingAnswersMax; ++i) {
+    Ask("b", "more", 60);
+  }
+  EXPECT_EQ(admission_.waiting_count(), Admission::kWaitingAnswersMax);
+  EXPECT_THAT(refused_, IsEmpty());
+  Ask("d", "d1");
+  EXPECT_THAT(refused_, ElementsAre("d1"));
+  now_ += Admission::kTurnWaitMax;
+  admission_.EndLateTurns();
+  EXPECT_EQ(admission_.waiting_count(), 0u);
+}
+
+TEST_F(AdmissionTurnTest, WithdrawnWaitsMakeWayForOthers) {
+  Ask("a", "a1", 60);
+  Ask("b", "b1", 35);
+  const Admission::TurnId large = Ask("c", "large", 50);
+  Ask("d", "small", 5);
+  EXPECT_EQ(admission_.waiting_count(), 2u);
+  admission_.Withdraw(large);
+  EXPECT_THAT(refused_, ElementsAre("large"));
+  EXPECT_THAT(last_refusal_, HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(order_, ElementsAre("a1", "b1", "small"));
+  admission_.Withdraw(large);
+  EXPECT_THAT(refused_, ElementsAre("large"));
+}
+
+TEST_F(AdmissionTurnTest, WhatCanNeverBeDoesNotWait) {
+  Ask("a", "a1", 61);
+  EXPECT_THAT(refused_, ElementsAre("a1"));
+  EXPECT_EQ(ReasonOf(last_refusal_), v1::LIMIT_EXCEEDED);
+}
+
+TEST(AdmissionTimerTest, EndsWaitsByItself) {
+  Admission admission(100, 100);
+  admission.StartTimer();
+  QUIRE_ASSERT_OK_AND_ASSIGN(Admission::Ticket all,
+                             admission.Admit("a", 100, kSingleAnswer));
+  std::promise<absl::Status> ended;
+  Admission::TurnId id = 0;
+  const absl::Time start = absl::Now();
+  EXPECT_FALSE(admission
+                   .AdmitInTurn(
+                       "b", 1, 1,
+                       [&](absl::StatusOr<Admission::Ticket> given) {
+                         ended.set_value(given.status());
+                       },
+                       id)
+                   .has_value());
+  EXPECT_EQ(ReasonOf(ended.get_future().get()), v1::SERVER_BUSY);
+  EXPECT_GE(absl::Now() - start, Admission::kTurnWaitMax);
+}
+
+TEST(AdmissionTurnThreadsTest, EveryAnswerGetsOneEnd) {
+  constexpr int kThreads = 8;
+  constexpr int kAnswers = 1000;
+  Admission admission(1000, 400);
+  admission.StartTimer();
+  std::atomic<int> ended_count = 0;
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937_64 random(static_cast<uint64_t>(t));
+      for (int i = 0; i < kAnswers; ++i) {
+        Admission::TurnId id = 0;
+        auto ticket = admission.AdmitInTurn(
+            absl::StrCat("client ", t % 3), 1 + random() % 300, 100,
+            [&](const absl::StatusOr<Admission::Ticket>& given) {
+              // Its bytes go to the next one as soon as this returns.
+              EXPECT_TRUE(given.ok() || absl::IsCancelled(given.status()))
+                  << given.status();
+              ++ended_count;
+            },
+            id);
+        EXPECT_LE(admission.in_flight_bytes(), 1000u);
+        if (ticket.has_value()) {
+          EXPECT_TRUE(ticket->ok());
+          ++ended_count;
+        } else if (random() % 4 == 0) {
+          admission.Withdraw(id);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(ended_count, kThreads * kAnswers) << "seeds 0 to 7";
+  EXPECT_EQ(admission.in_flight_bytes(), 0u);
+  EXPECT_EQ(admission.waiting_count(), 0u);
 }
 
 }  // namespace

@@ -233,7 +233,7 @@ CallLog::~CallLog() {
   writer_.join();
 }
 
-void CallLog::Write(const CallRecord& record) noexcept {
+void CallLog::Write(const CallRecord& record) {
   const bool is_slow =
       record.is_unary && record.duration >= options_.slow_call_min;
   if (options_.path.empty() && !is_slow) {

@@ -109,8 +109,8 @@ class CallLog {
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
 
-  // Never blocks on I/O, except for the line of a slow call.
-  void Write(const CallRecord& record) noexcept ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks on I/O only for the line of a slow call.
+  void Write(const CallRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Opens the path anew: the old file may have been moved away. Where that
   // fails lines go on into the old one. Blocks on I/O.
@@ -120,9 +120,6 @@ class CallLog {
   // Lines that were not written, for want of space in the queue or because of
   // an error.
   uint64_t dropped_count() const { return dropped_count_; }
-
-  // Counts a line that could not be made for want of memory.
-  void Drop() noexcept { ++dropped_count_; }
 
   bool wants_documents() const {
     return options_.documents != CallLogOptions::Documents::kNone;

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/read/answer.h"
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
 #include "codecs/base/checksum.h"
 
 namespace quire {
+namespace {
+
+// A full queue is more than a hundred thousand reads.
+constexpr absl::Duration kReadQueueRetryAfter = absl::Seconds(1);
+
+}  // namespace
 
 uint64_t SizeBytesOf(const std::vector<BlockPiece>& pieces) {
   uint64_t size_bytes = 0;
@@ -22,6 +33,38 @@ uint64_t ChecksumOf(const std::vector<BlockPiece>& pieces) {
     checksummer.Add(piece.bytes());
   }
   return checksummer.Get();
+}
+
+absl::Status ExplainBlockError(const ServedArchive& archive,
+                               const absl::Status& status, BlockAddress block,
+                               const ErrorMetadata& more) {
+  ErrorMetadata metadata = {{"archive", archive.name},
+                            {"segment", absl::StrCat(block.segment_index)},
+                            {"block", absl::StrCat(block.block_index)}};
+  const std::string place =
+      absl::StrCat("block ", block.block_index, " of segment ",
+                   block.segment_index, " of archive \"", archive.name, "\"");
+  switch (status.code()) {
+    case absl::StatusCode::kDataLoss:
+      metadata.insert(metadata.end(), more.begin(), more.end());
+      return ServiceError(
+          status.code(), v1::BLOCK_DAMAGED,
+          absl::StrCat(place, " is damaged; `quired verify` on the server ",
+                       "names what it touches"),
+          metadata);
+    case absl::StatusCode::kUnavailable:
+      return ServiceError(status.code(), v1::DEVICE_FAILED,
+                          absl::StrCat(place, " could not be read"), metadata);
+    case absl::StatusCode::kResourceExhausted:
+      return ServiceError(status.code(), v1::SERVER_BUSY,
+                          "the server's read queue is full; retry later", {},
+                          kReadQueueRetryAfter);
+    case absl::StatusCode::kCancelled:
+      return ServiceError(status.code(), v1::CALL_CANCELLED,
+                          "the call was cancelled");
+    default:
+      return status;
+  }
 }
 
 }  // namespace quire

@@ -1,22 +1,53 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What one range is answered with.
+// The answer to one range: pieces of blocks.
 #ifndef QUIRE_SERVER_SERVICE_READ_ANSWER_H_
 #define QUIRE_SERVER_SERVICE_READ_ANSWER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include "absl/status/status.h"
 
 #include "proto/quire/v1/archive.pb.h"
 
 #include "codecs/base/bytes.h"
+#include "codecs/base/positions.h"
+#include "server/service/base/service_error.h"
+#include "server/service/catalog/catalog.h"
 #include "server/storage/base/block_types.h"
+#include "server/storage/fetch/buffer_pool.h"
 
 namespace quire {
 
-// A part of a block. Keeps the block. Of a block that is not text, what
-// RangeRead returns is the place in its text.
+// Upper bound on the fields of an answer besides its data and the descriptions
+// of its document and of its blocks (EncodingDetails.blocks), in bytes: tags,
+// sizes, range, checksum, hashes.
+inline constexpr uint64_t kAnswerFramingSizeBytesMax = 160;
+
+// Bytes made for one answer. A block, so that they are sent as blocks are.
+class MadeBytes final : public DecodedBlock {
+ public:
+  explicit MadeBytes(Buffer buffer) : buffer_(std::move(buffer)) {}
+
+  ByteView bytes() const override { return buffer_.bytes(); }
+
+  MutableByteView mutable_bytes() { return buffer_.bytes(); }
+
+ private:
+  Buffer buffer_;
+};
+
+inline std::shared_ptr<MadeBytes> MakeBytes(BufferPool& buffers,
+                                            uint64_t size_bytes) {
+  return std::make_shared<MadeBytes>(buffers.Allocate(size_bytes));
+}
+
+// A part of a block. Keeps the block. `offset` is in the block's text until
+// the answer is encoded, then in its bytes.
 struct BlockPiece {
   BlockPtr block;
   uint32_t offset = 0;
@@ -39,6 +70,13 @@ struct Answer {
 
   uint64_t data_size_bytes() const { return SizeBytesOf(pieces); }
 };
+
+// The error of a block as answers have it: BLOCK_DAMAGED, DEVICE_FAILED,
+// SERVER_BUSY or CALL_CANCELLED. `more` is added to the metadata of a damaged
+// one.
+absl::Status ExplainBlockError(const ServedArchive& archive,
+                               const absl::Status& status, BlockAddress block,
+                               const ErrorMetadata& more = {});
 
 // Fills in the fields that tell how `data` was encoded, in any of the messages
 // that have them.

@@ -2,299 +2,295 @@
 #include "server/service/read/answer_read.h"
 
 #include <algorithm>
-#include <optional>
+#include <limits>
+#include <string>
 #include <utility>
 
-#include "absl/container/btree_set.h"
+#include "absl/strings/str_cat.h"
 
-#include "codecs/base/memory_guard.h"
-#include "codecs/base/status_macros.h"
-#include "server/archive/format/archive_format.h"
-#include "server/archive/format/block_frame.h"
-#include "server/service/read/answer_bytes.h"
+#include "codecs/payload/partition_table.h"
 #include "server/service/read/wire_encoder.h"
 
 namespace quire {
 namespace {
 
-// Text that is encoded or decoded on a thread of gRPC: a tenth of a
-// millisecond's work. More goes to the decode pool.
+// Text that is encoded on a thread of gRPC: a tenth of a millisecond's work.
+// More goes to the decode pool.
 constexpr uint64_t kInlineWorkBytesMax = 64 << 10;
 
-bool UsesStoredTable(const ServedArchive& archive) {
-  return FindCodec(archive.archive->info().codec.id)->needs_symbol_table;
+bool IsLongWork(const AnswerPlan& plan) {
+  return plan.encoding == v1::WIRE_ENCODING_FSST &&
+         plan.size_bytes > kInlineWorkBytesMax;
 }
 
-BlockForm FormFor(const ServedArchive& archive, v1::WireEncoding encoding) {
-  switch (encoding) {
-    case v1::WIRE_ENCODING_STORED:
-      return BlockForm::kStored;
-    case v1::WIRE_ENCODING_FSST:
-      // Such blocks are stored in codes of the very table.
-      return UsesStoredTable(archive) ? BlockForm::kStored : BlockForm::kText;
-    default:
-      return BlockForm::kText;
+// Gives the slices of a part, of which `index` is the first, their text.
+void Fill(const AnswerPlan& plan, size_t index, const BlockPtr& block,
+          const std::shared_ptr<MadeBytes>& copies,
+          std::vector<BlockPiece>& pieces) {
+  do {
+    const PlannedSlice& slice = plan.slices[index];
+    BlockPiece& piece = pieces[index];
+    if (slice.is_copied) {
+      const ByteView text =
+          block->bytes().subspan(slice.offset, slice.size_bytes);
+      std::copy(text.begin(), text.end(),
+                copies->mutable_bytes().begin() + piece.offset);
+    }
+    piece.block = slice.is_copied ? BlockPtr(copies) : block;
+    index = slice.next_repeat;
+  } while (index != 0);
+}
+
+// Looks each block up in the cache. False if some are not there: their pieces
+// have a null block.
+bool FindCached(BlockStore& store, const ServedArchive& archive,
+                const AnswerPlan& plan, FetchClass fetch_class,
+                const std::shared_ptr<MadeBytes>& copies,
+                std::vector<BlockPiece>& pieces) {
+  const uint64_t source_id = plan.form == BlockForm::kStored
+                                 ? archive.stored_source_id
+                                 : archive.source_id;
+  pieces.reserve(plan.slices.size());
+  uint32_t copied_bytes = 0;
+  for (const PlannedSlice& slice : plan.slices) {
+    pieces.push_back({nullptr, slice.is_copied ? copied_bytes : slice.offset,
+                      slice.size_bytes});
+    copied_bytes += slice.is_copied ? slice.size_bytes : 0;
+  }
+  bool all_found = true;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const PlannedSlice& slice = plan.slices[i];
+    if (slice.is_repeat) {
+      continue;
+    }
+    const BlockPtr block =
+        store.Lookup({source_id, slice.block, slice.part}, fetch_class);
+    if (block == nullptr) {
+      all_found = false;
+    } else {
+      Fill(plan, i, block, copies, pieces);
+    }
+  }
+  return all_found;
+}
+
+}  // namespace
+
+void FetchBundle::Start(BlockStore& store) {
+  const std::vector<BlockStore::FetchId> ids =
+      store.FetchAll(std::exchange(fetches_, {}));
+  auto next = ids.begin();
+  for (const Part& part : std::exchange(parts_, {})) {
+    const auto end = next + static_cast<ptrdiff_t>(part.fetch_count);
+    part.read->Started({next, end});
+    next = end;
   }
 }
 
-// What a slice takes while it is planned, fetched and sent, in addition to its
-// block: counted where there may be many to a block.
-constexpr uint64_t kSliceBytes = 512;
-
-uint64_t SliceBytes(const ServedArchive& archive, size_t count) {
-  return archive.archive->has_layout() ? count * kSliceBytes : 0;
+std::shared_ptr<AnswerRead> AnswerRead::Start(
+    BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
+    AnswerPlan plan, const Requester& requester, Done done,
+    FetchBundle* bundle) {
+  std::shared_ptr<MadeBytes> copies;
+  if (plan.copied_text_bytes > 0) {
+    copies = MakeBytes(store.buffers(), plan.copied_text_bytes);
+  }
+  std::vector<BlockPiece> pieces;
+  const bool all_found =
+      FindCached(store, *archive, plan, requester.fetch_class, copies, pieces);
+  // Each allocation counts in the time of a short answer: a cached one has no
+  // more than its pieces.
+  if (all_found && !IsLongWork(plan)) {
+    done(EncodeAnswer(store.buffers(), *archive, plan, std::move(pieces)));
+    return nullptr;
+  }
+  std::shared_ptr<AnswerRead> read(
+      new AnswerRead(store, archive, std::move(plan), std::move(done)));
+  read->pieces_ = std::move(pieces);
+  read->copies_ = std::move(copies);
+  if (all_found) {
+    read->OneEnded(/*is_starter=*/true);
+  } else if (bundle == nullptr) {
+    std::vector<BlockStore::FetchItem> fetches;
+    read->AddMisses(requester, fetches);
+    read->Started(store.FetchAll(std::move(fetches)));
+  } else {
+    const size_t count_before = bundle->fetches_.size();
+    read->AddMisses(requester, bundle->fetches_);
+    bundle->parts_.push_back({read, bundle->fetches_.size() - count_before});
+  }
+  return read;
 }
 
-bool AreInARow(const Archive& archive, const std::vector<BlockSlice>& slices) {
-  for (size_t i = 1; i < slices.size(); ++i) {
-    const BlockSlice& last = slices[i - 1];
-    const BlockSlice& slice = slices[i];
-    const bool is_next_block =
-        slice.block.segment_index == last.block.segment_index
-            ? slice.block.block_index == last.block.block_index + 1
-            : slice.block.block_index == 0;
-    if (!is_next_block || slice.offset_in_block != 0 ||
-        last.offset_in_block + last.size_bytes !=
-            archive.BlockSizeBytes(last.block)) {
+bool AnswerRead::TakesWholeBlock(const BlockFetch& fetch) const {
+  if (archive_->range_decode != RangeDecode::kAuto) {
+    return archive_->range_decode == RangeDecode::kWhole;
+  }
+  BlockKey before = fetch.key;
+  if (before.part == 0) {
+    return false;
+  }
+  const uint32_t parts_before = PartsBeforeWhole(
+      fetch.raw_size_bytes,
+      {.read_time = store_.TimePerRead(fetch.placement.get()),
+       .decode_time_per_mib = archive_->part_time_per_mib->mean()});
+  for (uint32_t i = 0; i < parts_before; ++i) {
+    if (before.part-- == 0 || !store_.IsCached(before)) {
       return false;
     }
   }
   return true;
 }
 
-// Coded answers say what is left out at their ends, and nowhere else.
-v1::WireEncoding EncodingOf(const ServedArchive& archive,
-                            const std::vector<BlockSlice>& slices,
-                            v1::WireEncoding encoding) {
-  return !archive.archive->has_layout() || AreInARow(*archive.archive, slices)
-             ? encoding
-             : v1::WIRE_ENCODING_IDENTITY;
+BlockFetch AnswerRead::FetchOf(const PlannedSlice& slice,
+                               const Requester& requester) const {
+  const Archive& archive = *archive_->archive;
+  BlockFetch fetch;
+  fetch.key.block = slice.block;
+  fetch.key.part = slice.part;
+  fetch.extent = archive.BlockExtent(slice.block);
+  fetch.fetch_class = requester.fetch_class;
+  fetch.client_id = requester.client_id;
+  fetch.times = requester.times;
+  fetch.placement = archive_->placements[slice.block.segment_index];
+  if (plan_.form == BlockForm::kStored) {
+    fetch.key.source_id = archive_->stored_source_id;
+    fetch.raw_size_bytes = slice.fetched_size_bytes;
+    fetch.decoder = archive_->stored_reader;
+  } else {
+    fetch.key.source_id = archive_->source_id;
+    fetch.raw_size_bytes = archive.BlockSizeBytes(slice.block);
+    fetch.part_size_bytes = static_cast<uint32_t>(FittedPartitionSize(
+        fetch.raw_size_bytes, archive.codec().partition_size_bytes()));
+    fetch.all_parts = TakesWholeBlock(fetch);
+    fetch.decoder = archive_->decoder;
+  }
+  return fetch;
 }
 
-uint64_t SizeOf(const std::vector<BlockSlice>& slices) {
+void AnswerRead::AddMisses(const Requester& requester,
+                           std::vector<BlockStore::FetchItem>& fetches) {
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    if (pieces_[i].block != nullptr || plan_.slices[i].is_repeat) {
+      continue;
+    }
+    pending_count_.fetch_add(1, std::memory_order_relaxed);
+    fetches.push_back({.fetch = FetchOf(plan_.slices[i], requester),
+                       .done = [self = shared_from_this(),
+                                i](const absl::StatusOr<BlockPtr>& block) {
+                         self->OnBlock(i, block);
+                       }});
+  }
+}
+
+void AnswerRead::Started(std::vector<BlockStore::FetchId> fetches) {
+  std::vector<BlockStore::FetchId> unwanted;
+  {
+    MutexLock lock(&mutex_);
+    (cancelled_ ? unwanted : fetches_) = std::move(fetches);
+  }
+  CancelFetches(unwanted);
+  OneEnded(/*is_starter=*/true);
+}
+
+ErrorMetadata AnswerRead::DamagedText(size_t index) const {
+  uint64_t before_size_bytes = 0;
   uint64_t size_bytes = 0;
-  for (const BlockSlice& slice : slices) {
-    size_bytes += slice.size_bytes;
+  for (size_t i = 0; i < plan_.slices.size(); ++i) {
+    const PlannedSlice& slice = plan_.slices[i];
+    if (slice.block == plan_.slices[index].block) {
+      size_bytes += slice.size_bytes;
+    } else if (i > index) {
+      break;
+    } else {
+      before_size_bytes += std::exchange(size_bytes, 0) + slice.size_bytes;
+    }
   }
-  return size_bytes;
+  return {{"before_size_bytes", absl::StrCat(before_size_bytes)},
+          {"damaged_size_bytes", absl::StrCat(size_bytes)}};
 }
 
-// What an answer takes in addition to its blocks.
-uint64_t OutputBytesMax(const ServedArchive& archive, uint64_t size_bytes,
-                        v1::WireEncoding encoding) {
-  if (encoding == v1::WIRE_ENCODING_FSST) {
-    // Blocks with a table of their own are decoded first.
-    const uint64_t decoded_bytes = UsesStoredTable(archive) ? size_bytes : 0;
-    return FsstBufferSizeMax(size_bytes) + decoded_bytes;
+void AnswerRead::OnBlock(size_t index, const absl::StatusOr<BlockPtr>& block) {
+  if (block.ok()) {
+    Fill(plan_, index, *block, copies_, pieces_);
+  } else {
+    bool is_first_error = false;
+    {
+      MutexLock lock(&mutex_);
+      is_first_error = first_error_.ok();
+      if (is_first_error) {
+        first_error_ =
+            ExplainBlockError(*archive_, block.status(),
+                              plan_.slices[index].block, DamagedText(index));
+      }
+    }
+    if (is_first_error) {
+      Cancel();
+    }
   }
-  return 0;
+  // While the start has not ended this is not the last one, so that a fetch
+  // that ends on the starter's thread does not end the read.
+  OneEnded(/*is_starter=*/false);
 }
 
-bool IsLongWork(v1::WireEncoding encoding,
-                const std::vector<BlockPiece>& pieces) {
-  return encoding == v1::WIRE_ENCODING_FSST &&
-         SizeBytesOf(pieces) > kInlineWorkBytesMax;
-}
-
-// An answer whose blocks are being fetched or encoded. `done` is called once,
-// by the first of these that ends it; none of them throws.
-struct PendingAnswer {
-  BlockStore* store = nullptr;
-  std::shared_ptr<const ServedArchive> archive = nullptr;
-  std::vector<BlockSlice> slices = {};
-  v1::WireEncoding encoding = v1::WIRE_ENCODING_IDENTITY;
-  AnswerDone done = nullptr;
-  // Once they are there.
-  std::vector<BlockPiece> pieces = {};
-
-  void Encode() {
-    done(OrNoMemory("encode an answer", [&] {
-      return EncodeAnswer(store->buffers(), *archive, slices,
-                          FormFor(*archive, encoding), encoding,
-                          std::move(pieces));
-    }));
-  }
-};
-
-void EncodeOnDecodePool(const std::shared_ptr<PendingAnswer>& answer) {
-  const absl::Status status = OrNoMemory("encode an answer", [&] {
-    answer->store->decode_pool().Add([answer] { answer->Encode(); });
-    return absl::OkStatus();
-  });
-  if (!status.ok()) {
-    answer->done(status);
-  }
-}
-
-void OnPieces(const std::shared_ptr<PendingAnswer>& answer,
-              absl::StatusOr<std::vector<BlockPiece>> pieces,
-              RangeRead::EndedOn thread) {
-  if (!pieces.ok()) {
-    answer->done(pieces.status());
+void AnswerRead::OneEnded(bool is_starter) {
+  if (pending_count_.fetch_sub(1, std::memory_order_acq_rel) > 1) {
     return;
   }
-  answer->pieces = *std::move(pieces);
-  if (thread == RangeRead::EndedOn::kStarter &&
-      IsLongWork(answer->encoding, answer->pieces)) {
-    EncodeOnDecodePool(answer);
+  absl::Status error;
+  {
+    MutexLock lock(&mutex_);
+    error = first_error_;
+  }
+  if (!error.ok()) {
+    const Done done = std::move(done_);
+    done(std::move(error));
+  } else if (is_starter && IsLongWork(plan_)) {
+    store_.decode_pool().Add([self = shared_from_this()] { self->Encode(); });
   } else {
-    answer->Encode();
+    Encode();
   }
 }
 
-}  // namespace
+void AnswerRead::Encode() {
+  const Done done = std::move(done_);
+  copies_.reset();
+  done(EncodeAnswer(store_.buffers(), *archive_, plan_, std::move(pieces_)));
+}
 
-v1::WireEncoding ChooseEncoding(
-    const google::protobuf::RepeatedField<int>& accepted,
-    const ServedArchive& archive) {
-  const bool takes_stored =
-      !archive.archive->info().has_recipes ||
-      std::ranges::find(accepted,
-                        static_cast<int>(v1::WIRE_ENCODING_STORED_RECIPES)) !=
-          accepted.end();
-  for (const int encoding : accepted) {
-    if (encoding == v1::WIRE_ENCODING_IDENTITY ||
-        (encoding == v1::WIRE_ENCODING_STORED && takes_stored) ||
-        (encoding == v1::WIRE_ENCODING_FSST && archive.wire_table != nullptr)) {
-      return static_cast<v1::WireEncoding>(encoding);
+void AnswerRead::Cancel() {
+  std::vector<BlockStore::FetchId> fetches;
+  {
+    MutexLock lock(&mutex_);
+    if (cancelled_) {
+      return;
+    }
+    cancelled_ = true;
+    fetches = std::move(fetches_);
+  }
+  CancelFetches(fetches);
+}
+
+void AnswerRead::CancelFetches(
+    const std::vector<BlockStore::FetchId>& fetches) {
+  for (const BlockStore::FetchId id : fetches) {
+    if (id != 0) {
+      store_.Cancel(id);
     }
   }
-  return v1::WIRE_ENCODING_IDENTITY;
 }
 
-bool AnswersAreBlocks(const ServedArchive& archive, v1::WireEncoding encoding) {
-  return !archive.archive->has_layout() &&
-         archive.archive->info().codec.partition_size_bytes == 0 &&
-         (encoding == v1::WIRE_ENCODING_STORED ||
-          encoding == v1::WIRE_ENCODING_IDENTITY);
-}
-
-uint64_t CopiedBytesMax(const ServedArchive& archive,
-                        const std::vector<BlockSlice>& slices,
-                        v1::WireEncoding encoding) {
-  uint64_t size_bytes = 0;
-  for (const BlockSlice& slice : slices) {
-    // Of a stored block the whole payload is sent, which is less than this by
-    // a part of its frame.
-    const uint64_t piece_bytes =
-        encoding == v1::WIRE_ENCODING_STORED
-            ? BlockMemoryBytes(archive, slice.block, encoding)
-            : slice.size_bytes;
-    if (piece_bytes <= kCopiedPieceSizeBytesMax + kFrameOverheadSizeBytes) {
-      size_bytes += piece_bytes;
-    }
+uint32_t PartsBeforeWhole(uint64_t block_size_bytes, const PartCosts& costs) {
+  constexpr uint32_t kNever = std::numeric_limits<uint32_t>::max();
+  if (costs.read_time.count() <= 0 || costs.decode_time_per_mib.count() <= 0) {
+    return kNever;
   }
-  return size_bytes;
-}
-
-uint64_t CopiedBytesMax(const ServedArchive& archive, uint64_t size_bytes) {
-  const ArchiveInfo& info = archive.archive->info();
-  const uint64_t copied_bytes =
-      std::min<uint64_t>(info.block_size_bytes_max, kCopiedPieceSizeBytesMax);
-  const uint64_t slice_count = std::min(
-      size_bytes, (size_bytes / (uint64_t{1} << 20) + 1 + info.segment_count) *
-                      info.slices_per_mib_max);
-  // One block more at either end, as in AnswerMemoryBytesMax().
-  return std::min(slice_count * copied_bytes, size_bytes + 2 * copied_bytes) +
-         slice_count * kFrameOverheadSizeBytes;
-}
-
-uint64_t BlockMemoryBytes(const ServedArchive& archive, BlockAddress block,
-                          v1::WireEncoding encoding) {
-  return FormFor(archive, encoding) == BlockForm::kStored
-             ? StoredBlockSizeBytes(*archive.archive, block)
-             : archive.archive->BlockSizeBytes(block);
-}
-
-uint64_t AnswerMemoryBytes(const ServedArchive& archive,
-                           const std::vector<BlockSlice>& slices,
-                           v1::WireEncoding encoding) {
-  encoding = EncodingOf(archive, slices, encoding);
-  uint64_t size_bytes = OutputBytesMax(archive, SizeOf(slices), encoding);
-  size_bytes += SliceBytes(archive, slices.size());
-  const BlockForm form = FormFor(archive, encoding);
-  absl::btree_set<std::pair<BlockAddress, uint64_t>> counted;
-  for (const BlockSlice& slice : slices) {
-    const uint64_t block_bytes =
-        BlockMemoryBytes(archive, slice.block, encoding);
-    const TextRange decoded =
-        form == BlockForm::kStored
-            ? TextRange{.offset = 0, .size = block_bytes}
-            : archive.archive->codec().DecodedRange(
-                  block_bytes,
-                  {.offset = slice.offset_in_block, .size = slice.size_bytes});
-    if (!archive.archive->has_layout() ||
-        counted.insert({slice.block, decoded.offset}).second) {
-      size_bytes += decoded.size;
-    }
-  }
-  return size_bytes;
-}
-
-uint64_t AnswerMemoryBytesMax(const ServedArchive& archive, uint64_t size_bytes,
-                              v1::WireEncoding encoding) {
-  // A range pins its blocks: its own length and at most one block more at
-  // either end.
-  return size_bytes +
-         2 * uint64_t{archive.archive->info().block_size_bytes_max} +
-         OutputBytesMax(archive, size_bytes, encoding);
-}
-
-uint64_t BlockAnswerMemoryBytes(const ServedArchive& archive,
-                                v1::WireEncoding encoding) {
-  const uint64_t block_bytes = archive.archive->info().block_size_bytes_max;
-  return block_bytes + kFrameOverheadSizeBytes + SliceBytes(archive, 1) +
-         OutputBytesMax(archive, block_bytes, encoding);
-}
-
-std::shared_ptr<RangeRead> StartAnswer(
-    BlockStore& store, const std::shared_ptr<const ServedArchive>& archive,
-    std::vector<BlockSlice> slices, v1::WireEncoding encoding,
-    const Requester& requester, AnswerDone done, FetchBundle* bundle) {
-  encoding = EncodingOf(*archive, slices, encoding);
-  const BlockForm form = FormFor(*archive, encoding);
-  std::shared_ptr<RangeRead> read;
-  // With a cached short answer there is no more than its outcome: of such an
-  // answer each allocation is a part that counts.
-  std::optional<absl::StatusOr<Answer>> outcome;
-  std::shared_ptr<PendingAnswer> pending;
-  const absl::Status status = OrNoMemory("begin an answer", [&] {
-    slices = SplitAtParts(*archive, std::move(slices), form);
-    std::vector<BlockPiece> found;
-    const bool all_found = RangeRead::FindCached(store, *archive, slices, form,
-                                                 requester.fetch_class, found);
-    if (all_found && !IsLongWork(encoding, found)) {
-      outcome = EncodeAnswer(store.buffers(), *archive, slices, form, encoding,
-                             std::move(found));
-      return absl::OkStatus();
-    }
-    pending = std::make_shared<PendingAnswer>();
-    // At once: whichever has it is called if the rest fails.
-    pending->done = std::move(done);
-    pending->store = &store;
-    pending->archive = archive;
-    pending->slices = slices;
-    pending->encoding = encoding;
-    if (all_found) {
-      pending->pieces = std::move(found);
-      EncodeOnDecodePool(pending);
-      return absl::OkStatus();
-    }
-    read = RangeRead::StartMissing(
-        store, archive, std::move(slices), form, requester, std::move(found),
-        [pending](absl::StatusOr<std::vector<BlockPiece>> pieces,
-                  RangeRead::EndedOn thread) {
-          OnPieces(pending, std::move(pieces), thread);
-        },
-        bundle);
-    return absl::OkStatus();
-  });
-  if (outcome.has_value()) {
-    done(*std::move(outcome));
-  } else if (!status.ok()) {
-    (pending == nullptr ? done : pending->done)(status);
-  }
-  return read;
+  const double decode_ns =
+      static_cast<double>(costs.decode_time_per_mib.count()) *
+      static_cast<double>(block_size_bytes) / (1 << 20);
+  const double count = decode_ns / static_cast<double>(costs.read_time.count());
+  // At least one: where nothing of a block is cached no client reads on.
+  return count >= kNever ? kNever : static_cast<uint32_t>(count) + 1;
 }
 
 }  // namespace quire

@@ -5,20 +5,19 @@
 
 namespace quire {
 
-uint64_t PinnedBlocks::NewBytes(const std::vector<BlockSlice>& slices,
-                                SizeOf size_of) const {
+uint64_t PinnedBlocks::NewBytes(absl::Span<const PlannedSlice> slices) const {
   uint64_t size_bytes = 0;
-  for (const BlockSlice& slice : slices) {
-    size_bytes += blocks_.contains(slice.block) ? 0 : size_of(slice.block);
+  for (const PlannedSlice& slice : slices) {
+    size_bytes += blocks_.contains(slice.block) ? 0 : slice.fetched_size_bytes;
   }
   return size_bytes;
 }
 
-void PinnedBlocks::Pin(const std::vector<BlockSlice>& slices, SizeOf size_of) {
-  for (const BlockSlice& slice : slices) {
+void PinnedBlocks::Pin(absl::Span<const PlannedSlice> slices) {
+  for (const PlannedSlice& slice : slices) {
     Pinned& pinned = blocks_[slice.block];
     if (pinned.pin_count++ == 0) {
-      pinned.size_bytes = size_of(slice.block);
+      pinned.size_bytes = slice.fetched_size_bytes;
     }
   }
 }

@@ -9,36 +9,31 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 
 #include "codecs/base/positions.h"
-#include "server/archive/archive.h"
 #include "server/service/read/answer.h"
+#include "server/service/read/answer_plan.h"
 #include "server/storage/block_store.h"
 
 namespace quire {
 
-// What the answers of a batch pin. Its items come in order of their place, so
-// that neighbours lie in the same block: were it counted for each of them, a
-// batch of short ranges would use up its window with a handful of blocks, which
-// is too few for the disk and the decoders to work on.
+// Blocks of the shareable answers of a batch. Items come in order of their
+// offsets, so that neighbours lie in the same block: counted for each of them,
+// a batch of short ranges would use up its window with a handful of blocks,
+// which is too few for the disk and the decoders to work on.
 //
 // Counting a block once is right only if it is in memory once. The store makes
-// a second copy of one that its cache has let go of meanwhile; Share() sees to
-// it that answers keep the first.
+// a second copy of one that its cache has evicted meanwhile; Share() has
+// answers keep the first.
 // Thread-compatible.
 class PinnedBlocks {
  public:
-  using SizeOf = absl::FunctionRef<uint64_t(BlockAddress)>;
-
-  // What the blocks of `slices` take in bytes, without those that are pinned.
-  // `size_of` says what one takes, and the same each time.
-  uint64_t NewBytes(const std::vector<BlockSlice>& slices,
-                    SizeOf size_of) const;
+  // Memory of the blocks of `slices` that are not pinned yet, in bytes.
+  uint64_t NewBytes(absl::Span<const PlannedSlice> slices) const;
 
   // Pins each block of `slices`, once for each call.
-  void Pin(const std::vector<BlockSlice>& slices, SizeOf size_of);
+  void Pin(absl::Span<const PlannedSlice> slices);
 
   // Has `pieces` refer to the copies that answers before them refer to.
   // REQUIRES: `blocks` are pinned, and a piece is of the block in its place.

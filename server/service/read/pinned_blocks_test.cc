@@ -22,14 +22,15 @@ class EmptyBlock : public DecodedBlock {
 };
 
 // So that each block's bytes are told from the others'.
-uint64_t SizeOf(BlockAddress block) {
-  return 1'000 + 100 * block.segment_index + block.block_index;
+uint32_t SizeOf(BlockAddress block) {
+  return static_cast<uint32_t>(1'000 + 100 * block.segment_index +
+                               block.block_index);
 }
 
-std::vector<BlockSlice> Slices(const std::vector<BlockAddress>& blocks) {
-  std::vector<BlockSlice> slices;
+std::vector<PlannedSlice> Slices(const std::vector<BlockAddress>& blocks) {
+  std::vector<PlannedSlice> slices;
   for (const BlockAddress block : blocks) {
-    slices.push_back({.block = block});
+    slices.push_back({.block = block, .fetched_size_bytes = SizeOf(block)});
   }
   return slices;
 }
@@ -41,15 +42,15 @@ BlockStore::BlockPtr MakeBlock() {
 TEST(PinnedBlocksTest, CountsABlockOnceUntilNobodyPinsIt) {
   PinnedBlocks pinned;
   std::vector<BlockStore::BlockPtr> freed;
-  EXPECT_EQ(pinned.NewBytes(Slices({kA, kB}), SizeOf), 1'007u + 1'008u);
-  pinned.Pin(Slices({kA, kB}), SizeOf);
-  EXPECT_EQ(pinned.NewBytes(Slices({kA, kB}), SizeOf), 0u);
-  EXPECT_EQ(pinned.NewBytes(Slices({kB, kC}), SizeOf), 1'100u);
-  pinned.Pin(Slices({kB, kC}), SizeOf);
+  EXPECT_EQ(pinned.NewBytes(Slices({kA, kB})), 1'007u + 1'008u);
+  pinned.Pin(Slices({kA, kB}));
+  EXPECT_EQ(pinned.NewBytes(Slices({kA, kB})), 0u);
+  EXPECT_EQ(pinned.NewBytes(Slices({kB, kC})), 1'100u);
+  pinned.Pin(Slices({kB, kC}));
   EXPECT_EQ(pinned.block_count(), 3u);
   // The one that was pinned first goes last.
   EXPECT_EQ(pinned.Unpin({kB, kC}, freed), 1'100u);
-  EXPECT_EQ(pinned.NewBytes(Slices({kB, kC}), SizeOf), 1'100u);
+  EXPECT_EQ(pinned.NewBytes(Slices({kB, kC})), 1'100u);
   EXPECT_EQ(pinned.Unpin({kA, kB}, freed), 1'007u + 1'008u);
   EXPECT_EQ(pinned.block_count(), 0u);
 }
@@ -57,8 +58,8 @@ TEST(PinnedBlocksTest, CountsABlockOnceUntilNobodyPinsIt) {
 TEST(PinnedBlocksTest, NothingIsPinnedByAnEmptyRange) {
   PinnedBlocks pinned;
   std::vector<BlockStore::BlockPtr> freed;
-  EXPECT_EQ(pinned.NewBytes({}, SizeOf), 0u);
-  pinned.Pin({}, SizeOf);
+  EXPECT_EQ(pinned.NewBytes({}), 0u);
+  pinned.Pin({});
   EXPECT_EQ(pinned.Unpin({}, freed), 0u);
   EXPECT_EQ(pinned.block_count(), 0u);
 }
@@ -67,8 +68,8 @@ TEST(PinnedBlocksTest, AnswersKeepTheFirstCopy) {
   PinnedBlocks pinned;
   const BlockStore::BlockPtr first = MakeBlock();
   const BlockStore::BlockPtr other = MakeBlock();
-  pinned.Pin(Slices({kA}), SizeOf);
-  pinned.Pin(Slices({kA, kB}), SizeOf);
+  pinned.Pin(Slices({kA}));
+  pinned.Pin(Slices({kA, kB}));
   std::vector<BlockPiece> one = {{first, 1, 2}};
   pinned.Share({kA}, one);
   EXPECT_EQ(one[0].block, first);
@@ -86,8 +87,8 @@ TEST(PinnedBlocksTest, AnswersKeepTheFirstCopy) {
 TEST(PinnedBlocksTest, HandsOverWhatHeldABlockInMemory) {
   PinnedBlocks pinned;
   const BlockStore::BlockPtr block = MakeBlock();
-  pinned.Pin(Slices({kA}), SizeOf);
-  pinned.Pin(Slices({kA}), SizeOf);
+  pinned.Pin(Slices({kA}));
+  pinned.Pin(Slices({kA}));
   std::vector<BlockPiece> pieces = {{block, 0, 0}};
   pinned.Share({kA}, pieces);
   std::vector<BlockStore::BlockPtr> freed;
@@ -96,7 +97,7 @@ TEST(PinnedBlocksTest, HandsOverWhatHeldABlockInMemory) {
   EXPECT_EQ(pinned.Unpin({kA}, freed), 1'007u);
   EXPECT_THAT(freed, ElementsAre(block));
   // Pinned anew, it begins anew.
-  pinned.Pin(Slices({kA}), SizeOf);
+  pinned.Pin(Slices({kA}));
   std::vector<BlockPiece> again = {{MakeBlock(), 0, 0}};
   pinned.Share({kA}, again);
   EXPECT_NE(again[0].block, block);
@@ -105,7 +106,7 @@ TEST(PinnedBlocksTest, HandsOverWhatHeldABlockInMemory) {
 // A read that failed has no pieces and was never shared.
 TEST(PinnedBlocksTest, ABlockThatNeverCameIsUnpinnedAllTheSame) {
   PinnedBlocks pinned;
-  pinned.Pin(Slices({kC}), SizeOf);
+  pinned.Pin(Slices({kC}));
   std::vector<BlockStore::BlockPtr> freed;
   EXPECT_EQ(pinned.Unpin({kC}, freed), 1'100u);
   EXPECT_THAT(freed, ElementsAre(nullptr));

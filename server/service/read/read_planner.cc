@@ -259,10 +259,6 @@ absl::StatusOr<ResolvedTarget> ResolveDocument(const Archive& archive,
   return target;
 }
 
-std::vector<BlockSlice> PlanBlocks(const Archive& archive, LogicalRange range) {
-  return archive.Plan(range).value();
-}
-
 v1::ByteRange ToProto(LogicalRange range) {
   v1::ByteRange proto;
   proto.set_offset(range.offset.value);

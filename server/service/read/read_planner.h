@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// From what a request asks for to a range of the logical space, and from that
-// to blocks. Pure look-ups in RAM.
+// From what a request asks for to a range of the logical space. Pure look-ups
+// in RAM.
 #ifndef QUIRE_SERVER_SERVICE_READ_READ_PLANNER_H_
 #define QUIRE_SERVER_SERVICE_READ_READ_PLANNER_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -44,9 +43,6 @@ template <typename Request>
 absl::StatusOr<ResolvedTarget> ResolveTarget(const Archive& archive,
                                              const Request& request,
                                              uint32_t id_size_bytes_max);
-
-// REQUIRES: `range` lies within the archive.
-std::vector<BlockSlice> PlanBlocks(const Archive& archive, LogicalRange range);
 
 v1::ByteRange ToProto(LogicalRange range);
 // What a v1::Document takes at most besides its strings, serialised: ordinal,

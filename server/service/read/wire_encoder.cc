@@ -14,7 +14,6 @@
 #include "codecs/payload/partition_table.h"
 #include "codecs/payload/payload_codec.h"
 #include "server/archive/format/block_frame.h"
-#include "server/service/base/service_error.h"
 
 namespace quire {
 namespace {
@@ -23,20 +22,7 @@ namespace {
 // spare capacity for text that grows does not matter.
 constexpr size_t kStepSizeBytes = 16 * kFsstStringSizeMax;
 
-// Bytes made for one answer. A block, so that they are sent as blocks are.
-class MadeBytes final : public DecodedBlock {
- public:
-  explicit MadeBytes(Buffer buffer) : buffer_(std::move(buffer)) {}
-
-  ByteView bytes() const override { return buffer_.bytes(); }
-
-  MutableByteView mutable_bytes() { return buffer_.bytes(); }
-
- private:
-  Buffer buffer_;
-};
-
-// Bytes that live for ever.
+// Bytes that live as long as the process.
 class ConstantBytes final : public DecodedBlock {
  public:
   explicit ConstantBytes(ByteView bytes) : bytes_(bytes) {}
@@ -46,17 +32,6 @@ class ConstantBytes final : public DecodedBlock {
  private:
   const ByteView bytes_;
 };
-
-absl::StatusOr<std::shared_ptr<MadeBytes>> Allocate(BufferPool& buffers,
-                                                    uint64_t size_bytes) {
-  Buffer buffer = buffers.Allocate(size_bytes);
-  if (!buffer) {
-    return ServiceError(absl::StatusCode::kResourceExhausted, v1::SERVER_BUSY,
-                        "no memory for the answer; retry later", {},
-                        absl::Milliseconds(100));
-  }
-  return std::make_shared<MadeBytes>(std::move(buffer));
-}
 
 // A block as it was fetched.
 struct HeldBlock {
@@ -71,8 +46,8 @@ struct HeldBlock {
 class AnswerEncoder {
  public:
   AnswerEncoder(BufferPool& buffers, const ServedArchive& archive,
-                const std::vector<BlockSlice>& slices, BlockForm form)
-      : buffers_(buffers), archive_(archive), slices_(slices), form_(form) {}
+                const AnswerPlan& plan)
+      : buffers_(buffers), archive_(archive), plan_(plan) {}
 
   absl::StatusOr<Answer> Identity(std::vector<BlockPiece> pieces);
   // Nullopt if it would not be smaller than the text.
@@ -81,13 +56,13 @@ class AnswerEncoder {
   absl::StatusOr<Answer> Stored(const std::vector<BlockPiece>& pieces) const;
 
  private:
-  // Of the text of a piece's block, or of the part that it is of.
-  uint32_t BlockSizeBytes(size_t index) const {
-    return PlaceInPart(archive_, slices_[index], form_).size_bytes;
+  // Text of the block, or part of a block, that a piece is of.
+  uint32_t PartSizeBytes(size_t index) const {
+    return plan_.slices[index].part_size_bytes;
   }
 
   absl::Status Explain(const absl::Status& status, size_t index) const {
-    return ExplainBlockError(archive_, status, slices_[index].block);
+    return ExplainBlockError(archive_, status, plan_.slices[index].block);
   }
 
   absl::StatusOr<Payload> PayloadOf(const BlockPiece& piece,
@@ -108,13 +83,12 @@ class AnswerEncoder {
 
   BufferPool& buffers_;
   const ServedArchive& archive_;
-  const std::vector<BlockSlice>& slices_;
-  const BlockForm form_;
+  const AnswerPlan& plan_;
 };
 
 absl::StatusOr<Payload> AnswerEncoder::PayloadOf(const BlockPiece& piece,
                                                  size_t index) const {
-  auto payload = ParseFrame(piece.block->bytes(), BlockSizeBytes(index),
+  auto payload = ParseFrame(piece.block->bytes(), PartSizeBytes(index),
                             /*is_cut=*/true);
   if (!payload.ok()) {
     return Explain(payload.status(), index);
@@ -129,7 +103,7 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
                      .decoded = nullptr,
                      .codes = std::nullopt};
   };
-  if (form_ != BlockForm::kStored) {
+  if (plan_.form != BlockForm::kStored) {
     return text(piece.block->bytes());
   }
   QUIRE_ASSIGN_OR_RETURN(const Payload payload, PayloadOf(piece, index));
@@ -141,7 +115,7 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
   if (!codes.has_value()) {
     return Decode(payload, piece, index);
   }
-  const auto view = FsstBlockView::Parse(*codes, BlockSizeBytes(index));
+  const auto view = FsstBlockView::Parse(*codes, PartSizeBytes(index));
   if (!view.ok()) {
     return Explain(view.status(), index);
   }
@@ -152,12 +126,11 @@ absl::StatusOr<HeldBlock> AnswerEncoder::Open(const BlockPiece& piece,
 absl::StatusOr<HeldBlock> AnswerEncoder::Decode(const Payload& payload,
                                                 const BlockPiece& piece,
                                                 size_t index) const {
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<MadeBytes> decoded,
-                         Allocate(buffers_, piece.size_bytes));
+  std::shared_ptr<MadeBytes> decoded = MakeBytes(buffers_, piece.size_bytes);
   const PayloadCodec& codec = archive_.archive->codec();
   const MutableByteView text = decoded->mutable_bytes().first(piece.size_bytes);
   const absl::Status status = codec.DecodeRange(
-      payload, BlockSizeBytes(index), piece.offset, text, *codec.NewScratch());
+      payload, PartSizeBytes(index), piece.offset, text, *codec.NewScratch());
   if (!status.ok()) {
     return Explain(status, index);
   }
@@ -171,8 +144,26 @@ Answer TextAnswer(std::vector<BlockPiece> pieces) {
           .details = std::nullopt};
 }
 
+// Makes one piece of those that lie side by side in the same bytes.
+void JoinNeighbours(std::vector<BlockPiece>& pieces) {
+  size_t count = 0;
+  for (BlockPiece& piece : pieces) {
+    BlockPiece* const last = count == 0 ? nullptr : &pieces[count - 1];
+    if (last != nullptr && last->block == piece.block &&
+        last->offset + last->size_bytes == piece.offset) {
+      last->size_bytes += piece.size_bytes;
+    } else if (&pieces[count++] != &piece) {
+      pieces[count - 1] = std::move(piece);
+    }
+  }
+  pieces.resize(count);
+}
+
 absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
-  if (form_ != BlockForm::kStored) {
+  if (plan_.form != BlockForm::kStored) {
+    if (plan_.copied_text_bytes > 0) {
+      JoinNeighbours(pieces);
+    }
     return TextAnswer(std::move(pieces));
   }
   std::vector<HeldBlock> blocks;
@@ -183,7 +174,7 @@ absl::StatusOr<Answer> AnswerEncoder::Identity(std::vector<BlockPiece> pieces) {
   }
   std::shared_ptr<MadeBytes> made;
   if (coded_bytes > 0) {
-    QUIRE_ASSIGN_OR_RETURN(made, Allocate(buffers_, coded_bytes));
+    made = MakeBytes(buffers_, coded_bytes);
   }
   uint32_t used = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -258,8 +249,7 @@ absl::StatusOr<std::optional<Answer>> AnswerEncoder::Fsst(
       continue;
     }
     if (made == nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(made,
-                             Allocate(buffers_, FsstBufferSizeMax(size_bytes)));
+      made = MakeBytes(buffers_, FsstBufferSizeMax(size_bytes));
     }
     const uint64_t before = used;
     if (!AppendCodes(block.text, *made, used)) {
@@ -293,7 +283,7 @@ v1::EncodingDetails AnswerEncoder::DetailsOfStored(
 absl::Status AnswerEncoder::AppendStored(const BlockPiece& piece, size_t index,
                                          Answer& answer) const {
   const CodecSpec& spec = archive_.archive->info().codec;
-  const uint32_t block_size = BlockSizeBytes(index);
+  const uint32_t block_size = PartSizeBytes(index);
   QUIRE_ASSIGN_OR_RETURN(const Payload payload, PayloadOf(piece, index));
   const auto add = [&](ByteView stored, uint32_t size, ByteView tail) {
     v1::StoredBlock& block = *answer.details->add_blocks();
@@ -362,7 +352,7 @@ absl::StatusOr<Answer> AnswerEncoder::Stored(
   // its size says which.
   const v1::StoredBlock& first = answer.details->blocks(0);
   const uint32_t front =
-      first.size_bytes() == BlockSizeBytes(0)
+      first.size_bytes() == PartSizeBytes(0)
           ? pieces.front().offset
           : pieces.front().offset % spec.partition_size_bytes;
   answer.details->set_front_cut_size_bytes(front);
@@ -379,14 +369,13 @@ uint64_t FsstBufferSizeMax(uint64_t size_bytes) {
 
 absl::StatusOr<Answer> EncodeAnswer(BufferPool& buffers,
                                     const ServedArchive& archive,
-                                    const std::vector<BlockSlice>& slices,
-                                    BlockForm form, v1::WireEncoding encoding,
+                                    const AnswerPlan& plan,
                                     std::vector<BlockPiece> pieces) {
-  AnswerEncoder encoder(buffers, archive, slices, form);
-  if (encoding == v1::WIRE_ENCODING_STORED && !pieces.empty()) {
+  AnswerEncoder encoder(buffers, archive, plan);
+  if (plan.encoding == v1::WIRE_ENCODING_STORED && !pieces.empty()) {
     return encoder.Stored(pieces);
   }
-  if (encoding == v1::WIRE_ENCODING_FSST) {
+  if (plan.encoding == v1::WIRE_ENCODING_FSST) {
     QUIRE_ASSIGN_OR_RETURN(std::optional<Answer> answer, encoder.Fsst(pieces));
     if (answer.has_value()) {
       return *std::move(answer);

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 
 #include "server/service/read/answer.h"
-#include "server/service/read/range_read.h"
+#include "server/service/read/answer_plan.h"
 #include "server/storage/fetch/buffer_pool.h"
 
 namespace quire {
@@ -27,14 +27,12 @@ uint64_t FsstBufferSizeMax(uint64_t size_bytes);
 //             than the text, the answer is in identity instead
 //   stored    the payloads of the blocks, not looked into
 //
-// `pieces` are those of `slices`, from RangeRead with `form`.
-// REQUIRES: the archive has a symbol table if `encoding` is FSST.
-// Errors: DataLoss (BLOCK_DAMAGED)           stored codes are malformed.
-//         ResourceExhausted (SERVER_BUSY)    no memory.
+// `pieces` are those of the plan's slices.
+// REQUIRES: the archive has a symbol table if the plan's encoding is FSST.
+// Errors: DataLoss (BLOCK_DAMAGED)  stored codes are malformed.
 absl::StatusOr<Answer> EncodeAnswer(BufferPool& buffers,
                                     const ServedArchive& archive,
-                                    const std::vector<BlockSlice>& slices,
-                                    BlockForm form, v1::WireEncoding encoding,
+                                    const AnswerPlan& plan,
                                     std::vector<BlockPiece> pieces);
 
 }  // namespace quire

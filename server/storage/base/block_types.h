@@ -19,8 +19,7 @@ namespace quire {
 struct BlockKey {
   uint64_t source_id = 0;
   BlockAddress block;
-  // Of a block that is decoded in parts, the part's index, below
-  // kBlockPartsMax; otherwise 0.
+  // Index of the part, below kBlockPartsMax.
   uint32_t part = 0;
 
   auto operator<=>(const BlockKey&) const = default;

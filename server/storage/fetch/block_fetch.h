@@ -5,13 +5,11 @@
 #ifndef QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
 #define QUIRE_SERVER_STORAGE_FETCH_BLOCK_FETCH_H_
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,32 +28,11 @@ namespace quire {
 class BlockDecoder {
  public:
   virtual ~BlockDecoder() = default;
-  // `stored` is all of the block's extent, straight from the device and not yet
-  // checked; `raw` has the block's decoded size.
+  // Decodes parts of a block's text, which need not be neighbours. `stored` is
+  // all of the block's extent, straight from the device and not yet checked.
   // Errors: DataLoss.
   virtual absl::Status Decode(BlockAddress block, ByteView stored,
-                              MutableByteView raw) const = 0;
-
-  // A part of a block's text, for the decoder to write.
-  struct PartText {
-    uint32_t offset_in_block = 0;
-    MutableByteView text;
-  };
-
-  // Decodes parts of a block of `raw_size_bytes`, which need not be neighbours.
-  // This default decodes the whole block and copies.
-  // Errors: as Decode().
-  virtual absl::Status DecodeParts(BlockAddress block, ByteView stored,
-                                   uint32_t raw_size_bytes,
-                                   std::span<const PartText> parts) const {
-    std::vector<uint8_t> raw(raw_size_bytes);
-    absl::Status status = Decode(block, stored, raw);
-    for (const PartText& part : parts) {
-      std::copy_n(raw.begin() + part.offset_in_block, part.text.size(),
-                  part.text.begin());
-    }
-    return status;
-  }
+                              std::span<const BlockPart> parts) const = 0;
 
   // Called for a block that Decode() found damaged, also after its second read,
   // or that lies past the end of its file, with the status (DataLoss) that its
@@ -71,15 +48,15 @@ using FetchId = uint64_t;
 using FetchDone = std::function<void(absl::StatusOr<BlockPtr>)>;
 
 struct BlockFetch {
-  // Of the part, if the block is decoded in parts.
+  // Of the part.
   BlockKey key;
   Extent extent;
   // Of the whole block.
   uint32_t raw_size_bytes = 0;
-  // Text in each part but the last: a multiple of 4096 of which the block has
-  // at most kBlockPartsMax. 0: blocks are decoded whole. Parts of one block
-  // share its read; each is decoded, cached and counted by itself.
-  uint32_t part_size_bytes = 0;
+  // Text in each part but the last; a block has at most kBlockPartsMax parts.
+  // Parts of one block share its read; each is decoded, cached and counted by
+  // itself.
+  uint32_t part_size_bytes = std::numeric_limits<uint32_t>::max();
   // All parts are to be decoded and offered to the cache, not this one alone.
   bool all_parts = false;
   FetchClass fetch_class = FetchClass::kInteractive;
@@ -97,6 +74,12 @@ struct BlockFetch {
   // not cached. May be null.
   std::shared_ptr<FetchTimes> times = nullptr;
 };
+
+inline uint32_t PartCount(const BlockFetch& fetch) {
+  return static_cast<uint32_t>(
+      (uint64_t{fetch.raw_size_bytes} + fetch.part_size_bytes - 1) /
+      fetch.part_size_bytes);
+}
 
 }  // namespace quire
 

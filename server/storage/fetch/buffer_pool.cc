@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <system_error>
 #include <utility>
+
+#include "codecs/base/check.h"
 
 namespace quire {
 namespace {
@@ -20,9 +24,8 @@ constexpr size_t kPooledSizeBytesMax = size_t{1} << 20;
 uint8_t* Map(size_t size_bytes) {
   void* data = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) {
-    return nullptr;
-  }
+  QUIRE_CHECK(data != MAP_FAILED, "no memory for buffers of ", size_bytes,
+              " bytes: ", std::generic_category().message(errno));
   // Huge pages would bring back by the 2 MiB what was given up by the page. A
   // kernel without them refuses, which is as well.
   madvise(data, size_bytes, MADV_NOHUGEPAGE);
@@ -78,11 +81,9 @@ Buffer BufferPool::Allocate(size_t size_bytes) {
   const size_t memory_size_bytes = MemorySizeBytes(size_bytes);
   Buffer buffer;
   buffer.data_ = Take(memory_size_bytes);
-  if (buffer.data_ != nullptr) {
-    ASAN_UNPOISON_MEMORY_REGION(buffer.data_, size_bytes);
-    buffer.size_bytes_ = size_bytes;
-    buffer.pool_ = shared_from_this();
-  }
+  ASAN_UNPOISON_MEMORY_REGION(buffer.data_, size_bytes);
+  buffer.size_bytes_ = size_bytes;
+  buffer.pool_ = shared_from_this();
   return buffer;
 }
 
@@ -90,7 +91,7 @@ uint8_t* BufferPool::Take(size_t memory_size_bytes) {
   if (memory_size_bytes > kPooledSizeBytesMax) {
     uint8_t* data = Map(memory_size_bytes);
     MutexLock lock(&mutex_);
-    used_size_bytes_ += data != nullptr ? memory_size_bytes : 0;
+    used_size_bytes_ += memory_size_bytes;
     return data;
   }
   MutexLock lock(&mutex_);
@@ -102,8 +103,8 @@ uint8_t* BufferPool::Take(size_t memory_size_bytes) {
     size_class.warm.pop_back();
     idle_size_bytes_ -= memory_size_bytes;
   } else {
-    if (size_class.cold.empty() && !AddSlab(memory_size_bytes, size_class)) {
-      return nullptr;
+    if (size_class.cold.empty()) {
+      AddSlab(memory_size_bytes, size_class);
     }
     data = size_class.cold.back();
     size_class.cold.pop_back();
@@ -112,26 +113,19 @@ uint8_t* BufferPool::Take(size_t memory_size_bytes) {
   return data;
 }
 
-bool BufferPool::AddSlab(size_t memory_size_bytes, SizeClass& size_class) {
+void BufferPool::AddSlab(size_t memory_size_bytes, SizeClass& size_class) {
   const size_t count = kSlabSizeBytes / memory_size_bytes;
-  // Now, for all times: freeing must not allocate, as it must not fail.
+  // Freeing does not allocate: it may run in destructors.
   size_class.buffer_count += count;
   size_class.warm.reserve(size_class.buffer_count);
   size_class.cold.reserve(size_class.buffer_count);
-  slabs_.emplace_back();
   uint8_t* data = Map(kSlabSizeBytes);
-  if (data == nullptr) {
-    size_class.buffer_count -= count;
-    slabs_.pop_back();
-    return false;
-  }
   ASAN_POISON_MEMORY_REGION(data, kSlabSizeBytes);
-  slabs_.back() = {data, kSlabSizeBytes};
+  slabs_.push_back({data, kSlabSizeBytes});
   // From the end, so that the lowest address is used first.
   for (size_t i = count; i-- > 0;) {
     size_class.cold.push_back(data + i * memory_size_bytes);
   }
-  return true;
 }
 
 void BufferPool::Free(uint8_t* data, size_t size_bytes) {

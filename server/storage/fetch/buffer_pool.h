@@ -34,7 +34,7 @@ class Buffer {
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
 
-  // False for one that was never allocated, was moved from, or got no memory.
+  // False for one that was never allocated or was moved from.
   explicit operator bool() const { return data_ != nullptr; }
 
   MutableByteView bytes() { return {data_, size_bytes_}; }
@@ -59,7 +59,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // An empty Buffer if the system gives no memory.
+  // Ends the process if the system gives no memory: callers ask for no size
+  // that was not checked against a limit.
   Buffer Allocate(size_t size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The memory that a buffer of so many bytes takes: at most a quarter more, in
@@ -97,7 +98,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   explicit BufferPool(uint64_t idle_size_bytes_max);
   uint8_t* Take(size_t memory_size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool AddSlab(size_t memory_size_bytes, SizeClass& size_class)
+  void AddSlab(size_t memory_size_bytes, SizeClass& size_class)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Free(uint8_t* data, size_t size_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the warm memory that is to give up its pages off its class, if too

@@ -128,12 +128,6 @@ TEST(BufferPoolTest, KeepsNoLargeBuffers) {
   EXPECT_EQ(pool->idle_size_bytes(), 0);
 }
 
-TEST(BufferPoolTest, SaysWhenThereIsNoMemory) {
-  auto pool = BufferPool::Create(0);
-  EXPECT_FALSE(pool->Allocate(size_t{1} << 60));
-  EXPECT_EQ(pool->used_size_bytes(), 0);
-}
-
 TEST(BufferPoolTest, NoTwoThreadsGetOneBuffer) {
   auto pool = BufferPool::Create(kMiB);
   const auto work = [&pool](uint8_t mark) {

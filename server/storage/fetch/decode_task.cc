@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_macros.h"
 
 namespace quire {
@@ -48,11 +46,6 @@ FetchTime TimeOf(const InFlightBlock& block,
 
 }  // namespace
 
-absl::Status NoBufferMemory(uint64_t size_bytes) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no memory for a block buffer of ", size_bytes, " bytes"));
-}
-
 DecodeTask::DecodeTask(DriveRead& read, std::span<const ReadBlock> blocks,
                        BufferPool& buffers, BlockCache& cache)
     : read_(read), blocks_(blocks), buffers_(buffers), cache_(cache) {}
@@ -69,9 +62,6 @@ void DecodeTask::Decode() {
 BlockOutcome DecodeTask::DecodeBlock(const ReadBlock& block) {
   const BlockFetch& fetch = block.block->fetch;
   BlockOutcome outcome{.status = block.status, .parts = {}, .ended = nullptr};
-  if (fetch.part_size_bytes == 0) {
-    outcome.parts.push_back({.index = 0, .text = nullptr});
-  }
   for (const uint32_t part : block.parts) {
     outcome.parts.push_back({.index = part, .text = nullptr});
   }
@@ -97,26 +87,15 @@ BlockOutcome DecodeTask::DecodeBlock(const ReadBlock& block) {
 absl::Status DecodeTask::MakeTexts(const BlockFetch& fetch,
                                    BlockOutcome& outcome) {
   absl::InlinedVector<Buffer, 1> texts;
-  absl::InlinedVector<BlockDecoder::PartText, 1> parts;
+  absl::InlinedVector<BlockPart, 1> parts;
   for (const BlockOutcome::Part& part : outcome.parts) {
     const uint32_t offset = part.index * fetch.part_size_bytes;
-    const uint32_t size_bytes =
-        fetch.part_size_bytes == 0
-            ? fetch.raw_size_bytes
-            : std::min(fetch.part_size_bytes, fetch.raw_size_bytes - offset);
-    Buffer& text = texts.emplace_back(buffers_.Allocate(size_bytes));
-    if (!text) {
-      return NoBufferMemory(size_bytes);
-    }
+    Buffer& text = texts.emplace_back(buffers_.Allocate(
+        std::min(fetch.part_size_bytes, fetch.raw_size_bytes - offset)));
     parts.push_back({.offset_in_block = offset, .text = text.bytes()});
   }
-  QUIRE_RETURN_IF_ERROR(OrNoMemory("decode a block", [&] {
-    const ByteView stored = read_.StoredBytes(fetch);
-    return fetch.part_size_bytes == 0
-               ? fetch.decoder->Decode(fetch.key.block, stored, parts[0].text)
-               : fetch.decoder->DecodeParts(fetch.key.block, stored,
-                                            fetch.raw_size_bytes, parts);
-  }));
+  QUIRE_RETURN_IF_ERROR(
+      fetch.decoder->Decode(fetch.key.block, read_.StoredBytes(fetch), parts));
   for (size_t i = 0; i < texts.size(); ++i) {
     outcome.parts[i].text = std::make_shared<PooledBlock>(std::move(texts[i]));
   }

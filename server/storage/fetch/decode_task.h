@@ -20,9 +20,6 @@
 
 namespace quire {
 
-// What no memory for a buffer of so many bytes is reported as.
-absl::Status NoBufferMemory(uint64_t size_bytes);
-
 // What became of one block.
 struct BlockOutcome {
   struct Part {
@@ -32,7 +29,7 @@ struct BlockOutcome {
 
   // Why there is no text, if that is so.
   absl::Status status;
-  // As ReadBlock::parts; of a block that is decoded whole, it is the only one.
+  // As ReadBlock::parts.
   absl::InlinedVector<Part, 1> parts;
   // The bytes were not as they should be, though the device saw no error: a
   // second read may be better.

@@ -30,8 +30,8 @@ class RecordingDecoder final : public BlockDecoder {
       : decoder_(std::move(decoder)) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
-    return decoder_->Decode(block, stored, raw);
+                      std::span<const BlockPart> parts) const override {
+    return decoder_->Decode(block, stored, parts);
   }
 
   void NoteDamage(BlockAddress block,
@@ -83,7 +83,7 @@ class DecodeTaskTest : public ::testing::Test {
     DriveReads reads;
     queue_->Plan({}, 1, reads);
     ASSERT_EQ(reads.size(), 1U);
-    ASSERT_TRUE(StartReads(reads, *buffers_).empty());
+    StartReads(reads, *buffers_);
     device_->Serve(fault);
     ASSERT_EQ(ended_.blocks.size(), block_indexes.size());
   }
@@ -93,7 +93,7 @@ class DecodeTaskTest : public ::testing::Test {
     for (size_t i = 0; i < ended_.blocks.size(); ++i) {
       BlockOutcome& outcome = task.outcomes()[i];
       outcome.ended =
-          in_flight_.End(*ended_.blocks[i].block, outcome.status.ok());
+          in_flight_.EndAll(*ended_.blocks[i].block, outcome.status.ok());
     }
     memory_.Release(task.freed_size_bytes());
   }

@@ -175,20 +175,17 @@ DriveQueue::Ended DriveQueue::TakeResult(SchedulerTime now,
                                          std::vector<DeviceRead>& repeats) {
   const auto it = reads_.find(result.id);
   Ended ended{.read = it->second.read, .blocks = {}};
-  // Without memory for its buffer it never came to the device.
-  if (!absl::IsResourceExhausted(result.status)) {
-    ++stats_.reads;
-    stats_.read_durations.Add(now - it->second.started);
-    time_per_read_.Add(now - std::max(last_result_, it->second.started));
-    last_result_ = now;
-    stats_.read_bytes += result.size_bytes;
-    // A direct read's last page may lie across the end of the file; a file that
-    // is too short is damaged, not its drive.
-    stats_.errors += result.status.ok() || absl::IsDataLoss(result.status) ||
-                             result.size_bytes >= ended.read->NeededSizeBytes()
-                         ? 0
-                         : 1;
-  }
+  ++stats_.reads;
+  stats_.read_durations.Add(now - it->second.started);
+  time_per_read_.Add(now - std::max(last_result_, it->second.started));
+  last_result_ = now;
+  stats_.read_bytes += result.size_bytes;
+  // A direct read's last page may lie across the end of the file; a file that
+  // is too short is damaged, not its drive.
+  stats_.errors += result.status.ok() || absl::IsDataLoss(result.status) ||
+                           result.size_bytes >= ended.read->NeededSizeBytes()
+                       ? 0
+                       : 1;
   if (ended.read->TakeResult(result, in_flight_, ended.blocks)) {
     scheduler_->Complete(now, result.id);
     reads_.erase(it);
@@ -213,25 +210,17 @@ DriveStats DriveQueue::Stats() const {
   return stats;
 }
 
-std::vector<DriveReadPtr> StartReads(const DriveReads& reads,
-                                     BufferPool& buffers) {
+void StartReads(const DriveReads& reads, BufferPool& buffers) {
   absl::InlinedVector<DeviceRead, 1> operations;
-  std::vector<DriveReadPtr> failed;
   for (size_t i = 0; i < reads.size(); ++i) {
-    if (reads[i]->AllocateBuffer(buffers)) {
-      operations.push_back(reads[i]->FirstOperation());
-    } else {
-      failed.push_back(reads[i]);
-    }
+    reads[i]->AllocateBuffer(buffers);
+    operations.push_back(reads[i]->FirstOperation());
     DriveQueue& queue = reads[i]->queue();
-    const bool is_last_of_queue =
-        i + 1 == reads.size() || &reads[i + 1]->queue() != &queue;
-    if (is_last_of_queue && !operations.empty()) {
+    if (i + 1 == reads.size() || &reads[i + 1]->queue() != &queue) {
       queue.Submit({operations.data(), operations.size()});
       operations.clear();
     }
   }
-  return failed;
 }
 
 }  // namespace quire

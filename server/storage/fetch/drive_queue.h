@@ -147,12 +147,9 @@ class DriveQueue {
   std::unique_ptr<Device> device_;
 };
 
-// Gives reads their buffers and hands them to their devices. Returns those for
-// which there is no memory: the caller ends each with a result that says so,
-// but not from within this call, since what is planned next may fail as well.
+// Gives reads their buffers and hands them to their devices.
 // Thread-safe, without a lock.
-std::vector<DriveReadPtr> StartReads(const DriveReads& reads,
-                                     BufferPool& buffers);
+void StartReads(const DriveReads& reads, BufferPool& buffers);
 
 }  // namespace quire
 

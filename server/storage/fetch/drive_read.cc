@@ -18,16 +18,11 @@ absl::Status WithBlock(const absl::Status& status, BlockAddress block) {
                    block.block_index, ": ", std::string(status.message())));
 }
 
-// The parts that fetches wait for.
+// The parts that fetches wait for, ascending.
 absl::InlinedVector<uint32_t, 1> PartsOf(const InFlightBlock& block) {
   absl::InlinedVector<uint32_t, 1> parts;
-  const BlockFetch& fetch = block.fetch;
-  if (fetch.part_size_bytes == 0) {
-    return parts;
-  }
   if (block.all_parts) {
-    parts.resize((fetch.raw_size_bytes + fetch.part_size_bytes - 1) /
-                 fetch.part_size_bytes);
+    parts.resize(PartCount(block.fetch));
     std::iota(parts.begin(), parts.end(), 0);
     return parts;
   }
@@ -65,9 +60,8 @@ DriveRead::DriveRead(DriveQueue& queue, const ScheduledRead& read,
   size_bytes_ = static_cast<uint32_t>(end - address_.offset.value);
 }
 
-bool DriveRead::AllocateBuffer(BufferPool& buffers) {
+void DriveRead::AllocateBuffer(BufferPool& buffers) {
   buffer_ = buffers.Allocate(size_bytes_);
-  return static_cast<bool>(buffer_);
 }
 
 DeviceRead DriveRead::FirstOperation() {

@@ -28,7 +28,7 @@ struct ReadBlock {
   InFlightBlock* block = nullptr;
   // The device's.
   absl::Status status;
-  // Of a block that is decoded in parts, those to decode, ascending.
+  // Parts to decode, ascending.
   absl::InlinedVector<uint32_t, 1> parts = {};
   BlockCache::Use use = BlockCache::Use::kDemand;
 };
@@ -56,9 +56,8 @@ class DriveRead {
 
   uint32_t buffer_size_bytes() const { return size_bytes_; }
 
-  // Allocates the buffer; false if there is no memory. Without the lock, by the
-  // thread that starts the read, before it does.
-  bool AllocateBuffer(BufferPool& buffers);
+  // Without the lock, by the thread that starts the read, before it does.
+  void AllocateBuffer(BufferPool& buffers);
 
   // The operation that covers all blocks. Without the lock, after
   // AllocateBuffer().

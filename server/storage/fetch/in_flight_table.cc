@@ -80,8 +80,8 @@ bool InFlightTable::ReturnToQueue(InFlightBlock& block) {
   return true;
 }
 
-std::unique_ptr<InFlightBlock> InFlightTable::End(const InFlightBlock& block,
-                                                  bool succeeded) {
+std::unique_ptr<InFlightBlock> InFlightTable::EndAll(const InFlightBlock& block,
+                                                     bool succeeded) {
   std::unique_ptr<InFlightBlock> ended = Remove(block.fetch.key);
   for (const InFlightBlock::Waiter& waiter : ended->waiters) {
     fetches_.erase(waiter.id);
@@ -90,7 +90,7 @@ std::unique_ptr<InFlightBlock> InFlightTable::End(const InFlightBlock& block,
   return ended;
 }
 
-std::unique_ptr<InFlightBlock> InFlightTable::EndParts(
+std::unique_ptr<InFlightBlock> InFlightTable::End(
     InFlightBlock& block, std::span<const uint32_t> parts) {
   const auto late = std::stable_partition(
       block.waiters.begin(), block.waiters.end(),
@@ -98,7 +98,7 @@ std::unique_ptr<InFlightBlock> InFlightTable::EndParts(
         return std::binary_search(parts.begin(), parts.end(), waiter.part);
       });
   if (late == block.waiters.end()) {
-    return End(block, /*succeeded=*/true);
+    return EndAll(block, /*succeeded=*/true);
   }
   auto ended = std::make_unique<InFlightBlock>();
   ended->fetch = block.fetch;

@@ -29,7 +29,6 @@ struct InFlightBlock {
   struct Waiter {
     FetchId id = 0;
     FetchDone done;
-    // Of a block that is decoded in parts.
     uint32_t part = 0;
     // As BlockFetch::times; and when the fetch began.
     std::shared_ptr<FetchTimes> times = {};
@@ -112,16 +111,17 @@ class InFlightTable {
   // REQUIRES: block.at_device.
   bool ReturnToQueue(InFlightBlock& block);
 
-  // Takes out a block whose fetches end now, with its text if `succeeded`.
-  std::unique_ptr<InFlightBlock> End(const InFlightBlock& block,
-                                     bool succeeded);
+  // Ends all fetches of a block, with its text if `succeeded`, and takes it
+  // out.
+  std::unique_ptr<InFlightBlock> EndAll(const InFlightBlock& block,
+                                        bool succeeded);
 
-  // As End(block, true), but only for the fetches of `parts`, which ascend. If
-  // there are others, of parts that were asked for too late to be decoded, the
-  // block stays in the table for them and waits again: the caller enqueues it.
+  // Ends the fetches of `parts`, which ascend, with their text. If there are
+  // others, of parts that were asked for too late to be decoded, the block
+  // stays in the table for them and waits again: the caller enqueues it.
   // REQUIRES: block.at_device.
-  std::unique_ptr<InFlightBlock> EndParts(InFlightBlock& block,
-                                          std::span<const uint32_t> parts);
+  std::unique_ptr<InFlightBlock> End(InFlightBlock& block,
+                                     std::span<const uint32_t> parts);
 
   // Takes out all blocks that are not at a device; their fetches count as
   // cancelled. The caller empties the queues.

@@ -64,7 +64,7 @@ TEST_F(InFlightTableTest, FetchesOfOneBlockShareItsEntry) {
 
   table_.MarkAtDevice(block);
   EXPECT_EQ(table_.stats().queued_fetches, 0U);
-  const std::unique_ptr<InFlightBlock> ended = table_.End(block, true);
+  const std::unique_ptr<InFlightBlock> ended = table_.EndAll(block, true);
   EXPECT_EQ(table_.Find(Key(7)), nullptr);
   EXPECT_EQ(table_.fetch_count(), 0U);
   EXPECT_EQ(table_.stats().recovered_blocks, 0U);
@@ -105,7 +105,7 @@ TEST_F(InFlightTableTest, NothingIsCancelledAtTheDevice) {
   const FetchId late = Join(block);
   EXPECT_EQ(table_.stats().queued_fetches, 0U);
   EXPECT_FALSE(table_.Cancel(late).has_value());
-  EXPECT_EQ(table_.End(block, true)->waiters.size(), 2U);
+  EXPECT_EQ(table_.EndAll(block, true)->waiters.size(), 2U);
 }
 
 TEST_F(InFlightTableTest, ADamagedBlockReturnsToTheQueueOnce) {
@@ -122,7 +122,7 @@ TEST_F(InFlightTableTest, ADamagedBlockReturnsToTheQueueOnce) {
   EXPECT_FALSE(table_.ReturnToQueue(block));
   EXPECT_TRUE(block.at_device);
   EXPECT_EQ(table_.stats().repeated_blocks, 1U);
-  table_.End(block, true);
+  table_.EndAll(block, true);
   EXPECT_EQ(table_.stats().recovered_blocks, 1U);
 }
 
@@ -134,7 +134,7 @@ TEST_F(InFlightTableTest, ABlockThatWasRepeatedAtTheDeviceCountsOnce) {
   table_.MarkRepeated(block);
   EXPECT_EQ(table_.stats().repeated_blocks, 1U);
   EXPECT_FALSE(table_.ReturnToQueue(block));
-  table_.End(block, false);
+  table_.EndAll(block, false);
   EXPECT_EQ(table_.stats().recovered_blocks, 0U);
 }
 
@@ -146,7 +146,7 @@ TEST_F(InFlightTableTest, PartsThatWereAskedForLateHaveASecondReadOfTheirOwn) {
   block.fetch.key.part = 2;
   const FetchId late = Join(block);
   const std::vector<uint32_t> decoded_parts = {0};
-  EXPECT_EQ(table_.EndParts(block, decoded_parts)->waiters.size(), 1U);
+  EXPECT_EQ(table_.End(block, decoded_parts)->waiters.size(), 1U);
   EXPECT_EQ(table_.stats().recovered_blocks, 1U);
   EXPECT_EQ(table_.stats().queued_fetches, 1U);
   table_.MarkAtDevice(block);
@@ -170,7 +170,7 @@ TEST_F(InFlightTableTest, CancelsAllThatIsNotAtADevice) {
   EXPECT_EQ(table_.stats().cancelled_fetches, 3U);
   EXPECT_EQ(table_.Find(Key(0)), &kept);
   EXPECT_EQ(table_.Find(Key(2)), nullptr);
-  const auto ended = table_.End(kept, true);
+  const auto ended = table_.EndAll(kept, true);
   ASSERT_EQ(ended->waiters.size(), 1U);
   EXPECT_EQ(ended->waiters[0].id, kept_id);
 }

@@ -58,18 +58,22 @@ class TestBlocks::Decoder : public BlockDecoder {
   explicit Decoder(uint64_t count) : decodings_(count) {}
 
   absl::Status Decode(BlockAddress block, ByteView stored,
-                      MutableByteView raw) const override {
+                      std::span<const BlockPart> parts) const override {
     decodings_[block.block_index].fetch_add(1, std::memory_order_relaxed);
-    if (stored.size() != raw.size() + kChecksumSizeBytes) {
-      return absl::DataLossError("sizes do not match");
-    }
-    const ByteView text = stored.first(raw.size());
-    if (LoadLittleEndian<uint64_t>(stored.data() + raw.size()) !=
+    const ByteView text = stored.first(stored.size() - kChecksumSizeBytes);
+    if (LoadLittleEndian<uint64_t>(stored.data() + text.size()) !=
         Checksum64(text, block.block_index)) {
       return absl::DataLossError(
           absl::StrCat("block ", block.block_index, ": checksum mismatch"));
     }
-    std::copy(text.begin(), text.end(), raw.begin());
+    for (const BlockPart& part : parts) {
+      if (part.offset_in_block > text.size() ||
+          part.text.size() > text.size() - part.offset_in_block) {
+        return absl::DataLossError("sizes do not match");
+      }
+      std::copy_n(text.begin() + part.offset_in_block, part.text.size(),
+                  part.text.begin());
+    }
     return absl::OkStatus();
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/read/range_read.h"
+#include "server/service/read/answer_read.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "codecs/base/checksum.h"
-#include "server/service/read/read_planner.h"
+#include "server/archive/archive_writer.h"
+#include "server/service/read/answer_plan.h"
 #include "server/service/testing/server_fixture.h"
 
 namespace quire {
@@ -26,9 +27,9 @@ std::string TextOf(const std::vector<BlockPiece>& pieces) {
   return text;
 }
 
-class RangeReadTest : public ServerTest {
+class AnswerReadTest : public ServerTest {
  protected:
-  RangeReadTest() : documents_(MakeDocuments(80, 31)) {
+  AnswerReadTest() : documents_(MakeDocuments(80, 31)) {
     all_ = Concatenate(documents_);
     WriteArchive(archive_path(), documents_);
     Open();
@@ -48,48 +49,42 @@ class RangeReadTest : public ServerTest {
     QUIRE_ASSERT_OK_AND_ASSIGN(store_, BlockStore::Create(options));
   }
 
-  // Null if all blocks are cached and `done` was called.
-  std::shared_ptr<RangeRead> Start(LogicalRange range, FetchClass fetch_class,
-                                   RangeRead::Done done,
-                                   FetchBundle* bundle = nullptr) {
-    const std::vector<BlockSlice> slices = SplitAtParts(
-        *archive_, PlanBlocks(*archive_->archive, range), BlockForm::kText);
-    std::vector<BlockPiece> found;
-    if (RangeRead::FindCached(*store_, *archive_, slices, BlockForm::kText,
-                              fetch_class, found)) {
-      done(std::move(found), RangeRead::EndedOn::kStarter);
-      return nullptr;
-    }
-    return RangeRead::StartMissing(*store_, archive_, slices, BlockForm::kText,
-                                   {fetch_class}, std::move(found),
-                                   std::move(done), bundle);
+  // Null if `done` was called.
+  std::shared_ptr<AnswerRead> Start(LogicalRange range, FetchClass fetch_class,
+                                    AnswerRead::Done done,
+                                    FetchBundle* bundle = nullptr) {
+    return AnswerRead::Start(
+        *store_, archive_,
+        PlanAnswer(*archive_, range, v1::WIRE_ENCODING_IDENTITY), {fetch_class},
+        std::move(done), bundle);
   }
 
   // Waits for one result.
   class Result {
    public:
-    RangeRead::Done Setter() {
-      return [this](absl::StatusOr<std::vector<BlockPiece>> pieces,
-                    RangeRead::EndedOn /*thread*/) {
+    AnswerRead::Done Setter() {
+      return [this](absl::StatusOr<Answer> answer) {
         MutexLock lock(&mutex_);
-        pieces_ = std::move(pieces);
+        answer_ = std::move(answer);
         changed_.NotifyAll();
       };
     }
 
     absl::StatusOr<std::vector<BlockPiece>> Wait() {
       MutexLock lock(&mutex_);
-      while (!pieces_.has_value()) {
+      while (!answer_.has_value()) {
         changed_.Wait(&mutex_);
       }
-      return *std::move(pieces_);
+      if (!answer_->ok()) {
+        return answer_->status();
+      }
+      return std::move((*answer_)->pieces);
     }
 
    private:
     Mutex mutex_;
     CondVar changed_;
-    std::optional<absl::StatusOr<std::vector<BlockPiece>>> pieces_
-        ABSL_GUARDED_BY(mutex_);
+    std::optional<absl::StatusOr<Answer>> answer_ ABSL_GUARDED_BY(mutex_);
   };
 
   void ReadAndCompare(uint64_t offset, uint64_t size_bytes) {
@@ -111,7 +106,7 @@ class RangeReadTest : public ServerTest {
   std::unique_ptr<BlockStore> store_;
 };
 
-TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
+TEST_F(AnswerReadTest, GivesTheRangeAndItsChecksum) {
   for (const FetchClass fetch_class :
        {FetchClass::kInteractive, FetchClass::kBatch, FetchClass::kScan}) {
     for (const auto& [offset, size_bytes] :
@@ -128,7 +123,7 @@ TEST_F(RangeReadTest, GivesTheRangeAndItsChecksum) {
   }
 }
 
-TEST_F(RangeReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
+TEST_F(AnswerReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
   for (const char* const codec :
        {"zlib/parts", "zstd/parts", "lz4/parts", "rlz/parts"}) {
     SCOPED_TRACE(codec);
@@ -156,7 +151,7 @@ TEST_F(RangeReadTest, OfBlocksInPartitionsDecodesWhatItTouches) {
   }
 }
 
-TEST_F(RangeReadTest, OfItselfDecodesNoMoreThanItTouches) {
+TEST_F(AnswerReadTest, OfItselfDecodesNoMoreThanItTouches) {
   WriteArchive(archive_path(), documents_, "zlib/parts");
   Open();
   // None follows a partition that is cached.
@@ -168,7 +163,7 @@ TEST_F(RangeReadTest, OfItselfDecodesNoMoreThanItTouches) {
   }
 }
 
-TEST_F(RangeReadTest, DecodesTheBlockForAClientThatReadsOnFromASlowDrive) {
+TEST_F(AnswerReadTest, DecodesTheBlockForAClientThatReadsOnFromASlowDrive) {
   WriteArchive(archive_path(), documents_, "lz4/parts");
   // Milliseconds for a read; decoding the block takes some hundredths of one.
   Open(RangeDecode::kAuto, "wd-red");
@@ -183,41 +178,30 @@ TEST_F(RangeReadTest, DecodesTheBlockForAClientThatReadsOnFromASlowDrive) {
   EXPECT_EQ(store_->Stats().device_reads, kCount + 1);
 }
 
-TEST_F(RangeReadTest, FindsWhatIsCachedAndReadsTheRest) {
+TEST_F(AnswerReadTest, FindsWhatIsCachedAndReadsTheRest) {
   const LogicalRange first = {{100}, 500};
   const LogicalRange both = {{100}, archive_->archive->info().block_size_bytes};
-  const std::vector<BlockSlice> slices = PlanBlocks(*archive_->archive, both);
-  ASSERT_EQ(slices.size(), 2U);
-  std::vector<BlockPiece> found;
-  EXPECT_FALSE(RangeRead::FindCached(*store_, *archive_, slices,
-                                     BlockForm::kText, FetchClass::kInteractive,
-                                     found));
-  EXPECT_EQ(found[0].block, nullptr);
-
   Result result;
   Start(first, FetchClass::kInteractive, result.Setter());
-  ASSERT_TRUE(result.Wait().ok());
-  EXPECT_FALSE(RangeRead::FindCached(*store_, *archive_, slices,
-                                     BlockForm::kText, FetchClass::kInteractive,
-                                     found));
-  ASSERT_EQ(found.size(), 2U);
-  EXPECT_NE(found[0].block, nullptr);
-  EXPECT_EQ(found[1].block, nullptr);
-
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> found,
+                             result.Wait());
   Result rest;
-  RangeRead::StartMissing(*store_, archive_, slices, BlockForm::kText,
-                          {FetchClass::kInteractive}, found, rest.Setter());
+  Start(both, FetchClass::kInteractive, rest.Setter());
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces, rest.Wait());
+  ASSERT_EQ(pieces.size(), 2U);
   EXPECT_EQ(pieces[0].block, found[0].block);
   EXPECT_TRUE(TextOf(pieces) ==
               all_.substr(both.offset.value, both.size_bytes));
-  ASSERT_TRUE(RangeRead::FindCached(*store_, *archive_, slices,
-                                    BlockForm::kText, FetchClass::kInteractive,
-                                    found));
-  EXPECT_TRUE(TextOf(found) == TextOf(pieces));
+  EXPECT_EQ(store_->Stats().blocks_decoded, 2U);
+  // All is there now: the answer comes before Start() returns.
+  Result again;
+  EXPECT_EQ(Start(both, FetchClass::kInteractive, again.Setter()), nullptr);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> same, again.Wait());
+  EXPECT_TRUE(TextOf(same) == TextOf(pieces));
+  EXPECT_EQ(store_->Stats().blocks_decoded, 2U);
 }
 
-TEST_F(RangeReadTest, ABundleBeginsTogether) {
+TEST_F(AnswerReadTest, ABundleBeginsTogether) {
   const uint64_t block_size = archive_->archive->info().block_size_bytes;
   constexpr size_t kRanges = 8;
   FetchBundle bundle;
@@ -241,18 +225,16 @@ TEST_F(RangeReadTest, ABundleBeginsTogether) {
   EXPECT_EQ(store_->Stats().blocks_decoded, kRanges);
 }
 
-TEST_F(RangeReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
+TEST_F(AnswerReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
   FetchBundle bundle;
   Result cancelled;
   Result kept;
   std::atomic<int> call_count{0};
-  const std::shared_ptr<RangeRead> read = Start(
+  const std::shared_ptr<AnswerRead> read = Start(
       {{0}, 100000}, FetchClass::kBatch,
-      [&, set = cancelled.Setter()](
-          absl::StatusOr<std::vector<BlockPiece>> pieces,
-          RangeRead::EndedOn thread) {
+      [&, set = cancelled.Setter()](absl::StatusOr<Answer> answer) {
         ++call_count;
-        set(std::move(pieces), thread);
+        set(std::move(answer));
       },
       &bundle);
   Start({{200000}, 1000}, FetchClass::kBatch, kept.Setter(), &bundle);
@@ -268,7 +250,7 @@ TEST_F(RangeReadTest, WhatIsCancelledBeforeItsBundleBeginsEndsOnce) {
   EXPECT_EQ(call_count, 1);
 }
 
-TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
+TEST_F(AnswerReadTest, EndsOnceHoweverItIsCancelled) {
   std::atomic<int> wrong_count{0};
   std::vector<std::thread> threads;
   threads.reserve(4);
@@ -281,13 +263,12 @@ TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
             std::min<uint64_t>(random() % 100000, all_.size() - offset);
         auto result = std::make_shared<Result>();
         auto call_count = std::make_shared<std::atomic<int>>(0);
-        std::shared_ptr<RangeRead> read =
+        std::shared_ptr<AnswerRead> read =
             Start({{offset}, size_bytes}, FetchClass::kInteractive,
-                  [result, call_count, set = result->Setter()](
-                      absl::StatusOr<std::vector<BlockPiece>> pieces,
-                      RangeRead::EndedOn thread) {
+                  [result, call_count,
+                   set = result->Setter()](absl::StatusOr<Answer> answer) {
                     ++*call_count;
-                    set(std::move(pieces), thread);
+                    set(std::move(answer));
                   });
         if (read != nullptr && random() % 2 == 0) {
           read->Cancel();
@@ -307,6 +288,129 @@ TEST_F(RangeReadTest, EndsOnceHoweverItIsCancelled) {
     thread.join();
   }
   EXPECT_EQ(wrong_count, 0) << "seeds 1 to 4";
+}
+
+// An archive of two blocks whose text consists of short runs out of the first,
+// many of them of the same bytes.
+class ScatteredReadTest : public AnswerReadTest {
+ protected:
+  static constexpr uint64_t kBlockSizeBytes = 16 << 10;
+  static constexpr uint64_t kRunCount = 2'000;
+  static constexpr uint64_t kRunSizeBytes = 300;
+
+  ScatteredReadTest() {
+    std::string stored(2 * kBlockSizeBytes, 'x');
+    for (size_t i = 0; i < stored.size(); ++i) {
+      stored[i] = static_cast<char>(i * i % 251);
+    }
+    all_ = stored;
+    LayoutSection layout = {.stored_text_size_bytes = stored.size(),
+                            .runs = {{stored.size(), 0}},
+                            .checksums = {}};
+    for (uint64_t i = 0; i < kRunCount; ++i) {
+      layout.runs.push_back(
+          {kRunSizeBytes, i * 7'001 % (kBlockSizeBytes - kRunSizeBytes)});
+      all_ += stored.substr(layout.runs.back().stored_offset, kRunSizeBytes);
+    }
+    DocumentIndexBuilder index;
+    EXPECT_TRUE(index.Add({.id = "all", .size_bytes = all_.size()}).ok());
+    const ArchiveWriterOptions options = {.codec = {.id = CodecId::kCopy},
+                                          .block_size_bytes = kBlockSizeBytes,
+                                          .replace = true};
+    auto writer = ArchiveWriter::Create(archive_path(), options, nullptr);
+    EXPECT_TRUE(writer.ok());
+    EXPECT_TRUE((*writer)->SetLayout(std::move(layout), std::move(index)).ok());
+    for (size_t at = 0; at < stored.size(); at += kBlockSizeBytes) {
+      EXPECT_TRUE(
+          (*writer)
+              ->AppendBlock(AsBytes(stored).subspan(at, kBlockSizeBytes), {})
+              .ok());
+    }
+    EXPECT_TRUE((*writer)->Commit().ok());
+    writer->reset();
+    Open();
+  }
+
+  AnswerPlan Plan(uint64_t offset, uint64_t size_bytes) const {
+    return PlanAnswer(*archive_, LogicalRange{{offset}, size_bytes},
+                      v1::WIRE_ENCODING_IDENTITY);
+  }
+};
+
+TEST_F(ScatteredReadTest, CopiesShortSlicesAndLetsTheirBlocksGo) {
+  const uint64_t offset = 2 * kBlockSizeBytes + 100;
+  const AnswerPlan plan = Plan(offset, 20 * kRunSizeBytes);
+  EXPECT_EQ(plan.slices.size(), 21u);
+  EXPECT_EQ(plan.copied_text_bytes, 20 * kRunSizeBytes);
+  EXPECT_EQ(plan.block_bytes, 0u);
+  EXPECT_FALSE(plan.is_shareable);
+  Result result;
+  Start({{offset}, 20 * kRunSizeBytes}, FetchClass::kInteractive,
+        result.Setter());
+  QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<BlockPiece> pieces,
+                             result.Wait());
+  EXPECT_EQ(pieces.size(), 1u);
+  EXPECT_TRUE(TextOf(pieces) == all_.substr(offset, 20 * kRunSizeBytes));
+  // All runs are of one block, which is fetched once.
+  EXPECT_EQ(store_->Stats().blocks_decoded, 1u);
+}
+
+TEST_F(ScatteredReadTest, MixesCopiesAndReferences) {
+  // Both blocks in a row, then runs.
+  const uint64_t size_bytes = 2 * kBlockSizeBytes + 1'000;
+  const AnswerPlan plan = Plan(0, size_bytes);
+  EXPECT_EQ(plan.copied_text_bytes, 1'000u);
+  EXPECT_EQ(plan.block_bytes, 2 * kBlockSizeBytes);
+  ReadAndCompare(0, size_bytes);
+  EXPECT_EQ(store_->Stats().blocks_decoded, 2u);
+}
+
+TEST_F(ScatteredReadTest, EveryRangeIsRightAndWithinItsBound) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t offset = random() % all_.size();
+    const uint64_t size_bytes =
+        std::min<uint64_t>(random() % 50'000, all_.size() - offset);
+    ReadAndCompare(offset, size_bytes);
+    const AnswerPlan plan = Plan(offset, size_bytes);
+    EXPECT_LE(plan.memory_bytes() + plan.serialised_bytes,
+              AnswerBytesMax(*archive_, size_bytes, v1::WIRE_ENCODING_IDENTITY))
+        << offset << " " << size_bytes;
+  }
+}
+
+TEST_F(AnswerReadTest, PlansOfARowAreSharedAndWithinTheirBound) {
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 300; ++i) {
+    const uint64_t offset = random() % all_.size();
+    const uint64_t size_bytes =
+        std::min<uint64_t>(random() % 100'000, all_.size() - offset);
+    for (const v1::WireEncoding encoding :
+         {v1::WIRE_ENCODING_IDENTITY, v1::WIRE_ENCODING_STORED}) {
+      const AnswerPlan plan =
+          PlanAnswer(*archive_, LogicalRange{{offset}, size_bytes}, encoding);
+      EXPECT_TRUE(plan.is_shareable);
+      EXPECT_EQ(plan.copied_text_bytes, 0u);
+      EXPECT_EQ(plan.size_bytes, size_bytes);
+      EXPECT_LE(plan.memory_bytes() + plan.serialised_bytes,
+                AnswerBytesMax(*archive_, size_bytes, encoding));
+    }
+  }
+}
+
+TEST_F(AnswerReadTest, ChunksEndWhereBlocksDo) {
+  const uint64_t block_size = archive_->archive->info().block_size_bytes;
+  const auto chunk = [&](uint64_t size_bytes, bool is_last,
+                         uint64_t memory_bytes_max) {
+    return PlanChunk(*archive_, LogicalRange{{100}, size_bytes}, is_last,
+                     v1::WIRE_ENCODING_IDENTITY, memory_bytes_max)
+        .size_bytes;
+  };
+  EXPECT_EQ(chunk(5 * block_size, false, 1 << 20), 5 * block_size - 100);
+  EXPECT_EQ(chunk(5 * block_size, true, 1 << 20), 5 * block_size);
+  EXPECT_EQ(chunk(5 * block_size, true, 2 * block_size), 2 * block_size - 100);
+  // One block in any case.
+  EXPECT_EQ(chunk(5 * block_size, true, 1), block_size - 100);
 }
 
 }  // namespace

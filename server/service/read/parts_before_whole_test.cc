@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/service/read/decode_chooser.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "gtest/gtest.h"
+
+#include "server/service/read/answer_read.h"
 
 namespace quire {
 namespace {
