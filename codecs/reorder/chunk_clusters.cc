@@ -35,15 +35,10 @@ void ChunkClusters::Add(absl::Span<const uint64_t> features) {
   for (const uint64_t feature : features) {
     firsts_.push_back(feature == 0 ? number : first_with_.Add(feature, number));
   }
-  AddFirsts(firsts_);
-}
-
-void ChunkClusters::AddFirsts(absl::Span<const uint32_t> firsts) {
-  const auto number = static_cast<uint32_t>(leaders_.size());
   // What follows what the last chunk resembled, if this one resembles that.
   const uint32_t expected = resembled_ + 1;
   uint32_t found = number;
-  for (const uint32_t first : firsts) {
+  for (const uint32_t first : firsts_) {
     if (first != number && (found == number || first == expected)) {
       found = first;
     }
@@ -51,7 +46,7 @@ void ChunkClusters::AddFirsts(absl::Span<const uint32_t> firsts) {
   resembled_ = found;
   leaders_.push_back(found == number ? number : leaders_[found]);
   uint8_t shared_count = 0;
-  for (const uint32_t first : firsts) {
+  for (const uint32_t first : firsts_) {
     shared_count += first != number && leaders_[first] == leaders_.back();
   }
   shared_counts_.push_back(shared_count);

@@ -37,10 +37,6 @@ class ChunkClusters {
   // The next chunk; at most 2^32 - 1. Of its super-features 0 stands for none.
   void Add(absl::Span<const uint64_t> features);
 
-  // The same for who knows which chunk was the first with each of its
-  // super-features; its own number where it is that itself, or has none.
-  void AddFirsts(absl::Span<const uint32_t> firsts);
-
   // No chunk comes any more: forgets what only Add() needs, most of its memory.
   void EndAdding() { first_with_ = {}; }
 
@@ -64,7 +60,8 @@ class ChunkClusters {
  private:
   // From a super-feature to the first chunk that had it.
   FirstNumberTable first_with_;
-  // For Add().
+  // For Add(): the first chunk with each super-feature, the chunk's own number
+  // where it is that itself.
   std::vector<uint32_t> firsts_;
   // Not in one piece, which would grow by doubling.
   std::deque<uint32_t> leaders_;

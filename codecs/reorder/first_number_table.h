@@ -26,11 +26,6 @@ class FirstNumberTable {
   // REQUIRES: number < 2^32 - 1.
   uint32_t Add(uint64_t hash, uint32_t number);
 
-  // What it keeps of a hash: those that are equal in this are one to it.
-  static uint64_t KeptBits(uint64_t hash) {
-    return uint64_t{PartOf(hash)} << 32 | KeyOf(hash);
-  }
-
   // Of the heap.
   size_t MemoryBytes() const { return slot_count_ * sizeof(uint64_t); }
 

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/announced_text.h"
 #include "codecs/rlz/coverage/block_cost.h"
@@ -56,14 +54,16 @@ Sizing SizingFor(uint64_t dictionary_size, uint64_t text_size) {
 class CoverageDictionaryBuilder final : public DictionaryBuilder {
  public:
   CoverageDictionaryBuilder(uint64_t dictionary_size, size_t block_size,
-                            uint64_t text_size, const Sizing& sizing)
+                            uint32_t worth_bits_min, uint64_t text_size,
+                            const Sizing& sizing)
       : dictionary_size_(dictionary_size),
         block_size_(block_size),
         text_(text_size),
         sizing_(sizing),
         cost_(block_size),
         table_(sizing.repeat_count, sizing.first_count),
-        pool_(dictionary_size, block_size, sizing.interval, &table_) {
+        pool_(dictionary_size, block_size, sizing.interval, worth_bits_min,
+              &table_) {
     block_.reserve(block_size);
     kmers_.reserve(SampledKmerCountMax(block_size, sizing.interval));
   }
@@ -147,6 +147,10 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
 absl::StatusOr<std::unique_ptr<DictionaryBuilder>>
 MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
                               uint64_t text_size_bytes) {
+  if (options.worth_bits_min == 0) {
+    return absl::InvalidArgumentError(
+        "the least worth of dictionary text must be at least 1 bit, got 0");
+  }
   // It checks the size too.
   if (options.dictionary_size_bytes > kDictionarySizeBytesMax ||
       options.dictionary_size_bytes >= text_size_bytes) {
@@ -160,7 +164,7 @@ MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
       options.dictionary_size_bytes,
       static_cast<size_t>(std::clamp(
           options.block_size_bytes, kBlockSizeBytesLeast, kBlockSizeBytesMost)),
-      text_size_bytes, sizing);
+      options.worth_bits_min, text_size_bytes, sizing);
 }
 
 }  // namespace quire

@@ -23,6 +23,10 @@ struct CoverageDictionaryOptions {
   // little without a dictionary. Counts as 16 KiB if it is less, and as 64 KiB
   // if it is more.
   uint64_t block_size_bytes = 64 << 10;
+  // Least worth, in bits, of each 32 bytes in the dictionary: what they save
+  // by the count of the first pass. At least 1. Text that is worth less stays
+  // out, even where there is space.
+  uint32_t worth_bits_min = 2;
 };
 
 // Two passes. The first counts: it samples k-mers, stretches of 32 bytes, by

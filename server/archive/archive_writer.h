@@ -107,6 +107,11 @@ class ArchiveWriter {
     manifest_.found_members = std::move(found);
   }
 
+  // Notes for people how the archive is built; cut to kChoiceSizeBytesMax.
+  void SetChoice(const std::string& choice) {
+    manifest_.choice = choice.substr(0, kChoiceSizeBytesMax);
+  }
+
   // Adds the next document to the current segment. Its bytes are the next
   // size_bytes of the logical space, and lie wholly in this segment.
   // Errors: InvalidArgument  over a limit of the format: ids and attributes of

@@ -72,6 +72,9 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
               << FormatCodecSpec(archive.info().codec)
               << " has a bug: please report it\n";
   }
+  for (const std::string& omission : summary.omissions) {
+    std::cerr << "warning: " << PrintableMessage(omission) << "\n";
+  }
   const DroppedAttributes& dropped = summary.dropped_attributes;
   if (dropped.count > 0) {
     std::cerr << "warning: "
@@ -128,7 +131,8 @@ void PrintSummary(const std::string& output, const BuildOptions& options,
     std::cerr << ", dictionary included ("
               << FormatByteSize(info.dictionary_stored_size_bytes) << ")";
   }
-  std::cerr << "\n  built in " << FormatDuration(seconds) << ", "
+  std::cerr << "\n  " << summary.choice.reason << "\n  built in "
+            << FormatDuration(seconds) << ", "
             << FormatRate(info.size_bytes, seconds) << "\n"
             << "  serving it takes "
             << FormatByteSize(archive.memory().total_bytes())

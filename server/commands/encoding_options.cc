@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -23,6 +23,7 @@
 #include "codecs/payload/recipe.h"
 #include "codecs/rlz/dictionary_builder.h"
 #include "server/archive/files/file_io.h"
+#include "server/ingest/build_choice.h"
 #include "server/ingest/text_migration.h"
 #include "server/storage/device/drive_kind.h"
 
@@ -46,6 +47,22 @@ absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
   return absl::InvalidArgumentError(
       absl::StrCat("--dictionary-method must be coverage or uniform, got ",
                    QuotedText(name)));
+}
+
+// Unset for auto.
+absl::StatusOr<std::optional<uint64_t>> ParseDictionarySize(
+    const std::string& text) {
+  if (text == "auto") {
+    return std::nullopt;
+  }
+  const absl::StatusOr<uint64_t> size = ParseByteSize(text);
+  if (!size.ok() || *size == 0 || *size > kDictionarySizeBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dictionary-size must be auto, or at least 1 byte and less than "
+        "2GiB, got ",
+        QuotedText(text)));
+  }
+  return *size;
 }
 
 absl::StatusOr<bool> ParseInflate(const std::string& name) {
@@ -84,29 +101,36 @@ absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
   return absl::OkStatus();
 }
 
-// Puts the objective of codec auto into `codec`, as its level.
-absl::Status CheckObjective(const EncodingOptions& options, CodecSpec& codec) {
-  if (options.objective.empty()) {
-    return absl::OkStatus();
-  }
-  if (options.codec != "auto") {
+absl::StatusOr<AutoObjective> CheckObjective(const std::string& name) {
+  const std::optional<AutoObjective> objective = ParseObjective(name);
+  if (!objective.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--objective needs --codec auto, without a level, got ",
-                     QuotedText(options.codec)));
+        absl::StrCat("--objective must be speed, balanced or archive, got ",
+                     QuotedText(name)));
   }
-  constexpr std::array kObjectives = {
-      std::pair("speed", AutoObjective::kSpeed),
-      std::pair("balanced", AutoObjective::kBalanced),
-      std::pair("archive", AutoObjective::kArchive)};
-  for (const auto& [name, objective] : kObjectives) {
-    if (options.objective == name) {
-      codec.level = static_cast<int>(objective);
-      return absl::OkStatus();
-    }
+  return *objective;
+}
+
+// Returns the codec that is given, at the level of the objective if it has
+// none; without one, that of the objective.
+absl::StatusOr<CodecSpec> ChooseCodec(const std::string& codec,
+                                      AutoObjective objective) {
+  if (codec.empty()) {
+    return SettingsOf(objective).codec;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--objective must be speed, balanced or archive, got ",
-                   QuotedText(options.objective)));
+  QUIRE_ASSIGN_OR_RETURN(CodecSpec spec, ParseCodecSpec(codec));
+  if (absl::StrContains(codec, ':')) {
+    return spec;
+  }
+  const CodecInfo& info = *FindCodec(spec.id);
+  if (info.id == CodecId::kAuto) {
+    spec.level = static_cast<int>(objective);
+  } else if (objective == AutoObjective::kSpeed) {
+    spec.level = info.level_min;
+  } else if (objective == AutoObjective::kArchive) {
+    spec.level = info.level_max;
+  }
+  return spec;
 }
 
 // Puts the partition size into `codec`.
@@ -135,8 +159,10 @@ absl::Status CheckPartitionSize(const EncodingOptions& options,
 }
 
 // What can be said before anything is read. The message is for the usage error.
-absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(CodecSpec codec, ParseCodecSpec(options.codec));
+absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options,
+                                       AutoObjective objective) {
+  QUIRE_ASSIGN_OR_RETURN(CodecSpec codec,
+                         ChooseCodec(options.codec, objective));
   const uint64_t block_size = options.block_size_bytes;
   if (block_size < 4 * kKiB || block_size > kBlockSizeBytesMax ||
       (block_size & (block_size - 1)) != 0) {
@@ -144,7 +170,6 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
         "--block-size must be a power of two from 4KiB to 1MiB, like 16KiB or ",
         "64KiB, got ", FormatByteSizeExact(block_size)));
   }
-  QUIRE_RETURN_IF_ERROR(CheckObjective(options, codec));
   QUIRE_RETURN_IF_ERROR(CheckPartitionSize(options, codec));
   if (WasGiven(options.dictionary_size_option)) {
     QUIRE_RETURN_IF_ERROR(CheckUsesDictionary(codec, "--dictionary-size"));
@@ -163,12 +188,7 @@ absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options) {
                      FormatByteSizeExact(kInflatedLargeSizeMax), ", got ",
                      FormatByteSizeExact(options.inflate_member_size_bytes)));
   }
-  if (options.dictionary_size_bytes == 0 ||
-      options.dictionary_size_bytes > kDictionarySizeBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--dictionary-size must be at least 1 byte and less than ",
-        "2GiB, got ", FormatByteSizeExact(options.dictionary_size_bytes)));
-  }
+  QUIRE_RETURN_IF_ERROR(ParseDictionarySize(options.dictionary_size).status());
   if (options.build_memory_bytes == 0) {
     return absl::InvalidArgumentError(
         "--build-memory must be at least 1 byte, got 0");
@@ -201,19 +221,25 @@ std::string HelpWithAllCodecs(const CLI::App& subcommand) {
 
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                         bool is_codec_required) {
-  CLI::Option* const codec = subcommand.add_option(
+  options.objective_option =
+      subcommand
+          .add_option("--objective", options.objective,
+                      "What the archive is for: speed, short answers and short "
+                      "builds; balanced; archive, the smallest size. Decides "
+                      "each of the options below that is not given")
+          ->type_name("NAME")
+          ->capture_default_str();
+  OfferValues(*options.objective_option, {"speed", "balanced", "archive"});
+  options.codec_option = subcommand.add_option(
       "--codec", options.codec,
       absl::StrCat(
           "How blocks are compressed: rlz, small and quick to read; zstd, "
           "without a dictionary in memory; lz4, fastest; xz, small and slow to "
           "read; auto, the best of several for each block. --help-all lists "
           "all codecs. Level fast, default, max or a number",
-          is_codec_required ? ". Required" : ""));
-  codec->type_name("NAME[:LEVEL]");
-  if (!is_codec_required) {
-    codec->capture_default_str();
-  }
-  OfferValues(*codec, CodecNames());
+          is_codec_required ? ". Required without --objective" : ""));
+  options.codec_option->type_name("NAME[:LEVEL]");
+  OfferValues(*options.codec_option, CodecNames());
   // Before the options that are missing are missed, as --help.
   subcommand.add_flag_callback(
       "--help-all",
@@ -222,14 +248,6 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
         throw CLI::Success();
       },
       "Print this help and all codecs, and end");
-  options.codec_option = codec;
-  CLI::Option* const objective = subcommand.add_option(
-      "--objective", options.objective,
-      "Of codec auto: what it chooses for. speed: most documents per second; "
-      "balanced, the default: small, and quick to read; archive: smallest. The "
-      "same as levels 1, 2 and 3");
-  objective->type_name("NAME");
-  OfferValues(*objective, {"speed", "balanced", "archive"});
   options.block_size_option = AddByteSizeOption(
       subcommand, "--block-size", options.block_size_bytes,
       "Text in a block, a power of two from 4KiB to 1MiB: large "
@@ -239,61 +257,57 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       "Size of an independently decoded partition of a block, a power of two "
       "from 4KiB to 1MiB: short reads of large blocks take less time, and the "
       "archive is larger; 0: blocks are not divided");
-  options.dictionary_size_option = AddByteSizeOption(
-      subcommand, "--dictionary-size", options.dictionary_size_bytes,
-      "Text that blocks are compressed against; serving keeps it in memory");
+  options.dictionary_size_option =
+      subcommand
+          .add_option("--dictionary-size", options.dictionary_size,
+                      "Upper bound on the text that blocks are compressed "
+                      "against, which serving keeps in memory; less is taken "
+                      "where more saves little. auto: by the objective and the "
+                      "size of the text")
+          ->type_name("SIZE")
+          ->capture_default_str();
   options.dictionary_method_option =
       subcommand
           .add_option("--dictionary-method", options.dictionary_method,
                       "How that text is chosen: coverage takes what repeats "
-                      "most, and reads the inputs twice for it; uniform takes "
-                      "samples at regular intervals")
+                      "most; uniform takes samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
   CLI::Option* const reorder =
       subcommand
           .add_option(
               "--reorder", options.reorder,
-              "What is stored otherwise than in the order of the documents, "
-              "which does not change: off, nothing; dedup, duplicates of 512 "
-              "bytes and more are stored once; auto, what saves more than the "
-              "further blocks that reads then touch cost: long duplicates, and "
-              "text moved next to similar text, if a trial of both orders says "
-              "that the archive becomes smaller; full, as dedup, and all "
-              "similar "
-              "chunks lie together, for codecs without a dictionary: reads "
-              "touch many more blocks. Needs space next to OUT for the text, "
+              "What is stored in another order than that of the documents, "
+              "which does not change: off, nothing; dedup, duplicates once; "
+              "full, duplicates once and all similar chunks together; auto, "
+              "duplicates once and similar text together, where that makes the "
+              "archive clearly smaller. Needs space next to OUT for the text, "
               "auto and full for twice the text")
-          ->type_name("MODE")
-          ->capture_default_str();
+          ->type_name("MODE");
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
   AddByteSizeOption(
       subcommand, "--build-memory", options.build_memory_bytes,
-      "Memory that the tables of --reorder may take, about 60 bytes for each 2 "
-      "KiB that are stored; with less, auto and full sort in files next to "
-      "OUT, and need a third of it; on a hard disk text that moves takes what "
-      "is left of it. The archive does not depend on it");
+      "Upper bound on the memory of the tables of --reorder, about 60 bytes "
+      "for each 2 KiB that are stored; on a hard disk text that moves takes "
+      "the rest of it. Without enough, auto does not reorder");
   CLI::Option* const inflate =
       subcommand
           .add_option(
               "--inflate", options.inflate,
-              "Bytes inside documents that zlib or gzip compressed, such as "
-              "gzip files and the streams of PDF: auto stores "
-              "their text, from which reading makes the same bytes again; off "
-              "stores them as they are. Needs space next to OUT for the text")
-          ->type_name("MODE")
-          ->capture_default_str();
+              "Members that zlib or gzip compressed, such as gzip files and "
+              "streams of PDF: auto stores their text, from which reading "
+              "reproduces the same bytes; off stores them as they are. Needs "
+              "space next to OUT for the text")
+          ->type_name("MODE");
   OfferValues(*inflate, {"auto", "off"});
   AddByteSizeOption(subcommand, "--inflate-member-size",
                     options.inflate_member_size_bytes,
-                    "With --inflate auto, members of more text than this stay "
-                    "as they are and are counted, as a read of any part of one "
-                    "makes all of it "
-                    "again; at most 6MiB, and 1MiB compressed");
+                    "Upper bound on the text of an inflated member, as a read "
+                    "of any part reproduces all of it; at most 6MiB");
   subcommand.add_flag("--no-symbol-table", options.no_symbol_table,
-                      "No table for answers in FSST; it would take 2 KB");
+                      "Omit the symbol table for FSST answers (2 KB)");
   AddByteSizeOption(subcommand, "--segment-size", options.segment_size_bytes,
-                    "Text after which a new segment file starts");
+                    "Start a new segment file after this much text");
   subcommand
       .add_option("--threads", options.threads,
                   "Threads that compress; the archive does not depend on it")
@@ -304,10 +318,23 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
 
 absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options) {
   BuildOptions build;
-  QUIRE_ASSIGN_OR_RETURN(build.archive.codec, CheckOptions(options));
+  QUIRE_ASSIGN_OR_RETURN(build.objective, CheckObjective(options.objective));
+  const ObjectiveSettings& settings = SettingsOf(build.objective);
+  if (options.reorder.empty()) {
+    options.reorder = ReorderModeName(settings.reorder);
+  }
+  if (options.inflate.empty()) {
+    options.inflate = settings.inflate ? "auto" : "off";
+  }
+  if (!WasGiven(options.block_size_option)) {
+    options.block_size_bytes = settings.block_size_bytes;
+  }
+  QUIRE_ASSIGN_OR_RETURN(build.archive.codec,
+                         CheckOptions(options, build.objective));
   build.archive.block_size_bytes =
       static_cast<uint32_t>(options.block_size_bytes);
-  build.dictionary_size_bytes = options.dictionary_size_bytes;
+  QUIRE_ASSIGN_OR_RETURN(build.dictionary_size_bytes,
+                         ParseDictionarySize(options.dictionary_size));
   QUIRE_ASSIGN_OR_RETURN(build.dictionary_method,
                          ParseDictionaryMethod(options.dictionary_method));
   QUIRE_ASSIGN_OR_RETURN(build.reorder, ParseReorderMode(options.reorder));

@@ -22,21 +22,22 @@
 namespace quire {
 
 struct EncodingOptions {
-  std::string codec = "rlz";
-  std::string objective;
+  std::string codec;
+  std::string objective = "balanced";
   uint64_t block_size_bytes = 64 * kKiB;
   uint64_t partition_size_bytes = 0;
-  uint64_t dictionary_size_bytes = 16 * kMiB;
+  std::string dictionary_size = "auto";
   std::string dictionary_method = "coverage";
-  std::string reorder = "off";
+  std::string reorder;
   uint64_t build_memory_bytes = kBuildMemoryBytesDefault;
-  std::string inflate = "off";
+  std::string inflate;
   uint64_t inflate_member_size_bytes = kInflatedBlockSizeMax;
   bool no_symbol_table = false;
   uint64_t segment_size_bytes = 64 * kGiB;
   uint32_t threads = CoreCount();
   // To know which of them are given.
   const CLI::Option* codec_option = nullptr;
+  const CLI::Option* objective_option = nullptr;
   const CLI::Option* block_size_option = nullptr;
   const CLI::Option* partition_size_option = nullptr;
   const CLI::Option* dictionary_size_option = nullptr;

@@ -4,10 +4,11 @@
 the text to be stored is written aside, while it is moved, and while the archive
 is. The error names the directory or file and the reason, the archive that was
 there stays as it was, and nothing else is left. Files are limited by RLIMIT_FSIZE.
-There is so little memory that what finds similar text is sorted in files, too.
+Where text is only reordered if there is space for it, the build goes without.
 
 Usage: full_disk_build_test.py; QUIRE_BINARY_DIR names the build directory.
 """
+import json
 import os
 import random
 import resource
@@ -48,7 +49,7 @@ class FullDiskBuildTest(unittest.TestCase):
         return subprocess.run(
             [QUIRED, "build", "--quiet", "--force", "-o", self.archive,
              "--codec", "zstd", "--segment-size", str(SEGMENT_SIZE_BYTES),
-             "--reorder", reorder, "--build-memory", "64KiB", self.source],
+             "--reorder", reorder, "--inflate", "off", self.source],
             stderr=subprocess.PIPE, text=True, check=False,
             preexec_fn=lambda: resource.setrlimit(
                 resource.RLIMIT_FSIZE,
@@ -64,15 +65,38 @@ class FullDiskBuildTest(unittest.TestCase):
                 ("dedup", SEGMENT_SIZE_BYTES * 2, aside),
                 # That of the first segment, before any is moved.
                 ("full", SEGMENT_SIZE_BYTES // 2, aside),
-                ("auto", SEGMENT_SIZE_BYTES // 2, aside),
                 # What moved, while one segment's text has space.
                 ("full", SEGMENT_SIZE_BYTES * 3, aside),
-                ("auto", SEGMENT_SIZE_BYTES * 3, aside)]:
+                ("auto", SEGMENT_SIZE_BYTES // 2, "cannot write: File too large")]:
             with self.subTest(reorder=reorder, limit=limit):
                 result = self.build(reorder, limit)
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn(message, result.stderr)
                 self.assertEqual(contents_of(self.output), before)
+
+    def test_goes_without_what_has_no_space(self):
+        uuids = set()
+        for inflate, limit in (("off", resource.RLIM_INFINITY),
+                               ("auto", SEGMENT_SIZE_BYTES * 3)):
+            reorder = "off" if inflate == "off" else "auto"
+            result = subprocess.run(
+                [QUIRED, "build", "--force", "-o", self.archive, "--codec", "zstd",
+                 "--segment-size", str(SEGMENT_SIZE_BYTES), "--reorder", reorder,
+                 "--inflate", inflate, self.source],
+                stderr=subprocess.PIPE, text=True, check=False,
+                preexec_fn=lambda size=limit: resource.setrlimit(
+                    resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY)))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            info = json.loads(subprocess.run(
+                [QUIRED, "inspect", "--json", self.archive], check=True,
+                stdout=subprocess.PIPE).stdout)
+            uuids.add(info["uuid"])
+            for what in ("not reordered", "members not inflated"):
+                missing = f"warning: {what}: {self.output}: cannot copy the text"
+                self.assertEqual(missing in result.stderr, inflate == "auto", result.stderr)
+                self.assertEqual(f"{what} for want of space" in info["choice"],
+                                 inflate == "auto", info)
+        self.assertEqual(len(uuids), 1)
 
     def test_builds_where_the_text_just_fits(self):
         text_size_bytes = DOCUMENT_COUNT * DOCUMENT_SIZE_BYTES

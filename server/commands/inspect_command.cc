@@ -133,6 +133,9 @@ void PrintText(const Archive& archive) {
   PrintLine("uuid", info.uuid);
   PrintLine("format version", absl::StrCat(info.format_version));
   PrintLine("written by", PrintableMessage(info.writer));
+  if (!info.choice.empty()) {
+    PrintLine("chosen", PrintableMessage(info.choice));
+  }
   PrintLine("codec", FormatCodecSpec(info.codec));
   PrintLine(
       "block size",
@@ -222,6 +225,9 @@ void PrintJson(const Archive& archive) {
   json["uuid"] = info.uuid;
   json["format_version"] = info.format_version;
   json["writer"] = PrintableMessage(info.writer);
+  if (!info.choice.empty()) {
+    json["choice"] = PrintableMessage(info.choice);
+  }
   json["codec"] = FormatCodecSpec(info.codec);
   json["block_size_bytes"] = info.block_size_bytes;
   json["block_size_bytes_max"] = info.block_size_bytes_max;

@@ -92,6 +92,26 @@ class OfflineCommandsTest(unittest.TestCase):
         self.assertIn(b"whole", verified.stdout)
         self.assertEqual(verified.stderr, b"")
 
+    def test_the_objective_chooses_what_is_not_given(self):
+        for objective, codec in (("speed", "rlz:1"), ("balanced", "rlz:2"),
+                                 ("archive", "rlz:3")):
+            result = self.build("-o", "x.quire", "--force", "--objective", objective, "in")
+            info = self.inspect("x.quire")
+            self.assertEqual(info["codec"], codec)
+            self.assertTrue(info["choice"].startswith(f"objective {objective}: {codec}, "), info)
+            # One line, on standard error and by inspect.
+            self.assertIn(info["choice"].encode() + b"\n", result.stderr)
+            self.assertIn(info["choice"].encode() + b"\n",
+                          self.run_quired("inspect", "x.quire").stdout)
+        # What is given stands.
+        self.build("-o", "x.quire", "--force", "--objective", "archive", "--codec", "zstd:3",
+                   "--block-size", "16KiB", "--reorder", "off", "in")
+        info = self.inspect("x.quire")
+        self.assertEqual((info["codec"], info["block_size_bytes"], info["run_count"]),
+                         ("zstd:3", 16384, 1))
+        self.build("-o", "x.quire", "--force", "--objective", "archive", "--codec", "zlib", "in")
+        self.assertEqual(self.inspect("x.quire")["codec"], "zlib:9")
+
     def test_recompress(self):
         """The same as a build, in place too; says what it copied."""
         self.build("-o", "x.quire", "in")
@@ -193,7 +213,7 @@ class OfflineCommandsTest(unittest.TestCase):
             stored[objective] = info["stored_size_bytes"]
         self.assertLessEqual(stored["archive"], stored["balanced"])
         self.build("-o", "y.quire", "--codec", "auto:max", "--threads", "3",
-                   "--dictionary-size", "16KiB", "in")
+                   "--objective", "archive", "--dictionary-size", "16KiB", "in")
         self.assertEqual(self.inspect("y.quire")["uuid"], info["uuid"])
         self.assertEqual((self.directory / "y.quire" / "MANIFEST").read_bytes(),
                          (self.directory / "x.quire" / "MANIFEST").read_bytes())
@@ -218,7 +238,7 @@ class OfflineCommandsTest(unittest.TestCase):
         (self.directory / "in" / "y").write_bytes(self.files["d/001.txt"])
         sizes = {}
         for mode in ("off", "auto", "dedup", "full"):
-            self.build("-o", mode, "--reorder", mode, "in")
+            self.build("-o", mode, "--codec", "zstd", "--reorder", mode, "in")
             info = self.inspect(mode)
             self.assertEqual(info["document_count"], 53)
             self.assertEqual(info["format_version"], 4)
@@ -511,10 +531,6 @@ class OfflineCommandsTest(unittest.TestCase):
              [*good, "--inflate", "on", "in"]),
             (2, "--inflate-member-size must be 1 byte to 6MiB",
              [*good, "--inflate-member-size", "7MiB", "in"]),
-            (2, '--objective needs --codec auto, without a level, got "rlz"',
-             [*good, "--objective", "archive", "in"]),
-            (2, '--objective needs --codec auto, without a level, got "auto:1"',
-             [*good, "--codec", "auto:1", "--objective", "archive", "in"]),
             (2, '--objective must be speed, balanced or archive, got "small"',
              [*good, "--codec", "auto", "--objective", "small", "in"]),
             (2, "2GiB", [*good, "--dictionary-size", "2GiB", "in"]),

@@ -100,8 +100,9 @@ void PrintResumeHint(const std::string& output) {
 
 int RunRecompress(RecompressCommandOptions options) {
   // The default of a build is no reason to recompress.
-  if (options.encoding.codec_option->count() == 0) {
-    return ReportUsage("recompress", "--codec is required");
+  if (options.encoding.codec_option->count() == 0 &&
+      options.encoding.objective_option->count() == 0) {
+    return ReportUsage("recompress", "--codec is required, or --objective");
   }
   while (options.output.size() > 1 && options.output.back() == '/') {
     options.output.pop_back();

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 
+#include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/block_codec.h"
 #include "server/archive/unfinished_archive.h"
@@ -40,7 +43,6 @@ class ArchiveBuild {
                         .cancel = options.cancel}) {}
 
   absl::StatusOr<BuildSummary> Run() {
-    using Pass = absl::Status (ArchiveBuild::*)();
     for (const Pass pass :
          {&ArchiveBuild::OpenUnfinished, &ArchiveBuild::CountText,
           &ArchiveBuild::PrepareStoredText, &ArchiveBuild::PrepareSymbolTable,
@@ -51,7 +53,17 @@ class ArchiveBuild {
     return summary_;
   }
 
+  absl::StatusOr<BuildChoice> Choose() {
+    for (const Pass pass :
+         {&ArchiveBuild::CountText, &ArchiveBuild::PrepareStoredText}) {
+      QUIRE_RETURN_IF_ERROR((this->*pass)());
+    }
+    return summary_.choice;
+  }
+
  private:
+  using Pass = absl::Status (ArchiveBuild::*)();
+
   // --- Passes ---
 
   absl::Status OpenUnfinished() {
@@ -78,11 +90,21 @@ class ArchiveBuild {
                              progress_.done_bytes = size_bytes;
                              Advance(0);
                            }));
+    text_bytes_ = *progress_.total_bytes;
+    const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
+    dictionary_size_bytes_max_ =
+        codec == nullptr || !codec->needs_dictionary ? 0
+        : options_.dictionary_size_bytes.has_value()
+            ? *options_.dictionary_size_bytes
+            : DictionarySizeLimit(options_.objective, text_bytes_);
     return absl::OkStatus();
   }
 
   absl::Status PrepareStoredText() {
-    return ChooseText(path_, context_, std::move(kept_dictionary_));
+    QUIRE_RETURN_IF_ERROR(
+        ChooseText(path_, context_, std::move(kept_dictionary_)));
+    DescribeChoice();
+    return absl::OkStatus();
   }
 
   absl::Status PrepareSymbolTable() {
@@ -142,6 +164,7 @@ class ArchiveBuild {
       QUIRE_RETURN_IF_ERROR(writer_->SetSymbolTable(sampler_->Train()));
     }
     writer_->SetFoundMembers(std::move(found_members_));
+    writer_->SetChoice(summary_.choice.reason);
     NoteUnreadInputs();
     summary_.skipped = walk_.skipped();
     summary_.dropped_attributes = walk_.dropped();
@@ -213,54 +236,130 @@ class ArchiveBuild {
                           const std::shared_ptr<CodecContext>& context,
                           std::optional<std::string> kept_dictionary) {
     if (options_.reorder == ReorderMode::kAuto) {
-      return ChooseOrder(path, context);
-    }
-    if (options_.reorder != ReorderMode::kOff) {
+      QUIRE_RETURN_IF_ERROR(ChooseOrder(path, context));
+      kept_dictionary.reset();
+    } else if (options_.reorder != ReorderMode::kOff) {
       QUIRE_RETURN_IF_ERROR(Reorder(path));
     }
     return PrepareText(path, *context, std::move(kept_dictionary));
   }
 
   // Reorders only if the archive as a whole becomes smaller: a dictionary may
-  // hold what comes again already.
+  // hold the duplicates already. Leaves the dictionary of the order that is
+  // chosen in `context`, if it has one.
   absl::Status ChooseOrder(const std::string& path,
                            const std::shared_ptr<CodecContext>& context) {
-    PreparedText other = {.total_bytes = *progress_.total_bytes,
-                          .inflates = inflates_};
-    QUIRE_RETURN_IF_ERROR(Reorder(path));
-    if (!HasLayout(*stored_)) {
-      SwapPrepared(other, *context);
-      return PrepareText(path, *context, std::nullopt);
+    PreparedText other = {.total_bytes = *progress_.total_bytes};
+    if (dictionary_size_bytes_max_ >= text_bytes_) {
+      order_reason_ = "the dictionary holds all text";
+      return absl::OkStatus();
     }
-    QUIRE_RETURN_IF_ERROR(PrepareText(path, *context, std::nullopt));
+    const absl::Status reordered_status = Reorder(path);
+    if (!reordered_status.ok() ||
+        !MayBeWorthReordering(*stored_, text_bytes_)) {
+      QUIRE_RETURN_IF_ERROR(Omit(reordered_status, "not reordered"));
+      order_reason_ = reordered_status.ok() ? "little repeats" : "";
+      SwapPrepared(other, *context);
+      return absl::OkStatus();
+    }
     QUIRE_ASSIGN_OR_RETURN(const SizeEstimate reordered, Estimate(context));
     SwapPrepared(other, *context);
-    QUIRE_RETURN_IF_ERROR(PrepareText(path, *context, std::nullopt));
     QUIRE_ASSIGN_OR_RETURN(const SizeEstimate in_order, Estimate(context));
-    if (IsClearlySmaller(reordered, in_order)) {
+    order_reason_ =
+        absl::StrFormat("%+.1f %% by a trial",
+                        100 * (reordered.size_bytes / in_order.size_bytes - 1));
+    if (IsClearlySmaller(reordered, in_order,
+                         SettingsOf(options_.objective).reorder_gain_min)) {
       SwapPrepared(other, *context);
     }
     return absl::OkStatus();
   }
 
+  // Returns OK, and notes it, where `status` is an error of temporary files or
+  // tables that have no space; else `status`. A build that can be resumed ends
+  // with the error: the next one may have the space, and would keep blocks of
+  // another text.
+  absl::Status Omit(const absl::Status& status, absl::string_view what) {
+    if (status.ok() || status != space_status_ || is_resumable()) {
+      return status;
+    }
+    summary_.omissions.push_back(absl::StrCat(what, ": ", status.message()));
+    omitted_ += absl::StrCat(", ", what, " for want of space or memory");
+    space_status_ = absl::OkStatus();
+    return absl::OkStatus();
+  }
+
+  // Remembers an error of temporary files or tables, which Omit() may accept.
+  absl::Status NoteSpace(const absl::Status& status) {
+    if (absl::IsUnavailable(status) || absl::IsResourceExhausted(status)) {
+      space_status_ = status;
+    }
+    return status;
+  }
+
+  void DescribeChoice() {
+    BuildChoice& choice = summary_.choice;
+    choice = {.codec = options_.archive.codec,
+              .block_size_bytes = options_.archive.block_size_bytes,
+              .dictionary_size_bytes_max = dictionary_size_bytes_max_,
+              .dictionary_size_bytes = context_->dictionary.size(),
+              .reorder = stored_.has_value() && HasLayout(*stored_)
+                             ? options_.reorder
+                             : ReorderMode::kOff,
+              .inflates = inflates_,
+              .reason = {}};
+    choice.reason =
+        absl::StrCat("objective ", ObjectiveName(options_.objective), ": ",
+                     FormatCodecSpec(choice.codec), ", blocks of ",
+                     FormatByteSize(choice.block_size_bytes));
+    if (dictionary_size_bytes_max_ > 0) {
+      absl::StrAppend(&choice.reason, ", dictionary ",
+                      FormatByteSize(choice.dictionary_size_bytes),
+                      " of at most ",
+                      FormatByteSize(dictionary_size_bytes_max_));
+    }
+    absl::StrAppend(&choice.reason, ", reorder ",
+                    ReorderModeName(choice.reorder));
+    if (!order_reason_.empty()) {
+      absl::StrAppend(&choice.reason, " (", order_reason_, ")");
+    }
+    absl::StrAppend(&choice.reason, inflates_ ? ", members inflated" : "",
+                    omitted_);
+  }
+
+  // Inflates members, and chooses the dictionary unless it is chosen already.
   absl::Status PrepareText(const std::string& path, CodecContext& context,
                            std::optional<std::string> kept_dictionary) {
     stored_text_bytes_ = *progress_.total_bytes;
-    QUIRE_RETURN_IF_ERROR(InflateIfAsked(path));
-    const CodecInfo* const codec = FindCodec(options_.archive.codec.id);
-    if (codec != nullptr && codec->needs_dictionary) {
-      if (kept_dictionary.has_value()) {
-        context.dictionary = *std::move(kept_dictionary);
-      } else {
-        QUIRE_ASSIGN_OR_RETURN(context.dictionary, ChooseDictionary());
-      }
+    if (options_.inflate) {
+      QUIRE_RETURN_IF_ERROR(Omit(Inflate(path), "members not inflated"));
+      progress_.total_bytes =
+          inflates_ ? inflated_->size_bytes : stored_text_bytes_;
     }
+    if (dictionary_size_bytes_max_ == 0) {
+      return absl::OkStatus();
+    }
+    if (kept_dictionary.has_value()) {
+      context.dictionary = *std::move(kept_dictionary);
+      return absl::OkStatus();
+    }
+    if (inflates_ || context.dictionary.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(context.dictionary, ChooseDictionary());
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        context.dictionary,
+        FillDictionary(std::move(context.dictionary), DictionarySettings(),
+                       *progress_.total_bytes, DictionaryPass()));
     return absl::OkStatus();
   }
 
-  // Returns the size of the archive of the text that is prepared.
+  // Returns the size of the archive of the text in its order, members as they
+  // are, and leaves its dictionary in `context`.
   absl::StatusOr<SizeEstimate> Estimate(
       const std::shared_ptr<CodecContext>& context) {
+    if (dictionary_size_bytes_max_ > 0) {
+      QUIRE_ASSIGN_OR_RETURN(context->dictionary, ChooseDictionary());
+    }
     if (FindCodec(options_.archive.codec.id)->needs_symbol_table) {
       QUIRE_ASSIGN_OR_RETURN(context->symbol_table, ChooseSymbolTable());
     }
@@ -280,19 +379,17 @@ class ArchiveBuild {
 
   void SwapPrepared(PreparedText& other, CodecContext& context) {
     std::swap(stored_, other.stored);
-    std::swap(inflated_, other.inflated);
-    std::swap(stored_text_bytes_, other.stored_text_bytes);
     std::swap(progress_.total_bytes, other.total_bytes);
-    std::swap(inflates_, other.inflates);
     std::swap(context.dictionary, other.dictionary);
   }
 
   // Writes what is to be stored to a file next to the archive.
   absl::Status Reorder(const std::string& path) {
-    QUIRE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<TextReorderer> reorderer,
+    absl::StatusOr<std::unique_ptr<TextReorderer>> created =
         TextReorderer::Create(ReorderOptionsFor(
-            options_, SpoolDirectoryFor(path), *progress_.total_bytes)));
+            options_, SpoolDirectoryFor(path), *progress_.total_bytes));
+    QUIRE_RETURN_IF_ERROR(NoteSpace(created.status()));
+    TextReorderer& reorderer = **created;
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kReorder));
     std::vector<uint8_t> buffer(kReadSizeBytes);
     uint64_t segment_bytes = 0;
@@ -303,49 +400,47 @@ class ArchiveBuild {
           QUIRE_RETURN_IF_ERROR(
               walk_.ReadDocument(reader, buffer, [&](ByteView piece) {
                 Advance(piece.size());
-                return reorderer->Add(piece);
+                return NoteSpace(reorderer.Add(piece));
               }));
           QUIRE_RETURN_IF_ERROR(
-              reorderer->EndDocument(ToNewDocument(document)));
+              NoteSpace(reorderer.EndDocument(ToNewDocument(document))));
           segment_bytes += progress_.done_bytes - before_bytes;
           if (segment_bytes < options_.segment_size_bytes) {
             return absl::OkStatus();
           }
           segment_bytes = 0;
-          return reorderer->EndSegment();
+          return NoteSpace(reorderer.EndSegment());
         });
     QUIRE_RETURN_IF_ERROR(status);
-    QUIRE_ASSIGN_OR_RETURN(stored_, reorderer->Finish());
+    absl::StatusOr<ReorderedText> text = reorderer.Finish();
+    QUIRE_RETURN_IF_ERROR(NoteSpace(text.status()));
+    stored_ = *std::move(text);
     progress_.total_bytes = stored_->size_bytes;
     return absl::OkStatus();
   }
 
   // Writes what the dictionary and the symbol table are chosen from to a file
-  // next to the archive, if compressed members are to be inflated.
-  absl::Status InflateIfAsked(const std::string& path) {
-    if (!options_.inflate) {
-      return absl::OkStatus();
-    }
-    QUIRE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<TextInflater> inflater,
+  // next to the archive, with compressed members inflated, if there are enough.
+  absl::Status Inflate(const std::string& path) {
+    absl::StatusOr<std::unique_ptr<TextInflater>> inflater =
         TextInflater::Create(
             {.spool_directory = SpoolDirectoryFor(path),
              .member_text_size_max = options_.inflate_member_size_bytes_max,
              .threads = options_.threads,
-             .cancel = options_.cancel}));
+             .cancel = options_.cancel});
+    QUIRE_RETURN_IF_ERROR(NoteSpace(inflater.status()));
     QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kInflate));
     QUIRE_RETURN_IF_ERROR(Feed(*progress_.total_bytes, [&](ByteView piece) {
-      return inflater->Add(piece);
+      return NoteSpace((*inflater)->Add(piece));
     }));
-    QUIRE_ASSIGN_OR_RETURN(InflatedText text, inflater->Finish());
-    summary_.oversized_members = text.Oversized();
-    if (text.members.empty() ||
-        !text.IsWorthInflating(*progress_.total_bytes)) {
-      return absl::OkStatus();
+    absl::StatusOr<InflatedText> text = (*inflater)->Finish();
+    QUIRE_RETURN_IF_ERROR(NoteSpace(text.status()));
+    summary_.oversized_members = text->Oversized();
+    if (!text->members.empty() &&
+        text->IsWorthInflating(*progress_.total_bytes)) {
+      inflates_ = true;
+      inflated_ = *std::move(text);
     }
-    inflates_ = true;
-    progress_.total_bytes = text.size_bytes;
-    inflated_ = std::move(text);
     return absl::OkStatus();
   }
 
@@ -356,18 +451,24 @@ class ArchiveBuild {
             .media_type = document.media_type};
   }
 
+  DictionaryChoice DictionarySettings() const {
+    return {.method = options_.dictionary_method,
+            .dictionary_size_bytes = dictionary_size_bytes_max_,
+            .worth_bits_min = SettingsOf(options_.objective).worth_bits_min,
+            .codec = options_.archive.codec,
+            .block_size_bytes = options_.archive.block_size_bytes};
+  }
+
+  TextPass DictionaryPass() {
+    return [this](const std::function<absl::Status(ByteView)>& add) {
+      QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
+      return Feed(*progress_.total_bytes, add);
+    };
+  }
+
   absl::StatusOr<std::string> ChooseDictionary() {
-    const uint64_t total_bytes = *progress_.total_bytes;
-    return quire::ChooseDictionary(
-        {.method = options_.dictionary_method,
-         .dictionary_size_bytes = options_.dictionary_size_bytes,
-         .codec = options_.archive.codec,
-         .block_size_bytes = options_.archive.block_size_bytes},
-        total_bytes,
-        [&](const std::function<absl::Status(ByteView)>& add) -> absl::Status {
-          QUIRE_RETURN_IF_ERROR(StartPhase(BuildPhase::kDictionary));
-          return Feed(total_bytes, add);
-        });
+    return quire::ChooseDictionary(DictionarySettings(), *progress_.total_bytes,
+                                   DictionaryPass());
   }
 
   absl::StatusOr<std::string> ChooseSymbolTable() {
@@ -550,6 +651,16 @@ class ArchiveBuild {
   std::optional<InflatedText> inflated_;
   // Compressed members are stored as their text.
   bool inflates_ = false;
+  // Size of the text of all documents, as counted.
+  uint64_t text_bytes_ = 0;
+  // 0 without a dictionary.
+  uint64_t dictionary_size_bytes_max_ = 0;
+  // Why text is reordered or not, where that was to be found.
+  std::string order_reason_;
+  // The last error of temporary files or tables, and what was left out for
+  // their errors.
+  absl::Status space_status_;
+  std::string omitted_;
   // Size of the text that blocks are cut from.
   uint64_t stored_text_bytes_ = 0;
   // Where compressed members are inflated.
@@ -565,6 +676,12 @@ class ArchiveBuild {
 };
 
 }  // namespace
+
+absl::StatusOr<BuildChoice> ChooseBuild(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options) {
+  return ArchiveBuild(path, sources, options).Choose();
+}
 
 absl::StatusOr<BuildSummary> BuildArchive(
     const std::string& path, std::span<const std::unique_ptr<Source>> sources,

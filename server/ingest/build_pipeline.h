@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,7 @@
 #include "codecs/payload/recipe.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
+#include "server/ingest/build_choice.h"
 #include "server/ingest/build_memory.h"
 #include "server/ingest/dictionary_choice.h"
 #include "server/ingest/input_failures.h"
@@ -50,25 +52,6 @@ enum class BuildPhase {
   kEncode,
   // Writing the indexes, and waiting for the device.
   kFinish,
-};
-
-// What is stored otherwise than in the documents' order. It changes neither ids
-// nor offsets, only the archive's size and how many blocks a range touches.
-enum class ReorderMode {
-  // Nothing.
-  kOff,
-  // Text that comes again is stored once, and text is stored next to similar
-  // text, where that saves more than the further blocks cost that a range then
-  // touches (reorder_price.h): documents where there is a dictionary, chunks
-  // where there is none. Only if that makes the whole archive smaller, its
-  // dictionary included (order_choice.h): the text is then prepared both ways,
-  // and the archive is otherwise that of kOff.
-  kAuto,
-  // Text that comes again is stored once, however little that leaves out.
-  kDuplicates,
-  // The same, and all chunks are stored next to similar ones: much smaller
-  // without a dictionary, but a range touches several times as many blocks.
-  kFull,
 };
 
 struct BuildProgress {
@@ -114,8 +97,11 @@ struct ResumeOptions {
 struct BuildOptions {
   // Affects the archive.
   ArchiveWriterOptions archive;
-  // 1 to kDictionarySizeBytesMax. Codecs without dictionary ignore both.
-  uint64_t dictionary_size_bytes = uint64_t{16} << 20;
+  // Decides the settings of the dictionary and of kAuto (build_choice.h).
+  AutoObjective objective = AutoObjective::kBalanced;
+  // Upper bound, 1 to kDictionarySizeBytesMax; unset: that of the objective.
+  // Codecs without dictionary ignore this and the next.
+  std::optional<uint64_t> dictionary_size_bytes;
   DictionaryMethod dictionary_method = DictionaryMethod::kCoverage;
   // Needs a file of about the size of the text, two with kAuto and kFull, next
   // to the archive, while the build runs.
@@ -126,12 +112,11 @@ struct BuildOptions {
   // Of the drive that the archive goes to; 0 if seeks cost nothing there
   // (ReorderOptions).
   uint64_t seek_cost_bytes = 0;
-  // Stores what is compressed inside documents by zlib or gzip as its text,
-  // with the codec that does so for `archive.codec`, in blocks that are cut
-  // around it (block_cutter.h); an archive with few such members, under 1/512
-  // of the text, is the same without. Makes no difference for codecs that no
-  // other inflates for. Needs a file of about the size of the inflated text
-  // next to the archive, while the dictionary is chosen.
+  // Stores what is compressed inside documents by zlib or gzip as its text, in
+  // blocks that are cut around it (block_cutter.h); an archive with few such
+  // members, under 1/512 of the text, is the same without. Needs a file of
+  // about the size of the inflated text next to the archive, while the
+  // dictionary is chosen; without that space the members stay as they are.
   bool inflate = false;
   // Members of more text stay as they are: a read of any part of one makes all
   // of it again. At most kInflatedLargeSizeMax.
@@ -173,6 +158,10 @@ struct BuildOptions {
 
 struct BuildSummary {
   ArchiveInfo info;
+  BuildChoice choice;
+  // What was to be done, and was not as space or memory was missing; for
+  // people.
+  std::vector<std::string> omissions;
   SkippedEntries skipped;
   DroppedAttributes dropped_attributes;
   // Blocks stored as they are because encoding did not make them smaller.
@@ -188,6 +177,13 @@ struct BuildSummary {
   // inflates.
   FoundMembers::Refused oversized_members;
 };
+
+// Chooses how BuildArchive() would build the archive at `path`, by its first
+// passes, and writes no archive: also of a sample of a text, to plan by.
+// Blocks. Errors: as BuildArchive().
+absl::StatusOr<BuildChoice> ChooseBuild(
+    const std::string& path, std::span<const std::unique_ptr<Source>> sources,
+    const BuildOptions& options);
 
 // Builds the archive at `path` from the documents of `sources`, one source
 // after the other. Takes a pass over all sources to count, as many as the

@@ -21,7 +21,8 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
     case DictionaryMethod::kCoverage:
       return MakeCoverageDictionaryBuilder(
           {.dictionary_size_bytes = choice.dictionary_size_bytes,
-           .block_size_bytes = choice.block_size_bytes},
+           .block_size_bytes = choice.block_size_bytes,
+           .worth_bits_min = choice.worth_bits_min},
           text_size_bytes);
     case DictionaryMethod::kUniform:
       return MakeUniformDictionaryBuilder(
@@ -31,7 +32,27 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeDictionaryBuilder(
   return absl::InvalidArgumentError("unknown dictionary method");
 }
 
-// What was chosen is smaller than it might be where little was worth a place.
+}  // namespace
+
+absl::StatusOr<std::string> ChooseDictionary(const DictionaryChoice& choice,
+                                             uint64_t text_size_bytes,
+                                             const TextPass& pass) {
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<DictionaryBuilder> builder,
+                         MakeDictionaryBuilder(choice, text_size_bytes));
+  for (int i = 0; i < builder->pass_count(); ++i) {
+    QUIRE_RETURN_IF_ERROR(
+        pass([&](ByteView piece) { return builder->Add(piece); }));
+    const absl::Status status = builder->FinishPass();
+    if (!status.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the inputs became smaller while the archive was being "
+                       "built from them; build it again (",
+                       status.message(), ")"));
+    }
+  }
+  return builder->Take();
+}
+
 absl::StatusOr<std::string> FillDictionary(std::string dictionary,
                                            const DictionaryChoice& choice,
                                            uint64_t text_size_bytes,
@@ -50,30 +71,9 @@ absl::StatusOr<std::string> FillDictionary(std::string dictionary,
   QUIRE_RETURN_IF_ERROR(
       pass([&](ByteView piece) { return filler->Add(piece); }));
   QUIRE_RETURN_IF_ERROR(filler->Finish());
-  return filler->Fill(std::move(dictionary), choice.codec);
-}
-
-}  // namespace
-
-absl::StatusOr<std::string> ChooseDictionary(const DictionaryChoice& choice,
-                                             uint64_t text_size_bytes,
-                                             const TextPass& pass) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DictionaryBuilder> builder,
-                         MakeDictionaryBuilder(choice, text_size_bytes));
-  for (int i = 0; i < builder->pass_count(); ++i) {
-    QUIRE_RETURN_IF_ERROR(
-        pass([&](ByteView piece) { return builder->Add(piece); }));
-    const absl::Status status = builder->FinishPass();
-    if (!status.ok()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("the inputs became smaller while the archive was being "
-                       "built from them; build it again (",
-                       status.message(), ")"));
-    }
-  }
-  std::string dictionary = builder->Take();
-  builder.reset();
-  return FillDictionary(std::move(dictionary), choice, text_size_bytes, pass);
+  // As worth_bits_min of 32 bytes.
+  const double worth_min = choice.worth_bits_min / (8.0 * 32);
+  return filler->Fill(std::move(dictionary), choice.codec, worth_min);
 }
 
 }  // namespace quire

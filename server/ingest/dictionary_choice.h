@@ -30,7 +30,10 @@ enum class DictionaryMethod {
 
 struct DictionaryChoice {
   DictionaryMethod method = DictionaryMethod::kCoverage;
+  // Upper bound.
   uint64_t dictionary_size_bytes = 0;
+  // Least worth of 32 bytes in it (CoverageDictionaryOptions).
+  uint32_t worth_bits_min = 2;
   // Of the archive.
   CodecSpec codec;
   uint32_t block_size_bytes = 0;
@@ -41,11 +44,19 @@ using TextPass = std::function<absl::Status(
     const std::function<absl::Status(ByteView)>& add)>;
 
 // Takes as many passes over the text, of `text_size_bytes`, as it needs.
-// Errors: those of `pass`, DictionaryBuilder and DictionaryFiller;
+// Errors: those of `pass` and DictionaryBuilder;
 //         FailedPrecondition  the text became smaller.
 absl::StatusOr<std::string> ChooseDictionary(const DictionaryChoice& choice,
                                              uint64_t text_size_bytes,
                                              const TextPass& pass);
+
+// Returns the dictionary that was chosen, followed by samples if there is space
+// and they are worth it (dictionary_filler.h). Takes one pass or none.
+// Errors: those of `pass` and DictionaryFiller.
+absl::StatusOr<std::string> FillDictionary(std::string dictionary,
+                                           const DictionaryChoice& choice,
+                                           uint64_t text_size_bytes,
+                                           const TextPass& pass);
 
 }  // namespace quire
 

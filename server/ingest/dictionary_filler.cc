@@ -4,20 +4,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 #include "codecs/base/status_macros.h"
 #include "codecs/rlz/uniform_dictionary.h"
 
 namespace quire {
 namespace {
 
-constexpr uint64_t kBlockCountMax = 32;
+constexpr uint64_t kBlockCountMax = 64;
+constexpr uint64_t kSampleSizeBytes = 1024;
+// All samples are tried, and every fourth.
+constexpr size_t kStepFactor = 4;
+constexpr size_t kStepMax = 4;
 
 }  // namespace
 
 DictionaryFiller::DictionaryFiller(std::unique_ptr<DictionaryBuilder> samples,
+                                   uint64_t free_size_bytes,
                                    uint64_t text_size_bytes,
                                    uint32_t block_size_bytes)
     : samples_(std::move(samples)),
+      free_size_bytes_(free_size_bytes),
       text_size_bytes_(text_size_bytes),
       block_size_bytes_(std::min<uint64_t>(block_size_bytes, text_size_bytes)),
       block_count_(static_cast<size_t>(
@@ -31,10 +39,11 @@ absl::StatusOr<std::unique_ptr<DictionaryFiller>> DictionaryFiller::Create(
     uint32_t block_size_bytes) {
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<DictionaryBuilder> samples,
-      MakeUniformDictionaryBuilder({.dictionary_size_bytes = free_size_bytes},
+      MakeUniformDictionaryBuilder({.dictionary_size_bytes = free_size_bytes,
+                                    .sample_size_bytes = kSampleSizeBytes},
                                    text_size_bytes));
   return std::unique_ptr<DictionaryFiller>(new DictionaryFiller(
-      std::move(samples), text_size_bytes, block_size_bytes));
+      std::move(samples), free_size_bytes, text_size_bytes, block_size_bytes));
 }
 
 absl::Status DictionaryFiller::Add(ByteView piece) {
@@ -83,21 +92,63 @@ absl::StatusOr<uint64_t> DictionaryFiller::EncodedSize(
   return size_bytes;
 }
 
+bool DictionaryFiller::IsInTrial(size_t sample) const {
+  // The position of a sample (uniform_dictionary.h).
+  const uint64_t count =
+      (free_size_bytes_ + kSampleSizeBytes - 1) / kSampleSizeBytes;
+  const auto spread = static_cast<unsigned __int128>(sample) *
+                      (text_size_bytes_ - free_size_bytes_) / count;
+  const uint64_t begin =
+      sample * kSampleSizeBytes + static_cast<uint64_t>(spread);
+  const uint64_t before = begin / stride_bytes_;
+  const uint64_t end = begin + kSampleSizeBytes;
+  return (before < block_count_ &&
+          begin < before * stride_bytes_ + block_size_bytes_) ||
+         (before + 1 < block_count_ && (before + 1) * stride_bytes_ < end);
+}
+
+void DictionaryFiller::AppendSamples(absl::string_view samples, size_t step,
+                                     bool is_trial,
+                                     std::string& dictionary) const {
+  for (size_t i = 0; i * kSampleSizeBytes < samples.size(); i += step) {
+    if (!is_trial || !IsInTrial(i)) {
+      absl::StrAppend(&dictionary,
+                      samples.substr(i * kSampleSizeBytes, kSampleSizeBytes));
+    }
+  }
+}
+
 absl::StatusOr<std::string> DictionaryFiller::Fill(std::string chosen,
-                                                   const CodecSpec& codec) {
-  std::string filled = chosen + samples_->Take();
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t chosen_size,
-                         EncodedSize(chosen, codec));
-  QUIRE_ASSIGN_OR_RETURN(const uint64_t filled_size,
-                         EncodedSize(filled, codec));
-  // Samples are stored about as small as the blocks would be without them.
-  const double blocks = static_cast<double>(blocks_.size());
-  const double text = static_cast<double>(text_size_bytes_);
-  const double added = static_cast<double>(filled.size() - chosen.size());
-  const double without = static_cast<double>(chosen_size) / blocks * text;
-  const double with = static_cast<double>(filled_size) / blocks * text +
-                      static_cast<double>(chosen_size) / blocks * added;
-  return with < without ? std::move(filled) : std::move(chosen);
+                                                   const CodecSpec& codec,
+                                                   double worth_min) {
+  const std::string samples = samples_->Take();
+  const auto block_bytes = static_cast<double>(blocks_.size());
+  QUIRE_ASSIGN_OR_RETURN(const uint64_t plain_size, EncodedSize(chosen, codec));
+  double best_gain = 0;
+  size_t best_step = 0;
+  for (size_t step = 1; step <= kStepMax; step *= kStepFactor) {
+    std::string dictionary = chosen;
+    AppendSamples(samples, step, /*is_trial=*/true, dictionary);
+    QUIRE_ASSIGN_OR_RETURN(const uint64_t size, EncodedSize(dictionary, codec));
+    const double share_saved =
+        (static_cast<double>(plain_size) - static_cast<double>(size)) /
+        block_bytes;
+    // Samples are stored about as small as their text would be without them, so
+    // the rest of the text decides.
+    const double added =
+        static_cast<double>(samples.size()) / static_cast<double>(step);
+    const double gain =
+        (static_cast<double>(text_size_bytes_) - added) * share_saved -
+        worth_min * added;
+    if (gain > best_gain) {
+      best_gain = gain;
+      best_step = step;
+    }
+  }
+  if (best_step != 0) {
+    AppendSamples(samples, best_step, /*is_trial=*/false, chosen);
+  }
+  return chosen;
 }
 
 }  // namespace quire

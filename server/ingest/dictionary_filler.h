@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 #include "codecs/base/bytes.h"
 #include "codecs/block_codec.h"
@@ -22,16 +23,16 @@ namespace quire {
 // A choice by coverage (coverage_dictionary.h) takes what repeats in stretches
 // of 32 bytes. Of text that repeats in words alone it takes next to nothing,
 // though any sample of such text helps. This takes samples at regular intervals
-// for the free part, and tries on some blocks of the text whether the archive
-// becomes smaller with them, their own size included.
+// for the free part, or for a quarter of it, and tries both on some blocks of
+// the text. For the trial samples of these blocks are left out, as most text is
+// not in the dictionary.
 //
-// One pass over the text. Memory: the free part and 32 blocks; in Fill() also
+// One pass over the text. Memory: the free part and 64 blocks; in Fill() also
 // two dictionaries and the codec's index of one.
 // Deterministic. Thread-compatible.
 class DictionaryFiller {
  public:
   // REQUIRES: 0 < free_size_bytes < text_size_bytes; block_size_bytes > 0.
-  // Errors: ResourceExhausted  not enough memory.
   static absl::StatusOr<std::unique_ptr<DictionaryFiller>> Create(
       uint64_t free_size_bytes, uint64_t text_size_bytes,
       uint32_t block_size_bytes);
@@ -40,20 +41,31 @@ class DictionaryFiller {
   absl::Status Add(ByteView piece);
   absl::Status Finish();
 
-  // `chosen`, with the samples behind it if they are worth their space.
+  // Returns `chosen`, followed by those samples that save most of the archive
+  // beyond `worth_min` bytes for each of their own; by none if no samples do.
   // REQUIRES: Finish() succeeded; not called before.
   // Errors: those of MakeBlockCodec() and Encode().
-  absl::StatusOr<std::string> Fill(std::string chosen, const CodecSpec& codec);
+  absl::StatusOr<std::string> Fill(std::string chosen, const CodecSpec& codec,
+                                   double worth_min);
 
  private:
   DictionaryFiller(std::unique_ptr<DictionaryBuilder> samples,
-                   uint64_t text_size_bytes, uint32_t block_size_bytes);
+                   uint64_t free_size_bytes, uint64_t text_size_bytes,
+                   uint32_t block_size_bytes);
 
-  // What the blocks take with that dictionary.
+  // Appends every `step`-th of the samples to `dictionary`; without those of
+  // the trial's blocks if `is_trial`.
+  void AppendSamples(absl::string_view samples, size_t step, bool is_trial,
+                     std::string& dictionary) const;
+  // True if a block of the trial has bytes of the sample.
+  bool IsInTrial(size_t sample) const;
+
+  // Returns the size of the blocks with that dictionary.
   absl::StatusOr<uint64_t> EncodedSize(const std::string& dictionary,
                                        const CodecSpec& spec) const;
 
   const std::unique_ptr<DictionaryBuilder> samples_;
+  const uint64_t free_size_bytes_;
   const uint64_t text_size_bytes_;
   const uint64_t block_size_bytes_;
   // Of block i in the text: i * stride.

@@ -54,7 +54,7 @@ std::string Filled(const std::string& text, const std::string& chosen,
         IsOk());
   }
   EXPECT_THAT((*filler)->Finish(), IsOk());
-  const auto dictionary = (*filler)->Fill(chosen, *ParseCodecSpec("rlz"));
+  const auto dictionary = (*filler)->Fill(chosen, *ParseCodecSpec("rlz"), 0.01);
   EXPECT_THAT(dictionary, IsOk());
   return dictionary.value_or("");
 }
@@ -73,6 +73,12 @@ TEST(DictionaryFillerTest, LeavesOutSamplesThatDoNot) {
   const std::string text = RandomBytes(1'000'000, 2);
   EXPECT_EQ(Filled(text, "chosen", 100'000, 65536), "chosen");
   EXPECT_EQ(Filled("a little text", "", 5, 3), "");
+}
+
+// Half of the text is in the samples, and helps none of the rest.
+TEST(DictionaryFillerTest, JudgesSamplesOnTextThatTheyDoNotHold) {
+  const std::string text = RandomBytes(4'000'000, 7);
+  EXPECT_EQ(Filled(text, "chosen", 2'000'000, 65536), "chosen");
 }
 
 uint64_t StoredSize(const std::string& text, DictionaryMethod method) {

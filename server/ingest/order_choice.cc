@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <functional>
 #include <future>
-#include <new>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -22,30 +21,26 @@ namespace {
 // Of a run in a layout (FORMAT.md), in bytes.
 constexpr double kRunSizeBytes = 6;
 constexpr uint64_t kBlockStrideMax = 4;
-// A share of the archive's size.
-constexpr double kWorthwhileGain = 0.01;
-// Of the estimate's error.
-constexpr double kErrorCount = 2;
-
-CompressionEffort TrialEffort() {
-  CompressionEffort effort = kDictionaryEffort;
-  effort.xz_extreme = false;
-  return effort;
-}
+// Less of the text left out or moved is not worth a trial.
+constexpr double kChangedTextMin = 0.005;
 
 absl::StatusOr<uint64_t> CompressedDictionarySize(
     ByteView dictionary, const std::atomic<bool>* cancel) {
   if (dictionary.empty()) {
     return uint64_t{0};
   }
-  try {
-    QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
-                           CompressStrongly(dictionary, TrialEffort(), cancel));
-    return compressed.bytes.size();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "not enough memory to compress the dictionary");
+  QUIRE_ASSIGN_OR_RETURN(const CompressedBytes compressed,
+                         CompressStrongly(dictionary, kTrialEffort, cancel));
+  return compressed.bytes.size();
+}
+
+// The codec at its fastest level: orders compare as they do at others.
+CodecSpec TrialCodec(CodecSpec codec) {
+  const CodecInfo& info = *FindCodec(codec.id);
+  if (codec.id == CodecId::kRlz) {
+    codec.level = info.level_min;
   }
+  return codec;
 }
 
 // Encodes every n-th block of a text that arrives in order, and adds up what
@@ -183,6 +178,19 @@ bool HasLayout(const ReorderedText& text) {
                              });
 }
 
+bool MayBeWorthReordering(const ReorderedText& text, uint64_t text_size_bytes) {
+  uint64_t moved_bytes = 0;
+  for (const ReorderedText::Segment& segment : text.segments) {
+    uint64_t next_offset = 0;
+    for (const StoredRun& run : segment.layout.runs) {
+      moved_bytes += run.stored_offset < next_offset ? run.size_bytes : 0;
+      next_offset = run.stored_offset + run.size_bytes;
+    }
+  }
+  return static_cast<double>(moved_bytes) >=
+         kChangedTextMin * static_cast<double>(text_size_bytes);
+}
+
 double LayoutSizeBytes(const ReorderedText& text) {
   double size_bytes = 0;
   for (const ReorderedText::Segment& segment : text.segments) {
@@ -203,9 +211,9 @@ absl::StatusOr<SizeEstimate> EstimateSize(
   // On a thread of its own, or by get() if the system gives none.
   std::future<absl::StatusOr<uint64_t>> dictionary = std::async(
       &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
-  // The text is inflated already.
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
-                         MakePayloadCodec(options.archive.codec, context,
+                         MakePayloadCodec(TrialCodec(options.archive.codec),
+                                          context,
                                           CodecUse::kEncodeAndDecode));
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockTrial> blocks,
@@ -219,10 +227,10 @@ absl::StatusOr<SizeEstimate> EstimateSize(
   return estimate;
 }
 
-bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain) {
+bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain,
+                      double gain_min) {
   const double error = std::hypot(changed.error_bytes, plain.error_bytes);
-  return changed.size_bytes + kErrorCount * error <=
-         plain.size_bytes * (1 - kWorthwhileGain);
+  return changed.size_bytes + error <= plain.size_bytes * (1 - gain_min);
 }
 
 }  // namespace quire

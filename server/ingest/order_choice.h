@@ -15,7 +15,6 @@
 #include "codecs/block_codec.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/dictionary_choice.h"
-#include "server/ingest/inflated_text.h"
 #include "server/ingest/reordered_text.h"
 
 namespace quire {
@@ -24,14 +23,8 @@ namespace quire {
 struct PreparedText {
   // Unset: in the order of the documents.
   std::optional<ReorderedText> stored = std::nullopt;
-  // Unset: no members are inflated.
-  std::optional<InflatedText> inflated = std::nullopt;
-  // Text that blocks are cut from.
-  uint64_t stored_text_bytes = 0;
-  // Text that the dictionary is chosen from.
+  // Size of that text.
   std::optional<uint64_t> total_bytes = std::nullopt;
-  // Compressed members are stored as their text.
-  bool inflates = false;
   std::string dictionary = {};
 };
 
@@ -44,12 +37,16 @@ ReorderOptions ReorderOptionsFor(const BuildOptions& options,
 // False if `text` is that of the documents in their order.
 bool HasLayout(const ReorderedText& text);
 
+// False if so little of the text, of `text_size_bytes`, is left out or moved
+// that it does not matter to the archive.
+bool MayBeWorthReordering(const ReorderedText& text, uint64_t text_size_bytes);
+
 // Returns about what the layouts of all segments take in the archive.
 double LayoutSizeBytes(const ReorderedText& text);
 
 // Text of which each block is encoded. From larger texts every second, third or
 // fourth block is taken.
-inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{64} << 20;
+inline constexpr uint64_t kTrialTextSizeBytes = uint64_t{32} << 20;
 
 struct SizeEstimate {
   // Dictionary and blocks.
@@ -59,23 +56,21 @@ struct SizeEstimate {
 };
 
 // Returns the size of the archive of a text with the codec of
-// `options.archive` and with `context`. Members that the codec would inflate
-// must be inflated in the text already. Compresses the dictionary with less
-// effort than an archive does, in a third of its time. Takes one pass over the
+// `options.archive` and with `context`, members as they are. Compresses blocks
+// and dictionary with less effort than an archive does. Takes one pass over the
 // text, on `options.threads` threads and one for the dictionary.
 // REQUIRES: text_size_bytes > 0.
 // Errors: those of MakePayloadCodec(), ParallelEncoder and `pass`;
-//         ResourceExhausted  not enough memory to compress the dictionary;
-//         Cancelled          `options.cancel` became true.
+//         Cancelled  `options.cancel` became true.
 absl::StatusOr<SizeEstimate> EstimateSize(
     const BuildOptions& options,
     const std::shared_ptr<const CodecContext>& context,
     uint64_t text_size_bytes, const TextPass& pass);
 
 // True if an archive estimated as `changed` is smaller than one estimated as
-// `plain` by at least a hundredth, and by twice the error of the difference.
-// The hundredth is more than what the dictionary's effort can change.
-bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain);
+// `plain` by the part `gain_min`, and by the error of the difference.
+bool IsClearlySmaller(const SizeEstimate& changed, const SizeEstimate& plain,
+                      double gain_min);
 
 }  // namespace quire
 

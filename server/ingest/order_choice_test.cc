@@ -65,10 +65,10 @@ IdsAndContents Releases(size_t edit_distance) {
 }
 
 TEST(OrderChoiceTest, ErrorsCountAgainstAChange) {
-  EXPECT_TRUE(IsClearlySmaller({98.9, 0}, {100, 0}));
-  EXPECT_FALSE(IsClearlySmaller({99.1, 0}, {100, 0}));
-  EXPECT_TRUE(IsClearlySmaller({88, 3}, {100, 4}));
-  EXPECT_FALSE(IsClearlySmaller({90, 3}, {100, 4}));
+  EXPECT_TRUE(IsClearlySmaller({97.9, 0}, {100, 0}, 0.02));
+  EXPECT_FALSE(IsClearlySmaller({98.1, 0}, {100, 0}, 0.02));
+  EXPECT_TRUE(IsClearlySmaller({92, 3}, {100, 4}, 0.02));
+  EXPECT_FALSE(IsClearlySmaller({94, 3}, {100, 4}, 0.02));
 }
 
 // A dictionary that holds all that repeats makes releases with edits smaller

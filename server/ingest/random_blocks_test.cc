@@ -389,7 +389,7 @@ absl::Status Explain(const absl::Status& status, absl::string_view verb,
                    options.archive.codec.partition_size_bytes, ", blocks of ",
                    options.archive.block_size_bytes, ", segments of ",
                    options.segment_size_bytes, ", dictionary of ",
-                   options.dictionary_size_bytes, ", reorder mode ",
+                   *options.dictionary_size_bytes, ", reorder mode ",
                    static_cast<int>(options.reorder), ", inflate ",
                    options.inflate ? options.inflate_member_size_bytes_max : 0,
                    ": ", status.message()));

@@ -14,29 +14,16 @@
 namespace quire {
 namespace {
 
-absl::string_view NameOf(ReorderMode mode) {
-  switch (mode) {
-    case ReorderMode::kOff:
-      return "off";
-    case ReorderMode::kAuto:
-      return "auto";
-    case ReorderMode::kDuplicates:
-      return "dedup";
-    case ReorderMode::kFull:
-      return "full";
-  }
-  return "";
-}
-
 // All that the blocks depend on.
 std::string Parameters(const Archive& archive, const BuildOptions& options) {
   const CodecSpec& codec = options.archive.codec;
   const CodecInfo* const info = FindCodec(codec.id);
   std::string lines = absl::StrCat(
-      "archive ", archive.info().uuid, "\ncodec ", FormatCodecSpec(codec),
+      "archive ", archive.info().uuid, "\nobjective ",
+      ObjectiveName(options.objective), "\ncodec ", FormatCodecSpec(codec),
       "\nblock size ", FormatByteSizeExact(options.archive.block_size_bytes),
       "\nsegment size ", FormatByteSizeExact(options.segment_size_bytes),
-      "\nreorder ", NameOf(options.reorder), "\ninflate ",
+      "\nreorder ", ReorderModeName(options.reorder), "\ninflate ",
       options.inflate ? "auto" : "off", "\nsymbol table ",
       options.symbol_table ? "yes" : "no", "\n");
   if (options.inflate) {
@@ -48,7 +35,9 @@ std::string Parameters(const Archive& archive, const BuildOptions& options) {
                   FormatByteSizeExact(codec.partition_size_bytes), "\n");
   if (info != nullptr && info->needs_dictionary) {
     absl::StrAppend(&lines, "dictionary size ",
-                    FormatByteSizeExact(options.dictionary_size_bytes),
+                    options.dictionary_size_bytes.has_value()
+                        ? FormatByteSizeExact(*options.dictionary_size_bytes)
+                        : "auto",
                     "\ndictionary method ",
                     options.dictionary_method == DictionaryMethod::kUniform
                         ? "uniform"

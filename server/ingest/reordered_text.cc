@@ -235,7 +235,7 @@ absl::Status TextReorderer::HoldTables() {
       chunk_offsets_.MemoryBytes() + units_.MemoryBytes();
   const uint64_t later_bytes =
       moved_spool_.has_value()
-          ? TextMigration::MemoryBytesMin(units_.size(), runs_.size())
+          ? TextMigration::MemoryBytesMax(units_.size(), runs_.size())
           : 0;
   const double share_done =
       static_cast<double>(std::max<uint64_t>(1, segment_text_size_bytes_)) /
@@ -271,7 +271,6 @@ absl::Status TextReorderer::MigrateSegment() {
        .checksum = std::exchange(segment_checksum_, {}).Get(),
        .units = units_,
        .price = options_.price,
-       .spill_directory = options_.spool_directory,
        .memory = memory_,
        .other_held_bytes = earlier_run_bytes_,
        .seek_cost_bytes = options_.seek_cost_bytes});

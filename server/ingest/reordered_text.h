@@ -39,10 +39,9 @@ struct ReorderOptions {
   // Of the largest segment; chunks grow with it, from 2 KiB, so that there are
   // not too many.
   uint64_t segment_size_bytes = 0;
-  // What the tables may take, which is 64 bytes for each chunk that is stored,
-  // and 16 for each run, twice if text moves. Where that is more, the largest
-  // of them goes to files, and 21 bytes a chunk are left. The result is the
-  // same.
+  // Upper bound on the memory of the tables: 64 bytes for each chunk that is
+  // stored, and 16 for each run, twice if text moves. There are at most 2^23
+  // chunks, of which the tables fit the default.
   uint64_t memory_bytes_max = kBuildMemoryBytesDefault;
   // Of the drive that has the directory, how much it reads in the time of a
   // seek; 0 if seeks cost nothing. Where they do, text that moves takes what

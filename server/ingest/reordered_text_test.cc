@@ -159,8 +159,9 @@ TEST(ReorderedTextTest, ComparesTheBytesOfTextsWithTheSameHash) {
     texts.push_back(number + std::string(592, 'x'));
     ASSERT_EQ(ContentChunker(2 << 10).Next(AsBytes(texts.back())), 600u);
   }
-  ASSERT_EQ(FirstNumberTable::KeptBits(Checksum64(AsBytes(texts[0]))),
-            FirstNumberTable::KeptBits(Checksum64(AsBytes(texts[1]))));
+  FirstNumberTable table;
+  table.Add(Checksum64(AsBytes(texts[0])), 7);
+  ASSERT_EQ(table.Find(Checksum64(AsBytes(texts[1]))), 7u);
   const Segments segments = {texts};
   QUIRE_ASSERT_OK_AND_ASSIGN(const ReorderedText reordered, Reorder(segments));
   EXPECT_EQ(reordered.size_bytes, 1200u);
@@ -494,48 +495,6 @@ TEST(TextMigrationTest, PassesPayWhereThePaperSaysSo) {
   EXPECT_NEAR(seek_count / chunk_count, 16.0 / 1024, 0.001);
 }
 
-TEST(TextMigrationTest, NoSpaceForSuperFeaturesIsAnError) {
-  QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
-                             Spool::Create(::testing::TempDir(), "text"));
-  const std::string text = Noise(8 << 20, 1);
-  QUIRE_ASSERT_OK(spool.Append(AsBytes(text)));
-  OffsetList units;
-  for (uint64_t i = 0; i < text.size(); i += 1024) {
-    units.Append(i);
-  }
-  for (const bool has_space : {true, false}) {
-    BuildMemory memory(units.size() * 22 + (70 << 10));
-    TextMigration migration({.text = spool,
-                             .checksum = Checksum64(AsBytes(text)),
-                             .units = units,
-                             .spill_directory = ::testing::TempDir(),
-                             .memory = memory});
-    std::vector<StoredRun> runs = {{text.size(), 0}};
-    std::optional<FileSizeLimit> limit;
-    if (!has_space) {
-      limit.emplace(100'000);
-    }
-    uint64_t written_bytes = 0;
-    const absl::Status status = migration.Run(runs, [&](ByteView piece) {
-      written_bytes += piece.size();
-      return absl::OkStatus();
-    });
-    limit.reset();
-    if (has_space) {
-      QUIRE_EXPECT_OK(status);
-      EXPECT_EQ(written_bytes, text.size());
-    } else {
-      EXPECT_EQ(written_bytes, 0u);
-      EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-      EXPECT_THAT(
-          std::string(status.message()),
-          testing::AllOf(testing::StartsWith(::testing::TempDir()),
-                         testing::HasSubstr("the super-features of the text"),
-                         testing::HasSubstr("File too large")));
-    }
-  }
-}
-
 TEST(TextMigrationTest, TextThatIsNotWhatWasWrittenIsAnError) {
   QUIRE_ASSERT_OK_AND_ASSIGN(Spool spool,
                              Spool::Create(::testing::TempDir(), "text"));
@@ -550,7 +509,6 @@ TEST(TextMigrationTest, TextThatIsNotWhatWasWrittenIsAnError) {
         {.text = spool,
          .checksum = Checksum64(AsBytes(is_right ? text : Noise(10000, 2))),
          .units = units,
-         .spill_directory = ::testing::TempDir(),
          .memory = memory});
     std::vector<StoredRun> runs = {{10000, 0}};
     std::string written;
@@ -593,7 +551,6 @@ TEST(TextMigrationTest, DuplicatesThatPassACutByAFewBytesStayWhole) {
       TextMigration migration({.text = spool,
                                .checksum = Checksum64(AsBytes(text)),
                                .units = units,
-                               .spill_directory = ::testing::TempDir(),
                                .memory = memory});
       std::string written;
       QUIRE_ASSERT_OK(migration.Run(runs, [&](ByteView piece) {
@@ -627,7 +584,6 @@ TEST(TextMigrationTest, TextThatChangesBetweenItsPassesIsAnError) {
   TextMigration migration({.text = spool,
                            .checksum = Checksum64(AsBytes(text)),
                            .units = units,
-                           .spill_directory = ::testing::TempDir(),
                            .memory = memory});
   std::vector<StoredRun> runs = {{text.size(), 0}};
   std::string written;

@@ -7,23 +7,17 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/status_macros.h"
 #include "codecs/reorder/super_features.h"
-#include "server/ingest/spilled_clusters.h"
 
 namespace quire {
 namespace {
 
-// Of a unit, with its super-features in memory: its offset, its checksum and
-// what ChunkClusters takes. Few units take a little more each.
+// Memory of a unit while clusters are found: its offset, its checksum and its
+// part of ChunkClusters. The last is an upper bound for a few units.
 constexpr uint64_t kUnitMemoryBytes = 57;
 constexpr uint64_t kUnitsMemoryBytes = 80 << 10;
-// Without: its offset, its checksum, and most while an order is chosen.
-constexpr uint64_t kUnitMemoryBytesMin = 21;
-// While units are written: the same, and their order in a window.
+// Memory of a unit while units are written: its offset, its checksum, and its
+// place in the order and in a window.
 constexpr uint64_t kUnitWriteBytes = 24;
-// While clusters are found.
-constexpr uint64_t kUnitClusterBytes = 13;
-// For super-features, so that they are written in pieces worth a write.
-constexpr uint64_t kSpillMemoryBytesMin = 16 << 10;
 
 // Handed on at once.
 constexpr size_t kPieceSizeBytes = 1 << 20;
@@ -53,47 +47,29 @@ absl::Status TextMigration::ReadUnit(size_t unit,
   return input_.text.ReadAt(input_.units[unit], text);
 }
 
-uint64_t TextMigration::MemoryBytesMin(size_t unit_count, size_t run_count) {
-  return unit_count * kUnitMemoryBytesMin + run_count * sizeof(StoredRun) +
-         kSpillMemoryBytesMin;
+uint64_t TextMigration::MemoryBytesMax(size_t unit_count, size_t run_count) {
+  return unit_count * kUnitMemoryBytes + run_count * sizeof(StoredRun) +
+         kUnitsMemoryBytes;
 }
 
 absl::Status TextMigration::FindClusters(size_t run_count) {
   const size_t unit_count = input_.units.size();
-  const uint64_t run_bytes = run_count * sizeof(StoredRun);
-  const uint64_t held_bytes = input_.other_held_bytes + run_bytes;
-  QUIRE_RETURN_IF_ERROR(Hold(MemoryBytesMin(unit_count, run_count)));
-  std::optional<SpilledClusters> spilled;
-  if (input_.memory.limit_bytes() <
-      held_bytes + unit_count * kUnitMemoryBytes + kUnitsMemoryBytes) {
-    spilled.emplace(input_.spill_directory, input_.memory.limit_bytes() -
-                                                held_bytes -
-                                                unit_count * kUnitClusterBytes);
-  }
+  QUIRE_RETURN_IF_ERROR(Hold(MemoryBytesMax(unit_count, run_count)));
   std::vector<uint8_t> text;
   Checksummer64 checksum;
-  checksums_.reserve(input_.units.size());
-  for (size_t i = 0; i < input_.units.size(); ++i) {
+  checksums_.reserve(unit_count);
+  for (size_t i = 0; i < unit_count; ++i) {
     QUIRE_RETURN_IF_ERROR(ReadUnit(i, text));
     checksum.Add(text);
     checksums_.push_back(ChecksumOfUnit(text));
-    const SuperFeatures features = SuperFeaturesOf(text);
-    if (spilled.has_value()) {
-      QUIRE_RETURN_IF_ERROR(spilled->Add(features));
-    } else {
-      clusters_.Add(features);
-    }
+    clusters_.Add(SuperFeaturesOf(text));
   }
   if (checksum.Get() != input_.checksum) {
     return TextChanged();
   }
-  if (spilled.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(clusters_, spilled->Take());
-    return Hold(input_.memory.limit_bytes() - input_.other_held_bytes);
-  }
-  QUIRE_RETURN_IF_ERROR(Hold(run_bytes + input_.units.MemoryBytes() +
-                             checksums_.size() * sizeof(uint32_t) +
-                             clusters_.MemoryBytes()));
+  QUIRE_RETURN_IF_ERROR(
+      Hold(run_count * sizeof(StoredRun) + input_.units.MemoryBytes() +
+           checksums_.size() * sizeof(uint32_t) + clusters_.MemoryBytes()));
   clusters_.EndAdding();
   return absl::OkStatus();
 }

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,8 +43,6 @@ struct MigrationInput {
   // Units move only where that is worth it; without, wherever there is similar
   // text before them.
   std::optional<ReorderPrice> price = std::nullopt;
-  // Where super-features go that memory has no space for.
-  std::string spill_directory;
   // What all tables may take, and what those take that are not of this text.
   BuildMemory& memory;
   uint64_t other_held_bytes = 0;
@@ -60,10 +57,9 @@ struct MigrationInput {
 // holds, in the order in which they lie on the drive: in one pass over the text
 // if all fit, or in several, each of which skips what takes longer to read over
 // than a seek does. That share of a pass decides between chunks and passes
-// everywhere, where the paper decides once, for all the text. Memory: 56 bytes
-// a unit, or 21 where that is more than may be held and super-features go to
-// files; and 16 for each run, before and after. The result is the same. Not to
-// be used again. Thread-compatible.
+// everywhere, where the paper decides once, for all the text. Memory: 57 bytes
+// a unit, and 16 for each run, before and after. Not to be used again.
+// Thread-compatible.
 class TextMigration {
  public:
   // `input` is used as long as this is.
@@ -79,8 +75,8 @@ class TextMigration {
   absl::Status Run(std::vector<StoredRun>& runs,
                    const std::function<absl::Status(ByteView)>& write);
 
-  // What the tables take at least, with so many units and runs.
-  static uint64_t MemoryBytesMin(size_t unit_count, size_t run_count);
+  // Upper bound on the memory of the tables while clusters are found.
+  static uint64_t MemoryBytesMax(size_t unit_count, size_t run_count);
 
  private:
   uint64_t SizeOf(size_t unit) const;

@@ -8,8 +8,6 @@
 namespace quire {
 namespace {
 
-// Text is never cheaper than this: two bits for 32 bytes.
-constexpr uint32_t kPriceMin = 2;
 // Dearer than any k-mer.
 constexpr uint32_t kPriceEnd = uint32_t{1} << 31;
 // What it costs to begin a segment, in text; less in a small dictionary.
@@ -22,12 +20,13 @@ constexpr size_t kAheadCount = 24;
 }  // namespace
 
 SegmentPool::SegmentPool(uint64_t dictionary_size_bytes, size_t block_size_max,
-                         uint32_t interval, RepeatTable* table)
+                         uint32_t interval, uint32_t price_min,
+                         RepeatTable* table)
     : dictionary_size_(dictionary_size_bytes),
       start_size_(static_cast<uint32_t>(
           std::min(dictionary_size_bytes / 16, kStartSizeBytesMax))),
       table_(table),
-      price_(kPriceMin),
+      price_(price_min),
       finder_(SampledKmerCountMax(block_size_max, interval)) {
   worthy_.reserve(SampledKmerCountMax(block_size_max, interval));
   worthy_slots_.reserve(worthy_.capacity());

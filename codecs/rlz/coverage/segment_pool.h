@@ -26,9 +26,10 @@ namespace quire {
 class SegmentPool {
  public:
   // `block_size_max` and `interval` are those of the blocks and k-mers to come.
-  // `table` says what k-mers are worth, and outlives the pool.
+  // `price_min`, at least 1, is the least price of kKmerSizeBytes bytes of
+  // text. `table` has the worth of k-mers, and outlives the pool.
   SegmentPool(uint64_t dictionary_size_bytes, size_t block_size_max,
-              uint32_t interval, RepeatTable* table);
+              uint32_t interval, uint32_t price_min, RepeatTable* table);
 
   // The most memory in bytes that a pool of that size ever holds.
   static size_t MemoryBytesFor(uint64_t dictionary_size_bytes,

@@ -53,7 +53,7 @@ class SegmentPoolTest : public ::testing::Test {
 
   TestRandom random_{21};
   RepeatTable table_{1 << 15, 1 << 16};
-  SegmentPool pool_{kDictionarySize, kBlockSize, kInterval, &table_};
+  SegmentPool pool_{kDictionarySize, kBlockSize, kInterval, 2, &table_};
 };
 
 TEST_F(SegmentPoolTest, TakesWhatIsWorthItsPrice) {
@@ -152,7 +152,7 @@ TEST(SegmentPoolSizeTest, TakesAnySize) {
       table.Add(kmer.hash, 100);
       table.Add(kmer.hash, 100);
     }
-    SegmentPool pool(size, kBlockSize, kInterval, &table);
+    SegmentPool pool(size, kBlockSize, kInterval, 2, &table);
     for (int i = 0; i < 3; ++i) {
       pool.Add(AsBytes(block), kmers);
     }

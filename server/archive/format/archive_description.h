@@ -102,6 +102,8 @@ struct ArchiveInfo {
   uint32_t slices_per_mib_max = 0;
   // Program that wrote the archive; any bytes.
   std::string writer;
+  // How the archive was built, and why so; any bytes, perhaps none.
+  std::string choice;
   // A part of the archive that this program does not know and may ignore: "the
   // manifest has fields". Empty if it knows all. A program that writes the
   // archive again would drop it.

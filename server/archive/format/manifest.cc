@@ -476,6 +476,7 @@ ArchiveInfo Manifest::Describe(uint64_t manifest_file_size_bytes) const {
   info.block_size_bytes_max = block_size_bytes_max;
   info.slices_per_mib_max = slices_per_mib_max;
   info.writer = writer;
+  info.choice = choice;
   if (has_unknown_fields) {
     info.unknown_part = "the manifest has fields";
   }
@@ -528,6 +529,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   message.set_slices_per_mib_max(manifest.slices_per_mib_max);
   message.set_next_segment_number(manifest.next_segment_number);
   message.set_writer(manifest.writer);
+  message.set_choice(manifest.choice);
   for (const ManifestState& state : manifest.history) {
     pb::State& to = *message.add_history();
     to.set_uuid(state.uuid.data(), state.uuid.size());
@@ -600,6 +602,7 @@ absl::StatusOr<Manifest> ParseManifest(ByteView file) {
   manifest.slices_per_mib_max = message.slices_per_mib_max();
   manifest.next_segment_number = message.next_segment_number();
   manifest.writer = message.writer().substr(0, kWriterSizeBytesMax);
+  manifest.choice = message.choice().substr(0, kChoiceSizeBytesMax);
   if (message.has_dictionary()) {
     manifest.dictionary = {message.dictionary().hash(),
                            message.dictionary().size_bytes(),

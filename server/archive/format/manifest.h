@@ -25,6 +25,7 @@ inline constexpr size_t kManifestFileSizeBytesMax = size_t{64} << 20;
 inline constexpr size_t kUnreadInputsMax = 20;
 inline constexpr size_t kUnreadInputSizeBytesMax = 4096;
 inline constexpr size_t kWriterSizeBytesMax = 256;
+inline constexpr size_t kChoiceSizeBytesMax = 1024;
 inline constexpr size_t kHistoryCountMax = 4096;
 inline constexpr uint32_t kSlicesPerMibMax = uint32_t{1} << 20;
 
@@ -83,6 +84,7 @@ struct Manifest {
   uint32_t slices_per_mib_max = 0;
   uint32_t next_segment_number = 0;
   std::string writer;
+  std::string choice;
   std::vector<ManifestState> history;
   std::optional<ManifestDictionary> dictionary;
   std::optional<ManifestSymbolTable> symbol_table;

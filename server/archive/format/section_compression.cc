@@ -25,6 +25,10 @@ constexpr int kZstdWindowLogMax = 27;
 // Of a dictionary of 192 MiB, history as long as that made 0.2 % less.
 constexpr uint32_t kXzHistorySizeBytesMax = uint32_t{64} << 20;
 constexpr uint64_t kXzDecoderMemoryBytesMax = uint64_t{130} << 20;
+// Between two looks at `cancel` while other threads compress.
+constexpr uint32_t kCancelIntervalMs = 100;
+// Smaller texts lose more by being halved.
+constexpr size_t kHalvedSizeBytesMin = size_t{2} << 20;
 // How much goes through an encoder between two looks at `cancel`, and how much
 // comes out of a decoder; its output grows as fast, and faster later.
 constexpr size_t kStepSizeBytes = size_t{64} << 10;
@@ -54,23 +58,41 @@ absl::Status Cancelled() {
   return absl::CancelledError("decompression was cancelled");
 }
 
-// Nothing if the result would not be smaller than `raw`.
-absl::StatusOr<std::optional<std::string>> CompressXz(
-    ByteView raw, bool extreme, const std::atomic<bool>* cancel) {
+// The archive has checksums of its own.
+lzma_ret StartXz(lzma_stream& stream, size_t size, bool is_text) {
   lzma_options_lzma options;
-  if (lzma_lzma_preset(&options, 9 | (extreme ? LZMA_PRESET_EXTREME : 0))) {
-    return absl::InternalError("liblzma has no preset 9");
-  }
+  QUIRE_CHECK(!lzma_lzma_preset(&options, 9), "liblzma has no preset 9");
+  const bool is_halved = is_text && size >= kHalvedSizeBytesMin;
+  const size_t block_size = is_halved ? (size + 1) / 2 : size;
   // History beyond the data would only cost memory, here and in the reader.
   options.dict_size = static_cast<uint32_t>(std::clamp<uint64_t>(
-      raw.size(), LZMA_DICT_SIZE_MIN, kXzHistorySizeBytesMax));
+      block_size, LZMA_DICT_SIZE_MIN,
+      is_halved ? kXzHistorySizeBytesMax / 2 : kXzHistorySizeBytesMax));
+  if (is_text) {
+    // What a letter is depends on the one before it, not on its address.
+    options.lc = 4;
+    options.pb = 0;
+  }
   const lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options},
                                  {LZMA_VLI_UNKNOWN, nullptr}};
+  if (!is_halved) {
+    return lzma_stream_encoder(&stream, filters, LZMA_CHECK_NONE);
+  }
+  lzma_mt halves = {};
+  halves.threads = 2;
+  halves.block_size = block_size;
+  halves.filters = filters;
+  halves.check = LZMA_CHECK_NONE;
+  halves.timeout = kCancelIntervalMs;
+  return lzma_stream_encoder_mt(&stream, &halves);
+}
+
+// Nothing if the result would not be smaller than `raw`.
+absl::StatusOr<std::optional<std::string>> CompressXz(
+    ByteView raw, bool is_text, const std::atomic<bool>* cancel) {
   LzmaStream lzma;
-  // The archive has checksums of its own.
-  QUIRE_CHECK(
-      lzma_stream_encoder(&lzma.stream, filters, LZMA_CHECK_NONE) == LZMA_OK,
-      "liblzma cannot start an encoder");
+  QUIRE_CHECK(StartXz(lzma.stream, raw.size(), is_text) == LZMA_OK,
+              "liblzma cannot start an encoder");
   std::string out(raw.size(), '\0');
   lzma.stream.next_out = reinterpret_cast<uint8_t*>(out.data());
   lzma.stream.avail_out = out.size();
@@ -79,16 +101,20 @@ absl::StatusOr<std::optional<std::string>> CompressXz(
     if (IsCancelled(cancel)) {
       return absl::CancelledError("compression was cancelled");
     }
-    const size_t step = std::min(kStepSizeBytes, raw.size() - done);
-    lzma.stream.avail_in = step;
-    done += step;
+    if (lzma.stream.avail_in == 0) {
+      lzma.stream.avail_in = std::min(kStepSizeBytes, raw.size() - done);
+      done += lzma.stream.avail_in;
+    }
     const lzma_ret result =
         lzma_code(&lzma.stream, done == raw.size() ? LZMA_FINISH : LZMA_RUN);
     if (result == LZMA_STREAM_END) {
       out.resize(lzma.stream.total_out);
       return out;
     }
-    QUIRE_CHECK(result != LZMA_MEM_ERROR, "liblzma is out of memory");
+    if (result == LZMA_MEM_ERROR) {
+      return absl::ResourceExhaustedError(
+          "the system gives liblzma no memory or no thread");
+    }
     if (result != LZMA_OK || lzma.stream.avail_out == 0) {
       return std::nullopt;
     }
@@ -242,7 +268,7 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
   const bool is_large = raw.size() > effort.xz_size_bytes_max;
   if (!is_large) {
     QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> xz,
-                           CompressXz(raw, effort.xz_extreme, cancel));
+                           CompressXz(raw, effort.is_text, cancel));
     if (xz.has_value() && xz->size() < best.bytes.size()) {
       best = {CompressionMethod::kXz, *std::move(xz)};
     }

@@ -24,32 +24,36 @@ struct CompressedBytes {
 
 // How long compression may take.
 struct CompressionEffort {
-  // Up to this size xz is worth its time,
+  // Upper bound on what xz compresses, at 1 to 5 MB/s.
   uint64_t xz_size_bytes_max;
-  // which is 1 to 5 MB/s, or a third of that if `xz_extreme`.
-  bool xz_extreme;
-  // Above, zstd with a long window and this level.
+  // For text: xz uses settings that suit it, and from 2 MiB on compresses two
+  // halves on two threads.
+  bool is_text;
+  // Level of zstd, with a long window, above that bound.
   int zstd_level;
 };
 
-// Compressed while blocks are encoded, in about a second for each MiB, and
-// a part of the archive that is larger the larger the dictionary: always xz.
-// (Of 192 MiB zstd at level 19 made 7 % more.)
+// For dictionaries, which are compressed while blocks are encoded. Always xz: a
+// dictionary is a large part of an archive, and zstd at level 19 takes as long
+// for 4 to 10 % more.
 inline constexpr CompressionEffort kDictionaryEffort = {
-    .xz_size_bytes_max = uint64_t{1} << 31,
-    .xz_extreme = true,
-    .zstd_level = 19};
+    .xz_size_bytes_max = uint64_t{1} << 31, .is_text = true, .zstd_level = 19};
+// For estimates: about a fifth more than kDictionaryEffort, in a fiftieth of
+// its time.
+inline constexpr CompressionEffort kTrialEffort = {
+    .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 5};
 // Compressed while nothing else happens: at most some 15 seconds with xz;
 // beyond, 10 MB/s and more for a tenth more size.
 inline constexpr CompressionEffort kSectionEffort = {
     .xz_size_bytes_max = uint64_t{16} << 20,
-    .xz_extreme = false,
+    .is_text = false,
     .zstd_level = 12};
 
 // The smallest of `raw` itself and what the methods make of it within the
 // effort; up to a MiB, zstd at level 19 is tried too. Deterministic. Takes up
-// to 700 MB of working memory. `cancel` is looked at now and then, if given;
-// Cancelled once it is true. Errors: Cancelled.
+// to 700 MB of working memory, and for text in halves twice `raw` more.
+// `cancel` is looked at now and then, if given; Cancelled once it is true.
+// Errors: Cancelled.
 absl::StatusOr<CompressedBytes> CompressStrongly(
     ByteView raw, const CompressionEffort& effort,
     const std::atomic<bool>* cancel = nullptr);

@@ -18,7 +18,7 @@ using ::testing::AnyOf;
 using ::testing::Eq;
 
 constexpr CompressionEffort kZstdOnly = {
-    .xz_size_bytes_max = 10, .xz_extreme = false, .zstd_level = 3};
+    .xz_size_bytes_max = 10, .is_text = false, .zstd_level = 3};
 
 std::string Compressible(size_t size) {
   std::string text;
@@ -112,6 +112,23 @@ TEST(SectionCompressionTest, ChoosesByWhatIsSmallest) {
   // However large a dictionary is; longer than the history that xz is allowed.
   EXPECT_EQ(method(std::string(size_t{65} << 20, 'x'), kDictionaryEffort),
             CompressionMethod::kXz);
+}
+
+TEST(SectionCompressionTest, HalvesOfATextDoNotDependOnTime) {
+  const std::string raw = Compressible(3 << 20);
+  QUIRE_ASSERT_OK_AND_ASSIGN(const CompressedBytes first,
+                             CompressStrongly(AsBytes(raw), kDictionaryEffort));
+  ASSERT_EQ(first.method, CompressionMethod::kXz);
+  for (int i = 0; i < 3; ++i) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(
+        const CompressedBytes again,
+        CompressStrongly(AsBytes(raw), kDictionaryEffort));
+    EXPECT_TRUE(again.bytes == first.bytes);
+  }
+  QUIRE_ASSERT_OK_AND_ASSIGN(
+      const std::string same,
+      Decompress(first.method, AsBytes(first.bytes), raw.size()));
+  EXPECT_TRUE(same == raw);
 }
 
 TEST(SectionCompressionTest, GivesUpWhenAsked) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "server/ingest/build_choice.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#include "codecs/base/byte_size.h"
+#include "codecs/base/status_matchers.h"
+#include "server/ingest/build_pipeline.h"
+#include "server/ingest/testing/ingest_testing.h"
+#include "server/ingest/testing/memory_source.h"
+
+namespace quire {
+namespace {
+
+TEST(BuildChoiceTest, TheDictionaryGrowsWithTheTextUpToALimit) {
+  const auto limit = [](uint64_t text_size_bytes) {
+    return DictionarySizeLimit(AutoObjective::kBalanced, text_size_bytes);
+  };
+  EXPECT_EQ(limit(0), 16 * kMiB);
+  EXPECT_EQ(limit(128 * kMiB), 16 * kMiB);
+  EXPECT_EQ(limit(240 * kMiB), 30 * kMiB);
+  EXPECT_EQ(limit(100 * kGiB), 64 * kMiB);
+  EXPECT_EQ(DictionarySizeLimit(AutoObjective::kArchive, 1), 256 * kMiB);
+}
+
+TEST(BuildChoiceTest, ObjectivesHaveNames) {
+  for (const AutoObjective objective : kAutoObjectives) {
+    EXPECT_EQ(ParseObjective(ObjectiveName(objective)), objective);
+  }
+  EXPECT_EQ(ParseObjective("small"), std::nullopt);
+}
+
+// A choice by itself is that of the build, and leaves nothing behind.
+TEST(BuildChoiceTest, IsThatOfTheBuild) {
+  IdsAndContents documents;
+  for (int release = 0; release < 4; ++release) {
+    for (uint64_t i = 0; i < 10; ++i) {
+      documents.emplace_back("x", MakeTestText(20'000, i));
+    }
+  }
+  for (const ReorderMode reorder : {ReorderMode::kOff, ReorderMode::kAuto}) {
+    const TestDirectory directory;
+    BuildOptions options;
+    options.archive.codec = *ParseCodecSpec("rlz");
+    options.dictionary_size_bytes = 40'000;
+    options.reorder = reorder;
+    const auto sources = Sources(FixedSource(documents));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const BuildChoice choice,
+                               ChooseBuild(directory / "x", sources, options));
+    EXPECT_EQ(choice.reorder, reorder);
+    EXPECT_LE(choice.dictionary_size_bytes, 40'000);
+    EXPECT_THAT(Archive::Open(directory / "x"),
+                HasCode(absl::StatusCode::kNotFound));
+    QUIRE_ASSERT_OK_AND_ASSIGN(const BuildSummary summary,
+                               BuildArchive(directory / "x", sources, options));
+    EXPECT_EQ(summary.choice.reason, choice.reason);
+    EXPECT_EQ(summary.info.choice, choice.reason);
+    EXPECT_EQ(summary.info.dictionary_size_bytes, choice.dictionary_size_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace quire
