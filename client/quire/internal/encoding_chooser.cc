@@ -9,7 +9,11 @@ namespace quire {
 namespace {
 
 // Weight of a window when the next one has come.
-constexpr double kFading = 0.75;
+constexpr double kFading = 0.85;
+// Fewer windows do not separate the time of answers from that of bytes.
+constexpr uint64_t kWindowsMin = 4;
+// Shorter answers gain nothing: their cost is that of the call.
+constexpr double kSizeBytesMin = 1024;
 // An encoding is left only for one predicted to take at most this share of its
 // time.
 constexpr double kGain = 0.9;
@@ -145,7 +149,9 @@ void EncodingChooser::Take(const WireWindow& window) {
   link_.Add(answers,
             Count(traffic.wire_size_bytes) + answers * kOverheadSizeBytes,
             std::max(busy_ns - coding_ns, kLinkShareMin * busy_ns));
-  Choose();
+  if (++window_count_ >= kWindowsMin) {
+    Choose();
+  }
 }
 
 bool EncodingChooser::IsWorthFetching(const WireLink& link,
@@ -157,6 +163,10 @@ bool EncodingChooser::IsWorthFetching(const WireLink& link,
 }
 
 void EncodingChooser::Choose() {
+  if (mean_size_bytes_ < kSizeBytesMin) {
+    best_ = AnswerEncoding::kIdentity;
+    return;
+  }
   const WireLink link = link_.Solve();
   const double current_ns = PredictedNs(link, best_);
   double least_ns = kGain * current_ns;

@@ -8,7 +8,8 @@
 // the wire, by least squares. Equation 3 of "Data Compression for Climate Data"
 // (codecs/choose/wire_cost.h) then predicts the time of an answer in each
 // encoding from its compression rate and coding speed. The encoding changes
-// where the prediction is at least a tenth better; nothing is tried out.
+// where the prediction is at least a tenth better; nothing is tried out, and
+// short answers stay in identity.
 #ifndef QUIRE_CLIENT_QUIRE_INTERNAL_ENCODING_CHOOSER_H_
 #define QUIRE_CLIENT_QUIRE_INTERNAL_ENCODING_CHOOSER_H_
 
@@ -100,6 +101,7 @@ class EncodingChooser {
   std::array<State, kAnswerEncodingCount> states_;
   AnswerEncoding best_ = AnswerEncoding::kIdentity;
   LinkFit link_;
+  uint64_t window_count_ = 0;
   double mean_size_bytes_ = 0;
   double decoded_size_bytes_ = 0;
   double expected_size_bytes_ = 0;
