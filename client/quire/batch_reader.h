@@ -148,8 +148,8 @@ class BatchReader {
   // Any of: items to send, answers to take, space for answers, the end.
   CondVar changed_;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Not OK: thread_ could not be started, and this is the answer to all that has
-  // none yet.
+  // Not OK: thread_ could not be started, and this is the answer to all that
+  // has none yet.
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
   // Lists: an item moves from one to the other without an allocation.
   std::list<Pending> queue_ ABSL_GUARDED_BY(mutex_);

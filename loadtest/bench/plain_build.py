@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: Apache-2.0
 """Compares a plain `quired build` with the best of its options.
 
 usage: plain_build.py [--smoke] [--grid] [--threads N] COLLECTION...

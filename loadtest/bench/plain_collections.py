@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-3.0-or-later
+# SPDX-License-Identifier: Apache-2.0
 """Makes the collections that plain_build.py measures, out of public packages.
 
 usage: plain_collections.py DIR [NAME...]

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/quired_commands.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include "server/commands/build_summary.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/ingest/build_pipeline.h"
 #include "server/ingest/sources/source.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/quired_commands.h"
-
 #include <array>
 #include <cstdint>
 #include <iostream>
@@ -18,6 +16,7 @@
 #include "codecs/deflate/deflate_finder.h"
 #include "codecs/deflate/deflate_recipe.h"
 #include "server/archive/archive.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 
 #include "nlohmann/json.hpp"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/quired_commands.h"
-
 #include <unistd.h>
 
 #include <array>
@@ -28,6 +26,7 @@
 #include "server/commands/build_inputs.h"
 #include "server/commands/encoding_options.h"
 #include "server/commands/interrupt_flag.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/planner/collection_sample.h"
 #include "server/planner/plan.h"

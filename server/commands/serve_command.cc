@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/quired_commands.h"
-
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,6 +11,7 @@
 
 #include "codecs/base/printable_text.h"
 #include "server/commands/config_file.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/serve_arguments.h"
 #include "server/commands/serve_reload.h"
 #include "server/commands/server_run.h"

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/quired_commands.h"
-
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -20,6 +18,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/file_io.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 #include "server/service/security/access_rules.h"
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "server/commands/quired_commands.h"
-
 #include <unistd.h>
 
 #include <chrono>
@@ -19,6 +17,7 @@
 #include "codecs/base/printable_text.h"
 #include "codecs/base/progress_meter.h"
 #include "server/archive/archive_verifier.h"
+#include "server/commands/quired_commands.h"
 #include "server/commands/subcommand_support.h"
 
 #include "nlohmann/json.hpp"

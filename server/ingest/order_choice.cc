@@ -213,8 +213,7 @@ absl::StatusOr<SizeEstimate> EstimateSize(
       &CompressedDictionarySize, AsBytes(context->dictionary), options.cancel);
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<PayloadCodec> codec,
                          MakePayloadCodec(TrialCodec(options.archive.codec),
-                                          context,
-                                          CodecUse::kEncodeAndDecode));
+                                          context, CodecUse::kEncodeAndDecode));
   QUIRE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BlockTrial> blocks,
       BlockTrial::Create(*codec, options.threads,

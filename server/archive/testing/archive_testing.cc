@@ -8,7 +8,6 @@
 #include <iterator>
 #include <utility>
 
-
 #include "codecs/base/bytes.h"
 #include "codecs/base/check.h"
 #include "codecs/base/checksum.h"

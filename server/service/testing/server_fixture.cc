@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "codecs/payload/test_codec.h"
 #include "server/service/testing/server_fixture.h"
 
 #include <arpa/inet.h>
@@ -22,6 +21,7 @@
 #include "codecs/base/checksum.h"
 #include "codecs/fsst/table/symbol_table.h"
 #include "codecs/fsst/training/symbol_trainer.h"
+#include "codecs/payload/test_codec.h"
 #include "server/archive/archive.h"
 #include "server/archive/archive_writer.h"
 #include "server/archive/format/archive_format.h"

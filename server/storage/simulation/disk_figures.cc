@@ -2,8 +2,8 @@
 //
 // Prints what the scheduler makes of modelled hard disks, as tables; in virtual
 // time, so the same on every machine. With an extent in bytes, live traffic on
-// that much of one disk alone, with which loadtest/bench/live_disk.py compares a
-// server.
+// that much of one disk alone, with which loadtest/bench/live_disk.py compares
+// a server.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
