@@ -538,7 +538,7 @@ STREAMS = [
     Mutation("server/service/calls/chunk_stream.cc", "End(booking_.CheckAgain());",
              "End(absl::OkStatus());", "server_test",
              "rights, expiry and quota are not checked again inside Scan and ReadStream"),
-    Mutation("server/service/calls/list_calls.cc", 
+    Mutation("server/service/calls/list_calls.cc",
              "const absl::Status allowed = booking_.CheckAgain();",
              "const absl::Status allowed = absl::OkStatus();", "server_test",
              "they are not checked again inside GetDictionary"),
