@@ -24,7 +24,7 @@ void Pack(const char* type_url, const google::protobuf::MessageLite& detail,
   detail.SerializeToString(any->mutable_value());
 }
 
-// Whatever precedes the last slash is a host that does not matter.
+// The text before the last slash is a host without meaning.
 bool HasType(const google::protobuf::Any& any, absl::string_view type_url) {
   const absl::string_view sent(any.type_url().data(), any.type_url().size());
   const absl::string_view name = type_url.substr(type_url.rfind('/'));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The machine-readable part of a failed call, to and from the bytes that gRPC
-// carries besides code and message (grpc::Status::error_details(), the trailer
-// grpc-status-details-bin). Both ends use it; see
-// proto/quire/v1/error_details.proto for what travels.
+// carries in addition to code and message (grpc::Status::error_details(), the
+// trailer grpc-status-details-bin). Used by client and server;
+// proto/quire/v1/error_details.proto defines the messages.
 #ifndef QUIRE_PROTO_ERROR_DETAILS_H_
 #define QUIRE_PROTO_ERROR_DETAILS_H_
 
@@ -18,7 +18,7 @@
 
 namespace quire {
 
-// The `domain` of every google.rpc.ErrorInfo of ours.
+// `domain` of every google.rpc.ErrorInfo of Quire.
 inline constexpr absl::string_view kErrorDomain = "quire";
 
 struct FieldViolation {
@@ -32,25 +32,25 @@ struct ErrorDetails {
   // string, since a newer server may send reasons that this build does not
   // know. Empty: no ErrorInfo is sent, or none of domain "quire" was received.
   std::string reason;
-  // As ErrorReason says for each reason.
+  // Keys as ErrorReason documents them for each reason.
   std::map<std::string, std::string> metadata;
-  // Set where waiting helps: the same call may succeed after this long.
+  // Set if waiting helps: the same call may succeed after this long.
   std::optional<absl::Duration> retry_delay;
-  // Which fields of the request are malformed.
+  // Malformed fields of the request.
   std::vector<FieldViolation> field_violations;
 };
 
-// The third argument of grpc::Status. `code` and `message` are the call's own,
-// repeated inside as google.rpc.Status wants it.
+// Returns the third argument of grpc::Status. `code` and `message` are the
+// call's own, repeated inside as google.rpc.Status requires.
 // REQUIRES: details.retry_delay, if set, is finite and not negative.
 // Thread-safe.
 std::string SerializeErrorDetails(absl::StatusCode code,
                                   absl::string_view message,
                                   const ErrorDetails& details);
 
-// Reads what SerializeErrorDetails() or any other server wrote: details of
-// other types and ErrorInfos of other domains are passed over. Nothing unless
-// `serialized` is a non-empty, well-formed google.rpc.Status.
+// Reads the details of any server; skips details of other types and ErrorInfos
+// of other domains. Nothing unless `serialized` is a non-empty, well-formed
+// google.rpc.Status.
 // Thread-safe.
 std::optional<ErrorDetails> ParseErrorDetails(absl::string_view serialized);
 

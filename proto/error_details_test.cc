@@ -43,7 +43,7 @@ TEST(ErrorDetailsTest, TravelsUnderTheStandardNames) {
             "type.googleapis.com/google.rpc.RetryInfo");
 }
 
-// The bytes of a google.rpc.Status as another implementation writes them.
+// The bytes of a google.rpc.Status from another implementation.
 TEST(ErrorDetailsTest, ReadsTheStandardEncoding) {
   const char bytes[] =
       "\x08\x05\x12\x02no"

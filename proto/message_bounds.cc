@@ -36,7 +36,7 @@ class FieldCounter {
     return is_whole ? BoundsCheck::kWithin : BoundsCheck::kMalformed;
   }
 
-  // Up to the end of the stream, or of its innermost limit.
+  // Counts up to the end of the stream, or of its innermost limit.
   BoundsCheck CountFields(CodedInputStream& in, const Descriptor& type,
                           int items_field_number) {
     while (const uint32_t tag = in.ReadTag()) {
@@ -54,7 +54,7 @@ class FieldCounter {
     return WholeIf(in.ConsumedEntireMessage());
   }
 
-  // What follows the field's tag.
+  // Counts the value after the field's tag.
   BoundsCheck CountField(CodedInputStream& in, WireFormatLite::WireType wire,
                          const Descriptor& type, int number, bool is_item) {
     uint64_t varint = 0;
@@ -71,12 +71,12 @@ class FieldCounter {
         }
         return CountContents(in, type, number);
       default:
-        // Groups, which no proto of this syntax has.
+        // Groups: no proto of this syntax has them.
         return BoundsCheck::kMalformed;
     }
   }
 
-  // Of a length-delimited field.
+  // Contents of a length-delimited field.
   BoundsCheck CountContents(CodedInputStream& in, const Descriptor& type,
                             int number) {
     int size = 0;
@@ -94,7 +94,7 @@ class FieldCounter {
     if (is_message) {
       field_count = size_bytes / kFieldSizeBytesMin;
     } else if (field != nullptr && field->is_packable()) {
-      // Values of one byte at least.
+      // Values have one byte or more.
       field_count = size_bytes;
     }
     const BoundsCheck check = Add(field_count);
@@ -108,7 +108,7 @@ class FieldCounter {
     if (check != BoundsCheck::kWithin) {
       return check;
     }
-    // Also where the stream ended first.
+    // Also if the stream ended early.
     if (in.BytesUntilLimit() != 0) {
       return BoundsCheck::kMalformed;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes are counted, and what counts as within bounds takes no more memory
-// than those say.
+// Arbitrary bytes are counted; those within bounds take no more memory than the
+// bounds allow.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -15,12 +15,12 @@
 namespace {
 
 constexpr uint64_t kFieldsMax = 100;
-// Of memory for each field, far above what any has.
+// Upper bound on memory per field, far above any.
 constexpr uint64_t kFieldSizeBytesMax = 512;
 
 void Check(google::protobuf::Message&& message, const uint8_t* data,
            size_t size) {
-  // In small pieces, as long messages come.
+  // Small pieces, as in long messages.
   google::protobuf::io::ArrayInputStream in(data, static_cast<int>(size), 13);
   const quire::BoundsCheck check = quire::CheckBounds(
       in, {.fields_max = kFieldsMax}, *message.GetDescriptor());

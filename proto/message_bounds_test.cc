@@ -24,7 +24,7 @@ v1::BatchReadResponse Results(int count) {
     v1::BatchResult& result = *response.add_results();
     result.set_tag(static_cast<uint64_t>(i));
     result.mutable_document()->set_id(std::string(100, 'x'));
-    // Text is one field, however long it is.
+    // Text is one field of any length.
     result.set_data(std::string(1000, 'y'));
   }
   return response;
@@ -64,7 +64,7 @@ TEST(MessageBoundsTest, RefusesWhatEndsTooSoon) {
   }
 }
 
-// Where nothing is too many, there is no other fault.
+// Unlimited bounds: the bytes are malformed, or within.
 TEST(MessageBoundsTest, TakesAnyBytes) {
   std::mt19937 random(12);
   for (int round = 0; round < 20'000; ++round) {

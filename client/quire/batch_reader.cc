@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// Of strings in the item that the answer carries along.
+// Size of the strings in the item that the answer carries.
 size_t TargetSizeBytes(const ReadTarget& target) {
   const auto* key = std::get_if<DocumentKey>(&target);
   const auto* id =
@@ -22,7 +22,7 @@ size_t TargetSizeBytes(const ReadTarget& target) {
   return id == nullptr ? 0 : id->size();
 }
 
-// All that waits for Next() counts, not only the text.
+// Everything that waits for Next() counts, not only the text.
 size_t AnswerSizeBytes(const BatchAnswer& answer) {
   size_t size_bytes = sizeof(BatchAnswer) + TargetSizeBytes(answer.target);
   if (!answer.result.ok()) {
@@ -153,7 +153,7 @@ void BatchReader::Serve() {
         stream.call().Expect(*description, 0);
         description.reset();
       }
-      // Also where an allocation fails.
+      // Also if an allocation fails.
       const absl::Cleanup forget = [this] {
         MutexLock lock(&mutex_);
         stream_ = nullptr;
@@ -179,13 +179,14 @@ void BatchReader::Serve() {
     }
     const std::optional<absl::Duration> delay = governor.DelayAfter(status);
     if (!delay.has_value()) {
-      governor.Progress();  // What is added from here on is a new beginning.
+      governor.Progress();  // Items added from here on start a new attempt.
     }
     AfterStream(status, delay);
   }
 }
 
-// Without it, which may be for now, a choice waits for the first stream.
+// Without a description, perhaps only for now, the choice waits for the first
+// stream.
 std::optional<v1::ArchiveDescription> BatchReader::DescribeForChoice() {
   if (options_.encoding.value_or(connection_->options().encoding) !=
       EncodingChoice::kAuto) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many ranges and documents of one archive at once. The server answers in the
-// order in which it finds best to read them, which on disks is many times as
-// fast as one read after the other.
+// Reads many ranges and documents of one archive at once. The server answers in
+// the order that is best for reading, which on disks is many times as fast as
+// single reads.
 //
 //   auto batch = client->StartBatch("web", {});
 //   batch->Add(7, DocumentKey::Id("a"));
@@ -38,35 +38,34 @@ namespace quire {
 class Connection;
 
 struct BatchOptions {
-  // Bytes of answers that wait in memory for Next(), with the descriptions of
-  // their documents. Past it no answer is decoded and nothing is taken from the
-  // connection, which in turn holds the server back. One answer more than this,
-  // and one message as it was sent, may be held.
+  // Upper bound on answers in memory that wait for Next(), including document
+  // descriptions. Above it no answer is decoded and nothing is read from the
+  // connection, which slows the server down. One more answer, and one encoded
+  // message, may be held.
   size_t ready_size_bytes_max = size_t{64} << 20;
 
-  // Unset: ClientOptions::encoding. With `auto` a batch changes its encoding on
-  // its way, by a new stream for the items that were not yet sent.
+  // Unset: ClientOptions::encoding. With `auto` a batch may change its
+  // encoding, by a new stream for the unsent items.
   std::optional<EncodingChoice> encoding = {};
 };
 
-// How one item ended.
+// Result of one item.
 struct BatchAnswer {
-  // As given to Add().
+  // Tag given to Add().
   uint64_t tag = 0;
   ReadTarget target;
   absl::StatusOr<ReadResult> result = absl::UnknownError("");
 };
 
-// Every item that is added gets exactly one answer, good or bad. If the stream
-// breaks with Unavailable, the items without answer are asked again on a new
-// one (ClientOptions::attempts_max times in a row without an answer in
-// between); if it ends in any other way before its answers are complete, they
-// are answered with a status that says so. Where the system starts no more
-// threads, they are answered with ResourceExhausted.
+// Every item gets exactly one answer, successful or not. If the stream breaks
+// with Unavailable, unanswered items are requested again on a new one,
+// ClientOptions::attempts_max times in a row without an answer in between. If
+// it ends otherwise before its answers are complete, they get a status that
+// says so. If the system cannot start threads, they get ResourceExhausted.
 //
-// Items wait for their turn in the caller's memory: Add() never blocks, so one
-// thread may add any number and only then call Next(), without a deadlock. To
-// bound that memory, keep unanswered_count() low by calling Next().
+// Items wait in the caller's memory: Add() never blocks, so one thread may add
+// any number and then call Next() without a deadlock. To bound that memory,
+// keep unanswered_count() low by calling Next().
 //
 // Thread-safe: some threads may add while others take answers. The stream has
 // three threads of its own.
@@ -81,8 +80,8 @@ class BatchReader {
   BatchReader(std::shared_ptr<Connection> connection, std::string archive,
               const BatchOptions& options);
 
-  // Gives up what is unanswered. Blocks until the stream's threads have ended,
-  // which takes no answer of the server.
+  // Abandons unanswered items. Blocks until the stream's threads have ended,
+  // which does not depend on the server.
   ~BatchReader();
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
@@ -91,24 +90,23 @@ class BatchReader {
   // REQUIRES: CloseAdds() was not called.
   void Add(uint64_t tag, ReadTarget target) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The same as Add() for each, and better packed: all that is added at once
-  // can travel in one message.
+  // Calls Add() for each, but packed better: items added at once can share a
+  // message.
   void AddAll(std::vector<Item> items) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // No more will be added. Lets the server end the stream after its last
-  // answer; destroying the reader does as well. Does not block.
+  // Ends adding: the server ends the stream after its last answer. Destroying
+  // the reader does too. Does not block.
   void CloseAdds() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The next answer, in the order in which the server gave them, waiting for
-  // it if need be; nothing if every item added so far has been answered and
-  // its answer taken.
+  // Returns the next answer, in the server's order; waits for it. Nothing if
+  // every item added so far has been answered and its answer taken.
   std::optional<BatchAnswer> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Items added whose answers were not yet taken. Does not block.
+  // Number of items whose answers were not yet taken. Does not block.
   size_t unanswered_count() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Items get a number of our own, so that tags need not be unique.
+  // Items get an internal number, so that tags need not be unique.
   struct Pending {
     uint64_t number = 0;
     Item item;
@@ -116,27 +114,26 @@ class BatchReader {
 
   class Stream;
 
-  // The thread: serves until the end. Without memory for that, it ends with
-  // fault_ set.
+  // Thread function: serves until the end.
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What `auto` must know; nothing if it is not asked for, or not to be had.
+  // Returns the description for `auto`; nothing if it is not needed, or not
+  // available.
   std::optional<v1::ArchiveDescription> DescribeForChoice();
-  // One stream from its first item to its end.
-  // An item that fault_ answers; nothing if there is none without an answer.
+  // Returns an item answered by fault_; nothing if all items have answers.
   std::optional<BatchAnswer> NextFailed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits until there is something to send. False if there never will be.
+  // Waits for something to send. False if there never will be anything.
   bool WaitForWork() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Deals with the end of a stream: asks again or gives up what is unanswered.
+  // Handles the end of a stream: retries or abandons unanswered items.
   void AfterStream(const absl::Status& status,
                    std::optional<absl::Duration> retry_delay)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AskAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAll(const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Moves one item to ready_, whose place there is `place`. Does not throw, as
-  // the item belongs to no list while it is answered.
-  // REQUIRES: both have one element, and no answer was given.
+  // Moves one item to ready_, where `place` becomes its node. Does not throw:
+  // the item is in no list meanwhile.
+  // REQUIRES: both lists have one element, and the item has no answer.
   void Answer(std::list<Pending> pending, std::list<BatchAnswer> place,
               absl::StatusOr<ReadResult> result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -145,25 +142,25 @@ class BatchReader {
   const std::string archive_;
   const BatchOptions options_;
   mutable Mutex mutex_;
-  // Any of: items to send, answers to take, space for answers, the end.
+  // Signals any of: items to send, answers to take, space for answers, the end.
   CondVar changed_;
   uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Not OK: thread_ could not be started, and this is the answer to all that
-  // has none yet.
+  // Not OK: thread_ could not be started; the answer to all unanswered items.
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
-  // Lists: an item moves from one to the other without an allocation.
+  // Lists: an item moves between them without an allocation.
   std::list<Pending> queue_ ABSL_GUARDED_BY(mutex_);
   std::list<Pending> sent_ ABSL_GUARDED_BY(mutex_);
-  // Of the standard library, as abseil's is lost where an allocation fails.
+  // A container of the standard library: abseil's loses elements if an
+  // allocation fails.
   std::unordered_map<uint64_t, std::list<Pending>::iterator> sent_by_number_
       ABSL_GUARDED_BY(mutex_);
   std::list<BatchAnswer> ready_ ABSL_GUARDED_BY(mutex_);
   size_t ready_size_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Added, and not yet in ready_.
+  // Added, but not yet in ready_.
   size_t unready_count_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  // The stream of now; null between streams.
+  // The current stream; null between streams.
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::thread thread_;
 };

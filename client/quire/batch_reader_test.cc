@@ -36,15 +36,15 @@ class BatchReaderTest : public ClientFixture {
     return targets;
   }
 
-  // Of answers that were checked and decoded.
+  // Answers checked and decoded.
   uint64_t AnswerCount() const {
     return client_->GetWireStats()
         .traffic[static_cast<size_t>(AnswerEncoding::kIdentity)]
         .answer_count;
   }
 
-  // Reads all and expects each answered once and right. Returns the tags as
-  // they came.
+  // Reads all and expects each answered once and correctly. Returns the tags in
+  // order of arrival.
   std::vector<uint64_t> ExpectAllRight(const std::vector<ReadTarget>& targets) {
     std::vector<uint64_t> tags;
     std::set<uint64_t> seen;
@@ -77,7 +77,7 @@ TEST_F(BatchReaderTest, GivesEachOfAHundredThousandItsOwnStatus) {
   settings.batch_message_items_max = 4096;
   settings.batch_window_items = kItemCount;
   StartServer(settings);
-  // In the middle of it the connection is lost.
+  // The connection is lost midway.
   FakeFaults faults;
   faults.broken_streams = 1;
   faults.messages_before_break = 7000;
@@ -119,9 +119,8 @@ TEST_F(BatchReaderTest, GivesEachOfAHundredThousandItsOwnStatus) {
 }
 
 TEST_F(BatchReaderTest, ReadsWhileItWritesWithLittleRoom) {
-  // A server that answers at once and reads nothing while it sends, and a
-  // client that holds only a few answers: one that only wrote would wait for
-  // ever.
+  // The server answers at once and reads nothing while it sends; the client
+  // holds few answers. A client that only wrote would deadlock.
   FakeSettings settings;
   settings.batch_window_items = 1;
   StartServer(settings);
@@ -143,7 +142,7 @@ TEST_F(BatchReaderTest, ReadsWhileItWritesWithLittleRoom) {
   EXPECT_EQ(batch->unanswered_count(), 0u);
 }
 
-// Messages have seven answers; none but the one that Next() is to have next is
+// Messages have seven answers; only the one that Next() returns next is
 // decoded.
 TEST_F(BatchReaderTest, DecodesNoMoreThanMayWait) {
   BatchOptions options;
@@ -333,7 +332,7 @@ TEST_F(BatchReaderTest, FindsDamagedAnswers) {
 TEST_F(BatchReaderTest, StopsAtAnswersNobodyAsked) {
   for (const auto fault :
        {&FakeFaults::unknown_tags, &FakeFaults::repeated_results}) {
-    // A new server, where no call runs that was given up.
+    // A new server, without abandoned calls.
     StartServer();
     FakeFaults faults;
     faults.*fault = 1;

@@ -17,10 +17,10 @@ namespace {
 
 constexpr size_t kYearDigits = 4;
 constexpr size_t kFieldDigits = 2;
-// Of a second; what is finer is dropped.
+// Fractions of a second are truncated to milliseconds.
 constexpr int kMillisecondDigits = 3;
 
-// Takes exactly so many digits off the front of `text`.
+// Removes exactly `digit_count` digits from the front of `text`.
 std::optional<int64_t> TakeNumber(absl::string_view& text, size_t digit_count) {
   if (text.size() < digit_count) {
     return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<int64_t> TakeNumber(absl::string_view& text, size_t digit_count) {
   return number;
 }
 
-// Takes one of `marks` off the front of `text`.
+// Removes one of `marks` from the front of `text`.
 bool TakeMark(absl::string_view& text, absl::string_view marks) {
   if (text.empty() || marks.find(text.front()) == absl::string_view::npos) {
     return false;
@@ -49,7 +49,7 @@ bool TakeMark(absl::string_view& text, absl::string_view marks) {
 struct Fields {
   std::array<int64_t, 6> values = {1970, 1, 1, 0, 0, 0};
   size_t count = 0;
-  // What is meant of the second.
+  // The named part of the second.
   CapturePeriod of_second = {.first_ms = 0, .last_ms = 999};
 };
 
@@ -62,7 +62,7 @@ int64_t UnixSeconds(absl::CivilSecond civil) {
   return absl::ToUnixSeconds(absl::FromCivil(civil, absl::UTCTimeZone()));
 }
 
-// The fraction of a second behind its point: up to nine digits.
+// Removes the fraction of a second after its point: up to nine digits.
 std::optional<CapturePeriod> TakeFraction(absl::string_view& text) {
   int64_t first_ms = 0;
   int64_t unit_ms = 1000;
@@ -134,7 +134,7 @@ absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text) {
         QuotedText(text)));
   }
   const absl::CivilSecond first = ToCivil(fields->values);
-  // Civil times carry over what is too large.
+  // Civil times carry overflowing fields.
   const std::array<int64_t, 6> carried = {first.year(),   first.month(),
                                           first.day(),    first.hour(),
                                           first.minute(), first.second()};

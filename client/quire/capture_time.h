@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times of captures as people write them.
+// Parses capture times.
 #ifndef QUIRE_CLIENT_QUIRE_CAPTURE_TIME_H_
 #define QUIRE_CLIENT_QUIRE_CAPTURE_TIME_H_
 
@@ -17,13 +17,13 @@ struct CapturePeriod {
   int64_t last_ms = 0;
 };
 
-// The period that `text` names: of "2022-06" that June, whose last millisecond
-// as DocumentKey::at_time_ms finds the newest capture of the month. Takes what
-// ISO 8601 writes as 2022-06-15T12:30:45.5Z from the year on, down to any part
-// of it, also without the Z and with a space for the T; and the digits
-// 20220615123045 of web archives, from four on in pairs. Times are UTC.
+// Returns the period that `text` names: for "2022-06" that June; its last
+// millisecond as DocumentKey::at_time_ms finds the newest capture of the month.
+// Accepts ISO 8601 such as 2022-06-15T12:30:45.5Z and any prefix from the year
+// on, also without the Z and with a space instead of the T. Accepts the digits
+// 20220615123045 of web archives, four or more in pairs. Times are UTC.
 // Thread-safe.
-// Errors: InvalidArgument  of no such form, or no such date.
+// Errors: InvalidArgument  another form, or an invalid date.
 absl::StatusOr<CapturePeriod> ParseCapturePeriod(absl::string_view text);
 
 }  // namespace quire

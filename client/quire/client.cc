@@ -89,7 +89,7 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
         connection_->Call([&](grpc::ClientContext& context) {
           return connection_->stub().Read(&context, request, &response);
         });
-    // How long a document is, only the server knows beforehand.
+    // Only the server knows the size of a document in advance.
     if (IsOverLimit(status)) {
       return ReadLarge(archive, target, options);
     }
@@ -108,8 +108,8 @@ absl::StatusOr<ReadResult> Client::ReadDocument(absl::string_view archive,
   return Read(archive, key, options);
 }
 
-// A stream that broke is begun again from the start: the archive may have been
-// replaced in between, and half of each would be the bytes of neither.
+// A broken stream is restarted from the beginning: the archive may have been
+// replaced, and halves of both would be wrong.
 absl::StatusOr<ReadResult> Client::ReadLarge(absl::string_view archive,
                                              const ReadTarget& target,
                                              const ReadOptions& options) {
@@ -179,7 +179,7 @@ DocumentLister Client::ListDocumentsFrom(absl::string_view archive,
   v1::ListDocumentsRequest first;
   first.set_archive(std::string(archive));
   first.set_first_ordinal(first_ordinal);
-  // All are wanted; the server reduces it to its limit.
+  // Asks for all; the server reduces it to its limit.
   first.set_page_size(kLongPageSize);
   return DocumentLister(connection_, std::move(first));
 }

@@ -1,33 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading from a Quire server: ranges, documents, batches of them, whole
-// archives, listings. Start at Client::Connect(); example.cc is a whole
-// program.
+// Client of a Quire server: ranges, documents, batches of them, whole archives,
+// listings. Start at Client::Connect(); example.cc is a complete program.
 //
 //   QUIRE_ASSIGN_OR_RETURN(auto client, Client::Connect({}));
 //   QUIRE_ASSIGN_OR_RETURN(ReadResult page, client->ReadDocument(
 //       "web", DocumentKey::Id("https://example.org/")));
 //
-// What every call does on its own:
-//   - Payloads are checked against their checksums, and answers against what
-//     was asked. Bytes that are handed out are right.
-//   - Answers are asked for in ClientOptions::encoding and decoded; tables that
-//     this takes are fetched once per client.
-//   - A call that fails with Unavailable before its first answer is tried again
-//     (ClientOptions::attempts_max), by gRPC's retry policy. Scan and batches
-//     go on from where they were, too, and also where the server is busy
-//     (SERVER_BUSY), when it has said they should; other calls return that,
-//     with RetryDelayOf() of client_status.h.
-//   - Failures are absl::Status with the server's code (see archive.proto for
-//     what each means and whether to retry) and message; ErrorReasonOf() of
-//     client_status.h gives the machine-readable reason. Besides:
-//       Unavailable       the server cannot be reached, or went away
+// Properties of every call:
+//   - Payloads are verified by their checksums, and answers against the
+//     request. Bytes passed to the caller are correct.
+//   - Answers are requested in ClientOptions::encoding and decoded; the tables
+//     for this are fetched once per client.
+//   - A call that fails with Unavailable before its first answer is retried
+//     (ClientOptions::attempts_max) by gRPC's retry policy. Scans and batches
+//     resume at their position, and also retry while the server is busy
+//     (SERVER_BUSY), after the delay that it requests. Other calls return that
+//     error, with RetryDelayOf() of client_status.h.
+//   - Errors are absl::Status with the server's code (archive.proto documents
+//     the meaning and retries) and message; ErrorReasonOf() of client_status.h
+//     returns the machine-readable reason. Errors of the client:
+//       Unavailable       the server cannot be reached, or disconnected
 //       Unauthenticated   the server's certificate is not accepted
 //       DeadlineExceeded  no answer in time
 //       DataLoss          received bytes do not match their checksum, do not
-//                         decode to what they must, or fewer came than were
-//                         announced
-//       Internal          the server answered something that was not asked
+//                         decode correctly, or are fewer than announced
+//       Internal          the server answered something that was not requested
 #ifndef QUIRE_CLIENT_QUIRE_CLIENT_H_
 #define QUIRE_CLIENT_QUIRE_CLIENT_H_
 
@@ -67,57 +65,56 @@ struct ClientOptions {
 
   // HOST:PORT, [IPV6]:PORT, unix:PATH, or any other gRPC target with a scheme
   // ("ipv4:192.0.2.1:7420,192.0.2.2:7420"). Calls are spread over all addresses
-  // that it resolves to, which must be of servers of the same archives: each
-  // call, stream or attempt of one goes to the next that can be reached.
+  // that it resolves to, whose servers must have the same archives: each call,
+  // stream or attempt goes to the next reachable one.
   std::string address = "127.0.0.1:7420";
 
-  // TLS and tokens; without them neither.
+  // TLS and tokens; default: neither.
   ChannelSecurity security;
 
-  // The `traceparent` header (W3C Trace Context, section 3.2) of a call, by
-  // which the server's access log names the trace that the call belongs to.
-  // Asked for each attempt of a call by the thread that starts it; must be
-  // thread-safe. Null, or if what it returns is no header of version 00: calls
-  // are sent without one.
+  // Returns the `traceparent` header (W3C Trace Context, section 3.2) of a
+  // call, which names its trace in the server's access log. Called for each
+  // attempt on the thread that starts it; must be thread-safe. If null, or if
+  // the result is not a header of version 00, calls are sent without one.
   std::function<std::string()> trace_parent;
 
-  // Of one call with one answer, all attempts together. Positive;
-  // InfiniteDuration() waits for ever.
+  // Deadline of a call with one answer, including all attempts. Positive;
+  // InfiniteDuration() means none.
   absl::Duration deadline = absl::Seconds(30);
 
-  // Of streams, whose length depends on their size: how long to wait for the
-  // next message. The time that the caller's own sink takes does not count.
+  // Streams: maximum wait for the next message, since their duration depends on
+  // their size. The time of the caller's sink does not count.
   absl::Duration stream_idle_max = absl::Seconds(30);
 
-  // Of one call, the first included: 1 to 5 (gRPC allows no more). For scans
-  // and batches, how often in a row the stream may break without a message in
-  // between. A server that has answered this client before is given longer to
-  // come back, if this is over 1: `deadline` for calls with one answer,
-  // `stream_idle_max` for streams.
+  // Attempts per call, 1 to 5 (a limit of gRPC). For scans and batches, how
+  // often in a row the stream may break without a message in between. If this
+  // is over 1, a server that has answered this client before may take longer to
+  // return: `deadline` for calls with one answer, `stream_idle_max` for
+  // streams.
   int attempts_max = 4;
 
-  // Wait before the second attempt; doubles with each further one, up to 20
-  // times as long, and is varied at random. At least a millisecond.
+  // Delay before the second attempt; doubles with each further attempt, up to
+  // 20 times, with random jitter. At least a millisecond.
   absl::Duration retry_backoff = absl::Milliseconds(100);
 
   // --- Affects performance and memory.
 
-  // How answers should travel, where the call does not say. What is handed out
-  // is the same with all.
+  // Encoding of answers unless the call specifies one. It does not change the
+  // decoded bytes.
   EncodingChoice encoding = EncodingChoice::kIdentity;
 
-  // A directory where symbol tables and dictionaries, which are fetched when
-  // the first answer needs them, are kept for later runs; it is made if need
-  // be, and may be shared by programs. Empty: they are kept in memory alone.
+  // A directory for symbol tables and dictionaries, which are fetched when
+  // first needed and kept for later runs. Created if missing; programs may
+  // share it. Empty: kept in memory only.
   std::string cache_directory;
 
-  // Of a dictionary for `stored`, and of all that are held in memory together
-  // with their decoders: what is used least goes. A larger one is not fetched,
-  // and `auto` does not ask for what needs it.
+  // Upper bound on a dictionary for `stored`, and on all dictionaries in memory
+  // with their decoders: the least used are evicted. Larger ones are not
+  // fetched, and `auto` does not choose encodings that need them.
   size_t dictionary_size_bytes_max = size_t{256} << 20;
 
-  // Threads that decode messages of one stream while the next ones come; a
-  // stream of encoded answers has one more to receive, and holds at most
+  // Threads that decode messages of one stream while the next ones arrive. A
+  // stream of encoded answers has one more thread to receive, and holds at most
   // decode_threads + 2 messages. 0 to 64; 0: as many as the machine runs at
   // once, at most 16.
   int decode_threads = 0;
@@ -129,17 +126,17 @@ struct ClientOptions {
   // to 32 times if a hostile server makes it of empty parts.
   size_t message_size_bytes_max = size_t{16} << 20;
 
-  // A connection without traffic is probed this often while calls wait on it,
-  // and given up after keepalive_timeout without an echo. At least 10 seconds:
-  // servers cut off clients that probe more often.
+  // Interval of probes on a connection without traffic while calls wait on it;
+  // it is closed after keepalive_timeout without an echo. At least 10 seconds:
+  // servers disconnect clients that probe more often.
   absl::Duration keepalive_interval = absl::Seconds(60);
   absl::Duration keepalive_timeout = absl::Seconds(20);
 };
 
 struct ReadResult {
-  // Of data[0] in the archive's logical space.
+  // Offset of data[0] in the archive's logical space.
   uint64_t offset = 0;
-  // Set if a document was asked for.
+  // Set if a document was requested.
   std::optional<v1::Document> document;
   std::string data;
 };
@@ -150,81 +147,77 @@ struct ReadOptions {
 };
 
 struct ScanOptions {
-  // Of the archive's logical space; ignored with a resume token.
+  // Offset in the archive's logical space; ignored with a resume token.
   uint64_t offset = 0;
   // Unset: to the end of the archive. Not together with a resume token.
   std::optional<uint64_t> size_bytes;
-  // From ScanPiece, to go on after the piece that it came with, to the end that
-  // its scan had.
+  // From ScanPiece: resumes after its piece, up to the end of its scan.
   std::string resume_token;
-  // Unset: ClientOptions::encoding. With `auto` a scan changes its encoding on
-  // its way.
+  // Unset: ClientOptions::encoding. With `auto` a scan may change its encoding.
   std::optional<EncodingChoice> encoding = {};
-  // All of the archive, in the order that is quickest for the server where text
-  // is stored in another order than its own (`quired build --reorder`): pieces
-  // then have places. Not together with `offset` and `size_bytes`.
+  // Scans the archive in the fastest order for the server if text is stored in
+  // another order than its own (`quired build --reorder`): pieces then have
+  // places. Excludes `offset` and `size_bytes`.
   bool stored_order = false;
 };
 
-// Where some bytes of a piece belong.
+// Position of some bytes of a piece.
 struct ScanPlace {
-  // Of the archive's logical space.
+  // Offset in the archive's logical space.
   uint64_t offset = 0;
   ByteView data;
 };
 
 // One piece of a scan. Valid during the sink's call.
 struct ScanPiece {
-  // Of the archive's logical space; without meaning where there are places.
+  // Offset in the archive's logical space; meaningless if there are places.
   uint64_t offset = 0;
   ByteView data;
-  // Goes on after this piece, as long as the archive stays the same; may be
-  // kept on disk.
+  // Resumes after this piece while the archive is unchanged; may be stored on
+  // disk.
   absl::string_view resume_token;
-  // In stored order, of an archive that has another one than its own: where
-  // the bytes belong. Those of all pieces make up the archive, each byte once,
-  // or the scan fails in the end (DataLoss); one that goes on by a resume token
-  // of the caller's does not know of those before. Servers that know no such
-  // order, and other archives, give none.
+  // In stored order, if the archive has one: positions of the bytes. The places
+  // of all pieces cover each byte of the archive once; otherwise the scan fails
+  // at the end (DataLoss). A scan resumed by the caller's token does not know
+  // the earlier ones. Empty for other archives and servers.
   absl::Span<const ScanPlace> places = {};
 };
 
-// Takes the next bytes of a stream and their offset (in the archive's logical
-// space, or in the dictionary); never empty. What it returns, if not OK, ends
-// the stream and is the call's result. Runs on the calling thread.
+// Receives the next bytes of a stream and their offset (in the archive's
+// logical space, or in the dictionary); never empty. If its result is not OK,
+// it ends the stream and is the call's result. Runs on the calling thread.
 using ByteSink = absl::FunctionRef<absl::Status(uint64_t offset, ByteView)>;
 using ScanSink = absl::FunctionRef<absl::Status(const ScanPiece&)>;
-// Takes a document's description, before its first byte.
+// Receives a document's description, before its first byte.
 using DocumentSink = absl::FunctionRef<absl::Status(const v1::Document&)>;
 
-// A connection to one server (or to several behind one gRPC target).
+// A connection to one server, or to several behind one gRPC target.
 // Thread-safe: any number of calls may run at once. All calls block the calling
-// thread until they are done. Destroying a client does not disturb its batches
-// and listers, which keep the connection open.
+// thread until they complete. Batches and listers keep the connection open if
+// the client is destroyed.
 class Client {
  public:
-  // Reads the files of ClientOptions::security. Does not reach for the server:
-  // that happens with the first call, which is also the first to say so if no
-  // one listens.
+  // Reads the files of ClientOptions::security. Does not contact the server:
+  // the first call does, and reports if no server listens.
   // Errors: InvalidArgument     an option out of its range.
-  //         FailedPrecondition  a file of `security` is of no use.
+  //         FailedPrecondition  a file of `security` is unusable.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(ClientOptions options);
 
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // All archives of the server, by name.
+  // Lists all archives of the server, by name.
   absl::StatusOr<std::vector<v1::ArchiveDescription>> ListArchives();
 
   // Errors: NotFound.
   absl::StatusOr<v1::ArchiveDescription> GetArchive(absl::string_view archive);
 
-  // What the server grants. Asks it once; later calls answer from memory.
+  // Returns the server's limits. Asks it once, then answers from memory.
   absl::StatusOr<v1::Limits> GetLimits();
 
-  // One range or document, whole in memory. A large one, over
-  // Limits.read_size_bytes_max, is streamed underneath.
+  // Reads one range or document into memory. A range over
+  // Limits.read_size_bytes_max is streamed internally.
   // Errors: NotFound, OutOfRange, InvalidArgument, DataLoss, and as above.
   absl::StatusOr<ReadResult> Read(absl::string_view archive,
                                   const ReadTarget& target,
@@ -235,18 +228,18 @@ class Client {
                                           const DocumentKey& key,
                                           const ReadOptions& options = {});
 
-  // One range or document of any size, in pieces, in bounded memory. Of a
-  // document, `on_document` is called first. Bytes that `sink` has had are
-  // right even if the call fails; it is not taken up again by itself once the
-  // first piece is there, since the archive might have been replaced.
+  // Reads one range or document of any size, in pieces, in bounded memory. For
+  // a document, `on_document` is called first. Bytes passed to `sink` are
+  // correct even if the call fails. It is not resumed after the first piece,
+  // since the archive might have been replaced.
   absl::Status ReadStream(absl::string_view archive, const ReadTarget& target,
                           DocumentSink on_document, ByteSink sink,
                           const ReadOptions& options = {});
 
-  // All of an archive, or a stretch of it, in logical order. After Unavailable
-  // it goes on with the last resume token, so that `sink` sees each byte once.
+  // Reads an archive, or a range of it, in logical order. After Unavailable it
+  // resumes with the last token, so that `sink` sees each byte once.
   // Errors: NotFound, OutOfRange, DataLoss, InvalidArgument (a resume token of
-  // an archive that is no longer the same), and as above.
+  //   an archive that has changed), and as above.
   absl::Status Scan(absl::string_view archive, const ScanOptions& options,
                     ScanSink sink);
 
@@ -254,30 +247,30 @@ class Client {
   std::unique_ptr<BatchReader> StartBatch(absl::string_view archive,
                                           const BatchOptions& options);
 
-  // Reads all of `items`; `on_answer` is called once for each, in the order in
-  // which the answers come. BatchAnswer::tag is the item's place in `items`.
-  // The outcome of each item is in its answer.
-  // Errors: what `on_answer` returned, which ends the batch.
+  // Reads all of `items`; calls `on_answer` once for each, in order of arrival.
+  // BatchAnswer::tag is the index in `items`. Each answer has its item's
+  // result.
+  // Errors: the result of `on_answer`, which ends the batch.
   absl::Status ReadBatch(
       absl::string_view archive, std::vector<ReadTarget> items,
       absl::FunctionRef<absl::Status(BatchAnswer)> on_answer);
 
-  // Documents whose id starts with `prefix`, by id, then ordinal; all if empty.
-  // Does not block: pages are asked for as the lister reaches them.
+  // Lists documents whose id starts with `prefix`, by id, then ordinal; all if
+  // empty. Does not block: the lister requests pages as needed.
   DocumentLister ListDocuments(absl::string_view archive,
                                absl::string_view prefix);
 
-  // All documents from an ordinal on, in the order of the archive, as a scan
-  // has them. Otherwise as ListDocuments().
+  // Lists all documents from an ordinal on, in the order of the archive.
+  // Otherwise as ListDocuments().
   DocumentLister ListDocumentsFrom(absl::string_view archive,
                                    uint64_t first_ordinal);
 
-  // A dictionary's text, by the hash of an ArchiveDescription; goes on by
-  // itself after Unavailable. `sink` gets it in order.
+  // Reads a dictionary's text, by the hash of an ArchiveDescription; resumes
+  // after Unavailable. `sink` receives it in order.
   // Errors: NotFound, and as above.
   absl::Status GetDictionary(absl::string_view hash, ByteSink sink);
 
-  // What has come so far, in which encodings. Does not block.
+  // Returns the traffic so far, by encoding. Does not block.
   WireStats GetWireStats() const;
 
  private:
@@ -293,15 +286,15 @@ class Client {
   const std::shared_ptr<Connection> connection_;
 };
 
-// Walks through a listing, page by page.
+// Iterates over a listing, page by page.
 // Thread-compatible. Obtained from Client::ListDocuments().
 class DocumentLister {
  public:
-  // Of `first`: the archive, and which of its documents.
+  // `first` has the archive and the selection of documents.
   DocumentLister(std::shared_ptr<Connection> connection,
                  v1::ListDocumentsRequest first);
 
-  // The next document, or nothing at the end. Blocks when a page is used up.
+  // Returns the next document, or nothing at the end. Blocks to fetch a page.
   // After an error every further call gives the same error.
   // Errors: NotFound         no such archive.
   //         InvalidArgument  the archive was replaced by other contents since
@@ -316,7 +309,7 @@ class DocumentLister {
   v1::ListDocumentsRequest request_;
   v1::ListDocumentsResponse page_;
   int next_index_ = 0;
-  // In a list in the order of the archive.
+  // In a listing in archive order.
   uint64_t next_ordinal_ = 0;
   bool last_page_ = false;
   absl::Status status_;

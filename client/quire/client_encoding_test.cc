@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All calls of the client, in all wire encodings.
+// All calls of the client in all wire encodings.
 #include <unistd.h>
 
 #include <atomic>
@@ -55,7 +55,7 @@ class WireEncodingTest : public ClientFixture,
     }
   }
 
-  // Of the only encoding that answers had.
+  // Number of answers, which must all have this encoding.
   uint64_t AnswerCount(AnswerEncoding encoding) const {
     return client_->GetWireStats().traffic[IndexOf(encoding)].answer_count;
   }
@@ -120,7 +120,7 @@ TEST_P(WireEncodingTest, TakesUpABrokenScan) {
   std::string text;
   QUIRE_ASSERT_OK(Scan(text));
   EXPECT_EQ(text, text_);
-  // A dictionary is taken up as well.
+  // Fetching a dictionary is resumed as well.
   EXPECT_GE(server_->CallCount("Scan"), 6);
 }
 
@@ -237,7 +237,7 @@ TEST_P(EncodedTest, RefusesTablesThatAreNotWhatTheyAreCalled) {
   server_->SetFaults(faults);
   EXPECT_THAT(client_->Read("web", ByteSpan{3, 500}),
               FailsWith(absl::StatusCode::kDataLoss, HasSubstr("its hash")));
-  // They are not kept.
+  // They are not cached.
   server_->SetFaults({});
   QUIRE_EXPECT_OK(client_->Read("web", ByteSpan{3, 500}));
 }
@@ -284,7 +284,7 @@ TEST_P(EncodedTest, RefusesMoreThanTheServerAnnounced) {
 }
 
 TEST_P(EncodedTest, HandsOutWhatCameBeforeADamagedMessage) {
-  // The server may go on for a while after the call has ended.
+  // The server may continue briefly after the call has ended.
   const auto count = std::make_shared<std::atomic<int>>(0);
   FakeFaults faults;
   faults.spoil = [count](v1::EncodingDetails&, std::string& data) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the client does when server or network do not do what they should.
+// Behaviour of the client under faults of server and network.
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,16 +59,16 @@ TEST_F(ClientFaultsTest, GivesUpWhenTheDeadlineHasPassed) {
   faults.unavailable_calls = -1;
   server_->SetFaults(faults);
   const auto result = client_->Read("web", ByteSpan{0, 10});
-  // The time may also be up within a call.
+  // The deadline may also pass within a call.
   EXPECT_THAT(result, AnyOf(FailsWith(absl::StatusCode::kUnavailable,
                                       HasSubstr("the server drains")),
                             FailsWith(absl::StatusCode::kDeadlineExceeded,
                                       HasSubstr("no answer from 127.0.0.1"))));
-  // More than gRPC's own.
+  // More than gRPC's own retries.
   EXPECT_GT(server_->CallCount("Read"), 4);
 }
 
-// Nothing speaks for a server that never answered.
+// A server that never answered gets no extra time.
 TEST_F(ClientFaultsTest, GivesUpSoonOnAServerThatNeverAnswered) {
   FakeFaults faults;
   faults.unavailable_calls = -1;
@@ -162,7 +162,7 @@ TEST_F(ClientFaultsTest, FindsWrongChecksums) {
   const auto mismatch = FailsWith(absl::StatusCode::kDataLoss,
                                   "received bytes do not match their checksum");
   FakeFaults faults;
-  // Not once: a call that was given up may still run, and use it up.
+  // Not once: an abandoned call may still run and use it up.
   faults.wrong_checksums = -1;
   std::string text;
   server_->SetFaults(faults);
@@ -202,7 +202,7 @@ TEST_F(ClientFaultsTest, FindsAnswersToAnotherQuestion) {
   EXPECT_EQ(text, "");
 }
 
-// Makes places of a message: its halves, the second one first.
+// Gives a message places: its halves, the second one first.
 void AddPlaces(v1::ScanResponse& message) {
   const auto size = static_cast<uint32_t>(message.range().size_bytes());
   const uint32_t half = size / 2;
@@ -231,7 +231,7 @@ TEST_F(ClientFaultsTest, ScansInStoredOrder) {
       return absl::OkStatus();
     });
   };
-  // A server that knows no such order.
+  // A server without stored order.
   QUIRE_EXPECT_OK(scan());
   EXPECT_EQ(text, std::string(web_text_.size(), '?'));
   FakeFaults faults;
@@ -307,7 +307,7 @@ TEST_F(ClientFaultsTest, ChecksPlaces) {
                 *message.add_places() = message.places(0);
               }),
               wrong_places);
-  // As many as there are, but one on another, and one behind the end.
+  // The right number, but one overlaps another, and one is past the end.
   EXPECT_THAT(
       scan_with([](v1::ScanResponse& message) {
         message.mutable_places(0)->set_offset(message.places(1).offset());
@@ -360,8 +360,8 @@ TEST_F(ClientFaultsTest, ReadsALargeRangeAnewWhenItBreaks) {
   EXPECT_EQ(server_->CallCount("ReadStream"), 3);
 }
 
-// Reads until `done`; false if it is not for minutes, which no machine is too
-// slow for, or if a call fails.
+// Reads until `done`; false after minutes, enough for any machine, or if a call
+// fails.
 bool ReadUntil(Client& client, absl::FunctionRef<bool()> done) {
   const absl::Time give_up = absl::Now() + absl::Minutes(2);
   while (!done()) {
@@ -402,7 +402,7 @@ TEST_F(ClientFaultsTest, LosesNoCallToAServerThatGoesAwayAndReturns) {
   EXPECT_TRUE(ReadUntil(*client_, [&] {
     return server_->CallCount("Read") > calls_before + 20;
   }));
-  // A connection of somebody may have the port meanwhile.
+  // Another process may use the port meanwhile.
   for (const absl::Time give_up = absl::Now() + absl::Minutes(2);
        other == nullptr && absl::Now() < give_up;) {
     other = FakeServer::Start({.listen = address}, archives_);
@@ -428,7 +428,7 @@ TEST_F(ClientFaultsTest, TakesUpABrokenScan) {
   for (const std::optional<uint64_t> size_bytes :
        {std::optional<uint64_t>(), std::optional<uint64_t>(20000)}) {
     FakeFaults faults;
-    // More breaks than attempts in a row are allowed: each made progress.
+    // More breaks than attempts in a row: each made progress.
     faults.broken_streams = 6;
     faults.messages_before_break = 2;
     server_->SetFaults(faults);

@@ -44,7 +44,7 @@ absl::Status StatusFromItem(const v1::ItemStatus& status) {
   }
   absl::Status result(CodeFromNumber(status.code()), status.message());
   ErrorDetails details;
-  // An unknown reason of a newer server has a number but no name here.
+  // A newer server's reason has a number but no name here.
   details.reason = v1::ErrorReason_Name(status.reason());
   if (!details.reason.empty() &&
       status.reason() != v1::ERROR_REASON_UNSPECIFIED) {
@@ -74,7 +74,7 @@ std::optional<DamagedText> DamagedTextOf(const absl::Status& status) {
       details->reason != v1::ErrorReason_Name(v1::BLOCK_DAMAGED)) {
     return std::nullopt;
   }
-  // An archive has less text.
+  // Archives have less text.
   constexpr uint64_t kSizeBytesMax = uint64_t{1} << 62;
   const auto size = [&](const char* name, uint64_t& value) {
     const auto found = details->metadata.find(name);

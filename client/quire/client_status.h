@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a failed call looks to the caller: an absl::Status whose code is the gRPC
-// code (the two enums have the same numbers), and next to it a reason that
-// programs may match. Messages are for people and may change.
+// Errors of calls: an absl::Status with the gRPC code (the two enums have the
+// same numbers) and a reason that programs may match. Messages are for humans
+// and may change.
 #ifndef QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_
 #define QUIRE_CLIENT_QUIRE_CLIENT_STATUS_H_
 
@@ -20,41 +20,40 @@
 
 namespace quire {
 
-// Under this type_url a status from the server holds its serialized
-// google.rpc.Status as a payload.
+// Type URL of the payload that holds the server's serialized google.rpc.Status.
 inline constexpr absl::string_view kErrorDetailsPayloadUrl =
     "type.googleapis.com/google.rpc.Status";
 
-// The same outcome as `status`, code for code. A code outside gRPC's range
-// becomes Unknown. Thread-safe.
+// Converts `status`, code for code. A code outside gRPC's range becomes
+// Unknown. Thread-safe.
 absl::Status StatusFromGrpc(const grpc::Status& status);
 
-// The same outcome as the status of a batch's item. Thread-safe.
+// Converts the status of a batch item. Thread-safe.
 absl::Status StatusFromItem(const v1::ItemStatus& status);
 
-// The name of the server's v1::ErrorReason, such as "ARCHIVE_NOT_FOUND"; empty
-// if `status` is OK, was made by the client itself, or by something between it
-// and the server. Thread-safe.
+// Returns the name of the server's v1::ErrorReason, such as
+// "ARCHIVE_NOT_FOUND". Empty if `status` is OK, or comes from the client itself
+// or an intermediary. Thread-safe.
 std::string ErrorReasonOf(const absl::Status& status);
 
-// All that the server said besides code and message; nothing where
-// ErrorReasonOf() would be empty for want of any details. Thread-safe.
+// Returns the server's details in addition to code and message; nothing if
+// there are none. Thread-safe.
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status);
 
-// Text of an answer that a damaged block has.
+// Text of an answer that is in a damaged block.
 struct DamagedText {
-  // Of the answer's bytes that did not come, those before it.
+  // Bytes of the answer's missing text before it.
   uint64_t before_size_bytes = 0;
   // At least 1.
   uint64_t size_bytes = 0;
 };
 
-// Where the damage is that a call other than a batch failed by; nothing if it
-// failed by something else or the server does not say. Thread-safe.
+// Returns the damaged text of a failed call other than a batch. Nothing if the
+// error is another one or the server gives no position. Thread-safe.
 std::optional<DamagedText> DamagedTextOf(const absl::Status& status);
 
-// How long the server asks to wait before the same call again; nothing if it
-// does not say that waiting helps. Thread-safe.
+// Returns the delay that the server requests before the same call is repeated;
+// nothing if waiting does not help. Thread-safe.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
 }  // namespace quire

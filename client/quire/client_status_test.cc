@@ -73,7 +73,7 @@ TEST(ClientStatusTest, SaysWhereTheDamageIs) {
   ASSERT_TRUE(text.has_value());
   EXPECT_EQ(text->before_size_bytes, 7u);
   EXPECT_EQ(text->size_bytes, 4096u);
-  // Sizes that no archive has would make a scan run in circles.
+  // Impossible sizes, which would make a scan loop.
   for (const auto& [before, size] : {std::pair("0", "0"),
                                      {"", "1"},
                                      {"1", ""},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of Client that answer in a stream.
+// Streaming calls of Client.
 #include <memory>
 #include <optional>
 #include <random>
@@ -28,10 +28,10 @@ absl::string_view View(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-// No archive is larger (FORMAT.md, "Limits"), and no sum of two overflows.
+// Upper bound on archives (FORMAT.md, "Limits"); sums of two do not overflow.
 constexpr uint64_t kOffsetMax = uint64_t{1} << 62;
 
-// How far a scan came: what is still to be asked for, and what must come next.
+// Progress of a scan: the rest to request, and the message expected next.
 class ScanState {
  public:
   ScanState(absl::string_view archive, const ScanOptions& options)
@@ -49,7 +49,7 @@ class ScanState {
     }
   }
 
-  // Begins a stream that goes on after what was taken.
+  // Begins a stream that continues after the messages taken.
   const v1::ScanRequest& Start(const WireCall& call) {
     received_ = taken_;
     call.FillIn(request_);
@@ -58,7 +58,7 @@ class ScanState {
 
   uint64_t next_offset() const { return taken_.next_offset.value_or(0); }
 
-  // Whether the message may come next.
+  // Checks that the message is the expected one.
   absl::Status Accept(const v1::ScanResponse& message) {
     return Pass(message, received_);
   }
@@ -75,7 +75,7 @@ class ScanState {
       }
       GoOnAtOffset();
     } else {
-      // The token knows the end, too.
+      // The token includes the end.
       request_.set_resume_token(message.resume_token());
       request_.clear_size_bytes();
     }
@@ -88,7 +88,7 @@ class ScanState {
                  .places = places});
   }
 
-  // Why complete() is false.
+  // Error if complete() is false.
   absl::Status Incomplete(uint64_t archive_size_bytes) const {
     if (!taken_.is_stored_order) {
       return absl::DataLossError(
@@ -106,8 +106,8 @@ class ScanState {
                            "behind its end"));
   }
 
-  // Whether all that was asked is there. Where a token of the caller's ends is
-  // known to the server alone.
+  // True if all requested bytes were received. Only the server knows the end of
+  // a caller's token.
   bool complete(uint64_t archive_size_bytes) const {
     if (taken_.is_stored_order) {
       return !to_archive_end_ ||
@@ -123,18 +123,18 @@ class ScanState {
   struct Position {
     std::optional<uint64_t> next_offset = {};
     std::optional<uint64_t> left_size_bytes = {};
-    // Messages have places, of so many bytes so far.
+    // Messages have places; total size of the places so far.
     bool is_stored_order = false;
     uint64_t placed_size_bytes = 0;
-    // Modulo 2^64 the sum of EdgeOf() where each place begins, less that where
-    // each ends. Between places that join these cancel each other, so that of
-    // places that are the archive, each byte once, its own edges are left; of
-    // any others, but by chance, something else.
+    // Sum modulo 2^64 of EdgeOf() at the start of each place less that at its
+    // end. Adjacent places cancel each other at their common edge. If the
+    // places cover each byte of the archive once, only its own edges remain;
+    // otherwise something else remains, except by chance.
     uint64_t edges = 0;
 
     absl::Status Pass(const v1::ByteRange& range) {
       const uint64_t size_bytes = range.size_bytes();
-      // Where a token of the caller's goes on, the first message tells.
+      // The first message tells where a caller's token continues.
       const uint64_t expected_offset = next_offset.value_or(range.offset());
       if (range.offset() != expected_offset ||
           size_bytes > left_size_bytes.value_or(size_bytes)) {
@@ -179,14 +179,14 @@ class ScanState {
     return absl::OkStatus();
   }
 
-  // A number for each offset that no server knows.
+  // A number for each offset, unknown to servers.
   uint64_t EdgeOf(uint64_t offset) const {
     uint8_t bytes[sizeof(uint64_t)];
     StoreLittleEndian(offset, bytes);
     return Checksum64(bytes, key_);
   }
 
-  // REQUIRES: Pass() said OK.
+  // REQUIRES: Pass() returned OK.
   static absl::StatusOr<std::vector<ScanPlace>> PlacesOf(
       const v1::ScanResponse& message, absl::string_view text) {
     std::vector<ScanPlace> places;
@@ -212,13 +212,13 @@ class ScanState {
   v1::ScanRequest request_;
   const uint64_t key_ =
       (uint64_t{std::random_device()()} << 32) | std::random_device()();
-  // Messages may be received while those before them are not yet taken.
+  // Messages may be received before earlier ones are taken.
   Position received_;
   Position taken_;
   const bool to_archive_end_;
 };
 
-// While it lives, the call does not wait for the server but for the sink.
+// During its life the call waits for the sink, not for the server.
 class SinkTime {
  public:
   explicit SinkTime(WireCall& call) : call_(call) { call_.Pause(); }
@@ -320,7 +320,7 @@ absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,
         "a scan in stored order is of the whole archive; give no offset and no "
         "size with it");
   }
-  // How much there is must be known, or an early end would pass for the end.
+  // The size must be known: otherwise an early end would look complete.
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription before,
                          GetArchive(archive));
   WireCall call = connection_->StartCall(archive, options.encoding);

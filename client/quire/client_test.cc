@@ -337,7 +337,7 @@ TEST_F(ClientTest, FetchesADictionary) {
 }
 
 TEST_F(ClientTest, SendsTheTraceOfEachCall) {
-  // Another span for each, as a program's tracing library has it.
+  // A new span for each call, as in a program's tracing library.
   std::atomic<int> asked = 0;
   const auto header = [](int n) {
     return absl::StrFormat("00-%032x-%016x-01", 0xabc, n);

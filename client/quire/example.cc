@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole program that uses the client library: lists the archives of a server
+// A complete program with the client library: lists the archives of a server
 // and reads the first documents of each in one batch.
 //
 //   quire_example [HOST:PORT]
@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-// The first three documents of an archive, all at once.
+// Reads the first three documents of an archive in one batch.
 absl::Status ShowArchive(Client& client,
                          const v1::ArchiveDescription& archive) {
   std::printf("%s: %llu documents\n", archive.name().c_str(),
@@ -32,7 +32,7 @@ absl::Status ShowArchive(Client& client,
   }
   return client.ReadBatch(
       archive.name(), std::move(targets), [](BatchAnswer answer) {
-        // One bad document is no reason to stop.
+        // Continue after a failed document.
         if (!answer.result.ok()) {
           std::fprintf(stderr, "document %llu: %s\n",
                        static_cast<unsigned long long>(answer.tag),

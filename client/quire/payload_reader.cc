@@ -18,7 +18,7 @@ namespace quire {
 namespace {
 
 constexpr const char* kRevisitType = "revisit";
-// Captures that are looked at for the one that a revisit without a date means.
+// Captures examined for the target of a revisit without a date.
 constexpr int kCandidatesMax = 8;
 
 absl::string_view View(const std::string& text) {
@@ -36,7 +36,7 @@ bool IsMissing(const absl::Status& status) {
          reason == v1::ErrorReason_Name(v1::RECORD_TYPE_NOT_FOUND);
 }
 
-// Marks the statuses of IsPayloadFault().
+// Payload type that marks the statuses of IsPayloadFault().
 constexpr absl::string_view kPayloadFaultUrl = "quire/payload_fault";
 
 absl::Status MarkFault(absl::Status status) {
@@ -51,7 +51,7 @@ absl::string_view AlgorithmOf(absl::string_view digest) {
   return digest.substr(0, digest.find(':'));
 }
 
-// What a revisit says of the record that it refers to.
+// The reference of a revisit to another record.
 class Reference {
  public:
   Reference(const v1::Document& revisit, const WarcFields& warc)
@@ -70,7 +70,7 @@ class Reference {
     }
   }
 
-  // The newest capture that may be meant.
+  // Names the newest capture that may be the target.
   DocumentKey FirstCandidate() const {
     DocumentKey key = DocumentKey::Id(uri_);
     key.record_types = {"response", "resource"};
@@ -88,7 +88,7 @@ class Reference {
         AlgorithmOf(View(digest_)) == AlgorithmOf(View(warc.payload_digest))) {
       return false;
     }
-    // A server that said "not modified" meant what was there before.
+    // A server that answered "not modified" meant an earlier capture.
     return period_.has_value()
                ? document.has_capture_time_ms() &&
                      document.capture_time_ms() >= period_->first_ms &&
@@ -96,7 +96,7 @@ class Reference {
                : digest_.empty();
   }
 
-  // Where it refers, for people.
+  // The target, as text for messages.
   std::string Describe() const {
     std::string text = QuotedText(View(uri_));
     if (!date_.empty()) {
@@ -161,7 +161,7 @@ class PayloadRead {
   }
 
  private:
-  // Why a record was not handed out.
+  // Reason for not reading a record's payload.
   enum class Stop { kNone, kRevisit, kOther };
 
   static std::string TimeOf(const v1::Document& document) {
@@ -173,7 +173,7 @@ class PayloadRead {
                : "unknown time";
   }
 
-  // Hands out the payload of the record that `reference` means; else stop_ is
+  // Outputs the payload of the target of `reference`; otherwise stop_ is
   // kOther.
   absl::Status Follow(const Reference& reference) {
     DocumentKey candidate = reference.FirstCandidate();
@@ -193,8 +193,8 @@ class PayloadRead {
     return absl::OkStatus();
   }
 
-  // Hands out the payload of the record, unless it is a revisit or not the one
-  // that `reference` means: then stop_ says so.
+  // Outputs the payload of the record, unless it is a revisit or not the target
+  // of `reference`: then sets stop_.
   absl::Status ReadRecord(const DocumentKey& key, const Reference* reference) {
     PayloadDecoder decoder(options_.size_bytes_max);
     has_begun_ = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading pages of a crawl as a browser would have got them. A document of a
-// crawl is a whole WARC record; Client::Read() and its like hand it out as it
-// is, ReadPayload() what it carries.
+// Reads pages of a crawl as a browser would receive them. A document of a crawl
+// is a whole WARC record: Client::Read() returns the record, ReadPayload() its
+// payload.
 #ifndef QUIRE_CLIENT_QUIRE_PAYLOAD_READER_H_
 #define QUIRE_CLIENT_QUIRE_PAYLOAD_READER_H_
 
@@ -23,54 +23,53 @@
 namespace quire {
 
 struct PayloadOptions {
-  // What a coded payload may decode to.
+  // Upper bound on the decoded size of a coded payload.
   uint64_t size_bytes_max = kPayloadSizeBytesMax;
   ReadOptions read = {};
 };
 
-// Where a payload comes from.
+// Source of a payload.
 struct PayloadOrigin {
-  // The document whose payload it is.
+  // Document with the payload.
   v1::Document document;
-  // The revisit that led to it: a record of a capture that found what an
-  // earlier one had found already.
+  // The revisit that refers to it: a record of a capture that found the same as
+  // an earlier one.
   std::optional<v1::Document> revisit = {};
-  // Set if the newest capture is a revisit that refers to what the archive does
-  // not hold: where it refers, for people. Then `document` is the newest
-  // capture that the archive does hold.
+  // Set if the newest capture is a revisit whose target is not in the archive:
+  // the target, as text. Then `document` is the newest capture in the archive.
   std::string unresolved = {};
-  // Of the record and of HTTP; unset for a document that is no WARC record, or
-  // no HTTP message.
+  // Headers of the record and of HTTP; unset for a document that is not a WARC
+  // record, or not an HTTP message.
   std::optional<WarcFields> warc = {};
   std::optional<HttpFields> http = {};
 };
 
-// Called before the first byte, also of an empty payload.
+// Called before the first byte, also for an empty payload.
 using PayloadOriginSink =
     absl::FunctionRef<absl::Status(const PayloadOrigin& origin)>;
 
-// The payload of one record, in pieces, in bounded memory; see
-// payload_decoder.h for what it is. A document that is no WARC record is handed
-// out as it is. What `sink` has had is right even if the call fails.
+// Reads the payload of one record, in pieces, in bounded memory;
+// payload_decoder.h defines it. A document that is not a WARC record is output
+// unchanged. Bytes passed to `sink` are correct even if the call fails.
 //
-// Where `key` names an id alone, or an id and a time, revisits count as
-// responses; where the id has neither, a second call reads what
-// DocumentKey::record_types says. Any revisit is followed to the record that it
-// refers to: the newest of its WARC-Refers-To-Target-URI that is as old as its
-// WARC-Refers-To-Date or has its WARC-Payload-Digest.
+// If `key` has only an id, or an id and a time, revisits count as responses. If
+// the id has neither, a second call reads the default of
+// DocumentKey::record_types. A revisit is followed to its target: the newest
+// record of its WARC-Refers-To-Target-URI with the time of its
+// WARC-Refers-To-Date or with its WARC-Payload-Digest.
 //
 // Blocks; thread-safe as `client` is. REQUIRES: `key` names no part.
-// Errors: NotFound  also: the named revisit refers to a record that the archive
-//                   does not hold; the message says to which.
-//         DataLoss  also: the payload is cut short or damaged.
-//         Others as Client::ReadStream() and PayloadDecoder, and what the sinks
-//         return.
+// Errors: NotFound  also: the target of the named revisit is not in the
+//                   archive; the message names it.
+//         DataLoss  also: the payload is truncated or damaged.
+//         Others as Client::ReadStream() and PayloadDecoder, and the results of
+//         the sinks.
 absl::Status ReadPayload(Client& client, absl::string_view archive,
                          const DocumentKey& key, const PayloadOptions& options,
                          PayloadOriginSink on_origin, PayloadSink sink);
 
-// Whether `status`, of ReadPayload(), says that the record has no whole
-// payload: Client::Read() hands out the record itself. Thread-safe.
+// True if `status`, of ReadPayload(), means that the record has no complete
+// payload; Client::Read() returns the record itself. Thread-safe.
 bool IsPayloadFault(const absl::Status& status);
 
 }  // namespace quire

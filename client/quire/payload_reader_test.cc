@@ -29,10 +29,10 @@ struct Payload {
 
 class PayloadReaderTest : public ClientFixture {
  protected:
-  // No server of TestArchives().
+  // Without the server of TestArchives().
   void SetUp() override {}
 
-  // A record of the second `time` of 1970; `fields` are lines of its header.
+  // Adds a record of second `time` of 1970; `fields` are header lines.
   void Add(const std::string& id, const std::string& type, int time,
            const std::string& block, const std::string& fields = "") {
     const std::string record = absl::StrCat(
@@ -103,7 +103,7 @@ TEST_F(PayloadReaderTest, ReadsTheBodyOfTheNewestPage) {
   EXPECT_TRUE(payload.origin.has_value());
 }
 
-// A newer conversion, resource or file is not what the page was.
+// A newer conversion, resource or file is not the page.
 TEST_F(PayloadReaderTest, ReadsResponsesBeforeOtherTypes) {
   AddPage(10, "page", "sha1:A");
   AddRevisit(20, "WARC-Refers-To-Date: 1970-01-01T00:00:10Z\r\n");
@@ -123,7 +123,7 @@ TEST_F(PayloadReaderTest, ReadsResponsesBeforeOtherTypes) {
             "RECORD_TYPE_NOT_FOUND");
 }
 
-// What a revisit refers to was a capture, never a conversion of it.
+// The target of a revisit is a capture, never a conversion of it.
 TEST_F(PayloadReaderTest, FollowsNoRevisitToAConversion) {
   AddPage(10, "page", "");
   Add(kPage, "conversion", 20, "as text");
@@ -164,7 +164,7 @@ TEST_F(PayloadReaderTest, FollowsARevisitByItsDate) {
   key.at_time_ms = 30000;
   EXPECT_EQ(Read(key).text, "first");
   EXPECT_EQ(Read(DocumentKey::Ordinal(2)).text, "first");
-  // Response alone means no revisit.
+  // Only responses exclude revisits.
   key.record_types = {"response"};
   EXPECT_EQ(Read(key).text, "second");
 }
@@ -180,7 +180,7 @@ TEST_F(PayloadReaderTest, FollowsARevisitOfAnotherPage) {
   EXPECT_EQ(payload.origin->document.id(), kPage);
 }
 
-// As WARC 1.0 has them, without a date.
+// In WARC 1.0, without a date.
 TEST_F(PayloadReaderTest, FollowsARevisitByItsDigest) {
   AddPage(10, "first", "sha1:A");
   AddPage(20, "second", "sha1:B");
@@ -215,7 +215,7 @@ TEST_F(PayloadReaderTest, SaysWhereARevisitRefers) {
             "the capture of 1970-01-01T00:00:30Z is a revisit of "
             "\"http://example.org/\" of \"1970-01-01T00:00:20Z\", which the "
             "archive does not hold");
-  // Asked for by itself, there is nothing else to hand out.
+  // A single revisit has no alternative.
   for (const DocumentKey& key :
        {DocumentKey::Ordinal(1), DocumentKey::Id("http://example.org/only")}) {
     payload = Read(key);
@@ -226,7 +226,7 @@ TEST_F(PayloadReaderTest, SaysWhereARevisitRefers) {
   }
 }
 
-// Its time fits, what it says of its text does not.
+// Its time matches, its digest does not.
 TEST_F(PayloadReaderTest, DoesNotFollowToAnotherText) {
   AddPage(10, "first", "sha1:A");
   AddRevisit(30,

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the main() of programs that are made with the client library.
+// Settings for main() of programs with the client library.
 #ifndef QUIRE_CLIENT_QUIRE_PROCESS_SETTINGS_H_
 #define QUIRE_CLIENT_QUIRE_PROCESS_SETTINGS_H_
 
 namespace quire {
 
-// Settings of the whole process, which a library must not touch but which are
-// good for reading much: memory that messages were received into is kept for
-// the next ones, up to 32 MiB more than is in use (by default messages get new
-// pages all the time, which shows in profiles of scans), and the locks of gRPC
-// do without abseil's search for deadlocks.
-// To be called first in main(): not thread-safe.
+// Applies settings of the whole process that speed up large reads. Freed
+// message memory is kept for later messages, up to 32 MiB (by default messages
+// always get new pages, which shows in profiles of scans). The locks of gRPC
+// skip abseil's deadlock detection. Call it first in main(): not thread-safe.
 void PrepareReadingProcess();
 
 }  // namespace quire

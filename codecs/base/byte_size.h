@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes and counts as people write and read them, the same in every program of
-// the project.
+// Text of sizes and counts, the same in every program of the project.
 #ifndef QUIRE_CODECS_BASE_BYTE_SIZE_H_
 #define QUIRE_CODECS_BASE_BYTE_SIZE_H_
 
@@ -17,16 +16,15 @@ inline constexpr uint64_t kKiB = uint64_t{1} << 10;
 inline constexpr uint64_t kMiB = uint64_t{1} << 20;
 inline constexpr uint64_t kGiB = uint64_t{1} << 30;
 
-// Reads a size in bytes: digits, an optional fraction, and an optional unit: B,
-// KiB, MiB, GiB, TiB (powers of 1024) or kB, MB, GB, TB (powers of 1000); K, M,
-// G and T alone mean the powers of 1024. Upper and lower case are the same.
-// Errors: InvalidArgument  not of that form, negative, not a whole number of
-//                          bytes, or over 2^63 - 1.
+// Parses a size in bytes: digits, an optional fraction, and an optional unit:
+// B, KiB, MiB, GiB, TiB (powers of 1024) or kB, MB, GB, TB (powers of 1000); K,
+// M, G and T alone mean powers of 1024. Case-insensitive.
+// Errors: InvalidArgument  another form, negative, not a whole number of bytes,
+//                          or over 2^63 - 1.
 absl::StatusOr<uint64_t> ParseByteSize(absl::string_view text);
 
-// "64 KiB", "1.45 GiB", "1023 B": rounded to three significant digits, from
-// 1000 on to four, in the largest binary unit that keeps the number at 1 or
-// more.
+// "64 KiB", "1.45 GiB", "1023 B": rounded to three significant digits, four
+// from 1000 on, in the largest binary unit that gives 1 or more.
 std::string FormatByteSize(uint64_t size_bytes);
 
 // A form that ParseByteSize reads back exactly: "64KiB", "1500B".

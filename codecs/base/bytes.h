@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two views through which all of Quire looks at bytes, and their crossings
-// from and to text.
+// Views of bytes, and conversions from and to text.
 #ifndef QUIRE_CODECS_BASE_BYTES_H_
 #define QUIRE_CODECS_BASE_BYTES_H_
 
@@ -13,8 +12,8 @@
 
 namespace quire {
 
-// Views never own. Unless a declaration says otherwise they are used during the
-// call only, never kept.
+// Views never own. Unless a declaration says otherwise, they are used only
+// during the call.
 using ByteView = std::span<const uint8_t>;
 using MutableByteView = std::span<uint8_t>;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For what only a mistake in this program can make false. Anything from a disk,
-// a network, a configuration or a user is an absl::Status instead.
+// For conditions that only a mistake in this program can violate. Errors of a
+// disk, a network, a configuration or a user are an absl::Status instead.
 #ifndef QUIRE_CODECS_BASE_CHECK_H_
 #define QUIRE_CODECS_BASE_CHECK_H_
 
@@ -16,7 +16,7 @@ namespace quire::internal {
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
                               const char* detail);
 
-// The parts of a detail, put together only if it is needed.
+// Joins the parts of a detail when it is needed.
 template <typename... Parts>
 std::string CheckDetail(const Parts&... parts) {
   return absl::StrCat(parts...);
@@ -24,11 +24,11 @@ std::string CheckDetail(const Parts&... parts) {
 
 }  // namespace quire::internal
 
-// Ends the process if `condition` is false, in all builds, and says where and
-// what was violated. What follows the condition says it in words and is put
-// together as by absl::StrCat():
+// Aborts if `condition` is false, in all builds, and prints location and
+// condition. The other arguments describe the violation and are joined as by
+// absl::StrCat():
 //   QUIRE_CHECK(entry != nullptr, "the ring has no entry for slot ", index);
-// The rest is not evaluated where the condition holds.
+// They are evaluated only if the condition is false.
 #define QUIRE_CHECK(condition, ...)          \
   (static_cast<bool>(condition)              \
        ? static_cast<void>(0)                \
@@ -36,8 +36,8 @@ std::string CheckDetail(const Parts&... parts) {
              __FILE__, __LINE__, #condition, \
              ::quire::internal::CheckDetail(__VA_ARGS__).c_str()))
 
-// The same in builds without NDEBUG; else the condition is compiled but not
-// evaluated. For inner loops, where the check would show in a profile.
+// The same in builds without NDEBUG; otherwise the condition is compiled but
+// not evaluated. For inner loops, where the check would show in a profile.
 #ifdef NDEBUG
 #define QUIRE_DCHECK(condition, ...) \
   static_cast<void>(sizeof(static_cast<bool>(condition)))

@@ -2,8 +2,8 @@
 #include "codecs/base/checksum.h"
 
 #include <xxhash.h>
-// Takes the widest vectors that the machine has, where the library chooses for
-// itself only among what it was compiled for.
+// Selects the widest vectors of the machine at run time; the plain header
+// selects at compile time.
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif

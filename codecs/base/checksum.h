@@ -11,19 +11,19 @@ struct XXH3_state_s;
 
 namespace quire {
 
-// XXH3, 64 bits, of all of `bytes`; the same value as every implementation of
-// XXH3_64bits_withSeed, in any language. Finds accidents, not forgeries.
-// Thread-safe; about 20 GB/s, well above anything it guards.
+// XXH3, 64 bits, of `bytes`; the same value as every implementation of
+// XXH3_64bits_withSeed. Detects accidents, not forgeries.
+// Thread-safe; about 20 GB/s, far above its uses.
 uint64_t Checksum64(ByteView bytes, uint64_t seed = 0);
 
-// The same checksum of bytes that come in pieces.
+// The same checksum over bytes in pieces.
 // Thread-compatible.
 class Checksummer64 {
  public:
   Checksummer64();
 
   void Add(ByteView bytes);
-  // Checksum64(all added so far); more may be added after it.
+  // Checksum64(all bytes added so far); more may be added afterwards.
   uint64_t Get() const;
 
  private:

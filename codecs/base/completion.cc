@@ -15,8 +15,9 @@
 namespace quire {
 namespace {
 
-// Bash ends words at colons, but the program needs them whole: the words are
-// split from the line, and what precedes the last colon is cut from the answer.
+// Bash splits words at colons, but the program needs whole words: the script
+// splits the line itself, and removes the text up to the last colon from each
+// answer.
 constexpr char kBashScript[] = R"(# bash completion for PROGRAM
 FUNCTION() {
   local given line=${COMP_LINE:0:COMP_POINT} cut= tab=$'\t'
@@ -49,7 +50,8 @@ else
 fi
 )";
 
-// The name of a check that checks nothing and holds what OfferValues() named.
+// Name of a check that accepts everything and holds the values of
+// OfferValues().
 constexpr char kOfferPrefix[] = "offer ";
 
 std::vector<std::string> OfferedValues(const CLI::Option& option) {
@@ -73,7 +75,7 @@ std::vector<std::string> OfferedValues(const CLI::Option& option) {
   }
 }
 
-// The app itself, and those above whose options may follow its name.
+// The app itself, and its parents whose options may follow its name.
 std::vector<const CLI::App*> WithParents(const CLI::App* app) {
   std::vector<const CLI::App*> apps = {app};
   while (app->get_fallthrough() && app->get_parent() != nullptr) {
@@ -101,10 +103,10 @@ const CLI::Option* FindOption(const CLI::App* app, const std::string& name) {
   return nullptr;
 }
 
-// The end of a command line: what may come next.
+// The end of a command line, which decides what may follow.
 struct CommandLineEnd {
   const CLI::App* command = nullptr;
-  // Set if its value comes next.
+  // Set if its value is expected.
   const CLI::Option* option = nullptr;
   bool options_ended = false;
   TypedWords typed;
@@ -152,7 +154,7 @@ std::vector<std::string> OptionNames(const CLI::App* command) {
   std::vector<std::string> names;
   for (const CLI::App* app : WithParents(command)) {
     for (const CLI::Option* option : app->get_options()) {
-      // --help and --version belong to the command that they follow.
+      // --help and --version belong to the command before them.
       if (option->get_group().empty() ||
           (app != command && (option == app->get_help_ptr() ||
                               option == app->get_help_all_ptr() ||
@@ -170,7 +172,7 @@ std::vector<std::string> OptionNames(const CLI::App* command) {
   return names;
 }
 
-// The positional after those typed; null if there is none.
+// Returns the positional after those typed; null if there is none.
 const CLI::Option* NextPositional(const CommandLineEnd& end) {
   size_t index = 0;
   for (const CLI::Option* option : end.command->get_options()) {
@@ -235,7 +237,7 @@ std::vector<std::string> CompleteWords(const CLI::App& app,
 
 std::string CompletionScript(const std::string& program,
                              const std::string& shell) {
-  // Dashes are not part of a function's name.
+  // A function's name cannot have dashes.
   const std::string function = "_" + absl::StrReplaceAll(program, {{"-", "_"}});
   return absl::StrReplaceAll(shell == "bash" ? kBashScript : kZshScript,
                              {{"PROGRAM", program}, {"FUNCTION", function}});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Times as people write them in settings, the same in every program of the
-// project. For the modules above the codecs, which have no use for it.
+// Text of durations in settings, the same in every program of the project. For
+// modules above the codecs, which do not use it.
 #ifndef QUIRE_CODECS_BASE_DURATION_TEXT_H_
 #define QUIRE_CODECS_BASE_DURATION_TEXT_H_
 
@@ -11,17 +11,17 @@
 
 namespace quire {
 
-// What a setting may take, both included.
+// Permitted range of a setting, bounds included.
 struct DurationRange {
   absl::Duration min = absl::ZeroDuration();
   absl::Duration max = absl::InfiniteDuration();
 };
 
-// Reads a time: a number alone, of seconds, or numbers with units that add up,
-// as in "500ms", "1.5m" or "1h30m"; units are ns, us, ms, s, m, h. "inf" is a
-// time without end.
-// Errors: InvalidArgument  not of that form, or out of `range`; the message
-//                          begins with "must be".
+// Parses a duration: a number of seconds, or numbers with units that add up, as
+// in "500ms", "1.5m" or "1h30m"; units are ns, us, ms, s, m, h. "inf" means
+// infinite.
+// Errors: InvalidArgument  another form, or out of `range`; the message begins
+//                          with "must be".
 absl::StatusOr<absl::Duration> ParseDurationText(
     absl::string_view text, const DurationRange& range = {});
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one place where integers are read from and written to bytes. All of
-// Quire's formats are little-endian; nothing else in the project casts a
-// pointer into file or network data to an integer type.
+// Reads and writes integers as bytes. All of Quire's formats are little-endian;
+// no other code casts a pointer into file or network data to an integer type.
 #ifndef QUIRE_CODECS_BASE_ENDIAN_H_
 #define QUIRE_CODECS_BASE_ENDIAN_H_
 

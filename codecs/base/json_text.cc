@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// JSON is ASCII outside its strings, so what is replaced lies inside one.
+// JSON is ASCII outside its strings, so all replaced characters are inside one.
 // REQUIRES: `json` is UTF-8.
 std::string WithoutTerminalControls(std::string json) {
   std::string out;

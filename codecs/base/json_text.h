@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as the project prints it, by nlohmann-json.
+// The project's JSON output, by nlohmann-json.
 #ifndef QUIRE_CODECS_BASE_JSON_TEXT_H_
 #define QUIRE_CODECS_BASE_JSON_TEXT_H_
 
@@ -12,19 +12,19 @@
 
 namespace quire {
 
-// Members stay in the order in which they were added.
+// Members keep the order of insertion.
 using Json = nlohmann::ordered_json;
 
-// On one line with kJsonOneLine, else with `indent` spaces a level.
+// One line with kJsonOneLine, otherwise `indent` spaces per level.
 inline constexpr int kJsonOneLine = -1;
 
-// `value` as text without a line end. Strings may be any bytes: what is not
-// UTF-8 becomes U+FFFD. DEL and C1 controls (U+0080 to U+009F), which JSON
-// allows but terminals act on, are written as \u00NN. Numbers that are not
-// finite become null. Thread-safe.
+// Returns `value` as text without a line end. Strings may have any bytes: those
+// that are not UTF-8 become U+FFFD. DEL and C1 controls (U+0080 to U+009F),
+// which JSON allows but terminals interpret, become \u00NN. Numbers that are
+// not finite become null. Thread-safe.
 std::string JsonText(const Json& value, int indent = kJsonOneLine);
 
-// The same of a string alone, with its quotes. Thread-safe.
+// The same for a string alone, with its quotes. Thread-safe.
 std::string JsonString(absl::string_view text);
 
 }  // namespace quire

@@ -30,7 +30,7 @@ void AppendHelpList(const std::string& title,
   }
 }
 
-// Examples may be long: what they do goes on a line of its own.
+// Examples may be long: their purpose has its own line.
 void AppendHelpExamples(const std::vector<ManualEntry>& examples,
                         std::string& footer) {
   if (examples.empty()) {
@@ -53,8 +53,8 @@ std::string SubcommandNames(const CLI::App& app) {
   return names;
 }
 
-// What is wrong, unknown words first: for a misspelt option CLI11 reports what
-// is missing, and for a misspelt subcommand all words after it.
+// The error, unknown words first. CLI11 reports a missing option for a misspelt
+// one, and all later words for a misspelt subcommand.
 std::string Complaint(const CLI::App& app, const CLI::Error& error) {
   const std::vector<std::string> unknown = app.remaining(true);
   if (unknown.empty()) {
@@ -76,7 +76,7 @@ std::string Complaint(const CLI::App& app, const CLI::Error& error) {
          unknown.front() + "\"";
 }
 
-// Where to read on: at the subcommand, if one was called.
+// The help to read: of the subcommand, if one was called.
 std::string HelpHint(const CLI::App& app) {
   const std::vector<CLI::App*> called = app.get_subcommands();
   if (!called.empty()) {
@@ -96,7 +96,7 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   AppendHelpList("Environment", manual.environment, footer);
   AppendHelpExamples(manual.examples, footer);
   if (!footer.empty()) {
-    footer.pop_back();  // CLI11 ends it itself.
+    footer.pop_back();  // CLI11 adds the line end.
   }
   app.footer(footer);
   app.failure_message([](const CLI::App* program, const CLI::Error& error) {
@@ -109,13 +109,13 @@ void AttachManual(CLI::App& app, const Manual& manual) {
   app.set_help_all_flag("--help-all",
                         "Print the help of all subcommands and exit")
       ->group(app.get_subcommands(nullptr).empty() ? "" : "Options");
-  // App::exit() prints what CallForVersion carries to standard output,
+  // App::exit() prints the text of CallForVersion to standard output,
   // unchanged, and returns exit code 0.
   app.add_option_function<std::string>(
          "--completion",
          [&app](const std::string& shell) {
            std::string script = CompletionScript(app.get_name(), shell);
-           script.pop_back();  // exit() ends the line itself.
+           script.pop_back();  // exit() adds the line end.
            throw CLI::CallForVersion(script, 0);
          },
          "Print a script that makes the shell complete command lines, and exit")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The manual of a program, out of the tree of options that parses its command
-// line: --help, the man page and shell completion cannot disagree.
+// The manual of a program from the option tree that parses its command line:
+// --help, the man page and shell completion cannot disagree.
 //
 //   return RunProgram("quire", "reads documents", 1, [&](CLI::App& app) {
 //     ... options and subcommands ...
@@ -23,14 +23,14 @@
 
 namespace quire {
 
-// What a list of the manual explains: an exit code, a variable, a command.
+// An entry of a list in the manual: an exit code, a variable, a command.
 struct ManualEntry {
   std::string term;
   std::string text;
 };
 
-// What the tree of options does not say. All text is plain ASCII; empty parts
-// are left out.
+// Facts that the option tree lacks. All text is plain ASCII; empty parts are
+// omitted.
 struct Manual {
   // Version of the program, such as "0.1.0".
   std::string version;
@@ -40,7 +40,7 @@ struct Manual {
   std::vector<ManualEntry> environment;
   // `term` is the command line, `text` its purpose.
   std::vector<ManualEntry> examples;
-  // Words that completion takes from elsewhere; may be empty.
+  // Further words for completion; may be empty.
   WordSource word_source;
 };
 

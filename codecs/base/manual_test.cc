@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::Pair;
 
-// A program with one of everything.
+// A program with each kind of option.
 class ManualTest : public ::testing::Test {
  protected:
   ManualTest() {
@@ -52,7 +52,7 @@ class ManualTest : public ::testing::Test {
     AttachManual(app_, manual_);
   }
 
-  // What the program prints when called so, and its exit code.
+  // Returns the output of the program, and its exit code.
   std::string Output(std::vector<std::string> arguments, int& exit_code) {
     std::reverse(arguments.begin(), arguments.end());
     std::ostringstream out;
@@ -88,7 +88,7 @@ struct CommandResult {
   std::string output;
 };
 
-// Runs a script in bash; standard error comes with the output.
+// Runs a script in bash; the output includes standard error.
 CommandResult RunInBash(const std::string& script) {
   const std::string path =
       ::testing::TempDir() + "manual_test_" + std::to_string(getpid()) + ".sh";
@@ -221,7 +221,7 @@ TEST_F(ManualTest, CompletionAsksTheProgramForOtherWords) {
               ElementsAre(Pair("codec", "rlz"), Pair("server", "[::1]:7420")));
 }
 
-// A program that notes its arguments and offers `words`.
+// A program that records its arguments and offers `words`.
 std::string ProgramOffering(const std::string& words) {
   return "thing() { printf '%s|' \"$1\" \"${2//$'\\n'/ }\" >&3; printf '" +
          words + "'; }\nexec 3>&1\n";
@@ -238,7 +238,7 @@ TEST_F(ManualTest, BashCompletes) {
   EXPECT_EQ(complete("thing get w", "web\\tThe web\\nwide\\n"),
             "--complete|thing get w|web wide\n");
   EXPECT_EQ(complete("thing get ", ""), "--complete|thing get |\n");
-  // Bash puts the answer in place of what follows the last colon.
+  // Bash replaces the text after the last colon by the answer.
   EXPECT_EQ(complete("thing get http://", "http://a\\nhttp://b\\n"),
             "--complete|thing get http://|//a //b\n");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that the system does not give, as a status. What std::bad_alloc would
-// unwind ends the process where it leaves a thread, and is swallowed by gRPC
-// where it leaves a reaction, whose call then never ends.
+// Failed allocations as a status. std::bad_alloc ends the process if it leaves
+// a thread. gRPC swallows it if it leaves a reaction, and then that call never
+// ends.
 #ifndef QUIRE_CODECS_BASE_MEMORY_GUARD_H_
 #define QUIRE_CODECS_BASE_MEMORY_GUARD_H_
 
@@ -16,8 +16,8 @@
 
 namespace quire {
 
-// ResourceExhausted; `what` goes on from "not enough memory to ". Has no
-// message where there is no memory for one either.
+// Returns ResourceExhausted; `what` continues "not enough memory to ". Without
+// memory for the message it is empty.
 inline absl::Status NoMemoryTo(absl::string_view what) {
   try {
     return absl::ResourceExhaustedError(
@@ -27,9 +27,10 @@ inline absl::Status NoMemoryTo(absl::string_view what) {
   }
 }
 
-// What `work` returns, a Status or a StatusOr. `what` as for NoMemoryTo().
-// Errors: ResourceExhausted  an allocation failed, or was for more than could
-//                            ever be had; what `work` had done by then stays.
+// Returns the result of `work`, a Status or a StatusOr. `what` as for
+// NoMemoryTo().
+// Errors: ResourceExhausted  an allocation failed, or was too large for any
+//                            machine; changes made by `work` until then stay.
 template <typename Work>
 std::invoke_result_t<Work&> OrNoMemory(absl::string_view what, Work work) {
   try {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A mutex that both checkers understand: clang's thread-safety analysis through
-// its annotations, and ThreadSanitizer because it is std::mutex underneath.
-// (Debian's abseil is built without ThreadSanitizer, so the sanitizer sees no
-// order between holders of an absl::Mutex and reports races that are none.)
+// A mutex for both checkers: clang's thread-safety analysis through its
+// annotations, and ThreadSanitizer because it wraps std::mutex. (Debian's
+// abseil is built without ThreadSanitizer, so the sanitizer sees no order
+// between holders of an absl::Mutex and reports false races.)
 #ifndef QUIRE_CODECS_BASE_MUTEX_H_
 #define QUIRE_CODECS_BASE_MUTEX_H_
 
@@ -15,17 +15,18 @@
 
 namespace quire {
 
-// Not recursive, not fair; of no use between processes. The thread that locked
-// it unlocks it, before it is destroyed. Prefer MutexLock, which cannot forget.
-// Fields that it guards carry ABSL_GUARDED_BY(it), functions that take it
-// ABSL_LOCKS_EXCLUDED(it): clang then holds all callers to it at compile time.
+// Not recursive, not fair; within one process. The locking thread must unlock
+// it, before its destruction. Prefer MutexLock, which cannot forget. Mark the
+// fields that it guards ABSL_GUARDED_BY(it) and functions that lock it
+// ABSL_LOCKS_EXCLUDED(it): clang then checks all callers at compile time.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // Blocks until no other thread holds it. REQUIRES: nor does this one.
+  // Blocks until no other thread holds it. REQUIRES: this thread does not hold
+  // it.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
 
   // REQUIRES: this thread holds it.
@@ -36,7 +37,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex, which must outlive it, for the length of a scope.
+// Holds a mutex, which must outlive it, during a scope.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex)
@@ -53,20 +54,20 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// Where threads wait for what others change under a mutex; all that wait at the
-// same moment do so with the same mutex. Waits may end without a notification:
-// always wait in a loop that looks at what is waited for. Thread-safe; to be
-// destroyed when no thread waits.
+// Condition variable for changes under a mutex; all threads that wait at the
+// same time must use the same mutex. Waits may end without a notification:
+// always wait in a loop that checks the condition. Thread-safe; destroy it when
+// no thread waits.
 class CondVar {
  public:
-  // Gives the mutex up while it waits, and holds it again when it returns.
+  // Releases the mutex while it waits, and holds it again on return.
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
     condition_.wait(lock);
     lock.release();
   }
 
-  // The same for at most so long, by a monotonic clock. False if the
+  // The same for at most `timeout`, by a monotonic clock. Returns false if the
   // time passed without a notification.
   bool WaitFor(Mutex* mutex, std::chrono::nanoseconds timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -76,8 +77,8 @@ class CondVar {
     return status == std::cv_status::no_timeout;
   }
 
-  // Wake one or all of those that wait now, not those that come later. The
-  // mutex need not be held, but the change must have been made under it.
+  // Wakes one or all of the threads that wait now. The mutex need not be held,
+  // but the change must have been made under it.
   void NotifyOne() { condition_.notify_one(); }
 
   void NotifyAll() { condition_.notify_all(); }

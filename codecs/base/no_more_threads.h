@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests: a system that gives no more threads.
+// For tests: a system that cannot start threads.
 #ifndef QUIRE_CODECS_BASE_NO_MORE_THREADS_H_
 #define QUIRE_CODECS_BASE_NO_MORE_THREADS_H_
 
@@ -12,8 +12,8 @@
 
 namespace quire {
 
-// While it lives no thread starts that does not bring its own stack size: by
-// default stacks are larger than any address space. At most one at a time.
+// During its life no thread starts unless it specifies its stack size: the
+// default becomes larger than any address space. At most one at a time.
 class NoMoreThreads {
  public:
   NoMoreThreads() {

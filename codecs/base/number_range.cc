@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// `parse` is absl's for Number: false for what is no number.
+// `parse` is absl's function for Number; it returns false for other text.
 template <typename Number, typename Parse>
 CLI::Validator InRange(Number min, Number max, Parse parse) {
   return CLI::Validator(
@@ -22,7 +22,7 @@ CLI::Validator InRange(Number min, Number max, Parse parse) {
                    : absl::StrCat("must be ", min, " to ", max, ", got ",
                                   QuotedText(text));
       },
-      // Not in the help: the name of the type says enough.
+      // Not in the help: the name of the type suffices.
       "");
 }
 

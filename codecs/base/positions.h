@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The spaces that positions live in. Each has a type of its own, so that an
-// offset in one is never taken for an offset in another.
+// Types of positions, one per address space, so that offsets in different
+// spaces cannot be confused.
 #ifndef QUIRE_CODECS_BASE_POSITIONS_H_
 #define QUIRE_CODECS_BASE_POSITIONS_H_
 
@@ -37,7 +37,7 @@ struct DocumentOrdinal {
   auto operator<=>(const DocumentOrdinal&) const = default;
 };
 
-// A block: the block_index-th of the segment_index-th segment, both from 0.
+// A block: number block_index of segment number segment_index, both from 0.
 struct BlockAddress {
   uint32_t segment_index = 0;
   uint64_t block_index = 0;
@@ -52,13 +52,13 @@ struct BlockPart {
 
 // A byte range of an open file.
 struct Extent {
-  // Borrowed; stays open as long as the source of the extent says.
+  // Borrowed; open as long as the extent's source guarantees.
   int fd = -1;
   FileOffset offset;
   uint32_t size_bytes = 0;
-  // The same file open with O_DIRECT, for reads whose offset, size and memory
-  // are multiples of the alignment, a power of two up to a page; -1: there is
-  // none. As long open as `fd`.
+  // The same file opened with O_DIRECT, for reads whose offset, size and memory
+  // are multiples of the alignment, a power of two up to a page; -1: none. Open
+  // as long as `fd`.
   int direct_fd = -1;
   uint32_t direct_alignment_bytes = 1;
 };

@@ -13,8 +13,8 @@ uint8_t ByteAt(absl::string_view text, size_t i) {
   return static_cast<uint8_t>(text[i]);
 }
 
-// Appends `text` with what a terminal may act on as \xNN, and with a backslash
-// before each character of `escaped`.
+// Appends `text`; terminal controls become \xNN, and each character of
+// `escaped` gets a backslash.
 void AppendPrintable(absl::string_view text, absl::string_view escaped,
                      std::string& out) {
   while (!text.empty()) {
@@ -109,7 +109,7 @@ std::string PrintableMessage(absl::string_view message) {
 
 std::string QuotedText(absl::string_view text, size_t size_bytes_max) {
   absl::string_view shown = text.substr(0, size_bytes_max);
-  // Not half a character, where the text itself has it whole.
+  // Do not cut a character that the text has completely.
   for (size_t size = shown.size();
        shown.size() < text.size() && size > 0 && shown.size() - size < 4;
        --size) {

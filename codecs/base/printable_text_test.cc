@@ -48,8 +48,8 @@ TEST(PrintableTextTest, LeavesNothingThatATerminalActsOn) {
     const std::string shown = PrintableText(text);
     EXPECT_EQ(shown.size(), 8) << c1;
     EXPECT_EQ(PrintableMessage(text), shown);
-    // Neither the character nor its second byte, which is a C1 control where
-    // the terminal is not set to UTF-8.
+    // Neither the character nor its second byte, which is a C1 control on
+    // terminals without UTF-8.
     for (const char c : shown) {
       EXPECT_TRUE(c >= 0x20 && c < 0x7F) << c1;
     }
@@ -84,7 +84,7 @@ TEST(JsonTextTest, StringsAreUtf8WithoutControls) {
                                 static_cast<char>(second)};
       const std::string json = JsonString(text);
       ASSERT_TRUE(IsUtf8(json));
-      // What a terminal may act on is gone, and what it stands for is not.
+      // Terminal controls are gone, and the value is unchanged.
       ASSERT_EQ(PrintableMessage(json), json) << first << " " << second;
       const std::string back = Json::parse(json).get<std::string>();
       if (IsUtf8(text)) {

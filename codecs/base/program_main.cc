@@ -18,24 +18,24 @@
 namespace quire {
 namespace {
 
-// Each is opened the wrong way round, so that using it fails as before. Runs
+// Opens each with the wrong access mode, so that using it fails as before. Runs
 // before anything else in the process, where instrumented code could not.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void
 HoldStandardStreams() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
-      // The lowest number that is free is this one.
+      // The lowest free number is this one.
       static_cast<void>(open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY));
     }
   }
 }
 
-// Shared libraries open files when they are loaded (gRPC an eventfd), before
-// main(); this is called before that. Only an executable can have it.
+// Shared libraries open files when loaded (gRPC an eventfd), before main();
+// this runs earlier. Only executables can have it.
 __attribute__((section(".preinit_array"),
                used)) void (*const hold_early)() = &HoldStandardStreams;
 
-// The exit code, once all is written.
+// Returns the exit code once all output is written.
 int Flush(const char* name, int exit_code, int failure_code) {
   std::cout.flush();
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) {
@@ -49,13 +49,14 @@ int Flush(const char* name, int exit_code, int failure_code) {
   return exit_code == 0 ? failure_code : exit_code;
 }
 
-// The program's name and failure code, for the handler, which has no arguments.
+// Name and failure code of the program, for the handler, which has no
+// arguments.
 const char* program_name = "";
 int program_failure_code = 1;
 
-// Runs where operator new finds no memory. Ends the process before
-// std::bad_alloc is thrown: gRPC swallows what leaves its callbacks, and their
-// calls would hang.
+// Called if operator new finds no memory. Ends the process before
+// std::bad_alloc is thrown: gRPC swallows exceptions of its callbacks, and
+// their calls would hang.
 void EndWithoutMemory() {
   static constexpr char kText[] = ": out of memory\n";
   // Allocates nothing. Failure to write cannot be reported.

@@ -29,7 +29,7 @@ constexpr int kFailed = 7;
 
 class ProgramMainTest : public ::testing::Test {
  protected:
-  // The exit code after parsing `arguments`; the work gives 3.
+  // Returns the exit code after parsing `arguments`; the work returns 3.
   int Run(const std::string& arguments) {
     CaptureStdout();
     CaptureStderr();
@@ -87,7 +87,7 @@ TEST_F(ProgramMainTest, SoIsWhatDeclaringOptionsThrows) {
   EXPECT_EQ(code, kFailed);
 }
 
-// The exit code of a process that runs the program, after `prepare`.
+// Returns the exit code of a process that runs the program, after `prepare`.
 int CodeOfChild(const std::function<void()>& prepare,
                 const std::function<int()>& run) {
   const pid_t child = fork();
@@ -106,7 +106,7 @@ TEST_F(ProgramMainTest, WhatCannotBeWrittenIsAFailure) {
   const auto fill = [] {
     const int full = open("/dev/full", O_WRONLY);
     dup2(full, 1);
-    // What it complains of is not this test's.
+    // Its messages do not matter here.
     dup2(full, 2);
   };
   const auto print = [](int code) {
@@ -122,7 +122,7 @@ TEST_F(ProgramMainTest, WhatCannotBeWrittenIsAFailure) {
 
 TEST_F(ProgramMainTest, AFailedAllocationEndsTheProcess) {
   EXPECT_EXIT(RunIdler([](CLI::App& /*app*/) {
-                // What operator new calls; sanitizers have their own.
+                // operator new calls this; sanitizers have their own.
                 std::get_new_handler()();
                 return 0;
               }),

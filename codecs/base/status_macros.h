@@ -19,8 +19,8 @@
     }                                         \
   } while (false)
 
-// Evaluates `expression`, an absl::StatusOr<T>; returns its status from the
-// enclosing function if it failed, else assigns the value to `target`, which
+// Evaluates `expression`, an absl::StatusOr<T>; on failure returns its status
+// from the enclosing function, otherwise assigns the value to `target`, which
 // may be a declaration.
 #define QUIRE_ASSIGN_OR_RETURN(target, expression) \
   QUIRE_ASSIGN_OR_RETURN_IMPL_(                    \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoogleTest matchers for absl::Status and absl::StatusOr; for tests only. All
-// print the status that they were given, message included, when they fail:
+// GoogleTest matchers for absl::Status and absl::StatusOr; for tests only. On
+// failure all print the status with its message:
 //
 //   QUIRE_EXPECT_OK(writer.Finish());
 //   QUIRE_ASSERT_OK_AND_ASSIGN(const Manifest manifest, ParseManifest(file));
@@ -24,7 +24,7 @@
 
 namespace quire {
 
-// The status of either, borrowed from it: what lets one matcher take both.
+// Returns the status of either, borrowed: one matcher then accepts both.
 inline const absl::Status& StatusOf(const absl::Status& status) {
   return status;
 }
@@ -40,16 +40,16 @@ MATCHER(IsOk, negation ? "is not OK" : "is OK") {
   return StatusOf(arg).ok();
 }
 
-// Matches a status of this absl::StatusCode, whatever its message. For messages
-// that are no part of the contract.
+// Matches a status with this absl::StatusCode and any message. For messages
+// that are not part of the contract.
 MATCHER_P(HasCode, code,
           std::string("has code ") + absl::StatusCodeToString(code)) {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).code() == code;
 }
 
-// Matches a status of the given code whose message satisfies `message`, which
-// is a string or a matcher of strings.
+// Matches a status with this code whose message satisfies `message`, a string
+// or a matcher of strings.
 MATCHER_P2(FailsWith, code, message,
            std::string("fails with ") + absl::StatusCodeToString(code)) {
   *result_listener << StatusOf(arg).ToString();
@@ -61,8 +61,8 @@ MATCHER_P2(FailsWith, code, message,
 }  // namespace quire
 
 // Moves the value of a StatusOr into `target`, which may be a declaration, or
-// fails the test fatally: for functions that return nothing, as ASSERT_* are.
-// More than one statement, so not for an `if` without braces.
+// fails the test fatally: for functions that return nothing, like ASSERT_*.
+// Several statements, so not for an `if` without braces.
 #define QUIRE_ASSERT_OK_AND_ASSIGN(target, expression) \
   QUIRE_ASSERT_OK_AND_ASSIGN_IMPL_(                    \
       QUIRE_MATCHER_CONCAT_(quire_value_, __LINE__), target, expression)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a traceparent header: what is taken for a trace id is one.
+// Arbitrary bytes as a traceparent header: an accepted trace id is valid.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

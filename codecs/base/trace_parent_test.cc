@@ -14,7 +14,7 @@ constexpr char kHeader[] =
 
 TEST(TraceParentTest, FindsTheTrace) {
   EXPECT_EQ(TraceIdOf(kHeader), kTrace);
-  // Of a version to come, with more fields.
+  // A future version with more fields.
   EXPECT_EQ(TraceIdOf("cc" + std::string(kHeader).substr(2) + "-what-follows"),
             kTrace);
 }
@@ -28,7 +28,7 @@ TEST(TraceParentTest, OnlyWhatIsKnownInFullIsSentOn) {
 
 TEST(TraceParentTest, AMalformedHeaderIsNone) {
   const std::string good = kHeader;
-  // Any byte that goes, or is none that may be there.
+  // Any byte removed, or replaced by an invalid one.
   for (size_t i = 0; i < good.size(); ++i) {
     EXPECT_EQ(TraceIdOf(good.substr(0, i)), "");
     for (const char wrong : {'A', 'g', ' ', '\0', '\x80', '\n'}) {

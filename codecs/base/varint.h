@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LEB128 variable-length integers, as protobuf and DWARF have them (DWARF 5,
-// section 7.6): seven bits a byte, low bits first, the high bit set on all
-// bytes but the last. A number has one form here, the shortest: what is stored
-// twice is then the same bytes, and a reader refuses the others.
+// LEB128 variable-length integers, as in protobuf and DWARF (DWARF 5, section
+// 7.6): seven bits per byte, low bits first, the high bit set on all bytes
+// except the last. Only the shortest form is valid, so equal values have equal
+// bytes; readers reject others.
 //
 // All functions are pure, hence thread-safe.
 #ifndef QUIRE_CODECS_BASE_VARINT_H_
@@ -20,7 +20,7 @@
 
 namespace quire {
 
-// Of any 64-bit number: nine times seven bits, and one.
+// Maximum for any 64-bit number: nine times seven bits, and one.
 inline constexpr size_t kVarintSizeBytesMax = 10;
 
 // Appends 1 to kVarintSizeBytesMax bytes to `out`.
@@ -32,7 +32,7 @@ inline void AppendVarint(uint64_t value, std::string& out) {
   out.push_back(static_cast<char>(value));
 }
 
-// Takes one integer off the front of `in`, which on an error stays as it was.
+// Removes one integer from the front of `in`; on an error `in` stays unchanged.
 // Errors: DataLoss  `in` ends inside it, or it does not fit 64 bits, or it is
 //                   not in its shortest form.
 inline absl::StatusOr<uint64_t> TakeVarint(ByteView& in) {
@@ -54,8 +54,8 @@ inline absl::StatusOr<uint64_t> TakeVarint(ByteView& in) {
   return absl::DataLossError("malformed variable-length integer");
 }
 
-// Signed integers of small magnitude as small unsigned ones: 0, -1, 1, -2, ...
-// become 0, 1, 2, 3, ...; for every 64-bit number, without overflow.
+// Maps signed integers of small magnitude to small unsigned ones: 0, -1, 1, -2,
+// ... to 0, 1, 2, 3, ...; for every 64-bit number, without overflow.
 inline uint64_t ZigZag(int64_t value) {
   return (static_cast<uint64_t>(value) << 1) ^
          static_cast<uint64_t>(value >> 63);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FSST next to LZ4 on one column of strings: the file that
-// QUIRE_BENCHMARK_FILE names, repeated to 8 MiB, or something small and
-// generated. As one text, and each line as a string of its own. One thread.
+// FSST and LZ4 on one column of strings: the file QUIRE_BENCHMARK_FILE,
+// repeated to 8 MiB, or a small generated text. As one text, and with each line
+// as a separate string. One thread.
 //
-// The reference for decoding is Algorithm 1 of the FSST paper as it stands
-// there: one code at a time, with a symbol's eight bytes stored where there is
-// space for one byte, so with excess behind the text and no check of anything.
+// The reference for decoding is Algorithm 1 of the FSST paper unchanged: one
+// code at a time; it stores all eight bytes of a symbol, writes past the text
+// and checks nothing.
 //
 // loadtest/papers/paper_fsst.py runs it over a directory of columns.
 #include <benchmark/benchmark.h>
@@ -88,7 +88,7 @@ const SymbolTable& TheTable(FsstLevel level) {
   return tables[level == FsstLevel::kDefault ? 0 : 1];
 }
 
-// For lines as strings of their own: no symbol goes on into the next.
+// For lines as separate strings: no symbol crosses a line end.
 const SymbolTable& TheLineTable() {
   static const SymbolTable table = TrainSymbolTable(TheColumn().lines);
   return table;
@@ -158,7 +158,7 @@ void BM_EncodeLines(benchmark::State& state) {
   Report(state, size + TheLineTable().Serialise().size());
 }
 
-// Algorithm 1. REQUIRES: sound codes, and 7 bytes of space behind the text.
+// Algorithm 1. REQUIRES: valid codes, and 7 bytes of space after the text.
 struct PlainDecoder {
   std::array<uint64_t, 256> symbols = {};
   std::array<uint8_t, 256> sizes = {};

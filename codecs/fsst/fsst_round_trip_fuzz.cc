@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any text with any table, at both levels: encoded alone and in a batch it
-// becomes the same, decodes to itself, and is never shorter at the lower level.
+// Any text with any table, at both levels: it encodes to the same bytes alone
+// and in a batch, decodes to itself, and is never shorter at the lower level.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// LZ4's own high compression, as a block.
+// A block of LZ4's high compression.
 std::vector<uint8_t> Lz4Block(const std::string& text, int level = 9);
 
 // zlib's parse of `text` at `level`, without its Huffman codes.

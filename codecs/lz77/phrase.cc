@@ -17,8 +17,8 @@ absl::Status Damaged(size_t stored_offset, absl::string_view what) {
       absl::StrCat("phrase at stored byte ", stored_offset, ": ", what));
 }
 
-// Adds the bytes that continue a size of 15. False if they do not end, or make
-// more than `size_max`.
+// Adds the bytes that continue a size of 15. Returns false if they are
+// truncated or the sum exceeds `size_max`.
 bool AddContinuation(ByteView stored, size_t& at, uint64_t size_max,
                      uint64_t& size) {
   uint8_t more = 0;
@@ -39,7 +39,7 @@ void StoreSize(uint32_t beyond_token, std::vector<uint8_t>& stored) {
   stored.push_back(static_cast<uint8_t>(beyond_token));
 }
 
-// `match` of size 0: none.
+// A `match` of size 0 means none.
 void StorePhrase(ByteView literals, const TextMatch& match,
                  std::vector<uint8_t>& stored) {
   const auto count = static_cast<uint32_t>(literals.size());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Phrases of an LZ77 parse, stored byte by byte in the layout of an LZ4 block:
-// a token byte (high half: number of literals, low half: size of the match less
-// the smallest; 15 continues in bytes of 255), literals, two bytes of distance.
-// The last phrase has literals alone. LZ4's smallest match has 4 bytes; a parse
-// of DEFLATE, from which the Huffman codes were removed, has 3.
+// Phrases of an LZ77 parse in the layout of an LZ4 block: a token byte (high
+// half: number of literals, low half: size of the match less the smallest; 15
+// continues in bytes of 255), literals, two bytes of distance. The last phrase
+// has literals only. The smallest match has 4 bytes in LZ4, and 3 in a DEFLATE
+// parse without its Huffman codes.
 //
 // "Random Read Speedup in Compression Enabled Storage Systems", section 2: a
 // phrase there is one literal or one match; here it is a run of literals and
-// the match behind it.
+// the next match.
 #ifndef QUIRE_CODECS_LZ77_PHRASE_H_
 #define QUIRE_CODECS_LZ77_PHRASE_H_
 
@@ -26,11 +26,11 @@ namespace quire {
 
 inline constexpr uint32_t kLz4MatchSizeMin = 4;
 inline constexpr uint32_t kDeflateMatchSizeMin = 3;
-// Texts and stored blocks are at most this long, so that 32 bits hold any
-// position with space to spare.
+// Upper bound on texts and stored blocks: 32 bits hold any position with space
+// to spare.
 inline constexpr size_t kPhraseTextSizeMax = size_t{1} << 30;
 
-// Where a phrase begins.
+// Offsets at which a phrase begins.
 struct PhrasePlace {
   uint32_t text_offset = 0;
   uint32_t stored_offset = 0;
@@ -40,29 +40,29 @@ struct PhrasePlace {
 
 struct Phrase {
   uint32_t literal_count = 0;
-  // In the stored block.
+  // Offset in the stored block.
   uint32_t literal_offset = 0;
   // Both 0 in the last phrase.
   uint32_t match_size = 0;
   uint32_t distance = 0;
-  // Of the next phrase, in the stored block.
+  // Offset of the next phrase in the stored block.
   uint32_t next_stored_offset = 0;
 
   uint32_t text_size() const { return literal_count + match_size; }
 };
 
-// A block whose phrases have all been checked, and where they begin. The bytes
-// are not owned: they must outlive it and stay as they are.
+// A block with all phrases checked, and their offsets. The bytes are borrowed:
+// they must outlive it unchanged.
 class PhraseBlock {
  public:
-  // Walks over all phrases. Accepts what fills `stored` exactly and makes
-  // `text_size` bytes, with every match within the text before it.
+  // Walks over all phrases. They must fill `stored` exactly and make
+  // `text_size` bytes, each match within the text before it.
   // Errors: DataLoss         otherwise; names the offset.
   //         InvalidArgument  sizes over kPhraseTextSizeMax.
   static absl::StatusOr<PhraseBlock> Check(ByteView stored, size_t text_size,
                                            uint32_t match_size_min);
 
-  // The phrase at `stored_offset`, at which one must begin.
+  // Returns the phrase that begins at `stored_offset`. REQUIRES: one does.
   Phrase Read(uint32_t stored_offset) const;
 
   ByteView stored() const { return stored_; }
@@ -71,7 +71,7 @@ class PhraseBlock {
 
   uint32_t match_size_min() const { return match_size_min_; }
 
-  // Of all phrases, in order. A block has at least one.
+  // Offsets of all phrases, in order. A block has at least one.
   std::vector<PhrasePlace> Places() const;
 
  private:
@@ -118,13 +118,13 @@ inline Phrase PhraseBlock::Read(uint32_t stored_offset) const {
   return phrase;
 }
 
-// The block whose phrases are `matches` and what of `text` lies between them.
+// Returns a block whose phrases are `matches` and the text between them.
 // REQUIRES: matches are in order and within the text, of kDeflateMatchSizeMin
 //           bytes or more, at distances of 1 to 65,535.
 std::vector<uint8_t> StorePhrases(ByteView text,
                                   const std::vector<TextMatch>& matches);
 
-// The first out.size() bytes of the block's text, phrase by phrase.
+// Decodes the first out.size() bytes of the text, phrase by phrase.
 // REQUIRES: out.size() <= block.text_size().
 void DecodePhrases(const PhraseBlock& block, MutableByteView out);
 

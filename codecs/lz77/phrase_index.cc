@@ -43,8 +43,8 @@ PlainPhraseIndex::PlainPhraseIndex(std::span<const PhrasePlace> places,
 
 PhrasePlace PlainPhraseIndex::Find(uint32_t text_offset) const {
   const uint32_t phrase = PhraseOf(text_offset);
-  // A phrase is mostly a few bytes: its start is in the same word, or select
-  // finds it.
+  // A phrase is mostly a few bytes: its start is in the same word; otherwise
+  // select finds it.
   const uint32_t bit = text_offset % 64;
   const uint64_t word = starts_.data()[text_offset / 64] << (63 - bit);
   const uint32_t start =

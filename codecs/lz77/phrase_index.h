@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where phrases begin, held so that any byte of the text leads to its phrase
-// ("Random Read Speedup in Compression Enabled Storage Systems", section 2.1:
-// phraseOf and startOf). Four exact or sampled forms:
+// Maps bytes of the text to phrases ("Random Read Speedup in Compression
+// Enabled Storage Systems", section 2.1: phraseOf and startOf). Four exact or
+// sampled forms:
 //
 //   PlainPhraseIndex    a bit for each byte of the text, with rank and select
 //   SparsePhraseIndex   Elias-Fano coded positions
 //   SampledPhraseIndex  every k-th phrase; the block has those between
 //   GridPhraseIndex     the phrase of every 2^k-th byte of the text
 //
-// Each has the constructor (places, text_size, stored_size), where places are
-// those of all phrases, in order, the first of them {0, 0}; and
+// Each has the constructor (places, text_size, stored_size), where `places` are
+// those of all phrases in order, the first {0, 0}; and
 //
 //   PhrasePlace Find(uint32_t text_offset) const
 //
-// which returns the phrase that holds the byte, or, where phrases are sampled,
-// one before it. REQUIRES: text_offset < text_size.
+// which returns the phrase that contains the byte, or, in sampled forms, one
+// before it. REQUIRES: text_offset < text_size.
 //
-// Immutable, so safe to use from any number of threads. All own what they hold.
+// Immutable, hence thread-safe. All own their data.
 #ifndef QUIRE_CODECS_LZ77_PHRASE_INDEX_H_
 #define QUIRE_CODECS_LZ77_PHRASE_INDEX_H_
 
@@ -36,7 +36,7 @@ class PlainPhraseIndex {
  public:
   PlainPhraseIndex(std::span<const PhrasePlace> places, size_t text_size,
                    size_t stored_size);
-  // The supports point into the bits.
+  // The supports hold pointers to the bits.
   PlainPhraseIndex(const PlainPhraseIndex&) = delete;
   PlainPhraseIndex& operator=(const PlainPhraseIndex&) = delete;
 
@@ -107,8 +107,7 @@ class GridPhraseIndex {
 
  private:
   uint32_t cell_bits_;
-  // How far before the cell its phrase begins. Wide only where a phrase is
-  // long.
+  // Distance from the cell back to the phrase. Large only if a phrase is long.
   std::vector<uint32_t> back_;
   std::vector<uint32_t> stored_offsets_;
 };

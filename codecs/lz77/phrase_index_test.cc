@@ -49,7 +49,7 @@ TEST_F(PhraseIndexTest, ExactFormsFindThePhraseOfEachByte) {
   }
 }
 
-// One before it, and no more than they may be away.
+// The phrase found begins before the offset, within the largest distance.
 TEST_F(PhraseIndexTest, SampledFormsFindAPhraseCloseBefore) {
   TestRandom random(4);
   Make(RandomText(random, 50'000));

@@ -106,7 +106,7 @@ bool RecursiveExtractor::Extract(const PhraseBlock& block, const Index& index,
         continue;
       }
     }
-    // A piece of the match; `task` keeps what lies behind it.
+    // A piece of the match; `task` keeps the rest.
     const uint32_t match_begin = place.text_offset + phrase.literal_count;
     const uint32_t into = within - phrase.literal_count;
     const uint32_t size = std::min(task.size, phrase.match_size - into);
@@ -119,7 +119,7 @@ bool RecursiveExtractor::Extract(const PhraseBlock& block, const Index& index,
       task.place = {place.text_offset + phrase.text_size(),
                     phrase.next_stored_offset};
     }
-    // The source, its place in the period first.
+    // The source, beginning at its offset within the period.
     uint32_t period_at = into;
     if (phrase.distance < phrase.match_size) {
       period_at %= phrase.distance;
@@ -127,7 +127,7 @@ bool RecursiveExtractor::Extract(const PhraseBlock& block, const Index& index,
     const uint32_t period_begin = match_begin - phrase.distance;
     const uint32_t source = period_begin + period_at;
     if (source >= text_offset) {
-      // Inside the range: it is written, since all before this is.
+      // Inside the range: it is written, since everything before this is.
       const uint32_t distance = phrase.distance;
       if (size <= distance - period_at) {
         AppendFromOutput(source - text_offset, size);
@@ -146,7 +146,7 @@ bool RecursiveExtractor::Extract(const PhraseBlock& block, const Index& index,
     const uint32_t first = std::min(size, phrase.distance - period_at);
     const uint32_t second = std::min(size - first, period_at);
     const uint32_t rest = size - first - second;
-    // The stack gives back what was pushed last.
+    // The stack pops the last push first.
     if ((rest != 0 && !Push({0, rest, {}, phrase.distance})) ||
         (second != 0 && !Push({period_begin, second, {0, kUnknown}, 0})) ||
         !Push({source, first, {0, kUnknown}, 0})) {

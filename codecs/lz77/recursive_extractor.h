@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any range of a block's text from its phrases, without the text before it.
+// Extracts any range of a block's text from its phrases, without the text
+// before it.
 #ifndef QUIRE_CODECS_LZ77_RECURSIVE_EXTRACTOR_H_
 #define QUIRE_CODECS_LZ77_RECURSIVE_EXTRACTOR_H_
 
@@ -14,31 +15,31 @@
 
 namespace quire {
 
-// "Random Read Speedup in Compression Enabled Storage Systems", section 2.1
-// and Figure 1, without recursion: what is still to be extracted lies on a
-// stack of bounded depth, and the bytes of the range are written from the first
-// to the last. A match that lies inside another match is followed to its root
-// in one go; what was extracted once, inside the range or before it, is copied
-// from there; matches that overlap themselves are expanded by their period.
+// Recursive extraction without recursion: "Random Read Speedup in Compression
+// Enabled Storage Systems", section 2.1 and Figure 1. A stack of bounded depth
+// holds the text still to extract; bytes of the range are written from first to
+// last. A match inside another match is followed to its root at once. Text
+// extracted before, inside the range or before it, is copied. Matches that
+// overlap themselves are expanded by their period.
 //
-// Thread-compatible: each thread has one of its own, for any number of blocks.
-// About 12 KiB; allocates nothing.
+// Thread-compatible: one per thread, for any number of blocks. About 12 KiB;
+// allocates nothing.
 class RecursiveExtractor {
  public:
   static constexpr uint32_t kNoBudget = std::numeric_limits<uint32_t>::max();
 
-  // Fills `out` with the text from `text_offset` on, taking at most
-  // `step_budget` steps; a step is one piece of a phrase.
-  // False if that did not suffice, or a chain of matches was too deep; then
-  // `out` holds nothing of use, and the text must be decoded from its start.
-  // Index: see phrase_index.h; made of this block's places.
+  // Fills `out` with the text from `text_offset` on, in at most `step_budget`
+  // steps; a step is one piece of a phrase. Returns false if the budget or the
+  // stack was exceeded. Then `out` is unspecified, and the caller must decode
+  // the text from its start. `index`: see phrase_index.h; built from the same
+  // block.
   // REQUIRES: text_offset + out.size() <= block.text_size().
   template <class Index>
   bool Extract(const PhraseBlock& block, const Index& index,
                uint32_t text_offset, MutableByteView out,
                uint32_t step_budget = kNoBudget);
 
-  // Steps that the last call took.
+  // Number of steps of the last call.
   uint32_t steps() const { return steps_; }
 
  private:
@@ -46,18 +47,18 @@ class RecursiveExtractor {
   static constexpr size_t kDepthMax = 256;
   static constexpr size_t kMemoSize = 256;
 
-  // Text [offset, offset + size) that is to be written next.
+  // Text [offset, offset + size) to write next.
   struct Task {
     uint32_t offset;
     uint32_t size;
-    // The phrase at `offset` or one before it; stored_offset is kUnknown until
-    // it was looked up.
+    // The phrase at `offset` or one before it; stored_offset is kUnknown before
+    // the look-up.
     PhrasePlace place;
-    // Not 0: the bytes are those that lie so far before in the output.
+    // Unless 0, the bytes are copied from this distance in the output.
     uint32_t output_distance;
   };
 
-  // What of a phrase's match was written, and where in the output it is.
+  // The written part of a phrase's match, and its offset in the output.
   struct Memo {
     uint32_t epoch = 0;
     uint32_t phrase_offset = 0;
@@ -70,7 +71,7 @@ class RecursiveExtractor {
     return (phrase_offset * 2654435761u) >> 24;
   }
 
-  // Copies that may write and read up to 16 bytes at once where there is space.
+  // Copies may write and read up to 16 bytes at once if there is space.
   void AppendLiterals(ByteView stored, uint32_t offset, uint32_t size);
   void AppendFromOutput(uint32_t output_offset, uint32_t size);
   bool Push(const Task& task);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes as a block of phrases: it is refused, or each range of its text is
-// what decoding from the start gives, by all indexes. The first byte chooses
-// the smallest match, the next eight the text's size and a range of it.
+// Arbitrary bytes as a block of phrases. It is rejected, or all indexes give
+// each range of its text as decoding from the start does. The first byte
+// chooses the smallest match, the next eight the text's size and a range.
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// All indexes over one block, held against its text.
+// All indexes over one block, checked against its text.
 class Extraction {
  public:
   Extraction(const std::string& text, const std::vector<uint8_t>& stored,
@@ -119,7 +119,7 @@ TEST(RecursiveExtractorTest, ExpandsMatchesThatOverlapThemselves) {
   }
 }
 
-// A chain of thousands of copies ends within the stack, or says so.
+// A chain of thousands of copies fits the stack, or is reported.
 TEST(RecursiveExtractorTest, FollowsChainsThatNeverCutAPhrase) {
   std::string text;
   const std::vector<uint8_t> stored = ChainBlock(5000, 20, text);
@@ -139,8 +139,8 @@ TEST(RecursiveExtractorTest, GivesUpAfterItsBudget) {
   EXPECT_GT(extraction.extractor().steps(), 1000u);
 }
 
-// Matches that straddle their sources' phrases, each once more than the last:
-// the work would grow with each, were nothing remembered.
+// Matches that straddle the phrases of their sources, each once more than the
+// last: without memoisation the work grows with each.
 TEST(RecursiveExtractorTest, RemembersWhatItExtracted) {
   std::string text = "abcdefghijklmnopqrst";
   std::vector<TextMatch> matches;

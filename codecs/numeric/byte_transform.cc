@@ -22,8 +22,7 @@ void Shuffle(const uint8_t* from, size_t count, uint8_t* to) {
   }
 }
 
-// With the planes' pointers apart from one another, compilers make vectors of
-// the inner loop.
+// Separate pointers to the planes let compilers vectorise the inner loop.
 template <size_t kWidth, size_t... kPlanes>
 void Interleave(const uint8_t* __restrict from, size_t count,
                 uint8_t* __restrict to, std::index_sequence<kPlanes...>) {
@@ -72,9 +71,9 @@ void Difference(MutableByteView plane) {
   }
 }
 
-// Eight sums at once: multiplying by 0x01.. adds to each byte those below it.
-// Bytes of a word must not carry into each other, so that odd and even ones
-// are summed apart, in halves of 16 bits.
+// Eight prefix sums at once: multiplying by 0x01.. adds the lower bytes to each
+// byte. Bytes must not carry into each other, so odd and even ones are summed
+// separately, in halves of 16 bits.
 void Sum(MutableByteView plane) {
   uint8_t before = 0;
   size_t i = 0;
@@ -82,7 +81,8 @@ void Sum(MutableByteView plane) {
   constexpr uint64_t kOnes = 0x0001000100010001;
   for (; i + kGroup <= plane.size(); i += kGroup) {
     const uint64_t word = LoadLittleEndian<uint64_t>(&plane[i]);
-    // Sums of even bytes up to each, likewise of odd ones; 16 bits hold four.
+    // Sums of the even bytes up to each, likewise of the odd ones; 16 bits hold
+    // four.
     const uint64_t even = (word & kLow) * kOnes;
     const uint64_t odd = (word >> 8 & kLow) * kOnes;
     const uint64_t start = before * kOnes;
@@ -98,7 +98,7 @@ void Sum(MutableByteView plane) {
   }
 }
 
-// The 8 x 8 bits of a word, rows for columns ("Hacker's Delight", 7-3).
+// Transposes the 8 x 8 bits of a word ("Hacker's Delight", 7-3).
 uint64_t Transpose(uint64_t bits) {
   uint64_t swap = (bits ^ (bits >> 7)) & 0x00AA00AA00AA00AA;
   bits ^= swap ^ (swap << 7);
@@ -108,7 +108,7 @@ uint64_t Transpose(uint64_t bits) {
   return bits ^ swap ^ (swap << 28);
 }
 
-// REQUIRES: plane.size() divides by 8.
+// REQUIRES: plane.size() is divisible by 8.
 void SplitBits(ByteView plane, uint8_t* to) {
   const size_t count = plane.size() / kGroup;
   for (size_t i = 0; i < count; ++i) {
@@ -177,7 +177,7 @@ void UndoTransform(const ByteTransform& transform, MutableByteView from,
   const size_t size = count * width;
   std::ranges::copy(from.subspan(size), to.subspan(size).begin());
   if (transform.kind == TransformKind::kBitShuffle) {
-    // To `to` and back: the planes' bytes, before they are interleaved.
+    // Undo each plane into `to` and copy it back; then interleave.
     for (size_t plane = 0; plane < width; ++plane) {
       const MutableByteView bits = from.subspan(plane * count, count);
       JoinBits(bits, to.data());

@@ -21,10 +21,9 @@ namespace quire {
 namespace {
 
 constexpr size_t kHeaderSize = 1;
-// Fast, and its order of transforms is that of higher levels, but for
-// differences of a per cent.
+// Fast; orders the transforms like higher levels do, within a percent.
 constexpr int kTrialLevel = 1;
-// Of each block; what helps its middle helps the whole.
+// Size of the trial from each block's middle; it represents the whole.
 constexpr size_t kTrialSize = 32 << 10;
 
 constexpr std::array kTransforms = {
@@ -108,7 +107,7 @@ class NumericCodec final : public CodecBase {
     auto& mine = static_cast<NumericScratch&>(scratch);
     QUIRE_ASSIGN_OR_RETURN(const ByteTransform best,
                            FindBest(raw, stored, mine));
-    // The trial saw a part; what the whole says counts.
+    // The trial covers only a part; compare the whole.
     QUIRE_ASSIGN_OR_RETURN(size_t size, Store(best, raw, stored, mine));
     if (best.kind != TransformKind::kNone) {
       const MutableByteView plain =
@@ -131,7 +130,7 @@ class NumericCodec final : public CodecBase {
     ZstdFrameReader reader;
     ZstdFrameWriter writer;
     ZstdFrameWriter trial_writer;
-    // Buffers of a block each.
+    // Buffers of one block each.
     Scratch rearranged;
     Scratch work;
     Scratch plain;
@@ -169,8 +168,8 @@ class NumericCodec final : public CodecBase {
     return kHeaderSize + size;
   }
 
-  // By a fast encoding of a part from the block's middle, which begins where a
-  // number of eight bytes does if the block does.
+  // Tries a fast encoding of a part from the block's middle. It begins at a
+  // number of eight bytes if the block does.
   static absl::StatusOr<ByteTransform> FindBest(ByteView raw,
                                                 MutableByteView stored,
                                                 NumericScratch& scratch) {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrays of numbers: each block rearranged (byte_transform.h), then one zstd
-// frame. Of a block's possible rearrangements, none among them, the one that
-// zstd makes smallest is taken, so that text costs one byte more than with
-// `zstd`.
+// Arrays of numbers: each block is rearranged (byte_transform.h), then stored
+// as one zstd frame. The codec takes the rearrangement, or none, that zstd
+// makes smallest: text costs one byte more than with `zstd`.
 //
 //   payload: u8 t: bits 0 to 3 the TransformKind, bits 4 to 7 the binary
 //            logarithm of the width; the rest: one zstd frame of the

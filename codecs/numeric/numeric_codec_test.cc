@@ -66,7 +66,7 @@ TEST(NumericCodecTest, MakesNumbersSmallerThanZstdDoes) {
   }
 }
 
-// One byte: that which says that nothing was rearranged.
+// One byte, which names the transform.
 TEST(NumericCodecTest, TextCostsOneByteMoreThanZstd) {
   TestRandom random(2);
   const std::string text = RandomText(random, 100'000);
@@ -74,7 +74,7 @@ TEST(NumericCodecTest, TextCostsOneByteMoreThanZstd) {
             1 + Encode(*Make("zstd"), text).size());
 }
 
-// The trial sees the middle, where a transform helps; it harms the rest.
+// The trial sees the middle, where a transform helps; it enlarges the rest.
 TEST(NumericCodecTest, NumbersInTheMiddleDoNotRearrangeText) {
   TestRandom random(3);
   const std::string text = RandomText(random, 64 << 10) +

@@ -8,13 +8,14 @@ namespace quire {
 
 std::vector<uint32_t> OrderByLeader(std::vector<uint32_t> leaders,
                                     const std::vector<bool>& is_joined) {
-  // A leader may have joined another cluster, and comes before those it leads.
+  // A leader may have joined another cluster; it precedes the chunks that it
+  // leads.
   for (size_t i = 0; i < leaders.size() && !is_joined.empty(); ++i) {
     leaders[i] = is_joined[i]      ? leaders[i - 1]
                  : leaders[i] == i ? leaders[i]
                                    : leaders[leaders[i]];
   }
-  // Counts first: where each cluster begins.
+  // Count first: where each cluster begins.
   std::vector<uint32_t> next(leaders.size() + 1, 0);
   for (const uint32_t leader : leaders) {
     ++next[leader + 1];
@@ -35,7 +36,8 @@ void ChunkClusters::Add(absl::Span<const uint64_t> features) {
   for (const uint64_t feature : features) {
     firsts_.push_back(feature == 0 ? number : first_with_.Add(feature, number));
   }
-  // What follows what the last chunk resembled, if this one resembles that.
+  // The successor of the chunk that the last one resembled, if this one
+  // resembles it.
   const uint32_t expected = resembled_ + 1;
   uint32_t found = number;
   for (const uint32_t first : firsts_) {

@@ -15,58 +15,57 @@
 
 namespace quire {
 
-// The chunks' numbers, from 0, in the order in which they should be stored:
-// clusters by their first chunk, and in a cluster in order of number.
-// leaders[i] is the first chunk of the cluster that chunk i is in; it is i for
-// that chunk itself. A chunk that `is_joined` stays behind the one before it,
-// wherever that goes. Pure.
-// REQUIRES: leaders[i] <= i, and is its own leader; is_joined has as many
-// elements, or none; the first is not joined.
+// Returns the chunks' numbers, from 0, in storage order: clusters by their
+// first chunk, and by number within a cluster. leaders[i] is the first chunk of
+// the cluster of chunk i, and i itself for that chunk. A chunk that `is_joined`
+// stays directly after its predecessor. Pure.
+// REQUIRES: leaders[i] <= i, and each leader leads itself; is_joined has as
+// many elements, or none; the first chunk is not joined.
 std::vector<uint32_t> OrderByLeader(std::vector<uint32_t> leaders,
                                     const std::vector<bool>& is_joined = {});
 
-// Puts chunks into clusters, greedily, by Lin et al. ("Migratory Compression",
-// FAST 2014, section 3.1): a chunk joins the first cluster that has one of its
-// super-features, or begins one. Where the chunk before joined the cluster of
-// some chunk, the cluster of the chunk after that one is tried first, so that
-// stretches of several chunks stay together. Memory: 5 bytes a chunk, and about
-// 10 for each of its super-features that no chunk had before.
+// Clusters chunks greedily, by Lin et al. ("Migratory Compression", FAST 2014,
+// section 3.1): a chunk joins the first cluster with one of its super-features,
+// or begins one. If the chunk before it joined the cluster of some chunk, the
+// cluster of that chunk's successor is tried first, so that runs of chunks stay
+// together. Memory: 5 bytes per chunk, and about 10 for each new super-feature.
 // Thread-compatible.
 class ChunkClusters {
  public:
-  // The next chunk; at most 2^32 - 1. Of its super-features 0 stands for none.
+  // Adds the next chunk; at most 2^32 - 1 in total. A super-feature of 0 means
+  // none.
   void Add(absl::Span<const uint64_t> features);
 
-  // No chunk comes any more: forgets what only Add() needs, most of its memory.
+  // Frees what only Add() needs, most of its memory. No Add() may follow.
   void EndAdding() { first_with_ = {}; }
 
-  // Of each chunk, the first of its cluster.
+  // Returns the first chunk of each chunk's cluster.
   std::vector<uint32_t> Leaders() const {
     return {leaders_.begin(), leaders_.end()};
   }
 
-  // Of each chunk, how many of its super-features chunks of its cluster had
-  // before; 0 of the first.
+  // Returns for each chunk how many of its super-features its cluster had
+  // before; 0 for the first.
   std::vector<uint8_t> SharedCounts() const {
     return {shared_counts_.begin(), shared_counts_.end()};
   }
 
-  // What it keeps.
+  // Memory in use, in bytes.
   size_t MemoryBytes() const {
     return first_with_.MemoryBytes() +
            leaders_.size() * (sizeof(uint32_t) + sizeof(uint8_t));
   }
 
  private:
-  // From a super-feature to the first chunk that had it.
+  // Maps a super-feature to its first chunk.
   FirstNumberTable first_with_;
   // For Add(): the first chunk with each super-feature, the chunk's own number
   // where it is that itself.
   std::vector<uint32_t> firsts_;
-  // Not in one piece, which would grow by doubling.
+  // A deque: a vector would double to grow.
   std::deque<uint32_t> leaders_;
   std::deque<uint8_t> shared_counts_;
-  // The chunk that the last one resembled; its own number if none.
+  // The chunk that the last one resembled; the last one itself if none.
   uint32_t resembled_ = 0;
 };
 

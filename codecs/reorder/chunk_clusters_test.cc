@@ -55,7 +55,7 @@ TEST(SuperFeaturesTest, NoTextHasNoneAndZerosOfAnySizeTheSame) {
   EXPECT_EQ(zeros, SuperFeaturesOf(AsBytes(std::string(4096, '\0'))));
 }
 
-// Archives depend on it.
+// Archives depend on these values.
 TEST(SuperFeaturesTest, AreWhatTheyAlwaysWere) {
   EXPECT_EQ(SuperFeaturesOf(AsBytes(Noise(2048, 1)))[0], 7698099864724351190u);
 }
@@ -119,7 +119,7 @@ TEST(ChunkClustersTest, SimilarChunksStandSideBySide) {
   clusters.Add({9, 2, 10, 11});
   clusters.Add({0, 0, 0, 0});
   clusters.Add({12, 6, 13, 14});
-  // By way of the third.
+  // Related through the third.
   clusters.Add({9, 15, 16, 17});
   clusters.Add({0, 0, 0, 0});
   EXPECT_THAT(OrderByLeader(clusters.Leaders()),
@@ -133,7 +133,7 @@ TEST(ChunkClustersTest, StretchesStayTogether) {
   clusters.Add({2, 20, 0, 0});
   clusters.Add({3, 0, 0, 0});
   clusters.Add({4, 30, 0, 0});
-  // Resembles the third, then its successor rather than the second.
+  // Resembles the third, then its successor instead of the second.
   clusters.Add({3, 0, 0, 0});
   clusters.Add({5, 20, 30, 0});
   EXPECT_THAT(OrderByLeader(clusters.Leaders()), ElementsAre(0, 1, 2, 4, 3, 5));

@@ -9,17 +9,18 @@
 namespace quire {
 namespace {
 
-// `count` ones at the top, where the hash depends on the most bytes before.
+// Returns `count` ones at the top, where the hash depends on the most preceding
+// bytes.
 constexpr uint64_t TopBits(int count) {
   return ~uint64_t{0} << (64 - count);
 }
 
-// How many bits more and fewer are looked at before and after the average size
-// (section 3.3 of the paper: normalisation level 2).
+// Mask bits added before the average size and removed after it (section 3.3 of
+// the paper: normalisation level 2).
 constexpr int kNormalisation = 2;
 
-// The first place in [begin, end) behind whose byte a chunk may end, plus one;
-// `end` if there is none.
+// Returns the offset after the first byte in [begin, end) at which a chunk may
+// end; `end` if there is none.
 size_t FindCut(const uint8_t* bytes, size_t begin, size_t end, uint64_t mask,
                uint64_t& hash) {
   for (size_t i = begin; i < end; ++i) {

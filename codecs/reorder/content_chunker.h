@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Divides a text where its contents say so, so that equal stretches of two
-// texts are divided alike wherever they stand. After Xia et al., "FastCDC: a
-// Fast and Efficient Content-Defined Chunking Approach for Data Deduplication"
-// (USENIX ATC 2016): gear hash, normalised chunk sizes, no look at the bytes
-// below the least size.
+// Divides a text by its contents, so that equal ranges of two texts are divided
+// alike at any offset. After Xia et al., "FastCDC: a Fast and Efficient
+// Content-Defined Chunking Approach for Data Deduplication" (USENIX ATC 2016):
+// gear hash, normalised chunk sizes, bytes below the minimum size skipped.
 #ifndef QUIRE_CODECS_REORDER_CONTENT_CHUNKER_H_
 #define QUIRE_CODECS_REORDER_CONTENT_CHUNKER_H_
 
@@ -18,22 +17,24 @@ namespace quire {
 inline constexpr uint32_t kChunkSizeBytesMin = 1 << 10;
 inline constexpr uint32_t kChunkSizeBytesMax = 32 << 10;
 
-// Pure, thread-safe. What it does with a text never changes: archives depend on
+// Pure, thread-safe. The division of a text never changes: archives depend on
 // it.
 class ContentChunker {
  public:
-  // `average_size_bytes` is what chunks of text that does not repeat have,
-  // about. REQUIRES: a power of two, kChunkSizeBytesMin to kChunkSizeBytesMax.
+  // `average_size_bytes` is the approximate average for text without
+  // repetitions. REQUIRES: a power of two, kChunkSizeBytesMin to
+  // kChunkSizeBytesMax.
   explicit ContentChunker(uint32_t average_size_bytes);
 
-  // Every chunk but the last of a text has at least this size.
+  // Minimum size of every chunk except the last of a text.
   size_t size_bytes_min() const { return average_ / 4; }
 
-  // No chunk is larger.
+  // Maximum size of a chunk.
   size_t size_bytes_max() const { return average_ * 4; }
 
-  // The size of the first chunk of `text`, which goes on beyond the view only
-  // if that holds size_bytes_max(). REQUIRES: !text.empty().
+  // Returns the size of the first chunk of `text`. If the text continues after
+  // the view, the view must have size_bytes_max() bytes. REQUIRES:
+  // !text.empty().
   size_t Next(ByteView text) const;
 
  private:

@@ -53,7 +53,7 @@ TEST(ContentChunkerTest, SizesLieWithinTheirBoundsAndNearTheAverage) {
   }
 }
 
-// What makes duplicates of text findable behind an insertion.
+// Required for finding duplicates of text after an insertion.
 TEST(ContentChunkerTest, ChunksAreTheSameBehindAnInsertion) {
   const std::string text = RandomText(1 << 20, 2);
   const std::string longer = "inserted" + text;
@@ -89,7 +89,7 @@ TEST(ContentChunkerTest, ShortTextsAreOneChunk) {
   }
 }
 
-// Archives depend on it: a change is a change of what a build writes.
+// Archives depend on it: a change alters what builds write.
 TEST(ContentChunkerTest, DividesAsItAlwaysDid) {
   const std::string text = RandomText(32 << 10, 3);
   const std::vector<size_t> sizes =

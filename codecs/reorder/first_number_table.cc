@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kKeyShift = 32;
 // A part grows by an eighth when six of seven slots are used, so that at least
-// three of four are.
+// three of four are in use.
 constexpr size_t kUsedMax = 6;
 constexpr size_t kUsedOf = 7;
 constexpr size_t kSlotCountMin = 8;
@@ -17,7 +17,7 @@ constexpr size_t kSlotCountMin = 8;
 
 size_t FirstNumberTable::SlotOf(const std::vector<uint64_t>& slots,
                                 uint32_t key) {
-  // In order of the key, so that any number of slots will do.
+  // In key order, so that any number of slots works.
   size_t slot = (uint64_t{key} * slots.size()) >> 32;
   while (slots[slot] != 0 && slots[slot] >> kKeyShift != key) {
     slot = slot + 1 == slots.size() ? 0 : slot + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hash table for many small facts: which chunk had a hash first.
+// A compact hash table: the first chunk with each hash.
 #ifndef QUIRE_CODECS_REORDER_FIRST_NUMBER_TABLE_H_
 #define QUIRE_CODECS_REORDER_FIRST_NUMBER_TABLE_H_
 
@@ -12,29 +12,30 @@
 
 namespace quire {
 
-// From a hash to the first number that was given for it. Of a hash it keeps 42
-// bits: of n hashes that were never given about n in 2^42 are found all the
-// same, so that it suits those who check, or whom a mistake costs little.
-// Memory: 24 KiB, and about 10 bytes an entry, hardly more while it grows.
+// Maps a hash to its first number. It keeps 42 bits of a hash: about n in 2^42
+// of n absent hashes are found by mistake. For callers that verify, or for
+// which a mistake is cheap. Memory: 24 KiB, and about 10 bytes per entry,
+// hardly more while growing.
 // Thread-compatible.
 class FirstNumberTable {
  public:
-  // The number of `hash`, if it has one.
+  // Returns the number of `hash`, if any.
   std::optional<uint32_t> Find(uint64_t hash) const;
 
-  // Gives `hash` the number unless it has one, and returns the one it has.
+  // Assigns the number to `hash` unless it has one; returns its number.
   // REQUIRES: number < 2^32 - 1.
   uint32_t Add(uint64_t hash, uint32_t number);
 
-  // Of the heap.
+  // Heap memory in use, in bytes.
   size_t MemoryBytes() const { return slot_count_ * sizeof(uint64_t); }
 
  private:
-  // So many tables in one that the one that grows is a small part of all.
+  // Number of parts, as a power of two: the part that grows is a small fraction
+  // of all.
   static constexpr int kPartBits = 10;
 
-  // The key, and the number plus one; 0 where there is none. Open addressing
-  // with linear probing.
+  // The key, and the number plus one; 0 for none. Open addressing with linear
+  // probing.
   struct Part {
     std::vector<uint64_t> slots;
     size_t used_count = 0;
@@ -44,12 +45,12 @@ class FirstNumberTable {
 
   static size_t PartOf(uint64_t hash) { return hash >> (64 - kPartBits); }
 
-  // The slot that has the key, or the one to put it. REQUIRES: one is free.
+  // Returns the slot with the key, or a free one for it. REQUIRES: one is free.
   static size_t SlotOf(const std::vector<uint64_t>& slots, uint32_t key);
   void Grow(Part& part);
 
   std::array<Part, size_t{1} << kPartBits> parts_;
-  // Of all parts.
+  // Slots of all parts.
   size_t slot_count_ = 0;
 };
 

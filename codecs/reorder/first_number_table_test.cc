@@ -15,7 +15,7 @@ TEST(FirstNumberTableTest, KeepsTheFirstNumberOfEachHash) {
   std::map<uint64_t, uint32_t> expected;
   std::vector<uint64_t> hashes;
   for (uint32_t i = 0; i < 100'000; ++i) {
-    // A third come again.
+    // A third are duplicates.
     const uint64_t hash =
         i % 3 == 2 ? hashes[random() % hashes.size()] : random();
     hashes.push_back(hash);
@@ -36,7 +36,7 @@ TEST(FirstNumberTableTest, EmptyHasNone) {
   EXPECT_EQ(FirstNumberTable().MemoryBytes(), 0u);
 }
 
-// All in one part, all at one slot.
+// All in one part and for one slot.
 TEST(FirstNumberTableTest, HashesThatMeetAreKeptApart) {
   FirstNumberTable table;
   for (uint32_t i = 0; i < 2000; ++i) {
@@ -46,7 +46,7 @@ TEST(FirstNumberTableTest, HashesThatMeetAreKeptApart) {
     ASSERT_EQ(table.Find(0xFFFFFFFFu - i), i);
   }
   EXPECT_EQ(table.Find(0xFFFFFFFFu - 2000), std::nullopt);
-  // The greatest number there may be.
+  // The largest number.
   table.Add(1, 0xFFFFFFFEu);
   EXPECT_EQ(table.Find(1), 0xFFFFFFFEu);
 }

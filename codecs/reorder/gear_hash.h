@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gear hash: of the last 64 bytes, a byte's part moved up by one bit for
-// each byte after it. Shared by what divides text and what finds similar text.
+// The gear hash over the last 64 bytes: each byte's part shifts up by one bit
+// per later byte. Used for chunking and for sketches.
 #ifndef QUIRE_CODECS_REORDER_GEAR_HASH_H_
 #define QUIRE_CODECS_REORDER_GEAR_HASH_H_
 
@@ -28,7 +28,7 @@ constexpr std::array<uint64_t, count> RandomWords(uint64_t seed) {
   return words;
 }
 
-// What each byte adds to the hash. Archives depend on it.
+// Added to the hash for each byte. Archives depend on it.
 inline constexpr std::array<uint64_t, 256> kGear =
     RandomWords<256>(0x51C1E6EA5u);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the parts of a text begin, in few bytes.
+// A compact list of the offsets of a text's parts.
 #ifndef QUIRE_CODECS_REORDER_OFFSET_LIST_H_
 #define QUIRE_CODECS_REORDER_OFFSET_LIST_H_
 
@@ -12,8 +12,8 @@
 
 namespace quire {
 
-// Ascending offsets. Memory: 4 bytes each, and 8 for every 4 GiB that they go
-// up. Thread-compatible.
+// Ascending offsets. Memory: 4 bytes each, and 8 per 4 GiB of range.
+// Thread-compatible.
 class OffsetList {
  public:
   // REQUIRES: offset is not less than the last one; size() < 2^32.
@@ -28,8 +28,8 @@ class OffsetList {
 
   // REQUIRES: i < size().
   uint64_t operator[](size_t i) const {
-    // The last high half that begins at i or before; of several that begin at
-    // one place, all but the last have no offsets.
+    // The last high half that begins at i or before; if several begin there,
+    // all except the last have no offsets.
     const auto after = std::ranges::upper_bound(highs_, i);
     const auto high = static_cast<uint64_t>(after - highs_.begin()) - 1;
     return high << 32 | lows_[i];
@@ -55,9 +55,9 @@ class OffsetList {
   }
 
  private:
-  // Not in one piece, which would grow by doubling.
+  // A deque: a vector would double to grow.
   std::deque<uint32_t> lows_;
-  // Of each high half, from 0: the first offset that has it or a greater one.
+  // For each high half, from 0: the first offset with it or a larger one.
   std::vector<size_t> highs_;
 };
 

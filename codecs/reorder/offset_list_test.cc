@@ -26,7 +26,7 @@ TEST(OffsetListTest, KeepsOffsetsOverManyHighHalves) {
     for (size_t i = random() % 300; i > 0; --i) {
       list.Append(offset);
       expected.push_back(offset);
-      // Small steps, none, steps over several high halves, and to their edges.
+      // Small steps, zero, steps over several high halves and to their edges.
       switch (random() % 5) {
         case 0:
           break;

@@ -10,18 +10,17 @@
 namespace quire {
 namespace {
 
-// What text next to similar text saves of what it would if that was the same.
-// Archives are as large with four times as much, and reads touch more blocks:
-// most of what similar texts share is in the same block, or the dictionary.
+// Saving of text next to similar text, relative to identical text. Four times
+// as much makes archives no smaller, and reads touch more blocks: similar texts
+// mostly share what is in the same block or the dictionary.
 constexpr double kSimilarShare = 1.0 / 8;
 
-// The two choices for a stretch of units so far: the last of it stays where it
-// is, or moves.
+// Choices for a run of units so far: the last stays, or moves.
 enum Choice : uint8_t { kStays, kMoves, kChoiceCount };
 
 struct Path {
   double price = 0;
-  // Where its last byte is stored.
+  // End of its last byte in the stored text.
   uint64_t end = 0;
 };
 
@@ -30,7 +29,7 @@ class MoveChooser {
   MoveChooser(const MovableUnits& units, const ReorderPrice& price)
       : units_(units), price_(price), moves_(units.leaders.size(), false) {}
 
-  // Unit `unit` comes for the first time.
+  // Adds unit `unit`, at its first occurrence.
   void AddUnit(size_t unit) {
     const uint64_t offset = units_.offsets[unit];
     const uint64_t size =
@@ -59,14 +58,14 @@ class MoveChooser {
     unit_count_ = unit + 1;
   }
 
-  // Text of units that came before: decides on those since the last such text.
+  // Adds text of earlier units: decides on those since the last such text.
   void AddStored(uint64_t offset, uint64_t size_bytes) {
     Decide(PlaceOf(offset));
     paths_ = {Path{0, PlaceOf(offset) + size_bytes}, Path{kNever, 0}};
   }
 
   std::vector<bool> Take() && {
-    // Nothing follows: whichever of the two is cheaper.
+    // At the end of the text the cheaper choice wins.
     Decide(paths_[paths_[kMoves].price < paths_[kStays].price].end);
     return std::move(moves_);
   }
@@ -74,7 +73,7 @@ class MoveChooser {
  private:
   static constexpr double kNever = 1e300;
 
-  // As far as that is decided.
+  // Offset in the stored text, as far as decided.
   uint64_t PlaceOf(uint64_t offset) const {
     const size_t unit = units_.offsets.CountBelow(offset + 1) - 1;
     return moves_[unit] ? offset - units_.offsets[unit] +
@@ -86,7 +85,7 @@ class MoveChooser {
     return paths_[before].price + price_.OfJump(paths_[before].end, place);
   }
 
-  // The text that follows the units so far is stored at `place`.
+  // The text after the units so far is stored at `place`.
   void Decide(uint64_t place) {
     Choice choice = Best(place);
     for (size_t unit = unit_count_; !from_.empty(); from_.pop_back()) {
@@ -95,7 +94,7 @@ class MoveChooser {
     }
   }
 
-  // From which of the two the text at `place` is best reached.
+  // Returns the choice from which the text at `place` is reached most cheaply.
   Choice Best(uint64_t place) const {
     return PriceBefore(kMoves, place) < PriceBefore(kStays, place) ? kMoves
                                                                    : kStays;
@@ -105,10 +104,10 @@ class MoveChooser {
   const ReorderPrice& price_;
   std::vector<bool> moves_;
   std::array<Path, kChoiceCount> paths_ = {Path{0, 0}, Path{kNever, 0}};
-  // Of each unit since the last text that was stored already: bit c is the
+  // For each unit since the last text that was already stored: bit c is the
   // choice for the unit before it on the best path to choice c.
   std::vector<uint8_t> from_;
-  // That came.
+  // Units added.
   size_t unit_count_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which parts of a text are worth storing elsewhere: what that saves, against
-// the further blocks that reads then touch.
+// Decides which parts of a text to store elsewhere: the saving, against the
+// further blocks that reads then touch.
 #ifndef QUIRE_CODECS_REORDER_REORDER_PRICE_H_
 #define QUIRE_CODECS_REORDER_REORDER_PRICE_H_
 
@@ -13,48 +13,48 @@
 
 namespace quire {
 
-// What it is worth, in bytes of text, that a range of 16 KiB does not touch a
-// further block, which takes nearly as long again: an eighth of the range. With
-// half of that an archive of several versions, without a dictionary, is a
-// twentieth smaller, and its documents take a fifth longer to read.
+// Cost of a further block, in bytes of text: an eighth of a range of 16 KiB,
+// whose read it prolongs by as much again. At half this price an archive of
+// several versions without a dictionary is a twentieth smaller, and its
+// documents take a fifth longer to read.
 inline constexpr uint64_t kJumpPriceBytes = (16 << 10) / 8;
 
-// Duplicates of that size in a row are worth the way there and back.
+// Consecutive duplicates of this size pay for the jump there and back.
 inline constexpr uint64_t kWorthwhileDuplicateSizeBytes = 2 * kJumpPriceBytes;
 
-// Savings and costs are in bytes of text: what an archive has to store of it,
-// or might store more. Pure.
+// Savings and costs in bytes of text that an archive need not store, or might
+// store in addition. Pure.
 struct ReorderPrice {
-  // Text in a block.
+  // Text per block, in bytes.
   uint32_t block_size_bytes = 0;
 
-  // What is saved where `size_bytes` of text stand next to text with which they
-  // share that many of their super-features.
+  // Saving if `size_bytes` of text are next to text with which they share
+  // `shared_count` super-features.
   static double Saved(uint64_t size_bytes, int shared_count);
 
-  // Of text that ends at one offset of the stored text and goes on at another.
+  // Cost of text that ends at `from` in the stored text and continues at `to`.
   double OfJump(uint64_t from, uint64_t to) const;
 };
 
-// A unit, a part of the stored text that moves as a whole, may move behind the
-// first unit of its cluster.
+// A unit is a part of the stored text that moves as a whole; it may move to the
+// cluster's first unit.
 struct MovableUnits {
-  // Where they begin, the first at 0.
+  // Offsets of the units, the first at 0.
   const OffsetList& offsets;
   uint64_t text_size_bytes = 0;
-  // Of each unit, the first of its cluster.
+  // First unit of each unit's cluster.
   const std::vector<uint32_t>& leaders;
-  // Of each unit, how many super-features it shares with its cluster.
+  // Number of super-features that each unit shares with its cluster.
   const std::vector<uint8_t>& shared_counts;
 };
 
-// Of each unit, whether it should move: what all moves save less the price of
-// all jumps is greatest, over each stretch of units that are new in the text.
-// `runs` are those of the text; what follows text that came before, or is a
-// part of it, is decided on without regard to what is before that. Time is
-// linear but for finding that text; memory a byte a unit. Pure. REQUIRES: the
-// first byte of each unit comes after those of all units before it and before
-// all other bytes of the unit.
+// Returns for each unit whether it should move. The choice maximises the saving
+// of all moves less the price of all jumps, over each run of units that are new
+// in the text. `runs` are those of the text. Text that occurred before, or is
+// part of a unit, is followed by a decision independent of everything before
+// it. Linear time, except for finding that text; one byte of memory per unit.
+// Pure. REQUIRES: the first byte of each unit comes after those of all earlier
+// units and before all other bytes of the unit.
 std::vector<bool> ChooseMoves(const MovableUnits& units,
                               const std::vector<StoredRun>& runs,
                               const ReorderPrice& price);

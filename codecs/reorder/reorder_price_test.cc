@@ -25,7 +25,7 @@ struct Unit {
   uint8_t shared_count = kSuperFeatureCount;
 };
 
-// All units, then what else the runs say.
+// All units, then the other runs.
 std::vector<bool> Choose(const std::vector<Unit>& units,
                          std::vector<StoredRun> runs = {}) {
   OffsetList offsets;
@@ -52,7 +52,7 @@ TEST(ReorderPriceTest, SavingsGrowWithSizeAndResemblance) {
   EXPECT_EQ(ReorderPrice::Saved(10'000, 0), 0);
   EXPECT_LT(ReorderPrice::Saved(10'000, 1), ReorderPrice::Saved(10'000, 2));
   EXPECT_LT(ReorderPrice::Saved(10'000, 4), ReorderPrice::Saved(20'000, 4));
-  // Less than what the text takes.
+  // Less than the text itself.
   EXPECT_LT(ReorderPrice::Saved(10'000, kSuperFeatureCount), 10'000);
 }
 
@@ -76,7 +76,7 @@ TEST(ReorderPriceTest, AUnitMovesIfThatSavesMoreThanTheJumps) {
               testing::Each(false));
 }
 
-// One of them is not worth the way there and back.
+// A single unit does not pay for the jumps there and back.
 TEST(ReorderPriceTest, NeighboursMoveTogether) {
   for (const uint32_t count : {5u, 50u}) {
     SCOPED_TRACE(count);
@@ -95,7 +95,7 @@ TEST(ReorderPriceTest, NeighboursMoveTogether) {
   }
 }
 
-// The text around it is stored elsewhere already, next to what it is like.
+// The surrounding text is already stored elsewhere, next to similar text.
 TEST(ReorderPriceTest, AUnitMovesToWhereTheTextAroundItIs) {
   const std::vector<Unit> units = {
       {1000, 0}, {kMiB, 1}, {kMiB, 2}, {600, 0, 1}};
@@ -111,7 +111,7 @@ TEST(ReorderPriceTest, NothingChoosesNothing) {
   EXPECT_THAT(Choose({}), testing::IsEmpty());
 }
 
-// What all units cost that move as `moves` says.
+// Price of all units that move by `moves`.
 double PriceOf(const std::vector<Unit>& units, uint32_t moves) {
   std::vector<uint64_t> offsets;
   uint64_t size = 0;

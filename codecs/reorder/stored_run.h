@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The recipe of a reordered text: which stored bytes make it up, in order.
+// The recipe of a reordered text: the stored bytes that make it up, in order.
 #ifndef QUIRE_CODECS_REORDER_STORED_RUN_H_
 #define QUIRE_CODECS_REORDER_STORED_RUN_H_
 
@@ -11,16 +11,16 @@
 
 namespace quire {
 
-// Bytes that follow each other in the text and in the stored text alike.
+// Bytes that are contiguous in the text and in the stored text.
 struct StoredRun {
   uint64_t size_bytes = 0;
-  // In the stored text.
+  // Offset in the stored text.
   uint64_t stored_offset = 0;
 
   bool operator==(const StoredRun&) const = default;
 };
 
-// Runs in the order of the text, as few as say the same. Memory: 16 bytes each.
+// Runs in the order of the text, merged where possible. Memory: 16 bytes each.
 // Thread-compatible.
 class RunList {
  public:
@@ -51,7 +51,7 @@ class RunList {
   }
 
  private:
-  // Not in one piece, which would grow by doubling.
+  // A deque: a vector would double to grow.
   std::deque<StoredRun> runs_;
 };
 

@@ -17,7 +17,7 @@ constexpr size_t kFeaturesEach = 2;
 constexpr size_t kFeatureCount = kSuperFeatureCount * kFeaturesEach;
 constexpr size_t kFeatureCountMax =
     size_t{kSketchCountMax} * kSketchFeaturesEachMax;
-// One place in 32 is selected: some 64 of a chunk of 2 KiB.
+// One offset in 32 is selected: about 64 per chunk of 2 KiB.
 constexpr uint64_t kSelectionMask = uint64_t{31} << 59;
 constexpr uint64_t kEveryPlace = 0;
 
@@ -40,12 +40,13 @@ constexpr std::array<Transform, kFeatureCountMax> MakeTransforms() {
 constexpr std::array<Transform, kFeatureCountMax> kTransforms =
     MakeTransforms();
 
-// The middle bits: the top ones are those that select a place.
+// The middle bits: the top ones select the offset.
 uint32_t ValueOf(uint64_t hash) {
   return static_cast<uint32_t>(hash >> 24);
 }
 
-// The greatest of each transform at the places selected; whether there are any.
+// Finds the maximum of each transform at the selected offsets; returns false if
+// there are none.
 bool FindMaxima(ByteView chunk, uint64_t selection_mask,
                 std::span<uint32_t> features) {
   bool is_selected = false;
@@ -65,8 +66,8 @@ bool FindMaxima(ByteView chunk, uint64_t selection_mask,
   return is_selected;
 }
 
-// The greatest hash of each part, sorted in each group of `count` parts and
-// then put so that those of one rank are neighbours.
+// Finds the maximum hash of each part, sorts each group of `count` parts, and
+// puts hashes of one rank side by side.
 bool FindRankedMaxima(ByteView chunk, size_t count,
                       std::span<uint32_t> features) {
   if (chunk.size() < features.size()) {
@@ -95,7 +96,7 @@ bool FindRankedMaxima(ByteView chunk, size_t count,
   return true;
 }
 
-// Of super-feature `index`, which is of `features`.
+// Hash of the features of super-feature `index`.
 uint64_t HashFeatures(std::span<const uint32_t> features, size_t index) {
   std::array<uint8_t, kSketchFeaturesEachMax * sizeof(uint32_t)> bytes;
   for (size_t i = 0; i < features.size(); ++i) {

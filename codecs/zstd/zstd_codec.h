@@ -9,7 +9,7 @@
 namespace quire {
 
 // Stores one zstd frame (RFC 8878) without content size, checksum and
-// dictionary number. A range is decoded up to its end only.
+// dictionary number. Ranges are decoded up to their end only.
 //
 // `info` is the codec's entry in the registry.
 // REQUIRES: info.level_min <= level <= info.level_max.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Uses Quire's own decoder, and libzstd for what that leaves to it; of libzstd,
-// block-by-block decompression and dictionaries by reference, which are in the
-// experimental section of its header: hence the static library.
+// Uses Quire's own decoder, and libzstd for the rest. Block-by-block
+// decompression and dictionaries by reference are in the experimental section
+// of libzstd's header, hence the static library.
 #define ZSTD_STATIC_LINKING_ONLY
 #include "codecs/zstd/zstd_frame.h"
 
@@ -33,8 +33,8 @@ absl::Status WrongSize(size_t found, size_t expected) {
                                           expected, " were expected"));
 }
 
-// The library also takes several frames, frames to be skipped and those of
-// zstd's versions before 1.0.
+// Reject what libzstd accepts beyond one frame: several frames, skippable
+// frames and formats before zstd 1.0.
 absl::Status CheckFrame(ByteView stored) {
   if (stored.size() < sizeof(uint32_t) ||
       LoadLittleEndian<uint32_t>(stored.data()) != ZSTD_MAGICNUMBER) {
@@ -74,7 +74,7 @@ class ZstdFrameReader::Library {
     return size == raw.size() ? absl::OkStatus() : WrongSize(size, raw.size());
   }
 
-  // Decodes inner blocks until the first `end` bytes of `text` are there.
+  // Decodes inner blocks until `text` has its first `end` bytes.
   absl::Status DecodeUpTo(size_t end, ByteView stored, ByteView dictionary,
                           MutableByteView text) {
     QUIRE_RETURN_IF_ERROR(CheckFrame(stored));
@@ -119,7 +119,7 @@ class ZstdFrameReader::Library {
   }
 
   std::unique_ptr<ZSTD_DCtx, FreeZstd> context_;
-  // Null for no dictionary. Holds nothing of the content but where it is.
+  // Null without a dictionary. Refers to the content.
   std::unique_ptr<ZSTD_DDict, FreeZstd> dictionary_;
   ByteView content_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads blocks that are stored as one zstd frame each (RFC 8878), with or
-// without a dictionary of raw content: for every codec that stores frames.
+// Reads blocks stored as one zstd frame each (RFC 8878), with or without a
+// dictionary of raw content.
 #ifndef QUIRE_CODECS_ZSTD_ZSTD_FRAME_H_
 #define QUIRE_CODECS_ZSTD_ZSTD_FRAME_H_
 
@@ -16,16 +16,15 @@ namespace quire {
 
 class ZstdDecoder;
 
-// A reader and the memory that it reuses from frame to frame.
+// A reader and its memory, reused from frame to frame.
 //
-// The dictionary is text that precedes every block: matches may reach back
-// into it. Even if it begins as a trained dictionary of zstd's does (RFC 8878,
-// section 5), it is taken as content and nothing else. It is referred to, not
-// copied, and giving the same one again costs nothing; an empty one is none.
+// The dictionary is text that precedes every block: matches may reach back into
+// it. It is raw content even if it begins like a trained zstd dictionary (RFC
+// 8878, section 5). It is borrowed, not copied; passing the same one again is
+// free. An empty one means none.
 //
-// `stored` is untrusted everywhere, and must be one frame with nothing before
-// or behind it: not several frames, none that is to be skipped, and no format
-// older than zstd 1.0.
+// `stored` is untrusted. It must be exactly one frame: not several, not
+// skippable, and not of a format older than zstd 1.0.
 //
 // Thread-compatible.
 class ZstdFrameReader {
@@ -35,12 +34,12 @@ class ZstdFrameReader {
 
   // Decodes a frame of exactly raw.size() bytes of text. On failure the
   // contents of `raw` are unspecified.
-  // Errors: DataLoss  `stored` is no such frame.
+  // Errors: DataLoss  `stored` is not such a frame.
   absl::Status Decode(ByteView stored, ByteView dictionary,
                       MutableByteView raw);
 
   // Decodes bytes [offset, offset + out.size()) of a frame of `raw_size` bytes
-  // of text. It stops where they end, and may miss damage behind them.
+  // of text. Stops at their end and may miss damage after it.
   // REQUIRES: offset + out.size() <= raw_size.
   // Errors: as Decode().
   absl::Status DecodeRange(ByteView stored, ByteView dictionary,
@@ -49,10 +48,10 @@ class ZstdFrameReader {
  private:
   class Library;
 
-  // Made when first needed.
+  // Created at the first use.
   Library& GetLibrary();
 
-  // Room for `size_bytes` of text, with unspecified contents.
+  // Returns a buffer for `size_bytes` of text, with unspecified contents.
   MutableByteView TextBuffer(size_t size_bytes);
 
   const std::unique_ptr<ZstdDecoder> decoder_;

@@ -14,18 +14,18 @@
 
 namespace quire {
 
-// What codecs that store each block as one zstd frame have in common: all but
-// EncodeBlock(). The context's dictionary, if there is a context, is the
-// frames' raw content (see ZstdFrameReader).
+// Base of codecs that store each block as one zstd frame: everything except
+// EncodeBlock(). The dictionary of the context, if any, is the frames' raw
+// content (see ZstdFrameReader).
 class ZstdFrameCodec : public CodecBase {
  public:
-  // The library's bound; a codec whose frames may be larger overrides it.
+  // libzstd's bound; codecs with larger frames override it.
   size_t StoredSizeMax(size_t raw_size) const override;
 
-  // Codecs with memory of their own derive their scratch from FrameScratch.
+  // Codecs with more memory derive their scratch from FrameScratch.
   std::unique_ptr<Scratch> NewScratch() const override;
 
-  // Codecs that hold more override it.
+  // Codecs that hold more memory override it.
   size_t MemoryBytes() const override;
 
   absl::Status Decode(ByteView stored, MutableByteView raw,
@@ -43,11 +43,11 @@ class ZstdFrameCodec : public CodecBase {
   ZstdFrameCodec(const CodecInfo& info, CodecUse use,
                  std::shared_ptr<const CodecContext> context);
 
-  // Empty if there is none.
+  // Empty without a dictionary.
   ByteView dictionary() const;
 
  private:
-  // Puts the codec's name in front of what a reader found wrong.
+  // Prefixes a reader's error with the codec's name.
   absl::Status Explain(ByteView stored, const absl::Status& status) const;
 
   const std::shared_ptr<const CodecContext> context_;

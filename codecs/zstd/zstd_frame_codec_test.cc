@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What codecs get by deriving from ZstdFrameCodec, by one that is nothing else.
+// Features of ZstdFrameCodec, tested by a codec that adds none.
 #include "codecs/zstd/zstd_frame_codec.h"
 
 #include <zstd.h>
@@ -113,7 +113,7 @@ TEST_F(ZstdFrameCodecTest, BoundsWhatIsStored) {
     EXPECT_LE(Encode(RandomBytes(random_, size)).size(),
               codec_->StoredSizeMax(size));
   }
-  // The dictionary is the context's, which is not counted.
+  // The dictionary belongs to the context and is not counted.
   Use(MakeTestContext(30000));
   EXPECT_LT(codec_->MemoryBytes(), 1000u);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames as the library makes them, with and without a dictionary.
+// Frames made by libzstd, with and without a dictionary.
 #include "codecs/zstd/zstd_frame.h"
 
 #include <initializer_list>

@@ -10,22 +10,22 @@
 
 #include "codecs/base/bytes.h"
 
-// libzstd's own type.
+// Type of libzstd.
 struct ZSTD_CCtx_s;
 
 namespace quire {
 
 // Writes blocks as zstd frames by libzstd, without content size, checksum and
-// dictionary number; keeps its memory from frame to frame.
+// dictionary number; reuses its memory from frame to frame.
 // Thread-compatible.
 class ZstdFrameWriter {
  public:
   explicit ZstdFrameWriter(int level);
   ~ZstdFrameWriter();
 
-  // Returns how many bytes it wrote to the front of `stored`.
+  // Returns the size written to the front of `stored`.
   // REQUIRES: `stored` has libzstd's bound for raw.size().
-  // Errors: Internal  libzstd refused.
+  // Errors: Internal  libzstd failed.
   absl::StatusOr<size_t> Write(ByteView raw, MutableByteView stored);
 
  private:
@@ -36,7 +36,7 @@ class ZstdFrameWriter {
   absl::Status MakeContext();
 
   const int level_;
-  // Made when first needed.
+  // Created at the first use.
   std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
 };
 

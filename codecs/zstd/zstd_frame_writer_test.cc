@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a frame's header has is told by the experimental part of libzstd.
+// The header of a frame is read by the experimental part of libzstd.
 #define ZSTD_STATIC_LINKING_ONLY
 #include "codecs/zstd/zstd_frame_writer.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies around the body of an HTTP message, taken off step by step: chunks
-// (RFC 9112, section 7.1) and content codings (RFC 9110, section 8.4).
+// Decoders for the body of an HTTP message, one per layer: chunks (RFC 9112,
+// section 7.1) and content codings (RFC 9110, section 8.4).
 #ifndef QUIRE_CLIENT_QUIRE_PAYLOAD_BODY_DECODER_H_
 #define QUIRE_CLIENT_QUIRE_PAYLOAD_BODY_DECODER_H_
 
@@ -16,34 +16,34 @@
 
 namespace quire {
 
-// Takes the next bytes, never none. What it returns, if not OK, ends the
+// Receives the next bytes, never none. If its result is not OK, it ends the
 // decoding and is its result.
 using PayloadSink = absl::FunctionRef<absl::Status(ByteView)>;
 
-// One step. Holds at most 16 MiB, mostly 100 KiB. Takes any bytes.
+// One layer. Holds at most 16 MiB, mostly 100 KiB. Accepts any bytes.
 // Thread-compatible. After an error it must not be used any more.
 class BodyDecoder {
  public:
   virtual ~BodyDecoder() = default;
 
-  // The next bytes of what is coded; what they decode to goes to `out`.
-  // Errors: DataLoss  the bytes are not what they must be; what `out` got is
-  //                   right. And what `out` returns.
+  // Decodes the next bytes to `out`.
+  // Errors: DataLoss  malformed bytes; the output so far is correct. And the
+  //                   result of `out`.
   virtual absl::Status Feed(ByteView coded, PayloadSink out) = 0;
 
-  // There are no more bytes.
-  // Errors: DataLoss  there must be more: the body is cut short.
+  // Ends the input.
+  // Errors: DataLoss  the body is truncated.
   virtual absl::Status Finish(PayloadSink out) = 0;
 
-  // Whether the bytes were handed on as they are, since they are not coded:
-  // some crawlers decode bodies and leave the header as it was.
+  // True if the bytes were not coded and were passed through unchanged: some
+  // crawlers decode bodies but keep the header.
   virtual bool was_not_coded() const = 0;
 };
 
 std::unique_ptr<BodyDecoder> MakeChunkDecoder();
 
 // `coding` in lower case: gzip, deflate, br or zstd.
-// Errors: DataLoss  another one.
+// Errors: DataLoss  unknown coding.
 absl::StatusOr<std::unique_ptr<BodyDecoder>> MakeContentDecoder(
     absl::string_view coding);
 

@@ -15,12 +15,13 @@
 namespace quire {
 namespace {
 
-// Of the line before a chunk, with its extensions, and of a trailer.
+// Upper bound on the line before a chunk, with its extensions, and on a trailer
+// line.
 constexpr size_t kLineSizeBytesMax = 16 << 10;
 constexpr size_t kShownSizeBytes = 20;
 
-// The size that a line begins with, in hexadecimal digits up to a semicolon or
-// the end.
+// Parses the size at the start of a line: hexadecimal digits up to a semicolon
+// or the end.
 std::optional<uint64_t> ParseChunkSize(absl::string_view line) {
   uint64_t size = 0;
   size_t digit_count = 0;
@@ -101,9 +102,9 @@ class ChunkDecoder final : public BodyDecoder {
     // In the line before a chunk.
     kSize,
     kText,
-    // In the line end behind a chunk.
+    // In the line end after a chunk.
     kTextEnd,
-    // Behind the last chunk, up to an empty line.
+    // After the last chunk, up to an empty line.
     kTrailer,
     kNotChunked,
     kDone,
@@ -116,7 +117,7 @@ class ChunkDecoder final : public BodyDecoder {
                : out(AsBytes(absl::string_view(line_.data(), line_.size())));
   }
 
-  // Takes bytes up to the end of a line, if it is there, and reads the line.
+  // Takes bytes up to the end of a line, if present, and reads the line.
   absl::Status TakeLine(ByteView& coded, PayloadSink out) {
     const auto end = std::find(coded.begin(), coded.end(), '\n');
     const bool has_end = end != coded.end();
@@ -165,9 +166,9 @@ class ChunkDecoder final : public BodyDecoder {
   State state_ = State::kSize;
   // No chunk has begun yet.
   bool is_first_ = true;
-  // What is there of the current line.
+  // Received part of the current line.
   std::string line_;
-  // Of the current chunk.
+  // Remaining size of the current chunk.
   uint64_t left_size_bytes_ = 0;
 };
 

@@ -20,14 +20,14 @@ namespace quire {
 namespace {
 
 constexpr size_t kBufferSizeBytes = 64 << 10;
-// RFC 8878, section 7: what decoders of "zstd" support, 8 MiB.
+// Window that decoders of "zstd" must support (RFC 8878, section 7): 8 MiB.
 constexpr int kZstdWindowLogMax = 23;
 
-// What the libraries share: the first bytes tell whether the body is coded at
-// all, and output comes by the buffer.
+// Common code for the libraries: the first bytes show whether the body is
+// coded, and output is buffered.
 class ContentDecoder : public BodyDecoder {
  public:
-  // `magic_size_bytes` at most 4: how many bytes IsCoded() looks at.
+  // `magic_size_bytes`: bytes that IsCoded() examines, at most 4.
   ContentDecoder(const char* name, size_t magic_size_bytes)
       : name_(name),
         magic_size_bytes_(magic_size_bytes),
@@ -67,7 +67,7 @@ class ContentDecoder : public BodyDecoder {
   }
 
  protected:
-  // Whether a body that starts with these bytes is what the header says.
+  // True if a body with these first bytes is coded as its header says.
   virtual bool IsCoded(ByteView first) = 0;
   // Decodes all of `coded`. REQUIRES: not empty.
   virtual absl::Status Decode(ByteView coded, PayloadSink out) = 0;
@@ -75,7 +75,7 @@ class ContentDecoder : public BodyDecoder {
 
   MutableByteView buffer() { return MutableByteView(buffer_); }
 
-  // Hands on the first bytes of the buffer.
+  // Outputs the first bytes of the buffer.
   absl::Status Emit(size_t size, PayloadSink out) {
     return size == 0 ? absl::OkStatus() : out(ByteView(buffer_).first(size));
   }
@@ -108,8 +108,8 @@ class ContentDecoder : public BodyDecoder {
   bool has_begun_ = false;
 };
 
-// gzip (RFC 1952), in any number of members; or deflate, which is zlib's format
-// (RFC 1950) and, of some servers, bare DEFLATE (RFC 1951).
+// gzip (RFC 1952), with any number of members; or deflate, which is zlib's
+// format (RFC 1950) or, from some servers, raw DEFLATE (RFC 1951).
 class ZlibDecoder final : public ContentDecoder {
  public:
   enum class Format { kGzip, kDeflate };
@@ -160,7 +160,7 @@ class ZlibDecoder final : public ContentDecoder {
         if (stream_.avail_in == 0) {
           break;
         }
-        // Another member follows, or what is no matter.
+        // Another member follows, or ignorable bytes.
         if (format_ != Format::kGzip || *stream_.next_in != 0x1F) {
           ignores_rest_ = true;
           break;
@@ -194,7 +194,7 @@ class ZlibDecoder final : public ContentDecoder {
   z_stream stream_ = {};
   bool has_ended_ = false;
   bool is_first_member_ = true;
-  // What follows the end is not coded.
+  // Bytes after the end are not coded.
   bool ignores_rest_ = false;
 };
 

@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-// Codings of one body, each of which takes memory.
+// Upper bound on codings of one body, each of which takes memory.
 constexpr size_t kStepsMax = 5;
 constexpr absl::string_view kHttpMagic = "HTTP/";
 
@@ -32,7 +32,7 @@ bool HoldsHttp(const WarcFields& warc) {
          (media_type == "application/http" || media_type.empty());
 }
 
-// Whether a response of this status has a body at all, whatever its
+// True if a response with this status may have a body, whatever its
 // Content-Length (RFC 9112, section 6.3).
 bool MayHaveBody(const HttpFields& http) {
   const int code = http.status_code.value_or(200);
@@ -59,7 +59,7 @@ absl::StatusOr<bool> PayloadDecoder::TakeHeader(ByteView& bytes,
     }
     header_.append(line.data(), line.size());
     bytes = bytes.subspan(line.size());
-    // Of the line: all but its end. A CR may have come with the piece before.
+    // The line without its end. A CR may be in the previous piece.
     line_size_ += line.size() - (has_end ? 1 : 0);
     if (has_end) {
       const bool has_cr =
@@ -118,7 +118,7 @@ absl::Status PayloadDecoder::TakeHttpHeader(ByteView& block, PayloadSink out) {
     }
     http_ = ParseHttpFields(View(header_));
     header_.clear();
-    // What comes after 100 Continue and the like is the response itself.
+    // An interim response (1xx) is followed by the final one.
     const int code = http_->status_code.value_or(200);
     if (code / 100 != 1 || code == 101) {
       state_ = State::kBody;
@@ -136,7 +136,7 @@ absl::Status PayloadDecoder::MakeSteps() {
         "the body has ", transfer.size() + content.size(),
         " codings one upon the other, at most ", kStepsMax, " are decoded"));
   }
-  // The last one that was applied is the first to be taken off.
+  // Codings are removed in reverse order.
   for (auto coding = transfer.rbegin(); coding != transfer.rend(); ++coding) {
     if (*coding == "chunked") {
       steps_.push_back(MakeChunkDecoder());
@@ -220,7 +220,7 @@ absl::Status PayloadDecoder::Finish(PayloadSink out) {
     return absl::OkStatus();
   }
   const absl::Status status = FinishBody(out);
-  // The reason for whatever else is missing.
+  // This explains all other missing bytes.
   if (!warc_->truncated.empty() && (status.ok() || absl::IsDataLoss(status))) {
     return CutShort(
         absl::StrCat(" by the crawler (WARC-Truncated: ",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The payload of a record of a crawl: what the page, image or script was, with
-// nothing that WARC and HTTP put around it.
+// Extracts the payload of a crawl record: the page, image or script itself,
+// without WARC and HTTP.
 #ifndef QUIRE_CLIENT_QUIRE_PAYLOAD_PAYLOAD_DECODER_H_
 #define QUIRE_CLIENT_QUIRE_PAYLOAD_PAYLOAD_DECODER_H_
 
@@ -20,46 +20,45 @@
 
 namespace quire {
 
-// What a payload may decode to unless the caller says otherwise: a few bytes
-// can be coded so that they decode to any number.
+// Default limit on decoded payloads: a few coded bytes can decode to any size.
 inline constexpr uint64_t kPayloadSizeBytesMax = uint64_t{1} << 30;
 
-// Takes a WARC record in pieces of any size and hands out its payload as it
-// comes, in bounded memory.
+// Takes a WARC record in pieces of any size and outputs its payload, in bounded
+// memory.
 //   response, request  the body of the HTTP message: without WARC header, HTTP
 //                      header and those of interim responses (1xx), transfer
 //                      codings (chunked and others) and content codings (gzip,
 //                      deflate, br, zstd, up to five, one upon the other)
 //   revisit            nothing: the payload is in another record
-//   others             the block, without the WARC header; and that of a
-//                      response that is not of HTTP
-// A body that is not coded though its header says so (chunked, gzip, zstd) is
-// handed out as it is: some crawlers decode what they store.
-// Thread-compatible. After an error it must not be used any more; what was
-// handed out before is right.
+//   others             the block, without the WARC header; also for a response
+//                      that is not HTTP
+// A body that is not coded although its header says so (chunked, gzip, zstd) is
+// output unchanged: some crawlers store decoded bodies.
+// Thread-compatible. After an error it must not be used any more; the output so
+// far is correct.
 class PayloadDecoder {
  public:
-  // What chunks and codings may decode to, at every step; a payload without
-  // them may have any size.
+  // Upper bound on the output of each layer; a payload without chunks and
+  // codings may have any size.
   explicit PayloadDecoder(uint64_t size_bytes_max = kPayloadSizeBytesMax)
       : size_bytes_max_(size_bytes_max) {}
 
-  // The next bytes of the record.
-  // Errors: DataLoss           no WARC record, a header over
-  //                            kRecordHeaderSizeBytesMax, a body that is not
-  //                            coded as it must be, or an unknown coding.
+  // Decodes the next bytes of the record.
+  // Errors: DataLoss           not a WARC record, a header over
+  //                            kRecordHeaderSizeBytesMax, a malformed body, or
+  //                            an unknown coding.
   //         ResourceExhausted  it decodes to more than size_bytes_max.
-  //         And what `out` returns.
+  //         And the result of `out`.
   absl::Status Feed(ByteView record, PayloadSink out);
 
-  // The record has ended.
-  // Errors: DataLoss  the payload is cut short: the crawler left bytes out
-  //                   (WARC-Truncated), the record has fewer than its
-  //                   Content-Length or that of HTTP says, a chunk or a coded
-  //                   body does not end; the message says which.
+  // Ends the record.
+  // Errors: DataLoss  the payload is truncated: the crawler omitted bytes
+  //                   (WARC-Truncated), the record is shorter than its
+  //                   Content-Length or HTTP's, or a chunk or a coded body does
+  //                   not end; the message says which.
   absl::Status Finish(PayloadSink out);
 
-  // Null until all of the header came; `http` also for what is not HTTP.
+  // Null until the whole header was received; `http` also if it is not HTTP.
   const WarcFields* warc() const { return warc_ ? &*warc_ : nullptr; }
 
   const HttpFields* http() const { return http_ ? &*http_ : nullptr; }
@@ -67,32 +66,32 @@ class PayloadDecoder {
  private:
   enum class State { kWarcHeader, kHttpHeader, kBody, kEnd };
 
-  // Adds bytes to `header_` up to the empty line that ends it; whether it is
-  // there now.
+  // Appends bytes to `header_` up to the empty line that ends it; returns true
+  // when it is complete.
   absl::StatusOr<bool> TakeHeader(ByteView& bytes, const char* what);
   absl::Status TakeWarcHeader(ByteView& record);
   absl::Status TakeHttpHeader(ByteView& block, PayloadSink out);
-  // Makes the steps of the message that `http_` describes.
+  // Makes the layers for the message of `http_`.
   absl::Status MakeSteps();
   absl::Status TakeBody(ByteView body, PayloadSink out);
-  // Sends bytes through all steps from `step` on.
+  // Passes bytes through all layers from `step` on.
   absl::Status Pass(size_t step, ByteView bytes, PayloadSink out);
   absl::Status FinishSteps(PayloadSink out);
   absl::Status FinishBody(PayloadSink out);
 
   const uint64_t size_bytes_max_;
   State state_ = State::kWarcHeader;
-  // What is there of the current header, and of its last line without CR.
+  // Received part of the current header, and of its last line without CR.
   std::string header_;
   size_t line_size_ = 0;
   std::optional<WarcFields> warc_;
   std::optional<HttpFields> http_;
-  // Of the block, still to come.
+  // Remaining size of the block.
   uint64_t left_size_bytes_ = 0;
-  // Of the body, as it is stored.
+  // Stored size of the body so far.
   uint64_t body_size_bytes_ = 0;
   std::vector<std::unique_ptr<BodyDecoder>> steps_;
-  // What each step has made.
+  // Output size of each layer.
   std::vector<uint64_t> step_size_bytes_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any record, in any pieces: the same payload or the same error comes out, and
-// never more than the limit. The first bytes choose the pieces; the record gets
-// a header that fits the rest, or none.
+// Arbitrary records in arbitrary pieces: the payload or the error is the same,
+// within the limit. The first bytes choose the pieces; the record gets a header
+// that fits the rest, or none.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

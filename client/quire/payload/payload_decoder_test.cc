@@ -26,7 +26,7 @@ struct Decoded {
   absl::Status status;
 };
 
-// In pieces of so many bytes.
+// Decodes in pieces of `piece_size` bytes.
 Decoded Decode(const std::string& record, size_t piece_size = 1 << 20,
                uint64_t size_bytes_max = kPayloadSizeBytesMax) {
   PayloadDecoder decoder(size_bytes_max);
@@ -101,7 +101,7 @@ std::string Brotli(const std::string& text) {
   return out;
 }
 
-// With a checksum, damage is found wherever it is.
+// A checksum detects any damage.
 std::string Zstd(const std::string& text, bool has_checksum = true) {
   ZSTD_CCtx* const context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, has_checksum ? 1 : 0);
@@ -135,7 +135,7 @@ TEST(PayloadDecoderTest, TakesHeadersOff) {
   ExpectPayload(Response("Content-Length: 4\r\n", "body"), "body");
   ExpectPayload(Response("", ""), "");
   ExpectPayload(Response("Content-Length: 0\r\n", ""), "");
-  // More than it says: some crawlers decode and keep the header.
+  // Longer than the header says: some crawlers decode but keep the header.
   ExpectPayload(Response("Content-Length: 3\r\n", "body"), "body");
   ExpectPayload(Record("request", "POST /a HTTP/1.1\r\nHost: x\r\n\r\nform=1"),
                 "form=1");
@@ -202,7 +202,7 @@ TEST(PayloadDecoderTest, TakesChunksOff) {
                          "Trailer: x\r\n\r\nbehind"),
                 "abc0123456789");
   ExpectPayload(Response("Transfer-Encoding: chunked\r\n", "0\r\n\r\n"), "");
-  // The last line end is often left out.
+  // The last line end is often missing.
   ExpectPayload(Response("Transfer-Encoding: chunked\r\n", "1\r\na\r\n0\r\n"),
                 "a");
   ExpectPayload(Response("Transfer-Encoding: chunked\r\n", "1\na\n0\n\n"), "a");
@@ -224,7 +224,7 @@ TEST(PayloadDecoderTest, TakesCodingsOff) {
   ExpectPayload(Response("Content-Encoding: br\r\n", Brotli(text)), text);
   ExpectPayload(Response("Content-Encoding: zstd\r\n", Zstd(text) + Zstd("b")),
                 text + "b");
-  // The last of it is decoded after the last byte was taken.
+  // The end is decoded after the last byte was taken.
   ExpectPayload(Response("Content-Encoding: zstd\r\n",
                          Zstd(text, /*has_checksum=*/false)),
                 text);
@@ -264,7 +264,7 @@ TEST(PayloadDecoderTest, LeavesWhatIsNotCodedAsItIs) {
   ExpectPayload(Response("Content-Encoding: zstd\r\n", "x"), "x");
 }
 
-// What came before the end is handed out, and the message says what is missing.
+// Bytes before the end are output, and the message names the missing part.
 TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
   const std::string text = Text();
   const std::string begin = "HTTP/1.1 200 OK\r\n";
@@ -282,7 +282,7 @@ TEST(PayloadDecoderTest, TellsThatAPayloadIsCutShort) {
       {Record("resource", "body", "WARC-Truncated: time\r\n", "text/plain"),
        "body", "by the crawler (WARC-Truncated: time)"},
       {Record("response", begin), "", "inside its HTTP header"},
-      // Behind the body are two line ends.
+      // Two line ends follow the body.
       {Response("", "a longer body").substr(0, Response("", "").size() + 1),
        "a lon", "8 of the 32 bytes of its block are missing"},
       {"WARC/1.1\r\nWARC-Type: response\r\n", "", "inside its WARC header"},
@@ -359,7 +359,7 @@ TEST(PayloadDecoderTest, RefusesDamage) {
        "\"xyz\\x0D\\x0A\" where a chunk must begin"},
       {Response("Transfer-Encoding: chunked\r\n", "1\r\nabc\r\n"),
        "where a chunk must end"},
-      // Sizes of over 64 bits: 17 digits that end in those of a small one.
+      // Sizes of over 64 bits: 17 digits that end like a small number.
       {Response("Transfer-Encoding: chunked\r\n",
                 "1\r\na\r\n10000000000000001\r\nb\r\n0\r\n\r\n"),
        "where a chunk must begin"},
@@ -382,7 +382,7 @@ TEST(PayloadDecoderTest, RefusesDamage) {
 
 TEST(PayloadDecoderTest, BoundsWhatCodedBodiesDecodeTo) {
   const std::string zeros(1 << 20, '\0');
-  // Each level makes more of less.
+  // Each layer expands its input.
   const std::string records[] = {
       Response("Content-Encoding: gzip\r\n", Gzip(zeros)),
       Response("Content-Encoding: br\r\n", Brotli(zeros)),
@@ -396,7 +396,7 @@ TEST(PayloadDecoderTest, BoundsWhatCodedBodiesDecodeTo) {
     EXPECT_LT(decoded.payload.size(), zeros.size());
     EXPECT_TRUE(Decode(record, 1 << 20, zeros.size()).payload == zeros);
   }
-  // What is not coded has the size that it has.
+  // Uncoded payloads have no limit.
   QUIRE_EXPECT_OK(Decode(Response("", zeros), 1 << 20, 1).status);
 }
 

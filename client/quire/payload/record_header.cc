@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-// Of what is found instead, in messages.
+// Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
 
 absl::string_view View(const std::string& text) {
@@ -39,7 +39,7 @@ std::string WithoutAngles(absl::string_view uri) {
   return std::string(uri);
 }
 
-// Adds what a list such as "gzip, chunked" names, without parameters.
+// Appends the names in a list such as "gzip, chunked", without parameters.
 void AddCodings(absl::string_view list, std::vector<std::string>& codings) {
   for (const absl::string_view entry : absl::StrSplit(list, ',')) {
     const absl::string_view name =

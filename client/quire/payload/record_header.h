@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The headers of a record of a crawl: WARC (ISO 28500:2017, WARC 1.1, and 1.0)
-// and, in its block, HTTP (RFC 9112).
+// Headers of a crawl record: WARC (ISO 28500:2017, WARC 1.1, and 1.0) and, in
+// its block, HTTP (RFC 9112).
 #ifndef QUIRE_CLIENT_QUIRE_PAYLOAD_RECORD_HEADER_H_
 #define QUIRE_CLIENT_QUIRE_PAYLOAD_RECORD_HEADER_H_
 
@@ -16,13 +16,13 @@
 
 namespace quire {
 
-// The largest header that is read, a bound on memory.
+// Upper bound on a header, and on the memory for it.
 inline constexpr size_t kRecordHeaderSizeBytesMax = size_t{1} << 20;
 
-// Fields of a WARC header; those that are absent are empty. A field that occurs
-// twice counts once, the first.
+// Fields of a WARC header; absent fields are empty. The first of duplicate
+// fields counts.
 struct WarcFields {
-  // Of the block that follows.
+  // Size of the block that follows.
   uint64_t content_length = 0;
   // WARC-Type, in lower case: "response", "revisit", ...
   std::string type;
@@ -30,18 +30,18 @@ struct WarcFields {
   // allows.
   std::string target_uri;
   std::string refers_to_target_uri;
-  // WARC-Date and WARC-Refers-To-Date, as they are.
+  // WARC-Date and WARC-Refers-To-Date, unchanged.
   std::string date;
   std::string refers_to_date;
-  // WARC-Payload-Digest: "sha1:BASE32", as it is.
+  // WARC-Payload-Digest, unchanged: "sha1:BASE32".
   std::string payload_digest;
-  // WARC-Truncated: why the crawler left bytes out.
+  // WARC-Truncated: reason why the crawler omitted bytes.
   std::string truncated;
-  // Content-Type of the block, as it is.
+  // Content-Type of the block, unchanged.
   std::string content_type;
 };
 
-// `header` is all up to the empty line. Thread-safe.
+// `header` ends with the empty line. Thread-safe.
 // Errors: DataLoss  no WARC header, or no Content-Length.
 absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header);
 
@@ -49,16 +49,16 @@ absl::StatusOr<WarcFields> ParseWarcFields(absl::string_view header);
 struct HttpFields {
   // Unset for a request.
   std::optional<int> status_code;
-  // As it is; empty if absent.
+  // Unchanged; empty if absent.
   std::string content_type;
   std::optional<uint64_t> content_length;
-  // In lower case, in the order in which they were applied.
+  // In lower case, in the order of encoding.
   std::vector<std::string> transfer_codings;
   std::vector<std::string> content_codings;
 };
 
-// `header` is all up to the empty line. Lines without a colon are passed over,
-// as browsers do. Thread-safe.
+// `header` ends with the empty line. Lines without a colon are ignored, as
+// browsers do. Thread-safe.
 HttpFields ParseHttpFields(absl::string_view header);
 
 }  // namespace quire

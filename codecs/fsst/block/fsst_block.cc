@@ -30,7 +30,7 @@ constexpr size_t GroupCount(size_t string_count) {
   return (string_count + kGroupSize - 1) / kGroupSize;
 }
 
-// Of the marks of all groups but the first.
+// Marks of every group except the first.
 constexpr size_t GroupMarksSize(size_t string_count) {
   return string_count == 0 ? 0
                            : (GroupCount(string_count) - 1) * sizeof(uint32_t);
@@ -41,7 +41,7 @@ constexpr size_t MarksSize(size_t string_count) {
          (string_count - GroupCount(string_count)) * sizeof(uint16_t);
 }
 
-// Whether so many bytes of codes can be those of a string.
+// True if a string of `text_size` bytes can have `codes_size` bytes of codes.
 constexpr bool IsCodesSize(size_t codes_size, size_t text_size) {
   return codes_size <= 2 * text_size &&
          codes_size >= (text_size + kSymbolSizeMax - 1) / kSymbolSizeMax;
@@ -124,8 +124,8 @@ bool FsstBlockView::MarksAreRight() const {
   const uint8_t* marks = string_marks_;
   size_t group_begin = 0;
   for (size_t group = 0; group < group_count; ++group) {
-    // Strings of this group but the last, of which the end is not a mark of the
-    // same kind. Without branches: a compiler takes many marks at once.
+    // Strings of this group, without the last one of the block: its end is a
+    // mark of another kind. No branches, so that the loop is vectorised.
     const size_t count =
         std::min(kGroupSize, string_count_ - group * kGroupSize);
     constexpr uint16_t kCodesSizeMin = (kStringSize + 7) / kSymbolSizeMax;

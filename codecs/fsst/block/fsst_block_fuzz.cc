@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as an FSST block, with a table that is part of the input. All ways
-// of reading a good block must agree; and what a text is encoded to is good.
-// The first six bytes choose the size of the text and a range.
+// Arbitrary bytes as an FSST block, with a table from the input. All ways of
+// reading a valid block must agree, and every encoded text must be valid. The
+// first six bytes choose the size of the text and a range.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -67,7 +67,7 @@ void FuzzBlock(ByteView input, FsstInstructions instructions) {
   const FsstDecoder decoder(*table, instructions);
   std::vector<uint8_t> text;
   ReadBlock(decoder, rest, text_size, offset, size, text);
-  // Now as a text.
+  // The input as a text.
   std::vector<uint8_t> block(FsstBlockSizeMax(rest.size()));
   block.resize(EncodeFsstBlock(FsstEncoder(*table), rest, block));
   const size_t from = offset % (rest.size() + 1);

@@ -40,8 +40,8 @@ SymbolTable TestTable() {
 
 class FsstBlockTest : public ::testing::Test {
  protected:
-  // In memory of exactly its size, so that AddressSanitizer sees what is read
-  // behind it.
+  // Returns a buffer of exactly the block's size, so that AddressSanitizer
+  // reports reads past it.
   std::vector<uint8_t> Encode(const std::string& text) const {
     std::vector<uint8_t> block(FsstBlockSizeMax(text.size()));
     const size_t size = EncodeFsstBlock(encoder_, AsBytes(text), block);
@@ -60,7 +60,7 @@ class FsstBlockTest : public ::testing::Test {
     return std::string(AsText({out.get(), size}));
   }
 
-  // Both ways to a range.
+  // Checks both ways of reading a range.
   void ExpectRange(const FsstBlockView& view, const std::string& text,
                    size_t offset, size_t size) const {
     SCOPED_TRACE(absl::StrCat("[", offset, ", + ", size, ")"));
@@ -174,7 +174,7 @@ TEST_F(FsstBlockTest, RefusesMarksThatCannotBe) {
   std::vector<uint8_t> block = Encode(RandomText(random, size));
   const size_t marks_size = 2 * 4 + 127 * 2;
   QUIRE_EXPECT_OK(FsstBlockView::Parse(block, size));
-  // A mark out of order, two equal ones, one far ahead, in every place.
+  // A mark out of order, two equal marks, one too large, at every index.
   for (size_t at = 0; at < marks_size; at += at < 8 ? 4 : 2) {
     const std::vector<uint8_t> good = block;
     for (const uint8_t high : {uint8_t{0}, uint8_t{0xFF}}) {
@@ -190,7 +190,7 @@ TEST_F(FsstBlockTest, RefusesMarksThatCannotBe) {
        {size_t{0}, size_t{1}, kStringSize, size / 2, size - kStringSize,
         size - 1, size + 1, size + kStringSize, 9 * size,
         kFsstBlockTextSizeMax + 1, ~size_t{0}}) {
-    // Marks cannot tell a text from a slightly longer one; codes do.
+    // Marks cannot tell a text from a slightly longer one; codes can.
     const auto view = FsstBlockView::Parse(block, wrong);
     EXPECT_THAT(view.ok() ? Decode(*view, 0, wrong).status() : view.status(),
                 HasCode(absl::StatusCode::kDataLoss))
@@ -229,7 +229,7 @@ TEST_F(FsstBlockTest, RefusesBadCodes) {
                 HasCode(absl::StatusCode::kDataLoss));
     EXPECT_THAT(view.Find(decoder_, kStringSize + 9, 300),
                 HasCode(absl::StatusCode::kDataLoss));
-    // What lies in other strings is still there.
+    // Other strings stay readable.
     EXPECT_EQ(Decode(view, 9, 20).value_or(""), std::string(20, 'q'));
   };
   // No such code in the second string.
@@ -245,7 +245,7 @@ TEST_F(FsstBlockTest, RefusesBadCodes) {
 
 TEST_F(FsstBlockTest, FindsNothingBehindStringsThatEndTooEarly) {
   const uint8_t code_of_q = Encode("q")[0];
-  // Byte 3 of a string that has but three, or an escape in its place.
+  // The last byte of a string of three, or an escape instead of it.
   for (const uint8_t end : {code_of_q, kFsstEscape}) {
     const std::vector<uint8_t> block = {kFsstEscape, 'a', code_of_q, end};
     QUIRE_ASSERT_OK_AND_ASSIGN(const FsstBlockView view,

@@ -22,14 +22,14 @@ namespace {
 constexpr uint8_t kArchiveTable = 0;
 constexpr uint8_t kOwnTable = 1;
 
-// A table of its own must save at least one part in so many.
+// A block's own table must save at least 1/32 of the block.
 constexpr size_t kOwnTableGain = 32;
-// Shorter texts save less than a table takes.
+// For shorter texts a table costs more than it saves.
 constexpr size_t kOwnTableTextMin = 2048;
 
 class FsstCodec final : public CodecBase {
  public:
-  // `table` is the archive's, if it has one.
+  // `table` is the archive's table, if any.
   FsstCodec(const CodecInfo& info, FsstCodecLevel level,
             const std::optional<SymbolTable>& table, CodecUse use)
       : CodecBase(info, use), level_(level) {
@@ -120,7 +120,7 @@ class FsstCodec final : public CodecBase {
   }
 
   size_t EncodeWithOwnTable(ByteView raw, MutableByteView stored) const {
-    // At any level the quick way: the other takes a third of a second.
+    // The fast training at any level; the other takes a third of a second.
     const SymbolTable table = TrainSymbolTable(std::span(&raw, 1));
     const std::string serialised = table.Serialise();
     stored[0] = kOwnTable;
@@ -131,7 +131,7 @@ class FsstCodec final : public CodecBase {
   }
 
   const FsstCodecLevel level_;
-  // Of the archive's table, if there is one; the encoder only if it is needed.
+  // Codecs of the archive's table, if any; the encoder only when encoding.
   std::optional<FsstDecoder> decoder_;
   std::optional<FsstEncoder> encoder_;
 };
@@ -149,7 +149,7 @@ absl::StatusOr<std::unique_ptr<BlockCodec>> MakeFsstCodec(
           absl::StrCat("symbol table for codec ", info.name, ": ",
                        parsed.status().message()));
     }
-    // One without symbols is as none: it would make all blocks larger.
+    // Ignore a table without symbols: it would enlarge all blocks.
     if (parsed->symbol_count() != 0) {
       table = *parsed;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is special in the codec `fsst`; the rest is in block_codec_test.cc.
+// Properties specific to the codec `fsst`; block_codec_test.cc has the rest.
 #include "codecs/fsst/block/fsst_codec.h"
 
 #include <cstdint>
@@ -65,7 +65,7 @@ class FsstCodecTest : public ::testing::Test {
   FsstCodecTest() {
     TestRandom random(1);
     known_ = RandomText(random, kBlockSize, 300);
-    // Of other words: the archive's table knows only their letters.
+    // Text of other words: the archive's table has only their letters.
     other_ = RandomText(random, kBlockSize, 300);
     for (char& c : other_) {
       c = static_cast<char>(c >= 'a' && c <= 'z' ? 'A' + 'z' - c : c);
@@ -85,7 +85,7 @@ TEST_F(FsstCodecTest, StoresWhatTheArchivesTableFitsAfterAZero) {
     const std::vector<uint8_t> stored = Encode(*codec, known_);
     ASSERT_EQ(stored[0], 0);
     QUIRE_EXPECT_OK(Decode(*codec, stored, known_));
-    // Behind it lies just what a cache holds and answers are cut from.
+    // The rest is the block that a cache holds and answers are cut from.
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const SymbolTable table,
         SymbolTable::Parse(AsBytes(context_->symbol_table)));
@@ -105,7 +105,7 @@ TEST_F(FsstCodecTest, GivesATableOfItsOwnToWhatTheArchivesDoesNotFit) {
   ASSERT_EQ(stored[0], 1);
   EXPECT_LT(stored.size(), fast.size() / 2);
   QUIRE_EXPECT_OK(Decode(*codec, stored, other_));
-  // It needs the archive's for nothing.
+  // Decoding does not need the archive's table.
   QUIRE_EXPECT_OK(
       Decode(*Make(FsstCodecLevel::kArchiveTable, nullptr), stored, other_));
 }

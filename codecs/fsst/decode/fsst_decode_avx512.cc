@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 64 codes at a time. The paper's section 5.4 ends in the opinion that decoding
-// has no use for SIMD, but that was before VBMI2: eight symbols are gathered
-// into a register, their zeros are squeezed out by one instruction, and one
-// store takes the place of eight. Which bytes are text is looked up for 64
-// codes at once. Stores that would reach beyond the output buffer are masked.
+// Decodes 64 codes at a time. The paper's section 5.4 considers SIMD useless
+// for decoding, but predates VBMI2: eight symbols are gathered into a register,
+// one instruction removes their zeros, and one store replaces eight. The bytes
+// that are text are looked up for 64 codes at once. Stores beyond the output
+// buffer are masked.
 #include "codecs/fsst/decode/fsst_decode_kernel.h"
 
 #if defined(QUIRE_FSST_HAS_AVX512)
@@ -29,18 +29,18 @@ constexpr size_t kGroupCodes = 8;
 constexpr size_t kBlockGroups = kBlockCodes / kGroupCodes;
 constexpr size_t kBlockSizeMax = kBlockCodes * kFsstSymbolSizeMax;
 
-// How many codes DecodeStringsAvx512 decodes before it looks for ends.
+// Codes that DecodeStringsAvx512 decodes before it looks for ends.
 constexpr size_t kTracedCodes = 4096;
 
-// What is known of codes once they are decoded: where their text ends. Of the
-// first block only the last code counts: it ends where the text begins.
+// Text ends of decoded codes. The first block contributes only its last code,
+// which ends where the text begins.
 struct Trace {
   static constexpr size_t kCodes = kBlockCodes + kTracedCodes;
   static constexpr uint8_t kIsNothing = 0x80;
 
-  // Where in memory the text of each group of eight codes begins, the low half.
+  // Address at which the text of each group of eight codes begins, low half.
   std::array<uint32_t, kCodes / kGroupCodes> begins = {};
-  // For each code where it ends, from there; and kIsNothing for an escape.
+  // End of each code relative to its group's address; kIsNothing for an escape.
   alignas(64) std::array<uint8_t, kCodes> marks = {};
 };
 
@@ -48,18 +48,18 @@ uint32_t LowHalf(const uint8_t* place) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
 }
 
-// 64 codes, or as many as there are.
+// 64 codes, or fewer at the end.
 struct Block {
   __m512i codes;
-  // Bits of codes that are there.
+  // Bits of codes that exist.
   uint64_t live;
-  // Bits of bytes behind an escape.
+  // Bits of bytes after an escape.
   uint64_t literals = 0;
-  // Whether the last code is an escape, to the first byte of the next block.
+  // True if the last code is an escape of the next block's first byte.
   bool is_open = false;
 };
 
-// Finds the bytes that stand for themselves.
+// Finds the bytes that follow an escape.
 QUIRE_FSST_AVX512 inline void FindLiterals(Block& block, uint64_t first) {
   const uint64_t ones = _mm512_mask_cmpeq_epu8_mask(block.live, block.codes,
                                                     _mm512_set1_epi8(-1));
@@ -69,7 +69,7 @@ QUIRE_FSST_AVX512 inline void FindLiterals(Block& block, uint64_t first) {
   block.is_open = (escapes & last) != 0;
 }
 
-// Which bytes of the symbols are text: a byte for each code.
+// Bytes of the symbols that are text: one mask byte per code.
 struct MaskTable {
   __m512i quarters[4];
 
@@ -92,7 +92,7 @@ struct MaskTable {
   }
 };
 
-// The text of eight codes, squeezed together.
+// Returns the text of eight codes, compacted.
 template <bool kHasLiterals>
 QUIRE_FSST_AVX512 inline __m512i GroupText(const FsstDecodeTables& tables,
                                            const uint8_t* codes,
@@ -108,9 +108,10 @@ QUIRE_FSST_AVX512 inline __m512i GroupText(const FsstDecodeTables& tables,
   return _mm512_maskz_compress_epi8(mask, symbols);
 }
 
-// Writes the text of a block, of `masks`; returns its end. If kIsExact, not a
-// byte more, and the block may be short; else up to 64 more. If kIsTraced,
-// `begins` gets where the text of each group begins.
+// Writes the text of a block, as `masks` selects it, and returns its end. With
+// kIsExact it writes no byte more, and the block may be short; otherwise it may
+// write up to 64 bytes more. With kIsTraced, `begins` receives where the text
+// of each group begins.
 template <bool kHasLiterals, bool kIsExact, bool kIsTraced>
 QUIRE_FSST_AVX512 inline uint8_t* WriteBlock(
     const FsstDecodeTables& tables, const Block& block, const uint8_t* codes,
@@ -151,7 +152,7 @@ QUIRE_FSST_AVX512 inline uint8_t* WriteAnyBlock(
                                                         masks, begins, out);
 }
 
-// Notes where the codes of a block end.
+// Records where the codes of a block end.
 QUIRE_FSST_AVX512 inline void MarkEnds(const __m512i& masks, uint8_t* marks) {
   const __m512i sizes = _mm512_popcnt_epi8(masks);
   __m512i ends =
@@ -164,9 +165,9 @@ QUIRE_FSST_AVX512 inline void MarkEnds(const __m512i& masks, uint8_t* marks) {
                  _mm512_set1_epi8(static_cast<char>(Trace::kIsNothing))));
 }
 
-// Sets out_ends of strings that end at codes from `begin` to `end`, which are
-// traced, for as many strings as are right. `text` is where the text of all
-// begins, `last_end` where the string before them ends. Returns how many.
+// Sets out_ends of the strings that end at traced codes from `begin` to `end`,
+// until one is wrong. `text` is where all text begins, `last_end` is where the
+// string before them ends. Returns their number.
 // REQUIRES: code_ends[0] >= begin, or it is less than last_end.
 QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
                                    uint32_t end, const uint8_t* text,
@@ -223,7 +224,8 @@ QUIRE_FSST_AVX512 size_t ReadTrace(const Trace& trace, uint32_t begin,
   return done;
 }
 
-// If kIsTraced, leaves a trace. REQUIRES for that: at most kTracedCodes codes.
+// With kIsTraced, leaves a trace. REQUIRES for that: at most kTracedCodes
+// codes.
 template <bool kIsTraced>
 QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
                                     FsstCursor& cursor,
@@ -284,7 +286,7 @@ QUIRE_FSST_AVX512 void DecodeBlocks(const FsstDecodeTables& tables,
     cursor.in += count;
     first_is_literal = block.is_open ? 1 : 0;
   }
-  // Back to the escape: it has not written anything.
+  // Return to the escape: it has written nothing.
   cursor.in -= first_is_literal;
 }
 
@@ -318,7 +320,7 @@ QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
                        .out = out.data(),
                        .out_end = out.data() + out.size()};
   size_t done = 0;
-  // Codes behind the last string are not looked at.
+  // Ignore codes after the last string.
   const size_t codes_end =
       code_ends.empty() ? 0 : std::min<size_t>(code_ends.back(), codes.size());
   while (done < code_ends.size()) {
@@ -331,7 +333,7 @@ QUIRE_FSST_AVX512 size_t DecodeStringsAvx512(
                       static_cast<uint32_t>(end), out.data(),
                       done == 0 ? 0 : code_ends[done - 1],
                       code_ends.subspan(done), out_ends.data() + done);
-    // Some string is wrong, or nothing more can be decoded.
+    // A string is wrong, or no more can be decoded.
     if (done == code_ends.size() || code_ends[done] <= end || end == begin ||
         end == codes_end) {
       break;

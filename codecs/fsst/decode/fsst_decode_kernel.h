@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The hot loops of fsst_decoder.h; no other code uses them. All are bounded:
-// whatever the codes are, they read only codes and write only output.
+// The hot loops of fsst_decoder.h, for no other code. All are bounded: with any
+// codes they read only codes and write only output.
 #ifndef QUIRE_CODECS_FSST_DECODE_FSST_DECODE_KERNEL_H_
 #define QUIRE_CODECS_FSST_DECODE_FSST_DECODE_KERNEL_H_
 
@@ -20,31 +20,31 @@
 
 namespace quire {
 
-// Bytes behind an escape are looked up like codes, this much higher.
+// Bytes after an escape are looked up like codes, at this offset.
 inline constexpr size_t kFsstLiterals = 256;
 
-// A symbol table as decoders want it.
+// A symbol table in the form for decoders.
 struct FsstDecodeTables {
-  // By code; zero for what has no symbol: codes that the table lacks, and the
-  // escape. Then the literals.
+  // By code; zero for codes without symbol and for the escape. Then the
+  // literals.
   alignas(64) std::array<uint64_t, 2 * kFsstLiterals> symbols = {};
-  // The same for sizes in bytes, and for codes as words as well: so that a size
-  // is loaded and added in one instruction.
+  // Sizes in bytes, also as words for codes: one instruction then loads a size
+  // and adds it.
   alignas(64) std::array<uint8_t, 2 * kFsstLiterals> sizes = {};
   alignas(64) std::array<uint64_t, 256> steps = {};
-  // As many low bits as a symbol has bytes.
+  // Masks of the low bytes that a symbol has.
   alignas(64) std::array<uint8_t, 256> masks = {};
-  // Codes from here on have no symbol.
+  // Codes from this one on have no symbol.
   uint8_t symbol_count = 0;
-  // Whether to do without instructions that some machines lack.
+  // Avoid instructions that some machines lack.
   bool is_portable = false;
 };
 
-// What is left to decode, and of the output buffer.
+// The rest of the codes, and of the output buffer.
 struct FsstCursor {
   const uint8_t* in = nullptr;
   const uint8_t* in_end = nullptr;
-  // What lies between in_end and here may be read, but is not decoded.
+  // Bytes from in_end to here are readable, but not decoded.
   const uint8_t* readable_end = nullptr;
   uint8_t* out = nullptr;
   uint8_t* out_end = nullptr;
@@ -55,8 +55,8 @@ struct FsstCursor {
 };
 
 enum class FsstStop {
-  kEnd,   // The codes are used up.
-  kFull,  // They are not, and the output buffer is; perhaps within a symbol.
+  kEnd,          // All codes are decoded.
+  kFull,         // The output buffer is full, perhaps within a symbol.
   kUnknownCode,  // At `in`.
   kBareEscape,   // At `in`.
 };
@@ -68,8 +68,8 @@ inline uint64_t OnesFromByte(size_t count) {
   return ~uint64_t{0} << (8 * count);
 }
 
-// The codes at the front of `in`, first lowest, with ones behind the last that
-// counts. REQUIRES: in < in_end.
+// Returns the codes at the front of `in`, first lowest, with ones after the
+// last one. REQUIRES: in < in_end.
 inline uint64_t LoadCodes(const uint8_t* in, const uint8_t* in_end,
                           const uint8_t* readable_end) {
   const auto count = static_cast<size_t>(in_end - in);
@@ -84,10 +84,10 @@ inline uint64_t LoadCodes(const uint8_t* in, const uint8_t* in_end,
   return word;
 }
 
-// Which of the codes that are 255, a bit for each, are escapes. In a run of
-// them every other one is the byte behind an escape, so it matters whether a
-// run begins on an even bit: adding to those alone carries through them and
-// clears them.
+// Returns a bit for each code of 255 that is an escape. In a run of them every
+// other one is the byte after an escape. The parity of the bit where a run
+// begins therefore matters: adding to runs of one parity carries through them
+// and clears them.
 inline uint64_t FindFsstEscapes(uint64_t ones) {
   constexpr uint64_t kEvenBits = 0x5555555555555555;
   const uint64_t starts = ones & ~(ones << 1);
@@ -95,26 +95,26 @@ inline uint64_t FindFsstEscapes(uint64_t ones) {
   return (even_runs & kEvenBits) | (ones & ~even_runs & ~kEvenBits);
 }
 
-// Decodes until it must stop; `cursor` tells how far it came. Any machine.
+// Decodes until it must stop; `cursor` holds the position. For any machine.
 FsstStop DecodeWords(const FsstDecodeTables& tables, FsstCursor& cursor);
 
-// Decodes strings as FsstDecoder::DecodeStrings, as long as all goes well and
-// there is space to spare. Returns for how many of them it has set out_ends:
-// the first string for which it has not begins where the last of these ends.
+// Decodes strings as FsstDecoder::DecodeStrings does, while the codes are right
+// and space is left. Returns the number of strings whose out_ends it has set;
+// the next string begins where the last of these ends.
 // REQUIRES: out.size() < 2^32.
 size_t DecodeStringsWords(const FsstDecodeTables& tables,
                           std::span<const uint8_t> codes,
                           std::span<const uint32_t> code_ends,
                           std::span<uint8_t> out, std::span<uint32_t> out_ends);
 
-// How far a walk over codes has come that decodes nothing.
+// Position of a walk over codes without decoding.
 struct FsstWalk {
   size_t code_offset = 0;
   size_t decoded_offset = 0;
 };
 
-// Walks on to the symbol that has the byte at `target` of the text, and stops
-// before it (kFull), or else where it must.
+// Advances to the symbol that contains byte `target` of the text and stops
+// before it (kFull), or where it must.
 // REQUIRES: walk.decoded_offset <= target.
 FsstStop WalkCodes(const FsstDecodeTables& tables,
                    std::span<const uint8_t> codes, size_t target,
@@ -123,12 +123,12 @@ FsstStop WalkCodes(const FsstDecodeTables& tables,
 #if defined(QUIRE_FSST_HAS_AVX512)
 bool HasFsstAvx512();
 
-// Decodes as long as all goes well and there is space for the next 64 codes or
-// all that are left. `cursor` stays between codes.
+// Decodes while the codes are right and there is space for the next 64 codes,
+// or for the rest. `cursor` stays between codes.
 // REQUIRES: HasFsstAvx512().
 void DecodeAvx512(const FsstDecodeTables& tables, FsstCursor& cursor);
 
-// As DecodeStringsWords. REQUIRES: HasFsstAvx512() as well.
+// Like DecodeStringsWords. REQUIRES: HasFsstAvx512() as well.
 size_t DecodeStringsAvx512(const FsstDecodeTables& tables,
                            std::span<const uint8_t> codes,
                            std::span<const uint32_t> code_ends,

@@ -16,21 +16,20 @@ constexpr size_t kWordSizeMax = kFsstWordCodes * kFsstSymbolSizeMax;
 constexpr size_t kBlockCodes = 2 * kFsstWordCodes;
 constexpr size_t kBlockSizeMax = 2 * kWordSizeMax;
 
-// How many codes DecodeStringsWords decodes before it looks for ends.
+// Codes that DecodeStringsWords decodes before it looks for ends.
 constexpr size_t kTracedCodes = 1024;
 
-// The low half of where in memory the text of each code begins, and that of
-// what follows the last. The byte behind an escape begins where the escape
-// does.
+// Address at which the text of each code begins, low half; then that of the
+// end. The byte after an escape begins where the escape does.
 using Trace = std::array<uint32_t, kTracedCodes + 1>;
 
 uint32_t LowHalf(const uint8_t* place) {
   return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(place));
 }
 
-// What every machine can do.
+// Plain C++ for any machine.
 struct PortableWords {
-  // A symbol on its way from the table to the text.
+  // A symbol between the table and the text.
   using Symbol = uint64_t;
 
   static Symbol LoadSymbol(const uint64_t& symbol) { return symbol; }
@@ -39,7 +38,7 @@ struct PortableWords {
     StoreLittleEndian(symbol, out);
   }
 
-  // Which of the 16 codes at `in` are at least `limit`: a bit for each.
+  // Returns a bit for each of the 16 codes at `in` that is at least `limit`.
   static uint32_t CodesFrom(const uint8_t* in, uint8_t limit) {
     uint32_t bits = 0;
     for (size_t i = 0; i < kBlockCodes; ++i) {
@@ -48,8 +47,8 @@ struct PortableWords {
     return bits;
   }
 
-  // How many codes of `word` come before the first that is `symbol_count` or
-  // more: an escape or a code without symbol. 8 if there is none.
+  // Returns the number of codes of `word` before the first that is an escape or
+  // has no symbol; 8 if there is none.
   static size_t PlainCodes(uint64_t word, uint8_t symbol_count) {
     constexpr uint64_t kOnes = 0x0101010101010101;
     constexpr uint64_t kHighs = 0x8080808080808080;
@@ -64,9 +63,9 @@ struct PortableWords {
 };
 
 #if defined(__SSE2__)
-// The same where there is SSE2.
+// The same with SSE2.
 struct Sse2Words {
-  // There are not enough integer registers for eight of them.
+  // Eight symbols do not fit the integer registers.
   using Symbol = __m128i;
 
   static Symbol LoadSymbol(const uint64_t& symbol) {
@@ -100,13 +99,14 @@ using NativeWords = Sse2Words;
 using NativeWords = PortableWords;
 #endif
 
-// Writes the symbols of eight codes; codes without symbol are nothing. Returns
-// the end of the text. If kIsTraced, `trace` gets where they begin.
-// REQUIRES: space for 64 bytes at `out`, for eight in `trace`.
+// Writes the symbols of eight codes; codes without symbol write nothing.
+// Returns the end of the text. With kIsTraced, `trace` receives where they
+// begin.
+// REQUIRES: space for 64 bytes at `out`, for eight entries in `trace`.
 template <class Words, bool kIsTraced>
 inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
                            uint8_t* out, [[maybe_unused]] uint32_t* trace) {
-  // All loads before all stores, of which those to the same line are together.
+  // All loads precede all stores; stores to one cache line are together.
   typename Words::Symbol symbols[kFsstWordCodes];
   std::array<uint8_t*, kFsstWordCodes> places;
   for (size_t i = 0; i < kFsstWordCodes; ++i) {
@@ -126,8 +126,8 @@ inline uint8_t* DecodeWord(const FsstDecodeTables& tables, uint64_t word,
   return out;
 }
 
-// As DecodeWord, for 16 codes some of which are escapes, and bytes behind them
-// as `literals` tells. REQUIRES: twice the space.
+// Like DecodeWord, for 16 codes of which some are escapes; `literals` marks the
+// bytes after them. REQUIRES: twice the space.
 template <bool kIsTraced>
 inline uint8_t* DecodeEscapes(const FsstDecodeTables& tables, const uint8_t* in,
                               uint32_t literals, uint8_t* out,
@@ -143,8 +143,8 @@ inline uint8_t* DecodeEscapes(const FsstDecodeTables& tables, const uint8_t* in,
   return out;
 }
 
-// As DecodeWord where less than 64 bytes of space are left. False if it was not
-// enough: then all space is used.
+// Like DecodeWord with less than 64 bytes of space. Returns false if the text
+// did not fit; then all space is used.
 template <class Words>
 bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
                     FsstCursor& cursor) {
@@ -157,9 +157,9 @@ bool DecodeLastWord(const FsstDecodeTables& tables, uint64_t word,
   return fitting == size;
 }
 
-// Decodes while there are 16 codes and space for all that they may be, and all
-// goes well; if kIsTraced, kTracedCodes at most. In variables of its own: `out`
-// may point to anything, for all the compiler knows.
+// Decodes while there are 16 codes, space for their longest text, and no error;
+// with kIsTraced, kTracedCodes at most. Local variables: for the compiler `out`
+// may alias anything.
 template <class Words, bool kIsTraced>
 void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
                   [[maybe_unused]] uint32_t* trace) {
@@ -188,7 +188,7 @@ void DecodeBlocks(const FsstDecodeTables& tables, FsstCursor& cursor,
         break;
       }
       out = DecodeEscapes<kIsTraced>(tables, in, escapes << 1, out, trace);
-      // An escape whose byte is in the next block begins that.
+      // An escape at the end moves to the block of its byte.
       count -= escapes >> (kBlockCodes - 1);
     }
     in += count;
@@ -243,7 +243,7 @@ size_t DecodeStringsWith(const FsstDecodeTables& tables,
                          std::span<const uint32_t> code_ends,
                          std::span<uint8_t> out, std::span<uint32_t> out_ends) {
   Trace trace;
-  // Codes behind the last string are not looked at.
+  // Ignore codes after the last string.
   const size_t codes_end =
       code_ends.empty() ? 0 : std::min<size_t>(code_ends.back(), codes.size());
   FsstCursor cursor = {.in = codes.data(),
@@ -264,7 +264,7 @@ size_t DecodeStringsWith(const FsstDecodeTables& tables,
         return done;
       }
       const uint32_t text_end = trace[place - begin];
-      // Whose last byte is an escape? Only escapes are nothing.
+      // The last byte is an escape. Only escapes have no text.
       if (place > last_end && trace[place - begin - 1] == text_end) {
         return done;
       }

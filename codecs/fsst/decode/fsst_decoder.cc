@@ -72,7 +72,7 @@ FsstStop FsstDecoder::Run(FsstCursor& cursor) const {
     DecodeAvx512(tables_, cursor);
   }
 #endif
-  // All that is left, and what is wrong.
+  // Decodes the rest and finds the error.
   return DecodeWords(tables_, cursor);
 }
 
@@ -135,7 +135,7 @@ absl::Status FsstDecoder::DecodeRange(ByteView codes, size_t offset,
   codes = codes.subspan(begin.code_offset);
   const size_t cut = offset - begin.decoded_offset;
   if (cut > 0 && !out.empty()) {
-    // The rest of a symbol, which is not an escape: that has no rest.
+    // The rest of a symbol; an escape has none.
     const size_t size =
         std::min<size_t>(tables_.sizes[codes.front()] - cut, out.size());
     const uint64_t rest = tables_.symbols[codes.front()] >> (8 * cut);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as codes of any table. All ways of decoding, with and without
-// AVX-512, agree about what is right and what it decodes to, in output buffers
-// of exactly the right size and in such as are too small.
+// Arbitrary bytes as codes of any table. All ways of decoding, with and without
+// AVX-512, agree on validity and text, in output buffers of exact size and in
+// smaller ones.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -24,7 +24,7 @@ void DecodeStrings(const FsstDecoder& decoder, const Bytes& codes,
     ends.push_back(static_cast<uint32_t>(end));
   }
   ends.push_back(static_cast<uint32_t>(codes.size()));
-  // Cuts within an escape are wrong, and all others right.
+  // Ends within an escape are wrong, all others right.
   bool is_right = true;
   std::vector<uint32_t> expected;
   size_t begin = 0;

@@ -22,7 +22,7 @@ std::vector<uint8_t> Exactly(absl::string_view bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-// Section 3.1, without any haste. REQUIRES: the codes are right.
+// Section 3.1, written plainly. REQUIRES: the codes are right.
 std::string PlainDecode(const SymbolTable& table, absl::string_view codes) {
   std::string text;
   for (size_t i = 0; i < codes.size(); ++i) {
@@ -59,7 +59,7 @@ SymbolTable SomeTable(TestRandom& random) {
                            RandomBelow(random, 256));
 }
 
-// With all that the machine has, and with what every machine has.
+// Runs with each instruction set of this machine.
 class FsstDecoderTest : public ::testing::TestWithParam<FsstInstructions> {};
 
 INSTANTIATE_TEST_SUITE_P(Instructions, FsstDecoderTest,
@@ -129,7 +129,7 @@ TEST_P(FsstDecoderTest, RefusesUnknownCodesAnywhere) {
   for (size_t i = 0; i < good.size(); ++i) {
     for (const int code : {3, 4, 254}) {
       std::string bad = good;
-      // What follows an escape stands for itself.
+      // The byte after an escape is a literal.
       const bool is_literal =
           i > 0 && static_cast<uint8_t>(bad[i - 1]) == kFsstEscape;
       bad[i] = static_cast<char>(code);
@@ -263,8 +263,8 @@ TEST_P(FsstDecoderTest, DecodesManyStrings) {
   }
 }
 
-// Wherever the cuts are, within escapes as well, in more codes than the loops
-// take at once.
+// Cuts at any offset, also within escapes, over more codes than one step of the
+// loops decodes.
 TEST(FsstDecoderInstructionsTest, AgreeAboutStringsCutAnywhere) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -275,7 +275,7 @@ TEST(FsstDecoderInstructionsTest, AgreeAboutStringsCutAnywhere) {
     std::vector<uint32_t> code_ends;
     for (size_t end = 0; end < codes.size();
          end += RandomBelow(random, seed % 4 == 0 ? 3000 : 30)) {
-      // Now and then within an escape.
+      // Sometimes cut within an escape.
       if (end == 0 || codes[end - 1] != kFsstEscape ||
           RandomBelow(random, 100) == 0) {
         code_ends.push_back(static_cast<uint32_t>(end));

@@ -9,15 +9,15 @@
 
 namespace quire {
 
-// Copies of pieces of text with the terminator behind each, side by side in a
-// buffer that the kernel may read beyond their ends, and space for their codes.
+// Copies of text pieces, each followed by the terminator, in one buffer that
+// the kernel may read past them, and space for their codes.
 class FsstEncoder::Batch {
  public:
-  // REQUIRES: as FsstEncoder::EncodeStrings of `codes`.
+  // REQUIRES: as FsstEncoder::EncodeStrings for `codes`.
   Batch(const FsstGreedyKernel& kernel, MutableByteView codes)
       : kernel_(kernel), codes_(codes) {}
 
-  // `end` becomes the offset at which its codes end; unless it is null.
+  // Unless null, `end` receives the offset at which the piece's codes end.
   // REQUIRES: piece.size() <= kFsstStringSizeMax.
   void Add(ByteView piece, uint32_t* end) {
     if (count_ == kJobs || text_size_ + piece.size() >= kTextSize) {
@@ -38,7 +38,7 @@ class FsstEncoder::Batch {
     for (size_t i = 0; i < count_; ++i) {
       const auto size =
           static_cast<size_t>(jobs_[i].codes_end - jobs_[i].codes);
-      // Short strings in one move of constant size, if there is space for it.
+      // Copy short strings with one move of constant size if there is space.
       if (size <= kMoveSize && codes_.size() - size_ >= kMoveSize) {
         std::memcpy(&codes_[size_], jobs_[i].codes, kMoveSize);
       } else {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From text to codes of a symbol table: at every place the longest symbol that
-// matches, and where none does an escape and the byte itself (Boncz et al.,
-// "FSST", section 3.3, Algorithm 2).
+// Encodes text with a symbol table: at each offset the longest matching symbol,
+// or an escape and the byte itself if none matches (Boncz et al., "FSST",
+// section 3.3, Algorithm 2).
 #ifndef QUIRE_CODECS_FSST_ENCODE_FSST_ENCODER_H_
 #define QUIRE_CODECS_FSST_ENCODE_FSST_ENCODER_H_
 
@@ -21,10 +21,10 @@
 namespace quire {
 
 enum class FsstLevel {
-  // The longest symbol at every place.
+  // Takes the longest symbol at each offset.
   kDefault,
-  // The fewest bytes of codes that the table allows, by dynamic programming;
-  // several times slower.
+  // Writes the fewest bytes of codes that the table allows, by dynamic
+  // programming; several times slower.
   kHigh,
 };
 
@@ -33,36 +33,36 @@ enum class FsstLevel {
 // Texts are cut every kFsstStringSizeMax bytes, and no symbol crosses a cut, as
 // in the authors' library (section 5.4).
 //
-// Guarantee: what a text is encoded to depends on it, the table and the level
-// alone, not on the call, its neighbours in a batch or the machine. So two
-// texts are equal if and only if their codes are (section 3.4), and databases
-// may compare, hash and look up compressed strings.
+// Guarantee: codes depend on the text, the table and the level alone, not on
+// the call, the neighbours in a batch or the machine. Two texts are therefore
+// equal if and only if their codes are (section 3.4). Databases may compare,
+// hash and look up compressed strings.
 class FsstEncoder {
  public:
   explicit FsstEncoder(const SymbolTable& table,
                        FsstLevel level = FsstLevel::kDefault);
 
-  // Room that always suffices for the codes of texts of `text_size` bytes.
+  // Upper bound on the size of the codes of `text_size` bytes.
   static constexpr size_t CodesSizeMax(size_t text_size) {
     return 2 * text_size;
   }
 
-  // Encodes `text` to the front of `codes`; the size of the codes in bytes.
-  // What follows them in `codes` has unspecified contents.
+  // Encodes `text` to the front of `codes`; returns the size of the codes in
+  // bytes. The rest of `codes` is unspecified.
   // REQUIRES: codes.size() >= CodesSizeMax(text.size()); no overlap.
   size_t Encode(ByteView text, MutableByteView codes) const;
 
-  // Encodes each text on its own, their codes one after the other:
-  // code_ends[i] becomes the offset in `codes` at which those of text i end and
-  // the next begin. Returns the size in all. Much faster than a call for each
-  // where texts are short.
+  // Encodes each text separately, codes following each other: code_ends[i]
+  // receives the offset in `codes` at which text i ends and the next begins.
+  // Returns the total size. Much faster than one call per text if texts are
+  // short.
   // REQUIRES: code_ends.size() == texts.size(); codes.size() >= CodesSizeMax(T)
   // and CodesSizeMax(T) < 2^32, where T is the size of all texts; no overlap.
   size_t EncodeStrings(std::span<const ByteView> texts, MutableByteView codes,
                        std::span<uint32_t> code_ends) const;
 
  private:
-  // Adds texts to a batch, and encodes it when it is full.
+  // Collects texts in a batch and encodes it when full.
   class Batch;
 
   struct Entry {
@@ -72,15 +72,15 @@ class FsstEncoder {
 
   size_t EncodePiece(ByteView piece, uint8_t* codes) const;
 
-  // At kDefault, where the table is fit for it.
+  // For kDefault, if the table suits it.
   std::shared_ptr<const FsstGreedyKernel> kernel_;
-  // At kHigh.
+  // For kHigh.
   std::optional<FsstOptimalParse> optimal_parse_;
-  // Else: symbols by their first byte, longest first.
+  // Otherwise: symbols by first byte, longest first.
   std::vector<std::vector<Entry>> entries_;
 };
 
-// Whether two texts are equal, by their codes: of one table, one level.
+// True if two texts are equal, given their codes of the same table and level.
 bool FsstEquals(ByteView codes_a, ByteView codes_b);
 
 }  // namespace quire

@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-// Algorithm 2 over pieces of 511 bytes, without any haste.
+// Algorithm 2 over pieces of 511 bytes, written plainly.
 std::string PlainEncode(const SymbolTable& table, absl::string_view text) {
   std::string codes;
   for (size_t i = 0; i < text.size();) {
@@ -47,8 +47,8 @@ std::string PlainEncode(const SymbolTable& table, absl::string_view text) {
   return codes;
 }
 
-// From memory of exactly the right size, for AddressSanitizer, and to memory
-// that ends where nothing can be written.
+// Reads from a buffer of exact size, for AddressSanitizer, and writes to one
+// that ends at a guard page.
 std::string Encode(const FsstEncoder& encoder, absl::string_view text) {
   const std::vector<uint8_t> exact(text.begin(), text.end());
   const GuardedBytes guarded(FsstEncoder::CodesSizeMax(exact.size()));
@@ -103,7 +103,7 @@ Case RandomCase(TestRandom& random, size_t size_max) {
       result.text = RandomBytes(random, size);
       break;
     case 1:
-      // Few different bytes: symbols have many extensions.
+      // Few different bytes, so that symbols have many extensions.
       for (size_t i = 0; i < size; ++i) {
         result.text.push_back("ab\0"[RandomBelow(random, 3)]);
       }

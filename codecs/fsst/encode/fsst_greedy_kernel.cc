@@ -13,7 +13,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kShortSizeMax = 2;
-// Of 255 long symbols, one try in 80 succeeds; of 120, one in three.
+// For 255 long symbols one try in 80 succeeds; for 120, one in three.
 constexpr uint64_t kTriesMax = 2000;
 constexpr size_t kLanes = 4;
 
@@ -23,7 +23,7 @@ uint16_t MakeInfo(size_t code, size_t size) {
   return static_cast<uint16_t>(size << 12 | code);
 }
 
-// Ones for all but the first `size` bytes.
+// Ones except in the first `size` bytes.
 uint64_t Pad(size_t size) {
   return size == kFsstSymbolSizeMax ? 0 : ~uint64_t{0} << (8 * size);
 }
@@ -127,8 +127,8 @@ bool FsstGreedyKernel::TryFactors(std::span<const FsstSymbol> symbols,
     entry = static_cast<uint8_t>(entry_count);
     entries_[entry_count++] = {Padded(symbol), MakeInfo(code, symbol.size)};
   }
-  // A text that is looked up by another size may look like the symbol, where
-  // the bytes that make the difference are ones; it must be led elsewhere.
+  // Text padded to another size may look like the symbol if the differing bytes
+  // are ones; it must hash to another entry.
   for (const FsstSymbol& symbol : symbols) {
     for (size_t size = kShortSizeMax + 1;
          symbol.size > kShortSizeMax && size <= kFsstSymbolSizeMax; ++size) {
@@ -143,14 +143,13 @@ bool FsstGreedyKernel::TryFactors(std::span<const FsstSymbol> symbols,
 }
 
 void FsstGreedyKernel::CloseFreeEntry() {
-  // Sizes that are not there are looked up as a word of ones, which must find
-  // the free entry, ...
+  // Unused sizes look up a word of ones, which must find the free entry, ...
   unused_factor_ = 1;
   while (index_[Slot(~uint64_t{0}, unused_factor_)] != 0) {
     unused_factor_ = RandomFactor(unused_factor_);
   }
-  // ... the bytes of which only a word of eight bytes can have, and that does
-  // not find it. Without symbols nothing is looked up.
+  // ... whose bytes only a word of eight bytes can have; such a word hashes
+  // elsewhere. Without symbols nothing is looked up.
   if (std::any_of(index_.begin(), index_.end(),
                   [](uint8_t entry) { return entry != 0; })) {
     uint64_t seed = 0;
@@ -191,11 +190,11 @@ inline FsstGreedyKernel::Info FsstGreedyKernel::Find(uint64_t word) const {
   Info info = pairs_[word & 0xffff];
   if constexpr (kSizes > 0) {
     const SizeSet& set = size_sets_[prefixes_[PrefixSlot(word, kPrefixBits)]];
-    // Shortest first: a longer one that fits takes the place of it.
+    // Shortest first: a longer match replaces it.
     for (size_t i = kSizes; i-- > 0;) {
       const uint64_t padded = word | set.pads[i];
       const Entry& entry = entries_[index_[Slot(padded, set.factors[i])]];
-      // Loaded in any case, so that there is no branch.
+      // Loaded unconditionally to avoid a branch.
       const Info found = entry.info;
       info = entry.bytes == padded ? found : info;
     }
@@ -233,7 +232,7 @@ void FsstGreedyKernel::Run(std::span<FsstJob> jobs) const {
   const auto step = [this](Lane& lane) {
     const auto word = LoadLittleEndian<uint64_t>(lane.text);
     const unsigned info = Find<kSizes>(word);
-    // The byte itself as well: it counts if the code is an escape.
+    // Store the byte itself too: it counts if the code is an escape.
     StoreLittleEndian(static_cast<uint16_t>((word & 0xff) << 8 | (info & 0xff)),
                       lane.codes);
     lane.text += info >> 12;

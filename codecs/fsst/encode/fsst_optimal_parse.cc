@@ -20,7 +20,7 @@ FsstOptimalParse::FsstOptimalParse(const SymbolTable& table) {
 
 size_t FsstOptimalParse::Encode(ByteView piece, uint8_t* codes) const {
   QUIRE_DCHECK(piece.size() <= kFsstStringSizeMax);
-  // A copy, so that eight bytes can be read everywhere.
+  // A copy, so that eight bytes are readable at each offset.
   std::array<uint8_t, kFsstStringSizeMax + kFsstSymbolSizeMax> bytes;
   std::ranges::copy(piece, bytes.begin());
   std::fill_n(bytes.begin() + static_cast<ptrdiff_t>(piece.size()),
@@ -31,7 +31,7 @@ size_t FsstOptimalParse::Encode(ByteView piece, uint8_t* codes) const {
     uint8_t size;
   };
 
-  // The fewest bytes of codes for all from a place on, and how to begin.
+  // Fewest bytes of codes for the text from each offset on, and the first step.
   std::array<uint32_t, kFsstStringSizeMax + 1> costs;
   std::array<Step, kFsstStringSizeMax> steps;
   costs[piece.size()] = 0;
@@ -41,7 +41,7 @@ size_t FsstOptimalParse::Encode(ByteView piece, uint8_t* codes) const {
     matcher_.ForEach(
         LoadLittleEndian<uint64_t>(&bytes[i]), piece.size() - i,
         [&](uint16_t index, size_t size) {
-          // The escape is as long as a symbol whose rest costs one more.
+          // An escape is as long as a symbol whose rest costs one byte more.
           if (costs[i + size] + 1 < cost + (step.code == kFsstEscape ? 1 : 0)) {
             cost = costs[i + size] + 1;
             step = {static_cast<uint8_t>(index), static_cast<uint8_t>(size)};

@@ -13,22 +13,19 @@
 
 namespace quire {
 
-// Dynamic programming from the end of a piece to its front: at each place the
-// symbol, or the escape, with which the rest becomes shortest. Of several such
-// the longest symbol is taken, and a symbol before an escape. Time is linear,
-// whatever the table: 35 to 120 MB/s on the paper's columns, about a quarter of
-// the speed of taking the longest symbol everywhere, for codes shorter by 2-7 %
-// where the table was trained for it and by less otherwise.
-// Immutable after construction: thread-safe.
-// Source: the alternative that the FSST paper dismisses in footnote 1. There it
-// was tried on tables that were not trained for it.
+// Dynamic programming from the end of a piece to its front: at each offset it
+// chooses the symbol, or the escape, that makes the rest shortest. Among equals
+// the longest symbol wins, and a symbol wins over an escape. Linear time: 35 to
+// 120 MB/s on the paper's columns, a quarter of the speed of longest match.
+// Codes are 2-7 % shorter if the table was trained for it, less otherwise.
+// Immutable after construction: thread-safe. Source: the alternative that the
+// FSST paper dismisses in footnote 1, where the tables were not trained for it.
 class FsstOptimalParse {
  public:
   explicit FsstOptimalParse(const SymbolTable& table);
 
-  // Encodes `piece`, which is not cut, to the front of `codes`; the size of the
-  // codes in bytes, which is never more than that of any other codes of this
-  // table for `piece`.
+  // Encodes `piece` without cutting it to the front of `codes`. Returns the
+  // size of the codes in bytes: the minimum for this table.
   // REQUIRES: piece.size() <= kFsstStringSizeMax, space for 2 * piece.size()
   // bytes at `codes`, no overlap.
   size_t Encode(ByteView piece, uint8_t* codes) const;

@@ -49,7 +49,7 @@ std::string Word(TestRandom& random, size_t size_max, size_t alphabet) {
   return word;
 }
 
-// Fewest bytes of codes for text.substr(from), by trying everything.
+// Fewest bytes of codes for text.substr(from), by exhaustive search.
 size_t SmallestSize(const std::vector<std::string>& symbols,
                     const std::string& text, size_t from = 0) {
   if (from == text.size()) {
@@ -66,7 +66,7 @@ size_t SmallestSize(const std::vector<std::string>& symbols,
 }
 
 TEST(FsstOptimalParseTest, PassesOverALongSymbolForABetterOne) {
-  // Longest first would take "abc", and then escape five bytes.
+  // Longest match would take "abc", then escape five bytes.
   const SymbolTable table = TableOf({"abc", "ab", "cdefgh"});
   EXPECT_EQ(Encode(table, "abcdefgh").size(), 2u);
   EXPECT_EQ(Encode(table, "abcdefgh", FsstLevel::kDefault).size(), 11u);
@@ -139,8 +139,8 @@ TEST(FsstOptimalParseTest, IsNeverLongerThanTheDefaultLevel) {
   }
 }
 
-// Pieces are cut where the default level cuts them, so that codes are the same
-// for the same bytes wherever they are called for.
+// Pieces are cut where the default level cuts them: equal bytes get equal codes
+// whatever their neighbours.
 TEST(FsstOptimalParseTest, LongTextsAreTheirPiecesOneAfterTheOther) {
   TestRandom random(1);
   const std::string text = Word(random, 4000, 3) + std::string(2000, 'a');

@@ -31,7 +31,7 @@ void SymbolMatcher::SetSymbols(std::span<const FsstSymbol> symbols) {
 }
 
 void SymbolMatcher::SetLongSymbols(std::span<const FsstSymbol> symbols) {
-  // Bucket, then falling size, then index, in one number each.
+  // Bucket, then descending size, then index, in one number each.
   std::vector<uint64_t> keys;
   keys.reserve(symbols.size());
   for (size_t i = 0; i < symbols.size(); ++i) {
@@ -41,7 +41,7 @@ void SymbolMatcher::SetLongSymbols(std::span<const FsstSymbol> symbols) {
     }
   }
   std::sort(keys.begin(), keys.end());
-  longs_.assign(1, LongSymbol());  // what empty buckets begin with
+  longs_.assign(1, LongSymbol());  // the end of empty buckets
   heads_.fill(0);
   for (const uint64_t key : keys) {
     const size_t bucket = key >> 32;

@@ -22,7 +22,7 @@ constexpr size_t kSymbolsOffset = kHistogramOffset + kFsstSymbolSizeMax;
 static_assert(kSymbolsOffset + kFsstSymbolCountMax * kFsstSymbolSizeMax ==
               kSerialisedSymbolTableSizeMax);
 
-// In the order of their codes.
+// In order of codes.
 constexpr std::array<uint8_t, kFsstSymbolSizeMax> kSizesInOrder = {2, 3, 4, 5,
                                                                    6, 7, 8, 1};
 
@@ -49,7 +49,7 @@ absl::Status CheckSymbol(const FsstSymbol& symbol) {
   return absl::OkStatus();
 }
 
-// By two bytes: whether some longer symbol begins with them.
+// True for two bytes that begin a longer symbol.
 std::bitset<size_t{1} << 16> ExtendedPairs(
     std::span<const FsstSymbol> symbols) {
   std::bitset<size_t{1} << 16> is_extended;
@@ -61,8 +61,8 @@ std::bitset<size_t{1} << 16> ExtendedPairs(
   return is_extended;
 }
 
-// The lowest byte that no symbol of two bytes or more contains; 0 if there is
-// none.
+// Returns the lowest byte that no symbol of two bytes or more contains; 0 if
+// there is none.
 uint8_t FindTerminator(std::span<const FsstSymbol> symbols) {
   std::bitset<256> is_used;
   for (const FsstSymbol& symbol : symbols) {
@@ -88,7 +88,7 @@ bool HasTwins(std::vector<FsstSymbol> symbols) {
   return std::adjacent_find(symbols.begin(), symbols.end()) != symbols.end();
 }
 
-// What all that comes before the symbols says.
+// Everything before the symbols.
 struct Header {
   uint8_t terminator = 0;
   uint8_t suffix_limit = 0;
@@ -152,7 +152,7 @@ absl::StatusOr<SymbolTable> SymbolTable::FromSymbols(
         return absl::InvalidArgumentError(
             "00 in a longer symbol of a zero-terminated table");
       }
-      continue;  // Code 0, which is not written.
+      continue;  // Code 0 is not written.
     }
     sorted.push_back(symbol);
   }
@@ -165,8 +165,8 @@ absl::StatusOr<SymbolTable> SymbolTable::FromSymbols(
     return absl::InvalidArgumentError("a symbol twice");
   }
 
-  // The published order: 2 to 8 bytes, then 1; among those of two bytes first
-  // those that nothing extends.
+  // The published order: 2 to 8 bytes, then 1; among two bytes first the
+  // symbols that no other extends.
   SymbolTable table;
   const auto is_extended = ExtendedPairs(sorted);
   const auto order = [&](const FsstSymbol& symbol) {

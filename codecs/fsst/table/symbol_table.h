@@ -5,25 +5,23 @@
 // "FSST: Fast Random Access String Compression", PVLDB 13, sections 3 and 3.2):
 // a holder of the table decodes any string that was encoded with it, alone.
 //
-// Tables travel in the form in which the authors' library exports them, byte
-// for byte:
+// Tables travel in the form that the authors' library exports, byte for byte:
 //
 //   offset  size  meaning
 //        0     1  1 (marks the byte order)
 //        1     1  number of symbols, 0 to 255
-//        2     1  terminator: a byte that no symbol of two bytes or more
-//        contains 3     1  suffix limit: codes below it are symbols of two
-//        bytes that no
-//                 longer symbol begins with (or code 0, if zero-terminated)
+//        2     1  terminator: a byte in no symbol of two bytes or more
+//        3     1  suffix limit: codes below it are symbols of two bytes that
+//                 begin no longer symbol (or code 0, if zero-terminated)
 //        4     4  version, 20190218, little endian
 //        8     1  1 if zero-terminated, else 0
 //        9     8  number of symbols of 1, 2, ... 8 bytes
 //       17     n  the symbols, one after the other
 //
 // Codes count from 0 over the symbols of 2, 3, ... 8 bytes, then over those of
-// one byte. In a zero-terminated table code 0 is the byte 00, which is counted
-// among the symbols of one byte but not written; all others follow from 1.
-// Terminator and suffix limit only help encoders, and Quire's does without.
+// one byte. In a zero-terminated table code 0 is the byte 00: it counts as a
+// symbol of one byte but is not written, and the others begin at 1. Terminator
+// and suffix limit serve encoders only; Quire's does not use them.
 #ifndef QUIRE_CODECS_FSST_TABLE_SYMBOL_TABLE_H_
 #define QUIRE_CODECS_FSST_TABLE_SYMBOL_TABLE_H_
 
@@ -40,17 +38,17 @@
 
 namespace quire {
 
-// The code before a byte that stands for itself (section 3.2).
+// The code before a literal byte (section 3.2).
 inline constexpr uint8_t kFsstEscape = 255;
 inline constexpr size_t kFsstSymbolCountMax = 255;
 inline constexpr size_t kFsstSymbolSizeMax = 8;
-// Texts are cut into pieces of so many bytes, and no symbol crosses a cut
-// (section 5.4). Nor is a string on the wire longer when decoded.
+// Texts are cut into pieces of this many bytes; no symbol crosses a cut
+// (section 5.4). It also bounds the decoded size of a string on the wire.
 inline constexpr size_t kFsstStringSizeMax = 511;
 inline constexpr size_t kSerialisedSymbolTableSizeMax = 2057;
 
 struct FsstSymbol {
-  // The first byte of the symbol lowest; zeros behind its last.
+  // First byte lowest, zeros after the last.
   uint64_t bytes = 0;
   // 1 to 8.
   uint8_t size = 0;
@@ -61,40 +59,39 @@ struct FsstSymbol {
 // Immutable and copyable, 4 KB. Thread-safe.
 class SymbolTable {
  public:
-  // No symbols: every byte is escaped.
+  // A table without symbols: every byte is escaped.
   SymbolTable() = default;
 
-  // A table of these symbols, which get codes in the published order; symbols
-  // of one size keep their order, except that those below the suffix limit come
-  // first. In a zero-terminated table, for texts that end in 00 and have no
-  // other, code 0 is the byte 00 whether it is listed or not; then there is
-  // space for 254 others.
+  // Returns a table of these symbols, with codes in the published order.
+  // Symbols of one size keep their order, except that those below the suffix
+  // limit come first. A zero-terminated table is for texts that end in 00 and
+  // contain no other. Its code 0 is the byte 00, listed or not; it has space
+  // for 254 other symbols.
   //
-  // Any set of symbols will do. The authors' library encodes with a table only
-  // if some byte is in no symbol of two bytes or more, and if all symbols of
-  // three or more have places of their own in its hash table; it decodes with
-  // any.
+  // Accepts any set of symbols. The authors' library decodes with any table. It
+  // encodes only if some byte is in no symbol of two bytes or more, and all
+  // symbols of three or more have different slots in its hash table.
   // Errors: InvalidArgument  too many symbols, a size that is not 1 to 8,
-  //                          nonzero bytes behind a symbol's end, a symbol
-  //                          twice, or 00 in a longer symbol of a
+  //                          nonzero bytes after the end of a symbol, a
+  //                          duplicate symbol, or 00 in a longer symbol of a
   //                          zero-terminated table.
   static absl::StatusOr<SymbolTable> FromSymbols(
       std::span<const FsstSymbol> symbols, bool zero_terminated = false);
 
   // Reads a table that fills all of `serialised`.
-  // Errors: DataLoss  saying what is wrong: byte order, version or flags
-  //                   unknown, number of symbols not the sum of the counts,
-  //                   zero-terminated without a symbol of one byte, too short,
-  //                   bytes left over.
+  // Errors: DataLoss  names the error: unknown byte order, version or flags;
+  //                   number of symbols not the sum of the counts;
+  //                   zero-terminated without a symbol of one byte; truncated;
+  //                   excess bytes.
   static absl::StatusOr<SymbolTable> Parse(ByteView serialised);
 
-  // Reads a table at the front of `bytes`, and says how long it is.
-  // Errors: DataLoss  as Parse, except that bytes may be left over.
+  // Reads a table at the front of `bytes` and sets its size.
+  // Errors: DataLoss  as Parse, except that excess bytes are allowed.
   static absl::StatusOr<SymbolTable> ParsePrefix(ByteView bytes,
                                                  size_t* size_bytes);
 
-  // 17 to kSerialisedSymbolTableSizeMax bytes. What Parse read is written again
-  // byte for byte.
+  // Returns 17 to kSerialisedSymbolTableSizeMax bytes; for a parsed table
+  // exactly the bytes that Parse read.
   std::string Serialise() const;
 
   size_t symbol_count() const { return symbol_count_; }

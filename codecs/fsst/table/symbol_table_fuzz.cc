@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a serialised symbol table: what is accepted is written again
-// byte for byte, its symbols are sound, and it can be decoded and encoded with.
+// Arbitrary bytes as a serialised symbol table. An accepted table serialises to
+// the same bytes, has valid symbols, and decodes and encodes.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -34,7 +34,7 @@ void ImportAny(ByteView input) {
     QUIRE_CHECK(symbol.size >= 1 && symbol.size <= kFsstSymbolSizeMax);
     QUIRE_CHECK(symbol.size == 8 || symbol.bytes >> (8 * symbol.size) == 0);
   }
-  // What lies behind the table as a text.
+  // The rest of the input as a text.
   const ByteView text = ByteView(bytes).subspan(size_bytes);
   std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(text.size()));
   codes.resize(FsstEncoder(*table).Encode(text, codes));

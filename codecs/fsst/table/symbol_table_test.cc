@@ -42,7 +42,7 @@ TEST(SymbolTableTest, WritesPublishedTablesAsItReadThem) {
 }
 
 TEST(SymbolTableTest, OrdersSymbolsAsPublished) {
-  // From their symbols alone, the published tables come out the same, but for
+  // The published tables are reproduced from their symbols alone, except for
   // the choice of a terminator (byte 2).
   for (const FsstTestVector& vector : FsstTestVectors()) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const SymbolTable table,

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For the fuzz targets of FSST: inputs that begin with a symbol table, in a
-// form that every input has. A serialised table has a checksum and rules of its
-// own, which a fuzzer would hardly ever get past; here any bytes are some
-// table, and a small change to them is a small change to it.
+// Fuzzing inputs that begin with a symbol table, in a form that any bytes have.
+// A serialised table has rules that a fuzzer would hardly ever satisfy; here
+// any bytes are some table, and a small change to them is a small change to the
+// table.
 //
-// The form, of fuzzing alone and stored nowhere: a byte with the number of
-// symbols; for each a byte whose low three bits are its size less one, and its
-// bytes; then the text or the codes, as the target has it. What is missing at
-// the end counts as zeros.
+// The form is used by fuzzing alone: a byte with the number of symbols; for
+// each a byte whose low three bits are its size less one, and its bytes; then
+// the text or the codes of the target. Missing bytes count as zeros.
 #ifndef QUIRE_CODECS_FSST_TESTING_FSST_FUZZ_INPUTS_H_
 #define QUIRE_CODECS_FSST_TESTING_FSST_FUZZ_INPUTS_H_
 
@@ -20,17 +19,16 @@
 
 namespace quire {
 
-// Takes one byte from the front of `input`; 0 if it is used up.
+// Removes one byte from the front of `input`; 0 if it is empty.
 inline uint8_t TakeByte(ByteView& input) {
   const uint8_t byte = input.empty() ? uint8_t{0} : input.front();
   input = input.subspan(input.empty() ? 0 : 1);
   return byte;
 }
 
-// Takes a table from the front of `input` and moves it on to what follows.
-// Symbols that no table can have besides those before them (the same once more)
-// are left out, so that there always is a table, of 0 to 255 symbols. An odd
-// number of symbols, as given, makes it zero-terminated.
+// Removes a table from the front of `input`. Skips symbols that cannot join the
+// earlier ones, such as duplicates, so that there always is a table, of 0 to
+// 255 symbols. An odd number of given symbols makes it zero-terminated.
 inline SymbolTable TakeTable(ByteView& input) {
   const uint8_t count = TakeByte(input);
   const bool zero_terminated = count % 2 == 1;

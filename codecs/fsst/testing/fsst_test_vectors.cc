@@ -69,7 +69,7 @@ SymbolTable MakeSymbolTable(const std::vector<std::string>& symbols,
 SymbolTable RandomSymbolTable(TestRandom& random, absl::string_view text,
                               size_t symbol_count, bool zero_terminated) {
   std::set<std::string> symbols;
-  // Not for ever, as a short text has not enough pieces.
+  // Bounded: a short text has too few pieces.
   for (size_t i = 0; i < 4 * symbol_count && symbols.size() < symbol_count;
        ++i) {
     if (text.empty()) {
@@ -77,7 +77,7 @@ SymbolTable RandomSymbolTable(TestRandom& random, absl::string_view text,
     }
     const size_t begin = RandomBelow(random, text.size());
     std::string symbol(text.substr(begin, kFsstSymbolSizeMax));
-    // Some with many prefixes, which are symbols too.
+    // Sometimes many prefixes that are symbols too.
     symbol.resize(1 + RandomBelow(random, symbol.size()));
     if (zero_terminated && absl::StrContains(symbol, '\0')) {
       continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For tests, fuzzing and benchmarks of FSST: tables and strings that the
-// authors' library made, and tables of any kind.
+// Tables and strings made by the authors' library, and random tables, for
+// tests, fuzzing and benchmarks of FSST.
 #ifndef QUIRE_CODECS_FSST_TESTING_FSST_TEST_VECTORS_H_
 #define QUIRE_CODECS_FSST_TESTING_FSST_TEST_VECTORS_H_
 
@@ -21,7 +21,7 @@ struct FsstTestString {
   std::string codes;
 };
 
-// One of the files in testdata/.
+// A file in testdata/.
 struct FsstTestVector {
   std::string name;
   bool zero_terminated = false;
@@ -29,27 +29,27 @@ struct FsstTestVector {
   std::vector<FsstTestString> strings;
 };
 
-// All of testdata/, found below the environment variable QUIRE_SOURCE_DIR.
-// Never empty: ends the program if it cannot be read.
+// All files of testdata/, below the environment variable QUIRE_SOURCE_DIR.
+// Never empty: exits if they cannot be read.
 std::vector<FsstTestVector> FsstTestVectors();
 
-// The table of these symbols, which must be sound.
+// Returns the table of these symbols, which must be valid.
 SymbolTable MakeSymbolTable(const std::vector<std::string>& symbols,
                             bool zero_terminated = false);
 
-// A table of up to `symbol_count` different pieces of `text`, of 1 to 8 bytes;
-// many begin alike.
+// Returns a table of up to `symbol_count` different pieces of `text`, of 1 to 8
+// bytes; many share a prefix.
 SymbolTable RandomSymbolTable(TestRandom& random, absl::string_view text,
                               size_t symbol_count,
                               bool zero_terminated = false);
 
-// A serialised table that must be refused, and a word that says why.
+// An invalid serialised table, and a word of the expected error.
 struct BadSymbolTable {
   std::string bytes;
   std::string fault;
 };
 
-// One of each kind that importers must refuse.
+// One for each error that importers must detect.
 std::vector<BadSymbolTable> BadSymbolTables();
 
 }  // namespace quire

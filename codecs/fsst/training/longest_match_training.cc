@@ -17,16 +17,16 @@ namespace {
 
 // Symbols of eight bytes exist from the fourth round on.
 constexpr int kGrowingRoundsMax = 4;
-// How many symbols are tried beyond a full table: at first, and the part of it
-// in the next round.
+// Symbols tried beyond a full table: the number in the first round, and the
+// fraction of it in each later round.
 constexpr size_t kTriedMax = 100;
 constexpr size_t kTriedMin = 2;
 constexpr size_t kTriedFalloffPercent = 60;
-// The smallest part of the sample that a round looks at.
+// Smallest part of the sample that a round encodes.
 constexpr size_t kRoundSampleBytesMin = 4 << 10;
 constexpr int kCandidatesLog2 = 15;
 constexpr size_t kPairsAtOnce = sizeof(uint64_t) / sizeof(uint16_t);
-// What occurs once in so many bytes, or less, is not worth a try.
+// Strings as rare as one in this many bytes are not tried.
 constexpr size_t kRareBytes = 64 << 10;
 
 FsstSymbol Join(const FsstSymbol& first, const FsstSymbol& second) {
@@ -41,8 +41,8 @@ class LongestMatchTrainer {
   std::vector<FsstSymbol> Train(int rounds);
 
  private:
-  // Codes below escape_begin_ are indexes in symbols_; those from there on are
-  // the bytes of the sample, escaped, in ascending order.
+  // Codes below escape_begin_ are indexes in symbols_; the others are the bytes
+  // of the sample, escaped, in ascending order.
   size_t CodeOfByte(size_t byte) const {
     return escape_begin_ + byte_ranks_[byte];
   }
@@ -57,28 +57,28 @@ class LongestMatchTrainer {
 
   uint32_t SizeOf(size_t code) const { return IsEscape(code) ? 2 : 1; }
 
-  // Encodes `piece_count` pieces and counts codes and pairs; with `growing`
-  // also the single bytes with which symbols begin, or symbols could only grow
-  // longer (section 4.2).
+  // Encodes `piece_count` pieces and counts codes and pairs. With `growing` it
+  // also counts the first byte of each symbol; otherwise symbols could only
+  // grow (section 4.2).
   void Count(size_t piece_count, bool growing);
   template <bool kGrowing>
   void CountPiece(ByteView piece);
 
-  // Calls visit(first, second, count) for all pairs that are short enough and
-  // frequent enough to become symbols.
+  // Calls visit(first, second, count) for all pairs that are short and frequent
+  // enough to become symbols.
   template <typename Visit>
   void ForEachPair(Visit visit) const;
 
   void Grow(size_t symbol_count);
-  // Codes for the symbol's own bytes if there were no such symbol.
+  // Size of the codes for the symbol's bytes without that symbol.
   uint32_t SizeWithout(const FsstSymbol& symbol) const;
-  // Marks those that are dropped in is_dropped_, and returns the others.
+  // Marks the others in is_dropped_.
   std::vector<FsstSymbol> MostValuable();
   void Exchange(size_t tried_count);
 
   const TrainingSample& sample_;
   const size_t symbol_count_max_;
-  std::vector<uint8_t> bytes_;  // that occur
+  std::vector<uint8_t> bytes_;  // bytes that occur
   std::array<uint16_t, 256> byte_ranks_ = {};
 
   std::vector<FsstSymbol> symbols_;
@@ -116,7 +116,8 @@ LongestMatchTrainer::LongestMatchTrainer(const TrainingSample& sample,
 template <bool kGrowing>
 void LongestMatchTrainer::CountPiece(ByteView piece) {
   const uint8_t* const text = piece.data();
-  uint16_t* row = nullptr;  // of the pairs that begin with the code before
+  // row of the pairs that begin with the previous code
+  uint16_t* row = nullptr;
   for (size_t at = 0; at < piece.size();) {
     const auto word = LoadLittleEndian<uint64_t>(text + at);
     const auto match = matcher_.Longest(word, piece.size() - at);
@@ -193,8 +194,8 @@ void LongestMatchTrainer::Grow(size_t symbol_count) {
   for (size_t code = 0; code < code_count_; ++code) {
     if (code_counts_[code] > 0) {
       const FsstSymbol string = StringOf(code);
-      // A single byte saves an escape wherever it occurs, and is what all else
-      // grows from: it counts as if it had eight bytes.
+      // A single byte saves an escape wherever it occurs, and longer symbols
+      // grow from it: it counts as eight bytes.
       const uint32_t weight = string.size == 1 ? 16 : 2 * string.size - 1u;
       candidates_.Add(string, code_counts_[code] * weight);
     }
@@ -226,7 +227,7 @@ uint32_t LongestMatchTrainer::SizeWithout(const FsstSymbol& symbol) const {
 }
 
 std::vector<FsstSymbol> LongestMatchTrainer::MostValuable() {
-  // Losses negated, so that what would be missed most comes first.
+  // Negated losses: the largest loss comes first.
   std::vector<std::tuple<int64_t, int64_t, size_t>> order;
   for (size_t code = 0; code < symbols_.size(); ++code) {
     const int64_t count = code_counts_[code];
@@ -281,7 +282,7 @@ std::vector<FsstSymbol> LongestMatchTrainer::Train(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     size_t part = pieces;
     if (round < partial_rounds) {
-      // From a tenth to all of it.
+      // From a tenth of the sample to all of it.
       part = pieces / 10 + pieces * 9 / 10 * static_cast<size_t>(round) /
                                static_cast<size_t>(partial_rounds);
       part = std::clamp(part, pieces_min, pieces);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Training for the encoder that takes the longest symbol at every place.
+// Training for the encoder that takes the longest symbol at each offset.
 #ifndef QUIRE_CODECS_FSST_TRAINING_LONGEST_MATCH_TRAINING_H_
 #define QUIRE_CODECS_FSST_TRAINING_LONGEST_MATCH_TRAINING_H_
 
@@ -12,17 +12,16 @@
 
 namespace quire {
 
-// At most `symbol_count_max` symbols for `sample`, the most valuable first.
+// Returns at most `symbol_count_max` symbols for `sample`, the most valuable
+// first.
 //
-// Up to four rounds grow symbols as the paper does: the sample is encoded, and
-// the symbols that appear to gain most, out of those there are, single bytes
-// and pairs of neighbours, are the next round's. Gain there is how often a
-// string occurs times its length less a half.
-// The rounds that follow exchange few symbols and count what is really won and
-// lost. The pairs that would save most codes are tried on top of a full table;
-// after the next encoding, the symbols without which least would become longer
-// are dropped. Fewer are tried each round.
-// The first half of the rounds looks at a growing part of the sample.
+// Up to four rounds grow symbols as in the paper. Each encodes the sample and
+// keeps the symbols with the highest apparent gain among the present ones,
+// single bytes and pairs of neighbours. The gain is the count times the length,
+// less a half. Later rounds exchange few symbols by their actual gain and loss.
+// They add the pairs that would save most codes to a full table; after the next
+// encoding they drop the symbols whose loss costs least. Each round tries
+// fewer. The first half of the rounds uses a growing part of the sample.
 //
 // REQUIRES: 1 <= rounds, 1 <= symbol_count_max <= kFsstSymbolCountMax.
 // Source: FSST paper, section 4.2 and Algorithm 3, for the rounds that grow.

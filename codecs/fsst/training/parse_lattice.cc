@@ -40,8 +40,8 @@ void ParseLattice::Parse(ByteView piece, const SymbolMatcher& matcher) {
   }
 }
 
-// Every parse has one step that covers the byte at `at`: the best of those with
-// another step there than the symbol.
+// Every parse has one step that covers the byte at `at`. Returns the best parse
+// whose step there is not the symbol.
 uint32_t ParseLattice::SizeAround(size_t at, size_t symbol_size) const {
   uint32_t smallest = before_[at] + 2u + behind_[at + 1];
   for (size_t back = 0; back < kFsstSymbolSizeMax && back <= at; ++back) {

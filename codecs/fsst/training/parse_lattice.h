@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What symbols win and lose in the shortest parse of a piece.
+// Gain and loss of symbols in the shortest parse of a piece.
 #ifndef QUIRE_CODECS_FSST_TRAINING_PARSE_LATTICE_H_
 #define QUIRE_CODECS_FSST_TRAINING_PARSE_LATTICE_H_
 
@@ -17,34 +17,34 @@
 
 namespace quire {
 
-// All parses of one piece at once: for each place the fewest bytes of codes for
-// what is before it and for what is behind it. A parse that takes a certain
-// step is at best as long as both sides of that step and the step.
+// All parses of one piece: for each offset, the fewest bytes of codes for the
+// text before it and after it. The best parse with a given step is the sum of
+// both sides and the step.
 // Thread-compatible. 6 KB, no other memory.
 class ParseLattice {
  public:
-  // The piece and the matcher's symbols are what the calls below are about; the
-  // bytes of `piece` must stay until the last of them.
+  // Sets the piece and the symbols for the calls below. The bytes of `piece`
+  // must stay valid until the last of them.
   // REQUIRES: 1 <= piece.size() <= TrainingSample::kPieceSizeBytesMax, and
-  // TrainingSample::kReadableBehindBytes behind it.
+  // TrainingSample::kReadableBehindBytes readable after it.
   void Parse(ByteView piece, const SymbolMatcher& matcher);
 
-  // The size of the shortest parse in bytes of codes.
+  // Size of the shortest parse, in bytes of codes.
   uint32_t SmallestSize() const { return behind_[0]; }
 
-  // Calls visit(index, loss) for each symbol of a shortest parse: by how much
-  // the piece becomes longer if that one place does without it.
+  // Calls visit(index, loss) for each symbol of a shortest parse. `loss` is how
+  // much longer the piece becomes without the symbol at that offset.
   template <typename Visit>
   void ForEachLoss(Visit visit) const;
 
-  // Calls visit(symbol, gain) for each string at each place which would make
-  // the piece shorter as a symbol there.
+  // Calls visit(symbol, gain) for each string that would make the piece shorter
+  // as a symbol at one offset.
   template <typename Visit>
   void ForEachGain(Visit visit) const;
 
  private:
-  // The size of the shortest parse that does not take the symbol of
-  // `symbol_size` bytes at `at`.
+  // Size of the shortest parse without the symbol of `symbol_size` bytes at
+  // `at`.
   uint32_t SizeAround(size_t at, size_t symbol_size) const;
 
   struct Step {
@@ -53,11 +53,11 @@ class ParseLattice {
   };
 
   ByteView piece_;
-  // By place: bit i is set if a symbol of i + 1 bytes matches.
+  // By offset: bit i is set if a symbol of i + 1 bytes matches.
   std::array<uint8_t, TrainingSample::kPieceSizeBytesMax> sizes_;
-  // How the shortest parse of the rest begins.
+  // First step of the shortest parse of the rest.
   std::array<Step, TrainingSample::kPieceSizeBytesMax> steps_;
-  // The fewest bytes of codes for all before a place, and for all behind it.
+  // Fewest bytes of codes for the text before each offset, and after it.
   std::array<uint16_t, TrainingSample::kPieceSizeBytesMax + 1> before_;
   std::array<uint16_t, TrainingSample::kPieceSizeBytesMax + 1> behind_;
 };

@@ -25,14 +25,14 @@ FsstSymbol SymbolOf(const std::string& text) {
   return symbol;
 }
 
-// A step of a parse: a string that is a symbol at one place only.
+// A step of a parse: a string that is a symbol at one offset only.
 struct Place {
   size_t at = kNowhere;
   size_t size = 0;
 };
 
-// The smallest parse, by trying everything: one that does not take the symbol
-// at `without`, and may take a symbol at `with`.
+// Size of the smallest parse, by exhaustive search. It does not use the symbol
+// at `without`, and may use one at `with`.
 uint32_t SmallestSize(const std::vector<std::string>& symbols,
                       const std::string& text, Place without, Place with,
                       size_t from = 0) {

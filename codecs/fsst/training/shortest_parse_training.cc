@@ -13,17 +13,17 @@
 namespace quire {
 namespace {
 
-// How many symbols are tried beyond a full table: at first, and the part of it
-// in the next round.
+// Symbols tried beyond a full table: the number in the first round, and the
+// fraction of it in each later round.
 constexpr size_t kTriedMax = 80;
 constexpr size_t kTriedMin = 2;
 constexpr size_t kTriedFalloffPercent = 80;
-// Promises are read off one piece in so many, and off at most so many
+// Expected gains come from one piece in this many, and from a bounded number of
 // bytes.
 constexpr size_t kPromisingPieceStep = 4;
 constexpr size_t kPromisingBytesMax = 64 << 10;
 constexpr int kCandidatesLog2 = 18;
-// Candidates that are compared with one another, for each that is wanted.
+// Candidates compared with one another per candidate wanted.
 constexpr size_t kChoice = 20;
 
 bool Contains(const FsstSymbol& outer, const FsstSymbol& inner) {
@@ -35,7 +35,7 @@ bool Contains(const FsstSymbol& outer, const FsstSymbol& inner) {
   return false;
 }
 
-// Whether the end of `first` is the beginning of `second`, but for one or two
+// True if the end of `first` is the beginning of `second`, except one or two
 // bytes of the shorter.
 bool Chains(const FsstSymbol& first, const FsstSymbol& second) {
   const size_t size = std::min(first.size, second.size);
@@ -48,7 +48,7 @@ bool Chains(const FsstSymbol& first, const FsstSymbol& second) {
   return false;
 }
 
-// Whether two strings promise mostly the same gain.
+// True if two strings expect mostly the same gain.
 bool AreRivals(const FsstSymbol& a, const FsstSymbol& b) {
   return (a.size >= b.size ? Contains(a, b) : Contains(b, a)) || Chains(a, b) ||
          Chains(b, a);
@@ -73,7 +73,8 @@ class ShortestParseTrainer {
 
   void Count(size_t round, bool with_candidates);
   std::vector<FsstSymbol> MostValuable() const;
-  // Adds the candidates that promise most, but not two that promise the same.
+  // Adds the candidates with the highest expected gain, but not two with the
+  // same gain.
   void AddCandidates(std::vector<FsstSymbol>& symbols, size_t count) const;
 
   const TrainingSample& sample_;
@@ -135,7 +136,7 @@ void ShortestParseTrainer::AddCandidates(std::vector<FsstSymbol>& symbols,
                     symbols.end(), [&](const FsstSymbol& added) {
                       return AreRivals(added, candidate.symbol);
                     });
-    // What gains one byte in all of the sample is chance.
+    // A gain of one byte in the whole sample is chance.
     if (candidate.gain > 1 && !has_rival) {
       symbols.push_back(candidate.symbol);
     }

@@ -12,17 +12,16 @@
 
 namespace quire {
 
-// Makes `symbols` better for `sample`, and returns at most `symbol_count_max`,
-// the most valuable first.
+// Improves `symbols` for `sample`. Returns at most `symbol_count_max`, the most
+// valuable first.
 //
-// Dynamic programming gives, for every place of a piece, the fewest bytes of
-// codes for what is before it and for what is behind it. From these follows
-// exactly how much longer the piece becomes without the symbol at a place (the
-// best parse that goes around it), and how much shorter if any string of the
-// piece were a symbol. Each round tries the strings that promise most on top of
-// a full table, and then drops the symbols that are missed least; fewer are
-// tried each round. Promises are read off a part of the pieces, another one in
-// each round; losses off all.
+// Dynamic programming gives, for every offset of a piece, the fewest bytes of
+// codes before and after it. These give exact losses and gains: how much longer
+// the piece becomes without the symbol at an offset, and how much shorter if
+// any string of the piece were a symbol. Each round adds the strings with the
+// highest gain to a full table, then drops the symbols with the lowest loss;
+// each tries fewer. Gains come from part of the pieces, another part in each
+// round; losses come from all.
 //
 // REQUIRES: 1 <= rounds, 1 <= symbol_count_max <= kFsstSymbolCountMax.
 std::vector<FsstSymbol> TrainForShortestParse(const TrainingSample& sample,

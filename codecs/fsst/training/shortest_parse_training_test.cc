@@ -49,7 +49,7 @@ TEST(ShortestParseTrainingTest, BeatsTrainingForTheLongestMatch) {
     const auto before = TrainForLongestMatch(sample, 10, 255);
     const auto after = TrainForShortestParse(sample, before, 10, 255);
     EXPECT_LE(after.size(), 255u);
-    // By about 8 %, and never by less than nothing.
+    // About 8 % shorter, and never longer.
     EXPECT_LT(ShortestSize(sample, after), ShortestSize(sample, before));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strings that may become symbols, with what each would gain.
+// Candidate symbols with their gains.
 #ifndef QUIRE_CODECS_FSST_TRAINING_SYMBOL_CANDIDATES_H_
 #define QUIRE_CODECS_FSST_TRAINING_SYMBOL_CANDIDATES_H_
 
@@ -17,27 +17,25 @@ struct SymbolCandidate {
   uint32_t gain;
 };
 
-// Sums gains by string: the same string comes out of many places and pairs
-// (the paper's addOrInc, Algorithm 3).
-// Bounded: once three quarters of the capacity are taken, strings that were not
-// seen before are ignored. Thread-compatible.
+// Sums gains by string: many offsets and pairs give the same string (the
+// paper's addOrInc, Algorithm 3). Bounded: above three quarters of the
+// capacity, new strings are ignored. Thread-compatible.
 class SymbolCandidates {
  public:
-  // 2^capacity_log2 places of 20 bytes. REQUIRES: 4 <= capacity_log2 <= 24.
+  // 2^capacity_log2 slots of 20 bytes. REQUIRES: 4 <= capacity_log2 <= 24.
   explicit SymbolCandidates(int capacity_log2);
 
   void Clear();
 
-  // REQUIRES: `symbol` has 1 to 8 bytes with zeros behind. The gains of one
+  // REQUIRES: `symbol` has 1 to 8 bytes followed by zeros. The gains of one
   // string sum up to less than 2^32.
   void Add(const FsstSymbol& symbol, uint32_t gain);
 
-  // Forgets what `symbol` gained so far.
+  // Drops the gain of `symbol` so far.
   void Exclude(const FsstSymbol& symbol);
 
-  // The `count_max` candidates that gain most, those that gain nothing left
-  // out; in falling order of gain, and of equal ones shorter before longer,
-  // then by their bytes: independent of the order in which they were added.
+  // Returns up to `count_max` candidates with a gain, in descending order of
+  // gain, then ascending size, then bytes: independent of the order of Add().
   std::vector<SymbolCandidate> Best(size_t count_max) const;
 
  private:

@@ -28,7 +28,7 @@ TEST(SymbolCandidatesTest, SumsGainsAndSortsThem) {
   candidates.Add({.bytes = 'a', .size = 1}, 3);
   candidates.Add({.bytes = 'b', .size = 1}, 4);
   candidates.Add({.bytes = 'a', .size = 1}, 2);
-  // The same word as 'a', but longer.
+  // The same word as 'a', with a larger size.
   candidates.Add({.bytes = 'a', .size = 2}, 1);
   EXPECT_EQ(BytesAndGains(candidates.Best(10)),
             (Gains{{'a', 5}, {'b', 4}, {'a', 1}}));

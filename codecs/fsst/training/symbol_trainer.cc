@@ -17,13 +17,13 @@ namespace {
 constexpr size_t kSampleSizeBytes = 16 << 10;
 constexpr size_t kHighSampleSizeBytes = 128 << 10;
 constexpr int kRounds = 8;
-// Before those of kHigh.
+// Rounds of longest match before those of kHigh.
 constexpr int kFirstRounds = 10;
 constexpr int kHighRounds = 20;
 constexpr int kRoundsMax = 100;
 
-// Gives the codes that are left to single bytes of the sample, so that little
-// is escaped where symbols end elsewhere than in the sample.
+// Gives the unused codes to single bytes of the sample, so that few bytes are
+// escaped where text differs from the sample.
 void AddBytes(const TrainingSample& sample, size_t symbol_count_max,
               std::vector<FsstSymbol>& symbols) {
   std::array<bool, 256> is_wanted = {};
@@ -69,7 +69,7 @@ SymbolTable TrainSymbolTable(std::span<const ByteView> texts,
   if (symbols.size() < symbol_count_max) {
     AddBytes(sample, symbol_count_max, symbols);
   }
-  // Nothing that training makes is refused.
+  // Training yields only valid symbols.
   return SymbolTable::FromSymbols(symbols, options.zero_terminated).value();
 }
 

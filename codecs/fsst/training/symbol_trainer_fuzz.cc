@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trains on any bytes, and takes them through the table and back. The first
-// four bytes choose options and where texts end; the rest is the texts.
+// Trains on arbitrary bytes, then encodes and decodes them. The first four
+// bytes choose options and the ends of texts; the rest are the texts.
 #include <algorithm>
 #include <cstdint>
 #include <string>

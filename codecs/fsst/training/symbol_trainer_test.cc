@@ -24,7 +24,7 @@ SymbolTable Train(const std::vector<std::string>& texts,
   return TrainSymbolTable(views, options);
 }
 
-// Encodes and decodes; the size of the codes.
+// Encodes and decodes; returns the size of the codes.
 size_t RoundTripSize(const SymbolTable& table, const std::string& text,
                      FsstLevel level = FsstLevel::kDefault) {
   std::vector<uint8_t> codes(FsstEncoder::CodesSizeMax(text.size()));
@@ -106,7 +106,7 @@ TEST(SymbolTrainerTest, TakesManyTinyTexts) {
   const std::vector<std::string> texts(300000, "ab");
   const SymbolTable table = Train(texts);
   EXPECT_TRUE(HasSymbol(table, "ab"));
-  // Never seen: no symbol crosses the end of a text.
+  // No symbol crosses the end of a text.
   EXPECT_FALSE(HasSymbol(table, "abab"));
 }
 
@@ -142,8 +142,8 @@ std::string Hex(TestRandom& random, size_t size) {
   return text;
 }
 
-// One line of a column. One random number a statement: compilers differ in
-// which argument of a call they evaluate first.
+// One line of a column. One random number per statement: compilers differ in
+// the order of evaluating arguments.
 std::string Line(const std::string& column, TestRandom& random) {
   std::string line;
   if (column == "text") {
@@ -172,8 +172,8 @@ std::string Line(const std::string& column, TestRandom& random) {
   return line + "\n";
 }
 
-// Bytes of codes for columns of 100,000 bytes. What changes a size here changes
-// what training is worth: better or worse, it should be meant.
+// Bytes of codes for columns of 100,000 bytes. A change here changes the
+// quality of training, for better or worse.
 TEST(SymbolTrainerTest, SizesAreTheseToTheByte) {
   struct Row {
     std::string column;
@@ -201,7 +201,7 @@ TEST(SymbolTrainerTest, SizesAreTheseToTheByte) {
   }
 }
 
-// Whatever the texts: a table that works, no worse than its bytes alone.
+// Any texts give a table that works, no worse than its bytes alone.
 TEST(SymbolTrainerTest, AnyTextsGiveATableThatWorks) {
   for (uint64_t seed = 1; seed <= 16; ++seed) {
     SCOPED_TRACE(seed);

@@ -38,7 +38,7 @@ void TrainingSample::TakePieces(std::span<const ByteView> texts,
   uint64_t taken_end = 0;   // nothing is taken twice
   size_t left = size_max;
   for (uint64_t i = 0; i < piece_count && text_index < texts.size(); ++i) {
-    // i * total_size / piece_count without its overflow.
+    // i * total_size / piece_count without overflow.
     const uint64_t target = total_size / piece_count * i +
                             total_size % piece_count * i / piece_count;
     uint64_t position = std::max(target, taken_end);
@@ -60,8 +60,7 @@ void TrainingSample::TakePieces(std::span<const ByteView> texts,
       Take(text.subspan(offset, size));
       wanted -= size;
       left -= size;
-      // The rest of a short text is passed over, or its beginning would be
-      // taken again.
+      // Skip the rest of a short text; otherwise its beginning would repeat.
       taken_end = text.size() < kPieceSizeBytes ? text_begin + text.size()
                                                 : text_begin + offset + size;
       position = taken_end;

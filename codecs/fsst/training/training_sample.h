@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a symbol table is trained on: many short pieces, evenly spread over all
-// texts.
+// The sample for training a symbol table: many short pieces, spread evenly over
+// all texts.
 #ifndef QUIRE_CODECS_FSST_TRAINING_TRAINING_SAMPLE_H_
 #define QUIRE_CODECS_FSST_TRAINING_TRAINING_SAMPLE_H_
 
@@ -15,30 +15,29 @@
 
 namespace quire {
 
-// Pieces of texts, copied, in the order of the texts. Where all texts together
-// fit the sample they are all there; otherwise pieces of kPieceSizeBytes are
-// taken at regular distances of the texts' concatenation. A text shorter than a
-// piece is taken from its first byte on, and the piece goes on with the texts
-// after it: how strings begin and end is learned too.
-// Deterministic: the same texts give the same sample everywhere.
-// Source: FSST paper, section 4.3; that a sample from one place costs 15-25 %
-// of the factor on mixed data was measured for this project.
-// Immutable: thread-safe.
+// Copied pieces of texts, in the order of the texts. If all texts fit the
+// sample, it contains all of them; otherwise it takes pieces of kPieceSizeBytes
+// at regular distances of the concatenation. A text shorter than a piece is
+// taken from its first byte, and the piece continues with the next texts, to
+// learn how strings begin and end. Deterministic: the same texts give the same
+// sample everywhere. Source: FSST paper, section 4.3. A sample from one offset
+// was measured to cost 15-25 % of the factor on mixed data. Immutable:
+// thread-safe.
 class TrainingSample {
  public:
-  // No multiple of a symbol's size, so that what is left over at the end of a
-  // run is seen too.
+  // Not a multiple of a symbol's size, so that remainders at the end of a run
+  // occur too.
   static constexpr size_t kPieceSizeBytes = 255;
-  // Where the encoder cuts texts, pieces end too.
+  // Pieces end where the encoder cuts texts.
   static constexpr size_t kPieceSizeBytesMax = kFsstStringSizeMax;
-  // Larger samples are cut to this; it bounds the memory that training takes.
+  // Larger samples are cut to this; it bounds the memory of training.
   static constexpr size_t kSizeBytesMax = size_t{64} << 20;
-  // Bytes behind every piece that may be read, though they mean nothing.
+  // Bytes readable after every piece, with any value.
   static constexpr size_t kReadableBehindBytes = 8;
 
   // Reads the size of every text, and at most `size_bytes_max` bytes of them.
-  // Where texts are zero-terminated, the bytes 00 are left out and pieces end
-  // at them: no symbol contains one.
+  // In zero-terminated texts the bytes 00 are left out and end a piece: no
+  // symbol contains one.
   TrainingSample(std::span<const ByteView> texts, size_t size_bytes_max,
                  bool zero_terminated = false);
 

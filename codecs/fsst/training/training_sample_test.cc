@@ -100,7 +100,7 @@ TEST(TrainingSampleTest, TakesShortTextsFromTheirFirstByteAndOnce) {
   }
 }
 
-// However sizes are mixed: within the limit, near it where there is enough, in
+// For any mix of sizes: within the limit, near it if there is enough text, in
 // order, nothing twice.
 TEST(TrainingSampleTest, TakesPiecesInOrderWhateverTheTexts) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {

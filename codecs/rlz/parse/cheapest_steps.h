@@ -11,28 +11,28 @@
 
 namespace quire {
 
-// For each position of a piece of text the cheapest way known to it: what it
-// costs, and its last step, a copy or a literal. The table of a shortest-path
-// parse: positions are taken in ascending order, and from each the steps that
-// begin there are offered; what is known of a position is final once all before
-// it were taken. The way is read from the end, by Length() back and back.
+// For each position of a piece of text the cheapest known path to it: its cost
+// and its last step, a copy or a literal. This is the table of a shortest-path
+// parse: positions are taken in ascending order, and each offers the steps that
+// begin there. A position is final once all before it have been taken. The path
+// is read backwards from the end by Length().
 //
-// Positions and lengths are in bytes, distances as the parse counts them, costs
-// in whatever unit the prices have, in all less than 2^31: nothing here checks
-// that. Of two steps that cost the same the one offered first stays, so that a
-// parse is the same on every machine.
+// Positions and lengths are in bytes, distances in the units of the parse,
+// costs in those of the prices and in total less than 2^31, unchecked. Between
+// steps of equal cost the first offered wins, so that a parse is the same on
+// every machine.
 //
-// Most of what a parse does is to offer copies of many lengths at once, of
-// which few are cheaper than what is known: four are compared at a time,
-// without branches, which is why each property is an array of its own.
-// Memory is kept from piece to piece. Thread-compatible.
+// A parse mostly offers copies of many lengths at once, of which few are
+// cheaper than known ones. Four are compared at a time without branches, so
+// each property has an array. Memory is reused from piece to piece.
+// Thread-compatible.
 class CheapestSteps {
  public:
   static constexpr int32_t kUnreached = std::numeric_limits<int32_t>::max();
-  // How many OfferLengths() compares at a time.
+  // Lengths that OfferLengths() compares at a time.
   static constexpr uint32_t kLanes = 4;
 
-  // Forgets all, for a piece of `size` bytes: it has size + 1 positions.
+  // Starts a piece of `size` bytes, which has size + 1 positions.
   void Start(uint32_t size) {
     if (costs_.size() < size + 1 + kLanes) {
       costs_.resize(size + 1 + kLanes);
@@ -42,25 +42,26 @@ class CheapestSteps {
     std::fill_n(costs_.begin(), size + 1, kUnreached);
   }
 
-  // Of the way to `position`, from 0 to the piece's size; kUnreached if none
-  // was offered.
+  // Cost of the path to `position`, from 0 to the piece's size; kUnreached if
+  // none was offered.
   int32_t Cost(uint32_t position) const { return costs_[position]; }
 
-  // Of the last step: 0 for a literal. REQUIRES: the position was reached.
+  // Length of the last step: 0 for a literal. REQUIRES: the position was
+  // reached.
   uint32_t Length(uint32_t position) const { return lengths_[position]; }
 
-  // Of the last step. REQUIRES: it is a copy.
+  // Distance of the last step. REQUIRES: it is a copy.
   uint32_t Distance(uint32_t position) const { return distances_[position]; }
 
-  // The way to position 0, where the piece begins, costs so much already.
+  // Sets the cost of the path to position 0, where the piece begins.
   void SetStart(int32_t cost) {
     costs_[0] = cost;
     lengths_[0] = 0;
   }
 
-  // Each is a step from `from`, after which the whole way costs `cost`; kept if
-  // that is less than what is known of where it leads.
-  // REQUIRES: that is a position of the piece.
+  // Offers a step from `from` after which the whole path costs `cost`; kept if
+  // it is cheaper than the known path to its end.
+  // REQUIRES: the end is a position of the piece.
   void OfferLiteral(uint32_t from, int32_t cost) {
     if (cost < costs_[from + 1]) {
       costs_[from + 1] = cost;
@@ -79,8 +80,8 @@ class CheapestSteps {
   }
 
   // Offers copies of all lengths from `first` to `last` that each cost `cost`
-  // and the length's price. REQUIRES: from + last is a position of the piece;
-  // `prices`, by length, goes on for kLanes - 1 behind `last`.
+  // and the price of the length. REQUIRES: from + last is a position of the
+  // piece; `prices`, by length, has kLanes - 1 more after `last`.
   void OfferLengths(uint32_t from, uint32_t first, uint32_t last,
                     uint32_t distance, int32_t cost, const int32_t* prices) {
     const Lanes numbers = {0, 1, 2, 3};
@@ -111,7 +112,7 @@ class CheapestSteps {
     std::memcpy(at, &lanes, sizeof(lanes));
   }
 
-  // By position; kLanes more than are used.
+  // By position; kLanes more than used.
   std::vector<int32_t> costs_;
   std::vector<uint32_t> lengths_;
   std::vector<uint32_t> distances_;

@@ -23,8 +23,8 @@ void ExpectEqual(const CheapestSteps& a, const CheapestSteps& b) {
   }
 }
 
-// All lengths at once must be what they are one after another, whatever is
-// known before, up to the last position, and must touch no other length.
+// Offering all lengths at once must equal offering them one by one, for any
+// known paths, up to the last position, without touching other lengths.
 TEST(CheapestStepsTest, ManyLengthsAreAsOneByOne) {
   std::array<int32_t, kPriceCount> prices = {};
   for (uint32_t i = 0; i < kPriceCount; ++i) {

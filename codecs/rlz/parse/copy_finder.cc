@@ -10,19 +10,18 @@
 namespace quire {
 namespace {
 
-// How far a copy is extended to the front of where it was found, at most: for
-// places that are not in the index, and positions that were not searched. Also
-// for a distance that is not found anew at each position: it may have been good
-// for longer.
+// Upper bound on extending a copy backwards: for offsets missing from the
+// index, and positions that were not searched. Also for a distance that is not
+// found again at each position: it may have been valid for longer.
 constexpr uint32_t kBeforeMax = 256;
 
-// Once 2^kStepShift bytes were not part of any copy every second position is
-// searched, and so on: text that came compressed has no copies.
+// Once 2^kStepShift bytes were not part of any copy, every second position is
+// searched, and so on: compressed text has no copies.
 constexpr uint32_t kStepShift = 7;
 
 constexpr DictionarySearch::Ahead kSearchAhead = {.buckets = 16, .places = 8};
 
-// Copies under way that are remembered, so as not to find them again.
+// Current copies that are remembered, to avoid finding them again.
 constexpr size_t kActiveMax = 8;
 
 }  // namespace
@@ -45,7 +44,7 @@ class CopyFinder::Run {
   }
 
  private:
-  // Returns how far the next position is that is worth a search.
+  // Returns the distance to the next position worth a search.
   uint32_t SearchAt(uint32_t position) {
     if (CoveredAt(position) >= options_.longest_length) {
       TryPlaces(position, sparse_search_.Candidates(position, farthest_));
@@ -64,7 +63,7 @@ class CopyFinder::Run {
     return 1 + ((position - std::min(position, farthest_)) >> kStepShift);
   }
 
-  // How many bytes from `position` on are in one copy.
+  // Returns how many bytes from `position` on are in one copy.
   uint32_t CoveredAt(uint32_t position) const {
     return std::max(farthest_, position) - position;
   }
@@ -75,7 +74,7 @@ class CopyFinder::Run {
     });
   }
 
-  // Adds the copy that was found at `position`, with what equals before it.
+  // Adds the copy found at `position`, extended backwards.
   void Add(uint32_t position, uint32_t length, uint32_t distance) {
     const uint32_t before = text_.MatchLengthBefore(
         position, distance, std::min(position, kBeforeMax));
@@ -88,8 +87,8 @@ class CopyFinder::Run {
     finder_.Add(copy);
   }
 
-  // The dictionary is far: of use is only what goes on farther than all else,
-  // so that the byte there is looked at first.
+  // The dictionary is far: only a longer copy than all others is useful, so its
+  // decisive byte is compared first.
   void TryPlaces(uint32_t position, std::span<const uint32_t> places) {
     const uint32_t ahead = CoveredAt(position);
     if (position + ahead >= text_.size()) {
@@ -111,8 +110,8 @@ class CopyFinder::Run {
     }
   }
 
-  // Searches the block itself for copies that are longer than `length_least`,
-  // nearest first: a farther one has to be longer.
+  // Searches the block itself for copies longer than `length_least`, nearest
+  // first: a farther one must be longer.
   void SearchBlock(uint32_t position, uint32_t length_least) {
     finder_.chains_.EnterUpTo(position);
     const uint8_t* const here = text_.block().data() + position;
@@ -143,10 +142,10 @@ class CopyFinder::Run {
   const BlockText& text_;
   DictionarySearch search_;
   SparseSearch sparse_search_;
-  // The last ones found.
+  // The last copies found.
   std::array<Copy, kActiveMax> active_ = {};
   size_t active_next_ = 0;
-  // Where the copy ends that goes on farthest.
+  // End of the copy that extends farthest.
   uint32_t farthest_ = 0;
 };
 

@@ -13,9 +13,9 @@
 
 namespace quire {
 
-// A stretch [begin, end) of a block that is equal to what lies `distance`
-// before it, as far as that goes. Every part of it is a copy too, so that one
-// of these stands for the matches at all of its positions.
+// A maximal range [begin, end) of a block that equals the text `distance`
+// before it. Every part of it is a copy too: one of these represents the
+// matches at all of its positions.
 struct Copy {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -24,26 +24,24 @@ struct Copy {
 
 // All of these affect size and speed.
 struct CopyFinderOptions {
-  // How many earlier positions of the block are compared at most.
+  // Maximum number of earlier positions of the block to compare.
   uint32_t chain_depth_max = 16;
-  // In the dictionary long keys are looked up at every so many positions. All
-  // strides here are prime to those of the index, so that no copy is missed
-  // from end to end.
+  // Interval of long-key look-ups in the dictionary, in positions. All strides
+  // here are prime to those of the index, so that no copy is missed entirely.
   uint32_t long_key_stride = 5;
-  // Inside a copy that goes on at least this far, the block is searched only
-  // for others that are half as long, or longer.
+  // Inside a copy with at least this much left, the block is searched only for
+  // copies of half that length or more.
   uint32_t good_length = 16;
-  // ... this far, only others are searched that go on still farther, and only
-  // from every so many positions.
+  // ... this much left, only longer copies are searched, and only at intervals.
   uint32_t long_length = 48;
   uint32_t long_stride = 5;
-  // ... this far, in the dictionary only such as have the longest key.
+  // ... this much left, in the dictionary only copies with the longest key.
   uint32_t longest_length = 96;
   uint32_t longest_stride = 9;
 };
 
-// Finds what a block can be copied from: once, however often it is parsed.
-// Memory is kept from block to block. Thread-compatible.
+// Finds the copies of a block, once for any number of parses. Memory is reused
+// from block to block. Thread-compatible.
 class CopyFinder {
  public:
   // None: the end of a list.
@@ -54,7 +52,7 @@ class CopyFinder {
   // REQUIRES: `index` is that of the text's dictionary.
   void Find(const DictionaryIndex& index, const BlockText& text);
 
-  // The copies that begin at a position of the last text: the first, and that
+  // Copies that begin at a position of the last text: the first, and the one
   // after another.
   uint32_t FirstAt(uint32_t position) const { return first_at_[position]; }
 

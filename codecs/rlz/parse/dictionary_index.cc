@@ -12,14 +12,14 @@
 namespace quire {
 namespace {
 
-// How many places ahead of the one that is entered a bucket is fetched.
+// Number of insertions by which the prefetch of a bucket runs ahead.
 constexpr size_t kLookahead = 16;
 
 }  // namespace
 
 DictionaryIndex::DictionaryIndex(ByteView dictionary)
     : dictionary_(dictionary),
-      // One more than the places need, so that no entry is kNone.
+      // One more than the largest entry, so that no entry is kNone.
       place_mask_((uint32_t{1}
                    << std::bit_width(dictionary.size() / kLeastStride + 1)) -
                   1),
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<const DictionaryIndex>> DictionaryIndex::Build(
   return index;
 }
 
-// Later places push out earlier ones: their distances are smaller.
+// Later offsets replace earlier ones: their distances are smaller.
 template <uint64_t (*kHash)(const uint8_t*), uint32_t kKeySize>
 void DictionaryIndex::Fill(Table& table) {
   const size_t entry_count = table.bucket_count * kWays;

@@ -13,19 +13,18 @@
 
 namespace quire {
 
-// Where in a dictionary some text may occur, found by hash: a few candidates
-// for the next 8 bytes, as many for the next 24 and for the next 64, which are
-// there because a web page's frequent 8 bytes, and 24, have far more places
-// than a bucket can hold.
+// Index of a dictionary by hash: a few candidates each for the next 8, 24 and
+// 64 bytes. The longer keys exist because a web page's frequent 8 bytes, and
+// 24, have far more occurrences than a bucket can hold.
 //
-// Only every second place of the dictionary is in the index, and every fourth
-// for 64 bytes. A copy that starts at another is found some bytes later and
-// extended to the front by the caller.
+// Only every second offset of the dictionary is in the index, and every fourth
+// for 64 bytes. A copy from another offset is found some bytes later; the
+// caller extends it backwards.
 //
-// An entry is a place and, in the bits that are left, a few bits of the key's
-// hash: what is not the key's is mostly seen without a look at the dictionary,
-// whose cache misses are what searching costs. For the same reason a search is
-// in steps that the caller spreads out: hash, prefetch, look.
+// An entry is an offset and, in the free bits, a few bits of the key's hash.
+// Most false candidates are thus rejected without reading the dictionary, whose
+// cache misses dominate the cost. For the same reason the caller spreads a
+// search over three steps: hash, prefetch, look.
 //
 // Three tables of 2, 2 and 1 bytes per byte of dictionary. Immutable after
 // Build(), hence thread-safe.
@@ -34,25 +33,25 @@ class DictionaryIndex {
   static constexpr uint32_t kShortKeySize = 8;
   static constexpr uint32_t kLongKeySize = 24;
   static constexpr uint32_t kLongestKeySize = 64;
-  // Entries in a bucket, of each table.
+  // Entries per bucket, in each table.
   static constexpr size_t kWays = 4;
 
-  // Takes about 10 ms for each MiB. `dictionary` must outlive the index; it may
-  // be empty.
+  // Takes about 10 ms per MiB. `dictionary` must outlive the index; it may be
+  // empty.
   // Errors: InvalidArgument  dictionary.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const DictionaryIndex>> Build(
       ByteView dictionary);
 
   ByteView dictionary() const { return dictionary_; }
 
-  // What the index takes, besides the dictionary.
+  // Memory of the index, without the dictionary.
   size_t MemoryBytes() const {
     return (short_table_.bucket_count + long_table_.bucket_count +
             longest_table_.bucket_count) *
            kWays * sizeof(uint32_t);
   }
 
-  // REQUIRES: as many readable bytes at `text` as the key has.
+  // REQUIRES: the size of the key in readable bytes at `text`.
   static uint64_t HashShort(const uint8_t* text) {
     return Mix(LoadLittleEndian<uint64_t>(text));
   }
@@ -84,9 +83,9 @@ class DictionaryIndex {
     __builtin_prefetch(longest_table_.BucketOf(hash));
   }
 
-  // Writes to `places` where in the dictionary the key may begin; returns how
-  // many they are, at most kWays. No place is written from which on less than
-  // the key's size is left.
+  // Writes to `places` the dictionary offsets at which the key may begin;
+  // returns their number, at most kWays. At least the size of the key follows
+  // each offset.
   size_t FindShort(uint64_t hash, uint32_t* places) const {
     return Find(short_table_, hash, places);
   }
@@ -101,16 +100,16 @@ class DictionaryIndex {
 
  private:
   static constexpr uint64_t kFactor = 0x9E3779B97F4A7C15;
-  // Of the tables for short and long keys.
+  // Stride of the tables for short and long keys.
   static constexpr uint32_t kLeastStride = 2;
 
   struct Table {
-    // The upper half of the hash, scaled to the number of buckets.
+    // Scales the upper half of the hash to the number of buckets.
     uint32_t* BucketOf(uint64_t hash) const {
       return entries.get() + kWays * ((hash >> 32) * bucket_count >> 32);
     }
 
-    // Every so many places of the dictionary are in it.
+    // Interval of the dictionary offsets in the table.
     uint32_t stride = 0;
     uint64_t bucket_count = 0;
     std::unique_ptr<uint32_t[]> entries;
@@ -128,7 +127,7 @@ class DictionaryIndex {
     return (key ^ key >> 32) * kFactor;
   }
 
-  // The lower half gives the tag: it stands above the place in an entry.
+  // The lower half gives the tag, which is above the offset in an entry.
   uint32_t TagOf(uint64_t hash) const {
     return static_cast<uint32_t>(hash) & ~place_mask_;
   }
@@ -145,11 +144,11 @@ class DictionaryIndex {
     return count;
   }
 
-  // No place has this number; see the constructor.
+  // No offset has this number; see the constructor.
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
   const ByteView dictionary_;
-  // Of an entry the bits that say the place, in strides.
+  // Bits of an entry that hold the offset, in strides.
   const uint32_t place_mask_;
   Table short_table_;
   Table long_table_;

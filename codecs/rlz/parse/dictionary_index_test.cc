@@ -66,7 +66,7 @@ TEST(DictionaryIndexTest, FindsMostOfWhatOccursOnce) {
        place += 4) {
     found_longest += HasLongest(*index, text + place, place) ? 1 : 0;
   }
-  // Buckets of four for as many places: what is pushed out is a fifth.
+  // Buckets of four for as many offsets: a fifth is evicted.
   EXPECT_GT(found_short, count * 7 / 10);
   EXPECT_GT(found_long, count * 7 / 10);
   EXPECT_GT(found_longest, count / 2 * 7 / 10);
@@ -119,8 +119,8 @@ TEST(DictionaryIndexTest, TakesSmallDictionaries) {
   }
 }
 
-// Many places have the same 24 bytes, more than a bucket can name; what follows
-// tells them apart.
+// Many offsets have the same 24 bytes, more than a bucket can hold; the
+// following bytes differ.
 TEST(DictionaryIndexTest, FindsTheOneOfManyThatGoesOn) {
   TestRandom random(2);
   std::string dictionary;
@@ -148,7 +148,7 @@ TEST(DictionaryIndexTest, TakesSixBytesPerByteWithTheDictionary) {
 
 TEST(DictionaryIndexTest, RefusesWhatIsTooLarge) {
   const std::string dictionary = "x";
-  // Never read: the size is refused first.
+  // Never read: the size is rejected first.
   const ByteView large(AsBytes(dictionary).data(), kDictionarySizeBytesMax + 1);
   EXPECT_THAT(
       DictionaryIndex::Build(large),

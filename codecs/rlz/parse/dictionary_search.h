@@ -13,27 +13,26 @@
 
 namespace quire {
 
-// Looks positions of a block up in a dictionary's index, in order, a little
-// ahead of the parser that asks: the buckets of a position are fetched first,
-// the places they name next, and by the time the parser compares, both are in
-// the cache. Many misses are under way at once in place of one after another.
+// Looks up positions of a block in a dictionary's index, in order, a little
+// ahead of the parser. The buckets of a position are fetched first, then the
+// candidates that they name; both are in the cache when the parser compares
+// them. Many cache misses overlap instead of following each other.
 //
 // For one block, on the stack; thread-compatible.
 class DictionarySearch {
  public:
-  // How many positions ahead buckets are fetched, and the places they name: far
-  // where all positions are asked for, less far where many are skipped, as what
-  // was fetched for these is lost. Affects speed alone.
+  // Look-ahead for buckets and for their candidates, in positions. Large if all
+  // positions are requested; smaller if many are skipped, since their fetches
+  // are wasted. Affects only speed.
   // REQUIRES: places < buckets < 32.
   struct Ahead {
     uint32_t buckets;
     uint32_t places;
   };
 
-  // Both must outlive the search. Long keys are looked up at every
-  // `long_key_stride`-th position only: where copies are extended to the front
-  // that is enough to find the long ones, if it is prime to the strides of the
-  // index.
+  // Both must outlive the search. Long keys are looked up only at every
+  // `long_key_stride`-th position. If copies are extended backwards this finds
+  // the long ones, provided that it is prime to the strides of the index.
   DictionarySearch(const DictionaryIndex& index, const BlockText& text,
                    uint32_t long_key_stride, Ahead ahead)
       : index_(index),
@@ -44,9 +43,9 @@ class DictionarySearch {
         long_end_(KeyEnd(DictionaryIndex::kLongKeySize)),
         longest_end_(KeyEnd(DictionaryIndex::kLongestKeySize)) {}
 
-  // Goes on at `position`, which costs whatever was fetched for those between:
-  // call it as soon as it is known.
-  // REQUIRES: position >= all positions asked for so far.
+  // Continues at `position` and wastes the fetches between: call it as soon as
+  // the position is known.
+  // REQUIRES: position >= all positions requested so far.
   void SkipTo(uint32_t position) {
     if (position > looked_) {
       looked_ = position;
@@ -55,12 +54,12 @@ class DictionarySearch {
     HashUpTo(position + ahead_.buckets);
   }
 
-  // Places of the dictionary where what is at `position` may be found, the more
-  // promising first. They are to be compared: none may be right. The caller
-  // means to compare what belongs to block position `look_at` first, if that is
-  // behind `position`: the same for the next places is fetched meanwhile.
+  // Returns dictionary offsets at which the text at `position` may occur, the
+  // more promising first. The caller must compare them: all may be wrong. If
+  // `look_at` is after `position`, the caller compares the bytes for block
+  // position `look_at` first, and these are fetched for the next candidates.
   // Valid until the next call.
-  // REQUIRES: position >= all positions asked for so far.
+  // REQUIRES: position >= all positions requested so far.
   std::span<const uint32_t> Candidates(uint32_t position, uint32_t look_at) {
     SkipTo(position);
     LookUpTo(position + ahead_.places, look_at);
@@ -115,7 +114,7 @@ class DictionarySearch {
     for (; looked_ < end; ++looked_) {
       Found& found = found_[looked_ % kRingSize];
       found.count = 0;
-      // What has the longer key in common is better than most of the rest.
+      // Candidates with the longer key are better than most others.
       if (HasLongKeys(looked_)) {
         LookUpLongKeys(found);
       }
@@ -145,11 +144,11 @@ class DictionarySearch {
   const uint32_t short_end_;
   const uint32_t long_end_;
   const uint32_t longest_end_;
-  // Positions below are hashed, and looked up.
+  // Positions below this are hashed, and looked up.
   uint32_t hashed_ = 0;
   uint32_t looked_ = 0;
-  // By position modulo the ring's size; of positions from looked_ on the
-  // hashes, before it the places.
+  // By position modulo the ring's size: hashes from looked_ on, candidates
+  // before it.
   std::array<Found, kRingSize> found_;
 };
 

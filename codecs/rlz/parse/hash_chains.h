@@ -14,15 +14,15 @@
 namespace quire {
 
 // Earlier positions of a block with the same next four bytes, nearest first: a
-// list for each hash of four bytes, held in two arrays of integers.
-// Memory is kept from block to block. Thread-compatible.
+// list for each hash of four bytes, in two arrays of integers. Memory is reused
+// from block to block. Thread-compatible.
 class HashChains {
  public:
   static constexpr uint32_t kKeySize = 4;
   // No position.
   static constexpr uint32_t kNone = 0xFFFFFFFF;
 
-  // Starts on a block, which must outlive its use, with no position entered.
+  // Starts a block, which must outlive its use, without positions.
   void Start(ByteView block) {
     block_ = block;
     entered_ = 0;
@@ -40,7 +40,7 @@ class HashChains {
     }
   }
 
-  // Enters all positions before `position` that are not yet.
+  // Enters all positions before `position` that are not yet entered.
   void EnterUpTo(uint32_t position) {
     const uint32_t end = std::min(position, end_);
     for (; entered_ < end; ++entered_) {
@@ -50,13 +50,13 @@ class HashChains {
     }
   }
 
-  // The nearest of those entered whose next four bytes hash as those at
-  // `position` do; kNone if there is none.
+  // Returns the nearest entered position whose next four bytes have the same
+  // hash as those at `position`; kNone if there is none.
   uint32_t First(uint32_t position) const {
     return position < end_ ? first_[Hash(position)] : kNone;
   }
 
-  // The nearest before `entered`, likewise; kNone if there is none.
+  // Returns the nearest one before `entered`, likewise; kNone if there is none.
   // REQUIRES: `entered` came from First() or Next() since Start().
   uint32_t Next(uint32_t entered) const { return next_[entered]; }
 
@@ -68,7 +68,7 @@ class HashChains {
 
   ByteView block_;
   uint32_t entered_ = 0;
-  // Positions from here on have no four bytes after them.
+  // Positions from here on have fewer than four bytes after them.
   uint32_t end_ = 0;
   uint32_t shift_ = 0;
   std::vector<uint32_t> first_;

@@ -10,37 +10,37 @@
 namespace quire {
 namespace {
 
-// The estimate: what a copied byte saves, and what a bit costs, in the same
-// unit. Literals cost 6 bits and more, but most bytes that this copy does not
-// save another would: 4.6 bits is what gives the smallest blocks.
+// The estimate: the saving of a copied byte and the cost of a bit, in the same
+// unit. Literals cost 6 bits or more, but another copy would save most of the
+// other bytes: 4.6 bits gives the smallest blocks.
 constexpr int32_t kByteWorth = 64;
 constexpr int32_t kBitPrice = 14;
-// A sequence's own codes, with a distance in full or by number, in bits.
+// Bits of a sequence's own codes, with a distance in full or by number.
 constexpr int32_t kFullDistanceBits = 5;
 constexpr int32_t kRecentDistanceBits = 6;
-// No copy is cheaper.
+// Lower bound on the price of a copy.
 constexpr int32_t kLeastPrice = kBitPrice * kRecentDistanceBits;
-// What a copy that begins a position later must gain more.
+// Additional gain required of a copy that begins one position later.
 constexpr int32_t kDelayPrice = 30;
 
 constexpr uint32_t kRecentLengthMin = 3;
 constexpr uint32_t kLengthMin = HashChains::kKeySize;
 
-// From this length on a copy is taken without a look for better ones.
+// Copies of this length or more are taken without looking for better ones.
 constexpr uint32_t kLongEnough = 1000;
 
 // After 2^kStepShift literals every second position is tried, and so on.
 constexpr uint32_t kStepShift = 7;
 
-// Of the positions after a copy's begin three are asked for, then none to its
-// end: what is fetched farther ahead is mostly in vain.
+// After the start of a copy three positions are requested, then none up to its
+// end: fetching farther ahead is mostly wasted.
 constexpr DictionarySearch::Ahead kSearchAhead = {.buckets = 5, .places = 2};
 
 struct Copy {
   uint32_t begin = 0;
   uint32_t length = 0;
   uint32_t distance = 0;
-  // 0 if there is no copy worth its price.
+  // 0 if no copy is worth its price.
   int32_t gain = 0;
 };
 
@@ -60,7 +60,7 @@ class Run {
         chains_(chains),
         sequences_(sequences) {}
 
-  // Parses what follows the last piece, up to `end`.
+  // Parses from the end of the last piece to `end`.
   void ParsePiece(uint32_t end) {
     end_ = end;
     uint32_t position = anchor_;
@@ -148,11 +148,11 @@ class Run {
     chains_.EnterUpTo(position);
     const uint8_t* const block = text_.block().data();
     uint32_t earlier = chains_.First(position);
-    // Positions that a look ahead has entered already.
+    // A look ahead has already entered these positions.
     while (earlier != HashChains::kNone && earlier >= position) {
       earlier = chains_.Next(earlier);
     }
-    // What a copy must be longer than, at the least, to be the best.
+    // Length that a copy must exceed to be the best.
     uint32_t length_least =
         std::max(kLengthMin - 1,
                  static_cast<uint32_t>((best.gain + kLeastPrice) / kByteWorth));
@@ -174,7 +174,7 @@ class Run {
     }
   }
 
-  // Offers a copy, with what equals before it.
+  // Offers a copy, extended backwards.
   void OfferExtended(uint32_t position, uint32_t length, uint32_t distance,
                      Copy& best) {
     const uint32_t before =
@@ -198,9 +198,9 @@ class Run {
   HashChains& chains_;
   SequenceList& sequences_;
   RecentDistances recent_;
-  // Where the last copy ended.
+  // End of the last copy.
   uint32_t anchor_ = 0;
-  // The piece's end.
+  // End of the piece.
   uint32_t end_ = 0;
 };
 

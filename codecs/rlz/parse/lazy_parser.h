@@ -14,16 +14,15 @@ namespace quire {
 
 // Both affect size and speed.
 struct LazyParserOptions {
-  // How many earlier positions of the block are compared at most.
+  // Maximum number of earlier positions of the block to compare.
   uint32_t chain_depth_max = 80;
-  // How many positions further a better copy is looked for before one is taken.
+  // Positions searched for a better copy before one is taken.
   uint32_t lookahead = 2;
 };
 
-// Parses a block from front to back: at each position the copy is chosen that
-// saves most, by an estimate in bits, and it is taken unless one of the next
-// positions has a better one.
-// Memory is kept from block to block. Thread-compatible.
+// Parses a block from front to back. At each position it chooses the copy that
+// saves most, by an estimate in bits, unless one of the next positions has a
+// better one. Memory is reused from block to block. Thread-compatible.
 class LazyParser final : public Parser {
  public:
   explicit LazyParser(const LazyParserOptions& options) : options_(options) {}

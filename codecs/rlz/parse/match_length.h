@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far two texts are equal: the innermost loop of every parse.
+// Length of equal text at two positions: the innermost loop of every parse.
 #ifndef QUIRE_CODECS_RLZ_PARSE_MATCH_LENGTH_H_
 #define QUIRE_CODECS_RLZ_PARSE_MATCH_LENGTH_H_
 
@@ -14,8 +14,8 @@
 
 namespace quire {
 
-// How many of the first `limit` bytes at `a` and `b` are equal before the first
-// that is not. REQUIRES: `limit` readable bytes at both, which may overlap.
+// Returns the length of the common prefix of `a` and `b`, at most `limit`.
+// REQUIRES: `limit` readable bytes at both, which may overlap.
 inline uint32_t EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t limit) {
   uint32_t length = 0;
   while (limit - length >= sizeof(uint64_t)) {
@@ -32,8 +32,8 @@ inline uint32_t EqualBytes(const uint8_t* a, const uint8_t* b, uint32_t limit) {
   return length;
 }
 
-// How many bytes that end right before `a` and `b` are equal, at most `limit`,
-// counted from the last on. REQUIRES: `limit` readable bytes before both.
+// Returns the length of the common suffix of the bytes before `a` and `b`, at
+// most `limit`. REQUIRES: `limit` readable bytes before both.
 inline uint32_t EqualBytesBefore(const uint8_t* a, const uint8_t* b,
                                  uint32_t limit) {
   uint32_t length = 0;
@@ -43,10 +43,10 @@ inline uint32_t EqualBytesBefore(const uint8_t* a, const uint8_t* b,
   return length;
 }
 
-// A block and the dictionary before it, as copies see them: one text, although
-// they lie apart in memory. Positions count from the block's first byte.
-// All sizes and distances are in bytes. A view, thread-compatible: both texts
-// must outlive it.
+// A block and the dictionary before it as one text, although they are separate
+// in memory. Positions count from the block's first byte. All sizes and
+// distances are in bytes. A view, thread-compatible: both texts must outlive
+// it.
 class BlockText {
  public:
   // REQUIRES: dictionary.size() + block.size() < 2^32.
@@ -59,14 +59,13 @@ class BlockText {
 
   uint32_t size() const { return static_cast<uint32_t>(block_.size()); }
 
-  // The distance from a place in the dictionary to a position in the block.
+  // Distance from the dictionary offset `place` to a position in the block.
   uint32_t DistanceTo(uint32_t place, uint32_t position) const {
     return static_cast<uint32_t>(dictionary_.size()) - place + position;
   }
 
-  // How long a copy to `position` from `distance` before it can be, if it is to
-  // end at `end` at the latest; 0 also where the distance leads before the
-  // dictionary.
+  // Returns the maximum length of a copy to `position` from `distance` before
+  // it that ends at `end` or earlier; 0 if the source is before the dictionary.
   // REQUIRES: position <= end <= size(); distance > 0.
   uint32_t MatchLength(uint32_t position, uint32_t distance,
                        uint32_t end) const {
@@ -88,13 +87,14 @@ class BlockText {
                      EqualBytes(block_.data(), target + before, limit - before);
   }
 
-  // How far such a copy can be extended to the front, at most `limit` bytes.
+  // Returns how far such a copy can be extended backwards, at most `limit`
+  // bytes.
   // REQUIRES: limit <= position; the copy has at least one byte.
   uint32_t MatchLengthBefore(uint32_t position, uint32_t distance,
                              uint32_t limit) const {
     const uint8_t* const target = block_.data() + position;
     if (distance <= position) {
-      // Not over the block's start: what is gained there is not worth it.
+      // Stop at the block's start: the gain beyond it is not worth it.
       return EqualBytesBefore(target - distance, target,
                               std::min(limit, position - distance));
     }

@@ -6,14 +6,14 @@
 namespace quire {
 namespace {
 
-// With a distance in full.
+// For a distance in full.
 constexpr uint32_t kFullLengthMin = 4;
 
-// Not worth to leave out the positions before it.
+// Below this, skipping the positions before it does not pay.
 constexpr uint32_t kLeapMin = 8;
 
-// Before the first parse a byte counts as a literal if it is in no copy of at
-// least that many bytes; the others count too, for this much less.
+// Before the first parse a byte counts as a literal if no copy of at least this
+// length contains it; the others count this much less.
 constexpr uint32_t kGuessLength = 6;
 constexpr uint32_t kGuessWeight = 64;
 
@@ -46,7 +46,7 @@ void OptimalParser::Parse(const DictionaryIndex& index, const BlockText& text,
   }
 }
 
-// Literals are guessed to be what no copy of a good length covers.
+// Guesses that literals are the bytes in no copy of a good length.
 SequenceStatistics OptimalParser::GuessStatistics() const {
   SequenceStatistics statistics = TypicalStatistics(text_->dictionary().size());
 
@@ -106,15 +106,15 @@ void OptimalParser::ParsePiece(int32_t tolerance) {
   Settle(end_);
 }
 
-// What goes on from `position` is as good from the next one, if that is no
-// dearer to reach.
+// Continuing from the next position is as good as from `position` if that is no
+// more expensive to reach.
 bool OptimalParser::IsHopeless(uint32_t position, int32_t tolerance) const {
   const uint32_t at = position - begin_;
   return position + 1 < end_ &&
          steps_.Cost(at + 1) - tolerance < steps_.Cost(at);
 }
 
-// No cheaper way to `position` will be found: what follows from the cheapest?
+// The path to `position` is final: derives the state after it.
 void OptimalParser::Settle(uint32_t position) {
   if (position == begin_) {
     return;
@@ -147,7 +147,7 @@ void OptimalParser::EnterCopies(uint32_t position) {
   }
 }
 
-// One that is nearer and goes on as far makes another useless.
+// A nearer source that extends as far replaces this one.
 void OptimalParser::AddSource(const Source& source) {
   const auto at = std::ranges::lower_bound(sources_, source.distance, {},
                                            &Source::distance);
@@ -197,7 +197,7 @@ uint32_t OptimalParser::RecentLength(uint32_t position, uint32_t distance) {
     }
   }
   const uint32_t length = text_->MatchLength(position, distance, end_);
-  // Where the next positions will ask again.
+  // Position at which to search again.
   if (length >= options_.long_length) {
     recent_sources_[recent_source_next_] = {.end = position + length,
                                             .distance = distance};
@@ -206,7 +206,7 @@ uint32_t OptimalParser::RecentLength(uint32_t position, uint32_t distance) {
   return length;
 }
 
-// Returns how many positions can be passed over; 0 if none.
+// Returns how many positions can be skipped; 0 if none.
 uint32_t OptimalParser::TryChoices(uint32_t position) {
   uint32_t longest = 0;
   for (size_t i = 0; i < choice_count_; ++i) {
@@ -223,9 +223,9 @@ uint32_t OptimalParser::TryChoices(uint32_t position) {
   return leap;
 }
 
-// Inside a long copy there is nothing to decide but whether to leave it, for
-// one that goes on farther, or soon after its begin for one that is cheaper: a
-// recent distance that is good again after an edit.
+// Inside a long copy the only decision is to leave it: for one that extends
+// farther, or soon after its start for a cheaper one, a recent distance that is
+// valid again after an edit.
 uint32_t OptimalParser::TryLongChoices(uint32_t position, uint32_t longest) {
   if (long_copy_.end != position + longest ||
       long_copy_.next_begin <= position) {
@@ -280,7 +280,7 @@ void OptimalParser::TryAllLengths(uint32_t position, uint32_t length_max) {
   }
 }
 
-// A way's cost includes what its run of literals costs so far.
+// The cost of a path includes its current run of literals.
 void OptimalParser::TryLiteral(uint32_t position) {
   const uint32_t at = position - begin_;
   const uint32_t run = states_[at].literal_run;
@@ -297,7 +297,7 @@ void OptimalParser::TryLength(uint32_t position, uint32_t length,
                        prices_.MatchLength(length) + prices_.LiteralRun(0));
 }
 
-// From the back: the literals that follow a copy belong to the step after it.
+// Backwards: the literals after a copy belong to the next step.
 void OptimalParser::EmitPiece(SequenceList& sequences) const {
   const size_t first = sequences.size();
   Sequence step;

@@ -21,27 +21,27 @@ namespace quire {
 // All of these affect size and speed.
 struct OptimalParserOptions {
   CopyFinderOptions finder;
-  // How often the block is parsed: the prices of each round are those of the
-  // parse before it, and of the first those of typical text. At least 1.
+  // Number of parses of the block. Prices of a round come from the previous
+  // parse; those of the first from typical text. At least 1.
   uint32_t rounds = 2;
-  // All rounds but the last only count what is used. Those may pass over a
-  // position if the next is dearer by less than this, in 1/256 bit.
+  // All rounds except the last only collect statistics. They may skip a
+  // position if the next is more expensive by less than this, in 1/256 bit.
   int32_t draft_tolerance = 1024;
-  // Copies that are at least this long are cut only where they are of
-  // cut_length_max bytes or less, or where a better copy begins ...
+  // Copies of this length or more are cut only to cut_length_max bytes or less,
+  // or where a better copy begins ...
   uint32_t long_length = 48;
   uint32_t cut_length_max = 32;
-  // ... and after that many positions inside of one, all are passed over until
-  // a better one begins or it ends.
+  // ... and after this many positions inside one, all are skipped until a
+  // better one begins or it ends.
   uint32_t settled_after = 64;
 };
 
-// Finds the cheapest parse of a block, given what each step costs: for each
-// position, from the front, the cheapest way to reach it.
+// Finds the cheapest parse of a block for given prices of steps: for each
+// position, from the front, the cheapest path to it.
 //
-// It is not quite the cheapest: a position remembers the recent distances of
-// its cheapest way only, and long copies are not cut everywhere.
-// Memory is kept from block to block. Thread-compatible.
+// An approximation: a position remembers only the recent distances of its
+// cheapest path, and long copies are not cut everywhere. Memory is reused from
+// block to block. Thread-compatible.
 class OptimalParser final : public Parser {
  public:
   explicit OptimalParser(const OptimalParserOptions& options)
@@ -51,15 +51,14 @@ class OptimalParser final : public Parser {
              uint32_t piece_size, SequenceList& sequences) override;
 
  private:
-  // What follows from the cheapest way to a position, once that is known.
+  // State after the cheapest path to a position, once final.
   struct State {
     // Literals since the last copy.
     uint32_t literal_run = 0;
     RecentDistances recent;
   };
 
-  // Something that can be copied: up to `end`, or for any length up to
-  // `length`.
+  // A source of copies: up to `end`, or for any length up to `length`.
   struct Source {
     uint32_t end = 0;
     uint32_t distance = 0;
@@ -68,19 +67,20 @@ class OptimalParser final : public Parser {
   struct Choice {
     uint32_t length = 0;
     uint32_t distance = 0;
-    // Of the distance.
+    // Price of the distance.
     int32_t price = 0;
   };
 
-  // Where the parser is inside a long copy.
+  // Position of the parser inside a long copy.
   struct LongCopy {
     uint32_t end = 0;
     uint32_t entered = 0;
-    // Where the first copy begins that goes on farther; `end` if none does.
+    // Start of the first copy that extends farther; `end` if there is none.
     uint32_t next_begin = 0;
   };
 
-  // Sources are dropped beyond that many: the nearest, which end first.
+  // Maximum number of sources: further ones replace the nearest, which end
+  // first.
   static constexpr size_t kSourceCountMax = 16;
   static constexpr size_t kChoiceCountMax = kSourceCountMax + 3;
 
@@ -107,24 +107,24 @@ class OptimalParser final : public Parser {
   CopyFinder finder_;
   SequencePrices prices_;
   const BlockText* text_ = nullptr;
-  // The piece that is parsed.
+  // The current piece.
   uint32_t begin_ = 0;
   uint32_t end_ = 0;
-  // The recent distances at its begin.
+  // The recent distances at its start.
   RecentDistances recent_;
   // By position in the piece.
   CheapestSteps steps_;
   std::vector<State> states_;
-  // What can be copied, nearest first; farther ones go on longer.
+  // Current sources, nearest first; farther ones extend farther.
   std::vector<Source> sources_;
-  // Copies that begin before are, or were, among sources_.
+  // Copies that begin before this are, or were, among sources_.
   uint32_t entered_ = 0;
   LongCopy long_copy_;
-  // What can be copied at a position: by recent distances, then the others.
+  // Choices at a position: recent distances, then the others.
   std::array<Choice, kChoiceCountMax> choices_;
   size_t recent_choice_count_ = 0;
   size_t choice_count_ = 0;
-  // Ends of the last copies by recent distances, not to compare them again.
+  // Ends of the last copies by recent distances, to avoid comparing them again.
   std::array<Source, 4> recent_sources_;
   size_t recent_source_next_ = 0;
 };

@@ -10,16 +10,16 @@
 
 namespace quire {
 
-// Decides what of a block is copied, and from where. The result depends on the
-// text, the dictionary and the parser's options, not on earlier blocks.
-// Memory is kept from block to block. Thread-compatible.
+// Decides which parts of a block are copied, and their sources. The result
+// depends on the text, the dictionary and the parser's options, not on earlier
+// blocks. Memory is reused from block to block. Thread-compatible.
 class Parser {
  public:
   virtual ~Parser() = default;
 
   // Writes the parse of `text` to `sequences`. The block is parsed in pieces of
-  // `piece_size` bytes, the last of which may be shorter: each ends with a step
-  // that has no copy, and no copy goes on into the next.
+  // `piece_size` bytes; the last may be shorter. Each ends with a step without
+  // a copy, and no copy crosses into the next.
   // REQUIRES: `index` is that of the text's dictionary; piece_size > 0; the
   // block is not empty.
   virtual void Parse(const DictionaryIndex& index, const BlockText& text,

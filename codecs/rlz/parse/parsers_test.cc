@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every parse must be: steps that rebuild the text, within the limits of
-// the form that they are written in.
+// Requirements on every parse: its steps rebuild the text, within the limits of
+// their format.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-// Parsers of all kinds, also such as no level uses.
+// Parsers of all kinds, including options that no level uses.
 struct NamedParser {
   std::string name;
   std::unique_ptr<Parser> parser;
@@ -62,7 +62,7 @@ std::vector<NamedParser> AllParsers() {
   return all;
 }
 
-// Copies as the format defines them, byte by byte.
+// Copies as defined by the format, byte by byte.
 std::string Rebuild(const SequenceList& sequences,
                     const std::string& dictionary, const std::string& block) {
   std::string all = dictionary;
@@ -101,7 +101,7 @@ void ExpectGoodForm(const SequenceList& sequences, uint32_t piece_size,
 
 class ParsersTest : public ::testing::Test {
  protected:
-  // The parse that each parser gives must rebuild the text.
+  // Each parser's parse must rebuild the text.
   void ExpectRebuilt(const std::string& dictionary, const std::string& block,
                      uint32_t piece_size = 128 << 10) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
@@ -116,7 +116,7 @@ class ParsersTest : public ::testing::Test {
     }
   }
 
-  // Each parser must copy all but `literals_max` bytes.
+  // Each parser must copy all bytes except `literals_max`.
   void ExpectCopied(const std::string& dictionary, const std::string& block,
                     size_t literals_max) {
     ExpectRebuilt(dictionary, block);
@@ -191,15 +191,15 @@ TEST_F(ParsersTest, RebuildFewLettersThatMatchEverywhere) {
 TEST_F(ParsersTest, CopyAWholeBlockOfTheDictionary) {
   TestRandom random(1);
   const std::string dictionary = RandomBytes(random, 100001);
-  // Also from odd places, and up to the dictionary's last byte.
+  // Also from odd offsets, and up to the dictionary's last byte.
   for (const size_t begin : {size_t{0}, size_t{1}, size_t{50}, size_t{33333}}) {
     ExpectCopied(dictionary, dictionary.substr(begin, 3000), 1);
   }
   ExpectCopied(dictionary, dictionary.substr(dictionary.size() - 3000), 1);
 }
 
-// "xyz" once in the dictionary, at its very end, and the block goes on as the
-// copy does that runs over its own target.
+// "xyz" once in the dictionary, at its very end; the block continues like a
+// copy that overlaps its own target.
 TEST_F(ParsersTest, RunOverFromTheDictionaryIntoTheBlock) {
   TestRandom random(1);
   const std::string dictionary = RandomBytes(random, 1000) + "0123456789abcdef";
@@ -224,7 +224,8 @@ TEST_F(ParsersTest, CopyFromTheDictionarysLastByte) {
   EXPECT_EQ(text.MatchLength(5, 0xFFFFFFFF, text.size()), 0u);
 }
 
-// Bytes before a dictionary are not its own, even if they equal the block's.
+// Bytes in memory before a dictionary are not part of it, even if they equal
+// the block's.
 TEST(BlockTextTest, ExtendsNoCopyToBeforeTheDictionary) {
   const std::string memory = "abcabc";
   const ByteView dictionary = AsBytes(memory).subspan(3);
@@ -234,7 +235,7 @@ TEST(BlockTextTest, ExtendsNoCopyToBeforeTheDictionary) {
   EXPECT_EQ(text.MatchLengthBefore(5, 6, 5), 2u);
 }
 
-// After a changed byte a copy goes on at the same distance.
+// After a changed byte a copy continues at the same distance.
 TEST_F(ParsersTest, GoOnAfterEdits) {
   TestRandom random(1);
   const std::string dictionary = RandomBytes(random, 50000);
@@ -252,7 +253,7 @@ TEST_F(ParsersTest, CopyFromTheBlockItself) {
   ExpectCopied(RandomBytes(random, 5000), piece + piece + piece, 2001);
 }
 
-// A copy that came in the midst of bytes that match nothing is still found.
+// Finds a copy inside bytes that match nothing.
 TEST_F(ParsersTest, FindCopiesBehindTextThatCameCompressed) {
   TestRandom random(1);
   const std::string dictionary = RandomText(random, 50000);
@@ -288,7 +289,7 @@ TEST_F(ParsersTest, FurtherRoundsAndSearchAreWorthTheirTime) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto index,
                              DictionaryIndex::Build(AsBytes(dictionary)));
   const BlockText text(AsBytes(dictionary), AsBytes(block));
-  // In order of effort: the entropy of what is written must not grow.
+  // In order of effort: the entropy of the result must not grow.
   int64_t cost_before = INT64_MAX;
   for (const size_t which : {0u, 1u, 2u}) {
     parsers_[which].parser->Parse(*index, text, 128 << 10, sequences_);

@@ -7,16 +7,16 @@
 
 namespace quire {
 
-// The distances that a sequence may name by a number from 1 to 3 ("repeat
-// offsets", RFC 8878, section 3.1.1.5): those of the last three sequences, in
-// order of last use. After an edit a copy goes on at the distance of the one
-// before it, hence their worth.
+// Distances that a sequence may name by a number from 1 to 3 ("repeat offsets",
+// RFC 8878, section 3.1.1.5): those of the last three sequences, in order of
+// last use. They are valuable because after an edit a copy continues at the
+// distance of the one before it.
 struct RecentDistances {
-  // What a frame begins with.
+  // Initial values of a frame.
   std::array<uint32_t, 3> distances = {1, 4, 8};
 
-  // What the numbers 1 to 3 stand for right after a copy (literal_run == 0),
-  // where the last distance itself would be of no use, or elsewhere.
+  // Returns the distance of number 1 to 3. Right after a copy (literal_run ==
+  // 0), where the last distance itself would be useless, the numbers differ.
   uint32_t Get(uint32_t number, bool after_copy) const {
     if (!after_copy) {
       return distances[number - 1];
@@ -24,7 +24,7 @@ struct RecentDistances {
     return number == 3 ? distances[0] - 1 : distances[number];
   }
 
-  // 1 to 3, or 0 if none stands for `distance`.
+  // Returns 1 to 3, or 0 if no number stands for `distance`.
   uint32_t NumberOf(uint32_t distance, bool after_copy) const {
     for (uint32_t number = 1; number <= 3; ++number) {
       if (Get(number, after_copy) == distance) {

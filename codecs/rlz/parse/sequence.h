@@ -7,18 +7,18 @@
 
 namespace quire {
 
-// One step of a parse: some bytes as they are, then a copy of earlier text.
-// The unit of Zstandard's format (RFC 8878, section 3.1.1.4), with the distance
-// itself in place of its code.
+// One step of a parse: literal bytes, then a copy of earlier text. The unit of
+// Zstandard's format (RFC 8878, section 3.1.1.4), with the distance instead of
+// its code.
 struct Sequence {
-  // Bytes taken from the block itself; may be 0.
+  // Literal bytes of the block; may be 0.
   uint32_t literal_run = 0;
   // Bytes copied. 0 only in a parse's last step, whose literals end the block.
   uint32_t match_length = 0;
-  // How far before the copy's target its source begins: up to the target's
-  // position in the block it lies in the block, beyond that in the dictionary,
-  // which ends where the block begins. A copy may run over from one into the
-  // other, and into its own target.
+  // Distance from the copy's target back to its source. The source is in the
+  // block up to the target's position, beyond that in the dictionary, which
+  // ends where the block begins. A copy may cross from one into the other, and
+  // overlap its own target.
   uint32_t distance = 0;
 
   bool operator==(const Sequence&) const = default;

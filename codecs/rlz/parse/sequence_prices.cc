@@ -12,17 +12,17 @@ namespace {
 
 constexpr int32_t kBit = 256;
 
-// No literal costs more than Huffman codes are long in Zstandard, nor less than
+// Bounds on the price of a literal: the longest Huffman code of Zstandard, and
 // one bit.
 constexpr int32_t kLiteralPriceMax = 11 * kBit;
 constexpr int32_t kLiteralPriceMin = kBit;
 
-// 256 * log2(1 + i / 256), rounded down, of i from 0 to 255.
+// 256 * log2(1 + i / 256), rounded down, for i from 0 to 255.
 constexpr std::array<uint8_t, 256> MakeLogTable() {
   std::array<uint8_t, 256> table = {};
   for (uint32_t i = 0; i < table.size(); ++i) {
-    // Squaring a number from 1 to 2 doubles its logarithm: when it reaches 2,
-    // that is the next bit.
+    // Squaring a number from 1 to 2 doubles its logarithm: reaching 2 gives the
+    // next bit.
     uint64_t number = (uint64_t{256} + i) << 23;
     uint32_t logarithm = 0;
     for (int bit = 0; bit < 8; ++bit) {
@@ -46,7 +46,7 @@ int32_t Log2(uint32_t number) {
   return static_cast<int32_t>(whole) * kBit + kTable[fraction & 0xFF];
 }
 
-// Prices by entropy. What was never used counts as half a use.
+// Prices by entropy. An unused code counts as half a use.
 void PriceAll(std::span<const uint32_t> counts, std::span<int32_t> prices) {
   const uint32_t total = std::accumulate(counts.begin(), counts.end(), 0u);
   const int32_t total_log =
@@ -77,8 +77,8 @@ uint32_t LiteralRunExtraBits(uint32_t run_class) {
 }
 
 uint32_t MatchLengthClass(uint32_t match_length) {
-  // Of lengths from 32 more than the least in steps of two: 32 33 34 35 36 36
-  // 37 37 and so on, as the extra bits say.
+  // Classes of lengths from 32 above the minimum in steps of two: 32 33 34 35
+  // 36 36 37 37 and so on, by extra bits.
   static constexpr std::array<uint8_t, 48> kClasses = {
       32, 33, 34, 35, 36, 36, 37, 37, 38, 38, 38, 38, 39, 39, 39, 39,
       40, 40, 40, 40, 40, 40, 40, 40, 41, 41, 41, 41, 41, 41, 41, 41,
@@ -140,7 +140,7 @@ void SequencePrices::Set(const SequenceStatistics& statistics) {
   }
 }
 
-// The averages over a web crawl, successive versions of source packages and a
+// Averages over a web crawl, successive versions of source packages and a
 // collection of small pages, per mille, smoothed.
 SequenceStatistics TypicalStatistics(uint64_t dictionary_size) {
   SequenceStatistics statistics;
@@ -153,8 +153,8 @@ SequenceStatistics TypicalStatistics(uint64_t dictionary_size) {
       10, 12, 17, 26, 25, 23, 26, 40, 30, 24, 3,  1,  1,  1,  1,  1,  1};
   statistics.distances = {108, 14, 2,  5,  23, 40, 55, 57, 60,
                           60,  60, 57, 50, 42, 38, 24, 8,  4};
-  // All places in the dictionary are used alike: the half that is farthest
-  // away is used as much as the rest.
+  // All offsets in the dictionary are equally frequent: the farthest half is
+  // used as much as the rest.
   const uint32_t top = DistanceClass(
       static_cast<uint32_t>(dictionary_size - dictionary_size / 4));
   uint32_t rest = 280;

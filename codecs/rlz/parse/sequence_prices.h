@@ -13,34 +13,34 @@
 
 namespace quire {
 
-// Lengths and distances are coded by classes, each with extra bits of its own
-// (RFC 8878, section 3.1.1.3.2.1).
+// Lengths and distances are coded by classes, each with extra bits (RFC 8878,
+// section 3.1.1.3.2.1).
 inline constexpr size_t kLiteralRunClassCount = 36;
 inline constexpr size_t kMatchLengthClassCount = 53;
 inline constexpr size_t kDistanceClassCount = 32;
 inline constexpr uint32_t kMatchLengthMin = 3;
 
-// Runs and lengths are in bytes. What ...ExtraBits() returns is how many bits
-// follow the code of the class. REQUIRES: the class is below its ...ClassCount.
+// Runs and lengths are in bytes. ...ExtraBits() returns the number of bits
+// after the code of the class. REQUIRES: the class is below its ...ClassCount.
 uint32_t LiteralRunClass(uint32_t literal_run);
 uint32_t LiteralRunExtraBits(uint32_t run_class);
 // REQUIRES: match_length >= kMatchLengthMin.
 uint32_t MatchLengthClass(uint32_t match_length);
 uint32_t MatchLengthExtraBits(uint32_t length_class);
 
-// Of a distance in full. Its class is also the number of its extra bits.
+// Class of a distance in full; also the number of its extra bits.
 inline uint32_t DistanceClass(uint32_t distance) {
   return static_cast<uint32_t>(
              std::bit_width(static_cast<uint64_t>(distance) + 3)) -
          1;
 }
 
-// Of one that RecentDistances knows by a number from 1 to 3.
+// Class of a distance that RecentDistances knows by a number from 1 to 3.
 inline uint32_t RecentDistanceClass(uint32_t number) {
   return number == 1 ? 0 : 1;
 }
 
-// How often a parse uses each literal and class.
+// Counts of each literal and class in a parse.
 struct SequenceStatistics {
   std::array<uint32_t, 256> literals = {};
   std::array<uint32_t, kLiteralRunClassCount> literal_runs = {};
@@ -52,18 +52,18 @@ struct SequenceStatistics {
            RecentDistances& recent);
 };
 
-// What a parse of typical text uses, literals aside: for prices when there is
-// no parse yet to count. Distances depend on how far the dictionary reaches.
+// Statistics of a parse of typical text, without literals: for prices before
+// the first parse. Distances depend on the dictionary's size.
 SequenceStatistics TypicalStatistics(uint64_t dictionary_size);
 
-// What steps cost, in 1/256 bit, if literals and classes are coded by how often
-// a parse uses them; what it does not use costs as half a use would, so that
-// all can be compared. Integers only: the same everywhere. Thread-compatible.
+// Prices of steps, in 1/256 bit, if literals and classes are coded by their
+// counts in a parse. An unused one costs as much as half a use, so that all are
+// comparable. Integers only: equal on every machine. Thread-compatible.
 class SequencePrices {
  public:
   static constexpr size_t kMatchLengthsSize = 136;
 
-  // To be called before anything else; replaces all prices.
+  // Call it first; replaces all prices.
   void Set(const SequenceStatistics& statistics);
 
   int32_t Literal(uint8_t byte) const { return literals_[byte]; }

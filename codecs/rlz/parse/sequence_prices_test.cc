@@ -12,8 +12,8 @@
 namespace quire {
 namespace {
 
-// The tables of RFC 8878, section 3.1.1.3.2.1.1: where classes begin that have
-// extra bits, and how many.
+// The tables of RFC 8878, section 3.1.1.3.2.1.1: starts and extra bits of
+// classes.
 using Row = std::pair<uint32_t, uint32_t>;
 
 constexpr std::array<Row, 20> kLiteralRunRows = {
@@ -80,7 +80,7 @@ TEST(SequencePricesTest, PricesAreEntropies) {
   EXPECT_NEAR(prices.Literal('a'), 256, 2);
   EXPECT_NEAR(prices.Literal('b'), 3 * 256, 2);
   EXPECT_NEAR(prices.Literal('d'), 2 * 256, 2);
-  // Never more than a Huffman code can be long.
+  // At most the longest Huffman code.
   EXPECT_EQ(prices.Literal('z'), 11u * 256);
   EXPECT_NEAR(prices.Distance(1 << 20), (2 + 20) * 256, 2);
   EXPECT_NEAR(prices.RecentDistance(1), 256 * std::log2(4.0 / 3), 2);
@@ -99,7 +99,7 @@ TEST(SequencePricesTest, TablesAndFormulasMeet) {
   }
 }
 
-// Distances into the dictionary are the expensive ones, of whatever size it is.
+// Distances into the dictionary are the expensive ones, for any size.
 TEST(SequencePricesTest, TypicalStatisticsSuitTheDictionary) {
   for (const uint64_t size :
        {uint64_t{0}, uint64_t{1}, uint64_t{100}, uint64_t{64} << 10,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Uses ZSTD_compressSequences(), which is in the experimental section of zstd's
-// header: hence the static library.
+// header, hence the static library.
 #define ZSTD_STATIC_LINKING_ONLY
 #include "codecs/rlz/parse/sequence_writer.h"
 
@@ -33,11 +33,10 @@ size_t SequenceWriter::StoredSizeMax(size_t raw_size) {
   return ZSTD_compressBound(raw_size);
 }
 
-// The strategy decides how hard the entropy coders try, as they do at level 19;
-// no matches are searched, and the tables for that are as small as they can be.
-// The window holds the block alone: what a distance may reach beyond it is the
-// decoder's dictionary, which counts as a whole while the block is within the
-// window (RFC 8878, section 5).
+// The strategy sets the effort of the entropy coders, as at level 19. No
+// matches are searched, and the tables for that are minimal. The window covers
+// only the block: distances beyond it reach the decoder's dictionary, which
+// counts as a whole while the block is within the window (RFC 8878, section 5).
 absl::Status SequenceWriter::MakeContext() {
   context_.reset(ZSTD_createCCtx());
   // It fails only without memory.

@@ -15,13 +15,13 @@ struct ZSTD_CCtx_s;
 
 namespace quire {
 
-// Text per inner block of a Zstandard frame, at most (RFC 8878, 3.1.1.2).
+// Maximum text per inner block of a Zstandard frame (RFC 8878, 3.1.1.2).
 inline constexpr uint32_t kFrameBlockSizeBytesMax = 128 << 10;
 
-// Codes a parse as one Zstandard frame (RFC 8878) with its content size and
+// Encodes a parse as one Zstandard frame (RFC 8878) with its content size and
 // without checksum and dictionary number, by libzstd's entropy coders. Any
-// Zstandard decoder takes it that is given the dictionary as raw content.
-// Thread-compatible. Memory is kept from block to block.
+// Zstandard decoder with the dictionary as raw content decodes it.
+// Thread-compatible. Memory is reused from block to block.
 class SequenceWriter {
  public:
   SequenceWriter();
@@ -30,14 +30,14 @@ class SequenceWriter {
   SequenceWriter(const SequenceWriter&) = delete;
   SequenceWriter& operator=(const SequenceWriter&) = delete;
 
-  // An upper bound of Write()'s result.
+  // Upper bound on the result of Write().
   static size_t StoredSizeMax(size_t raw_size);
 
-  // `sequences` rebuild `raw`; each step without a copy ends an inner block,
-  // which has at most kFrameBlockSizeBytesMax bytes of text. Copies have at
-  // least 3 bytes. Returns how many bytes were written to `stored`.
+  // Writes `sequences`, which rebuild `raw`. Each step without a copy ends an
+  // inner block, which has at most kFrameBlockSizeBytesMax bytes of text.
+  // Copies have at least 3 bytes. Returns the size written to `stored`.
   // REQUIRES: stored.size() >= StoredSizeMax(raw.size()).
-  // Errors: Internal  libzstd refused.
+  // Errors: Internal  libzstd failed.
   absl::StatusOr<size_t> Write(ByteView raw, const SequenceList& sequences,
                                MutableByteView stored);
 

@@ -80,8 +80,7 @@ TEST(SequenceWriterTest, WritesAsManyShortCopiesAsThereCanBe) {
   EXPECT_TRUE(Decode(Write(writer, raw, sequences), raw.size()) == raw);
 }
 
-// Distances carry over from one inner block to the next, also over one that is
-// stored as it is.
+// Distances carry over from one inner block to the next, also over a raw one.
 TEST(SequenceWriterTest, WritesSeveralInnerBlocks) {
   TestRandom random(1);
   SequenceWriter writer;

@@ -13,14 +13,14 @@
 
 namespace quire {
 
-// As DictionarySearch, for who knows of a long copy already and would only
-// leave it for a longer one: looks up the longest keys alone, at positions some
-// way apart, and nothing in between.
+// Like DictionarySearch, for callers inside a long copy that would leave it
+// only for a longer one. Looks up only the longest keys, at positions some way
+// apart.
 //
 // For one block, on the stack; thread-compatible.
 class SparseSearch {
  public:
-  // Positions go up by `stride`, which should be prime to that of the index.
+  // Positions ascend by `stride`, which should be prime to that of the index.
   // Both must outlive the search. REQUIRES: stride > 0.
   SparseSearch(const DictionaryIndex& index, const BlockText& text,
                uint32_t stride)
@@ -32,8 +32,8 @@ class SparseSearch {
                  ? 0
                  : text.size() - DictionaryIndex::kLongestKeySize + 1) {}
 
-  // As DictionarySearch::Candidates(). Where `position` is not the next, what
-  // was fetched ahead is lost.
+  // Like DictionarySearch::Candidates(). If `position` is not the next one, the
+  // fetches ahead are wasted.
   std::span<const uint32_t> Candidates(uint32_t position, uint32_t look_at) {
     if (position != next_) {
       hashed_ = position;
@@ -50,7 +50,7 @@ class SparseSearch {
   }
 
  private:
-  // In strides, that of the position itself included.
+  // In strides, including the position itself.
   static constexpr uint32_t kBucketsAhead = 8;
   static constexpr uint32_t kPlacesAhead = 4;
   static constexpr uint32_t kRingSize = 8;
@@ -89,9 +89,9 @@ class SparseSearch {
   const uint32_t stride_;
   // Positions from here on have no whole key.
   const uint32_t end_;
-  // The position expected to be asked for.
+  // The position expected in the next call.
   uint32_t next_ = 0;
-  // Where hashing, and looking up, go on.
+  // Positions of the next hash and the next look-up.
   uint32_t hashed_ = 0;
   uint32_t looked_ = 0;
   // By position, in strides, modulo the ring's size.

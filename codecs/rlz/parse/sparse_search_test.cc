@@ -28,8 +28,8 @@ std::vector<uint32_t> LookUp(const DictionaryIndex& index,
   return {places.begin(), places.begin() + static_cast<ptrdiff_t>(count)};
 }
 
-// What is fetched ahead must be for the right positions, also after a leap, and
-// nothing may be read behind the block.
+// Fetches ahead must be for the right positions, also after a jump, without
+// reading past the block.
 TEST(SparseSearchTest, GivesWhatTheIndexHas) {
   TestRandom random(1);
   const std::string dictionary = RandomBytes(random, 20000);

@@ -13,26 +13,26 @@
 
 namespace quire {
 
-// A bit stream that was written forwards and is read from its end: Huffman and
-// FSE streams alike (RFC 8878, section 4.1.2 and 4.2.2). The highest bit set in
-// the last byte only marks the end.
+// A bit stream that was written forwards and is read from its end, for Huffman
+// and FSE (RFC 8878, section 4.1.2 and 4.2.2). The highest bit set in the last
+// byte only marks the end.
 //
-// Instead of watching for the stream's begin bit by bit, it lets reads go on
-// into the bytes in front of it, and counts: a stream is right only if
-// UnreadBits() is 0 in the end, and what was read too much makes it negative
-// for good. It never reads more than kBytesInFront in front.
+// Instead of testing for the beginning at each bit, reads may run into the
+// bytes before the stream, and are counted. A stream is valid only if
+// UnreadBits() is 0 in the end; excess reads make it negative permanently. It
+// reads at most kBytesInFront before the stream.
 //
-// All is inlined into its callers, for these are compiled for several
-// instruction sets.
+// All is inlined into its callers, which are compiled for several instruction
+// sets.
 // Thread-compatible.
 class BackwardBits {
  public:
   static constexpr ptrdiff_t kBytesInFront = 8;
-  // What can be read after a Refill() without another.
+  // Bits available after one Refill().
   static constexpr unsigned kBitsPerRefill = 57;
 
-  // False if the stream has no end mark. Up to 56 bits can be read before the
-  // first Refill().
+  // Returns false if the stream has no end mark. Up to 56 bits can be read
+  // before the first Refill().
   // REQUIRES: kBytesInFront readable bytes in front of `stream`.
   [[nodiscard]] ABSL_ATTRIBUTE_ALWAYS_INLINE bool Open(ByteView stream) {
     if (stream.empty() || stream.back() == 0) {
@@ -45,15 +45,15 @@ class BackwardBits {
     return true;
   }
 
-  // The next `count` bits. REQUIRES: count < 64, and all reads since the last
-  // Refill() together stay within its bound.
+  // Returns the next `count` bits. REQUIRES: count < 64, and all reads since
+  // the last Refill() together stay within its bound.
   ABSL_ATTRIBUTE_ALWAYS_INLINE uint64_t Read(unsigned count) {
     const uint64_t value = Peek(0, count);
     Skip(count);
     return value;
   }
 
-  // What Read(count) would give after Skip(skipped): reads that need not wait
+  // Returns what Read(count) would after Skip(skipped): such reads do not wait
   // for each other. REQUIRES: as Read().
   ABSL_ATTRIBUTE_ALWAYS_INLINE uint64_t Peek(unsigned skipped,
                                              unsigned count) const {
@@ -63,7 +63,7 @@ class BackwardBits {
 
   ABSL_ATTRIBUTE_ALWAYS_INLINE void Skip(unsigned count) { used_ += count; }
 
-  // False if far more was read than there is.
+  // Returns false if reads exceeded the stream by far.
   [[nodiscard]] ABSL_ATTRIBUTE_ALWAYS_INLINE bool Refill() {
     at_ -= used_ >> 3;
     used_ &= 7;
@@ -80,7 +80,7 @@ class BackwardBits {
 
  private:
   const uint8_t* begin_ = nullptr;
-  // Where bits_ was loaded from; its highest used_ bits have been read.
+  // Address that bits_ was loaded from; its highest used_ bits have been read.
   const uint8_t* at_ = nullptr;
   uint64_t bits_ = 0;
   unsigned used_ = 0;

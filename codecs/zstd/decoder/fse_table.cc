@@ -11,11 +11,11 @@
 namespace quire {
 namespace {
 
-// Longer than any table description: 4 bits, then at most kFseLogMax + 1 for a
-// symbol and 2 for each step over absent ones.
+// Upper bound on any table description: 4 bits, then at most kFseLogMax + 1 for
+// a symbol and 2 for each step over absent ones.
 constexpr size_t kDescriptionSizeMax = 96;
 
-// The front of a table description, with zeros behind it.
+// The front of a table description, followed by zeros.
 class ForwardBits {
  public:
   explicit ForwardBits(ByteView from) {
@@ -23,7 +23,7 @@ class ForwardBits {
                       padded_.begin());
   }
 
-  // The next 32 bits, some of which are perhaps not there.
+  // The next 32 bits, zeros after the end.
   uint32_t Peek() const {
     return static_cast<uint32_t>(
         LoadLittleEndian<uint64_t>(&padded_[bit_index_ / 8]) >> bit_index_ % 8);
@@ -38,7 +38,7 @@ class ForwardBits {
   size_t bit_index_ = 0;
 };
 
-// Reads how many symbols are absent behind an absent one.
+// Reads the number of absent symbols that follow an absent one.
 unsigned ReadRepeat(unsigned symbol_max, ForwardBits& bits) {
   unsigned repeat = 0;
   while (repeat <= symbol_max) {
@@ -52,8 +52,8 @@ unsigned ReadRepeat(unsigned symbol_max, ForwardBits& bits) {
   return repeat;
 }
 
-// Reads a symbol's count, at most `left`, which is stored as itself + 1; the
-// lowest values take a bit less than the others.
+// Reads a symbol's count, at most `left`, stored as count + 1; the lowest
+// values take one bit less than the others.
 int ReadCount(int left, ForwardBits& bits) {
   const int value_max = left + 1;
   const auto width =
@@ -70,8 +70,8 @@ int ReadCount(int left, ForwardBits& bits) {
   return (value < threshold ? value : value - short_count) - 1;
 }
 
-// Writes a symbol to each of the next `count` places, and perhaps some more: in
-// words, for most counts are small.
+// Writes a symbol to the next `count` entries, and perhaps some more: whole
+// words, as most counts are small.
 inline void WriteRun(unsigned symbol, size_t count, uint8_t* to) {
   const uint64_t word = symbol * uint64_t{0x0101010101010101};
   StoreLittleEndian(word, to);
@@ -113,8 +113,8 @@ size_t ReadFseCounts(ByteView stored, unsigned log_max, unsigned symbol_max,
   return bits.BytesRead() <= stored.size() ? bits.BytesRead() : 0;
 }
 
-// Those rarer than one state have the last ones, the others are strewn over the
-// rest. Without branches that depend on the counts.
+// Symbols rarer than one state have the last states; the others are spread over
+// the rest. No branches depend on the counts.
 void SpreadFseSymbols(const FseCounts& counts, FseSymbols& symbols) {
   constexpr size_t kSizeMax = size_t{1} << kFseLogMax;
   std::array<uint8_t, kSizeMax + sizeof(uint64_t)> runs;
@@ -135,7 +135,7 @@ void SpreadFseSymbols(const FseCounts& counts, FseSymbols& symbols) {
   size_t state = 0;
   size_t next = 0;
   for (size_t i = 0; i < size; ++i) {
-    // A state that is left out is written nevertheless, and then again below.
+    // A state that is skipped is written and then overwritten below.
     symbols[state] = runs[next];
     next += state < end ? 1 : 0;
     state = (state + stride) % size;

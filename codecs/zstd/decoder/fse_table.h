@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finite state entropy (RFC 8878, section 4.1): how often each symbol occurs,
-// and which state of a decoder stands for which symbol.
+// Finite state entropy (RFC 8878, section 4.1): the counts of symbols, and the
+// symbol of each decoder state.
 #ifndef QUIRE_CODECS_ZSTD_DECODER_FSE_TABLE_H_
 #define QUIRE_CODECS_ZSTD_DECODER_FSE_TABLE_H_
 
@@ -15,12 +15,12 @@
 
 namespace quire {
 
-// The largest table and alphabet of any that zstd uses.
+// Largest table and alphabet in zstd.
 inline constexpr unsigned kFseLogMax = 9;
 inline constexpr unsigned kFseSymbolMax = 52;
 
 struct FseCounts {
-  // States per symbol; -1 for one state of a symbol rarer than that. Their
+  // States per symbol; -1 for a rarer symbol, which has one state. Their
   // magnitudes add up to 1 << log.
   std::array<int16_t, kFseSymbolMax + 1> counts = {};
   unsigned symbol_count = 0;
@@ -28,12 +28,12 @@ struct FseCounts {
 };
 
 // Reads a table description (RFC 8878, section 4.1.1) from the front of
-// `stored`; returns how many bytes it takes, or 0 if it is wrong.
+// `stored`; returns its size in bytes, or 0 if it is malformed.
 // REQUIRES: log_max <= kFseLogMax, symbol_max <= kFseSymbolMax.
 size_t ReadFseCounts(ByteView stored, unsigned log_max, unsigned symbol_max,
                      FseCounts& counts);
 
-// Where a state goes: to next_base + the next bit_count bits.
+// The next state is next_base + the next bit_count bits.
 struct FseStep {
   unsigned symbol = 0;
   unsigned bit_count = 0;
@@ -43,7 +43,7 @@ struct FseStep {
 // The symbol of each state; the first 1 << log are set.
 using FseSymbols = std::array<uint8_t, size_t{1} << kFseLogMax>;
 
-// REQUIRES: `counts` is as ReadFseCounts() gives it.
+// REQUIRES: `counts` is from ReadFseCounts().
 void SpreadFseSymbols(const FseCounts& counts, FseSymbols& symbols);
 
 // Calls set(state, FseStep) for each state, in order.

@@ -12,14 +12,14 @@
 namespace quire {
 namespace {
 
-// As RFC 8878, section 4.1.1, has it.
+// Writes counts by RFC 8878, section 4.1.1.
 std::vector<uint8_t> Describe(const std::vector<int>& counts, unsigned log) {
   TestBitWriter writer;
   writer.Write(log - 5, 4);
   int left = 1 << log;
   for (size_t i = 0; i < counts.size() && left > 0; ++i) {
     const auto value = static_cast<uint64_t>(counts[i]) + 1;
-    // Values 0 to left + 1 in `width` bits, the lowest ones in a bit less.
+    // Values 0 to left + 1 in `width` bits, the lowest in one bit less.
     unsigned width = 0;
     while (1 << width <= left + 1) {
       ++width;
@@ -98,7 +98,7 @@ TEST(FseTableTest, RefusesTablesAndAlphabetsThatAreTooLarge) {
   EXPECT_EQ(ReadFseCounts(table, 6, 6, counts), 0u);
   EXPECT_EQ(ReadFseCounts(table, 7, 5, counts), 0u);
   EXPECT_EQ(ReadFseCounts(table, 7, 3, counts), 0u);
-  // Nothing but steps over absent symbols.
+  // Only steps over absent symbols.
   const std::vector<uint8_t> steps(100, 0xFF);
   EXPECT_EQ(ReadFseCounts(steps, kFseLogMax, kFseSymbolMax, counts), 0u);
 }

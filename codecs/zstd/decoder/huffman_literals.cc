@@ -14,12 +14,12 @@ namespace {
 
 constexpr size_t kStreamCount = 4;
 constexpr size_t kJumpTableSize = 6;
-// Codes of a table's largest log that fit in what a refill gives.
+// Codes of a table's largest log that one refill provides.
 constexpr size_t kSymbolsPerRefill = 5;
 
 // A stream of codes. Unlike BackwardBits it keeps the next code in the highest
-// bits, and marks by the lowest bit set how many have been shifted out: this is
-// all that a step needs, so that four of them fit in registers.
+// bits and counts shifted bits by the lowest bit set. A step needs nothing
+// else, so four streams fit in registers.
 struct CodeStream {
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool Open(ByteView stream) {
     const uint8_t top = stream.empty() ? 0 : stream.back();
@@ -45,13 +45,13 @@ struct CodeStream {
     return static_cast<uint8_t>(entry >> 8);
   }
 
-  // How often kSymbolsPerRefill symbols can be decoded without a look at where
-  // the stream begins: each time it moves by a word at most.
+  // Number of decodings of kSymbolsPerRefill symbols that need no check of the
+  // stream's beginning: each moves by at most one word.
   ABSL_ATTRIBUTE_ALWAYS_INLINE size_t SafeSteps() const {
     return at < begin ? 0 : static_cast<size_t>(at - begin) / sizeof(uint64_t);
   }
 
-  // Decodes `size` symbols, which must be all that is left.
+  // Decodes `size` symbols, which must be the rest.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool Finish(const uint16_t* table,
                                            unsigned shift, uint8_t* to,
                                            size_t size) {
@@ -82,7 +82,7 @@ struct FourStreams {
   unsigned shift;
 };
 
-// `segment` is the size of the first three streams' text.
+// `segment` is the text size of each of the first three streams.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool DecodeInterleaved(
     const FourStreams& four, MutableByteView out, size_t segment) {
   CodeStream a = four.streams[0];
@@ -185,7 +185,7 @@ size_t HuffmanLiterals::ReadWeights(ByteView stored, Weights& weights) {
   const unsigned header = stored.front();
   stored = stored.subspan(1);
   if (header >= kDirectMin) {
-    // Two weights of four bits in each byte.
+    // Two weights of four bits per byte.
     weights.count = header - kDirectMin + 1;
     const size_t size = (weights.count + 1) / 2;
     if (size > stored.size()) {
@@ -214,8 +214,8 @@ size_t HuffmanLiterals::ReadWeights(ByteView stored, Weights& weights) {
              : 0;
 }
 
-// Two states take turns, each giving a symbol and then moving; when the bits
-// run out in a move, the other's symbol is the last.
+// Two states alternate, each giving a symbol and then moving. When the bits end
+// in a move, the other state's symbol is the last.
 bool HuffmanLiterals::ReadFseWeights(ByteView stream, unsigned log,
                                      std::span<const FseStep> steps,
                                      Weights& weights) {
@@ -247,7 +247,7 @@ bool HuffmanLiterals::ReadFseWeights(ByteView stream, unsigned log,
 }
 
 bool HuffmanLiterals::BuildTable(Weights& weights) {
-  // How much of the code space the symbols of each weight take.
+  // Share of the code space for the symbols of each weight.
   std::array<uint32_t, kLogMax + 1> starts = {};
   uint32_t total = 0;
   for (unsigned i = 0; i < weights.count; ++i) {

@@ -12,33 +12,33 @@
 
 namespace quire {
 
-// Literals that are Huffman-coded (RFC 8878, section 4.2), and the table that
-// they were coded with, which later blocks may use again.
+// Huffman-coded literals (RFC 8878, section 4.2), and their table, which later
+// blocks may reuse.
 //
-// It knows one answer to all that is wrong or unusual: false.
+// All malformed or unusual input gives false.
 // Thread-compatible.
 class HuffmanLiterals {
  public:
-  // Reads a table from the front of `stored`; returns how many bytes it takes,
-  // or 0 if it is wrong, and then there is no table.
+  // Reads a table from the front of `stored` and returns its size in bytes; 0
+  // if it is malformed, and then there is no table.
   // REQUIRES: BackwardBits::kBytesInFront readable bytes in front of `stored`.
   size_t ReadTable(ByteView stored);
 
   bool has_table() const { return log_ != 0; }
 
-  // Forgets the table.
+  // Drops the table.
   void Reset() { log_ = 0; }
 
-  // Decodes all of `stored`, one stream or four, to exactly out.size() bytes.
+  // Decodes `stored`, one stream or four, to exactly out.size() bytes.
   // REQUIRES: has_table(); kBytesInFront readable bytes in front of `stored`.
   bool DecodeOne(ByteView stored, MutableByteView out) const;
   bool DecodeFour(ByteView stored, MutableByteView out) const;
 
  private:
   // Symbols with their code lengths as zstd writes them: 0 for an absent
-  // symbol, else the table's log + 1 - length.
+  // symbol, otherwise the table's log + 1 - length.
   struct Weights {
-    // The last is not stored, and follows from the others.
+    // The last is not stored; it follows from the others.
     std::array<uint8_t, 256> weights;
     unsigned count = 0;
   };

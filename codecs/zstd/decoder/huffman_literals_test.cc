@@ -36,7 +36,7 @@ struct Code {
   unsigned size;
 };
 
-// Codes are numbered from the lightest weight on.
+// Codes are numbered from the lightest weight.
 std::vector<Code> Codes() {
   Bytes weights = kWeights;
   weights.push_back(kLastWeight);
@@ -95,7 +95,7 @@ class HuffmanLiteralsTest : public ::testing::Test {
     return huffman_.ReadTable(stream.view());
   }
 
-  // Whether it decodes, and to `text`.
+  // True if it decodes to `text`.
   bool Decodes(const Bytes& stored, const Bytes& text, bool is_four) {
     const TestStream stream(stored);
     Bytes out(text.size());
@@ -113,7 +113,7 @@ TEST_F(HuffmanLiteralsTest, DecodesOneStreamAndFour) {
   for (size_t size = 1; size < 400; ++size) {
     const Bytes text = RandomSymbols(random, size);
     EXPECT_TRUE(Decodes(Encode(text), text, false)) << size;
-    // Below these a stream is empty, which no encoder writes.
+    // Smaller texts give an empty stream, which no encoder writes.
     if (size > 9) {
       EXPECT_TRUE(Decodes(EncodeFour(text), text, true)) << size;
     }
@@ -148,10 +148,10 @@ TEST_F(HuffmanLiteralsTest, RefusesWrongTablesAndForgetsTheOneBefore) {
   const std::vector<Bytes> wrong = {
       {},
       {0},
-      // Cut short.
+      // Truncated.
       {130, 0x11},
       DirectTable({0, 0, 0}),
-      // What is left is no power of two.
+      // The rest is not a power of two.
       DirectTable({3, 1}),
       // The longest codes do not come in pairs.
       DirectTable({2, 3}),

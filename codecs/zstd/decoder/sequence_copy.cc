@@ -11,11 +11,11 @@ namespace {
 constexpr size_t kStep = 16;
 static_assert(kCopyExcess >= 2 * kStep && kCopyDistanceMin >= kStep);
 
-// Copies `size` bytes and no more, from any distance before `to`.
+// Copies exactly `size` bytes, from any distance before `to`.
 void CopyText(const uint8_t* from, uint8_t* to, size_t size) {
   const auto distance = static_cast<size_t>(to - from);
-  // A repeating text repeats at multiples of the distance, too: take one that
-  // is wide enough for steps.
+  // A repeating text also repeats at multiples of the distance: use one wide
+  // enough for wide steps.
   const size_t wide = (kStep + distance - 1) / distance * distance;
   size_t done = 0;
   while (done < size && done < wide - distance) {
@@ -61,7 +61,7 @@ size_t AppendSequences(std::span<const CopySequence> sequences,
   for (const CopySequence& sequence : sequences) {
     const size_t literal_size = sequence.literal_size;
     const size_t match_size = sequence.match_size;
-    // A careful one never passes: its literal_size is huge.
+    // A careful sequence fails this test: its literal_size is huge.
     if (literal_size + match_size + kCopyExcess > static_cast<size_t>(end - to))
         [[unlikely]] {
       const size_t exact_size = literal_size & ~CopySequence::kCarefully;

@@ -12,8 +12,8 @@ namespace quire {
 
 // A step of a decoder: append the next literal_size literals, then a match.
 struct CopySequence {
-  // In literal_size: the match is not to be copied in wide steps, because it is
-  // too near to what it is copied to or to the dictionary's end.
+  // Set in literal_size if the match must not be copied in wide steps: it is
+  // too near to its target or to the dictionary's end.
   static constexpr uint32_t kCarefully = uint32_t{1} << 31;
 
   const uint8_t* match = nullptr;
@@ -21,26 +21,23 @@ struct CopySequence {
   uint32_t match_size = 0;
 };
 
-// Wide steps may read so many bytes more than they need, and write as many,
-// which are overwritten by what follows.
+// Excess bytes that wide steps may read, and write before they are overwritten.
 inline constexpr size_t kCopyExcess = 32;
-// The least distance of a match from what it is copied to for wide steps.
+// Minimum distance of a match from its target for wide steps.
 inline constexpr size_t kCopyDistanceMin = 16;
 
-// Where copies come from and go to.
+// Sources and target of copies.
 struct CopySpace {
   ByteView dictionary;
-  // The whole text, of which a prefix is there, and the output buffer. A match
-  // that runs over the dictionary's end goes on at the start of the output
-  // buffer.
+  // The output buffer; a prefix of it is the text so far. A match that crosses
+  // the dictionary's end continues at the start of this buffer.
   MutableByteView output;
 };
 
-// Appends `sequences` to the text, of which output.first(size) is there, and
-// moves `literals` behind those it took; returns the text's new size.
+// Appends `sequences` to the text output.first(size) and advances `literals`
+// past those used; returns the text's new size.
 // REQUIRES: the result fits the output buffer; kCopyExcess readable bytes
-// behind the
-//           literals; each match is in the dictionary or the text before it.
+// follow the literals; each match is in the dictionary or the text before it.
 size_t AppendSequences(std::span<const CopySequence> sequences,
                        const CopySpace& space, size_t size,
                        const uint8_t*& literals);

@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// Sequences at random, and their text made byte by byte.
+// Random sequences, and their text built byte by byte.
 struct Made {
   std::vector<CopySequence> sequences;
   std::string text;
@@ -35,7 +35,7 @@ Made MakeSequences(TestRandom& random, const CopySpace& space,
     const size_t position = made.text.size();
     const size_t reach = position + space.dictionary.size();
     const size_t kind = RandomBelow(random, 3);
-    // Anywhere, very near, or around the dictionary's end.
+    // Any distance, very near, or around the dictionary's end.
     const size_t distance =
         1 + (kind == 0 ? RandomBelow(random, reach)
              : kind == 1
@@ -67,7 +67,7 @@ TEST(SequenceCopyTest, CopiesWhatTheSequencesSay) {
     const std::string dictionary =
         RandomBytes(random, 1 + RandomBelow(random, 200));
     const std::string literals = RandomBytes(random, 3000);
-    // Of exactly the right size, for AddressSanitizer.
+    // Exact size, for AddressSanitizer.
     const size_t output_size = 200 + RandomBelow(random, 4000);
     const auto output = std::make_unique<uint8_t[]>(output_size);
     const CopySpace space = {.dictionary = AsBytes(dictionary),

@@ -22,7 +22,7 @@ struct Cells {
   const SequenceCell* match_size;
 };
 
-// A cell in one register, from which its fields are taken when needed.
+// A cell in one register; fields are extracted when needed.
 class PackedCell {
  public:
   ABSL_ATTRIBUTE_ALWAYS_INLINE explicit PackedCell(const SequenceCell& cell) {
@@ -53,7 +53,7 @@ static_assert(offsetof(SequenceCell, next_base) == 4 &&
               offsetof(SequenceCell, bit_count) == 6 &&
               offsetof(SequenceCell, extra_bits) == 7);
 
-// Where matches are, as numbers: a match is not always in the object that the
+// Addresses of matches as numbers: a match is not always in the object that its
 // distance is counted from.
 struct Addresses {
   explicit Addresses(const CopySpace& space)
@@ -63,16 +63,18 @@ struct Addresses {
         dictionary_size(space.dictionary.size()) {}
 
   uintptr_t text;
-  // From there to the dictionary's end, modulo 2^64.
+  // Distance from there to the dictionary's end, modulo 2^64.
   uintptr_t to_dictionary;
   size_t dictionary_size;
 };
 
-// More extra bits than these and the next states' do not fit in one refill.
+// With more extra bits than this, they and the next states' bits do not fit in
+// one refill.
 constexpr unsigned kExtraBitsPerRefill =
     BackwardBits::kBitsPerRefill - (9 + 9 + 8);
 
-// The distance that `number` says, or 0 if none (RFC 8878, section 3.1.1.5).
+// Returns the distance for `number`, or 0 if invalid (RFC 8878, section
+// 3.1.1.5).
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline size_t ResolveDistance(
     size_t number, bool has_literals, std::array<size_t, 3>& recent) {
   if (number > 3) [[likely]] {
@@ -84,7 +86,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline size_t ResolveDistance(
   if (index == 0) {
     return recent[0];
   }
-  // No index by variable: it would keep `recent` from registers.
+  // No variable index: it would keep `recent` out of registers.
   const size_t distance = index == 1   ? recent[1]
                           : index == 2 ? recent[2]
                                        : recent[0] - 1;
@@ -95,8 +97,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline size_t ResolveDistance(
   return recent[0] = distance;
 }
 
-// Fills `sequence` and asks memory for its match. False if it is not within
-// dictionary and text.
+// Fills `sequence` and prefetches its match. Returns false if the match is not
+// within dictionary and text.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Place(size_t literal_size,
                                                size_t match_size,
                                                size_t distance, size_t position,
@@ -105,12 +107,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Place(size_t literal_size,
   if (distance - 1 >= position + addresses.dictionary_size) [[unlikely]] {
     return false;
   }
-  // No branch: which of the two it is cannot be predicted.
+  // No branch: the outcome is unpredictable.
   const uintptr_t if_in_dictionary = distance > position ? ~uintptr_t{0} : 0;
   const uintptr_t address = addresses.text + position - distance +
                             (addresses.to_dictionary & if_in_dictionary);
-  // In the dictionary, what must be large enough is the distance from the
-  // match's end to the dictionary's.
+  // In the dictionary, the distance from the match's end to the dictionary's
+  // must be large enough.
   constexpr size_t kMore = kCopyExcess - kCopyDistanceMin;
   const auto clearance = static_cast<ptrdiff_t>(
       distance - ((position + match_size + kMore) & if_in_dictionary));
@@ -133,20 +135,20 @@ void CutSequence(size_t excess, CopySequence& sequence) {
   sequence.match_size -= static_cast<uint32_t>(from_match);
   sequence.literal_size -= static_cast<uint32_t>(excess - from_match);
   if (sequence.match_size == 0) {
-    // Where it was may now be behind the text: do not even look there.
+    // Its address may now be after the text: do not even compute it.
     sequence.literal_size |= CopySequence::kCarefully;
   }
 }
 
-// What a sequence says before its distance is resolved.
+// Fields of a sequence before its distance is resolved.
 struct Numbers {
   size_t literal_size;
   size_t distance;
   size_t match_size;
 };
 
-// Reads the next sequence and moves `state` behind it. False if there is none,
-// or bits are left behind the last.
+// Reads the next sequence and advances `state`. Returns false if there is none,
+// or if bits remain after the last.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ReadNumbers(
     const Cells& cells, SequenceReader::State& state, Numbers& numbers) {
   const PackedCell literal(cells.literal_size[state.literal_size]);
@@ -191,7 +193,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ReadNumbers(
   return true;
 }
 
-// Returns how many sequences it read; none if they are wrong.
+// Returns the number of sequences read; none if they are malformed.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline std::optional<size_t> ReadSequences(
     const Cells& cells, const Addresses& addresses,
     SequenceReader::State& shared_state, SequenceProgress& progress,
@@ -254,8 +256,8 @@ QUIRE_BMI2 std::optional<size_t> ReadBmi2(const Cells& cells,
 constexpr auto ReadBmi2 = ReadPlain;
 #endif
 
-// Reads how many sequences there are from the front of `section`; returns how
-// many bytes that takes, or 0 if it is wrong or unusual.
+// Reads the number of sequences from the front of `section`; returns the size
+// of that number in bytes, or 0 if it is malformed or unusual.
 size_t ReadCount(ByteView section, size_t& count) {
   constexpr size_t kTwoBytesMin = 0x80;
   constexpr size_t kThreeBytes = 0xFF;

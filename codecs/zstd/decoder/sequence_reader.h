@@ -14,25 +14,25 @@
 
 namespace quire {
 
-// How far a block's text may go, and how far it has come. Positions are in the
-// frame's text.
+// Limits of a block's text, and its progress. Positions are in the frame's
+// text.
 struct SequenceProgress {
   size_t position = 0;
-  // No sequence may end behind this.
+  // No sequence may end after this.
   size_t position_max = 0;
-  // What lies behind this is not wanted: the sequence that reaches it is cut
-  // there, and is the last.
+  // End of the wanted text: the sequence that reaches it is cut there and is
+  // the last.
   size_t wanted_end = 0;
-  // Literals that no sequence has taken yet.
+  // Literals not yet used by a sequence.
   size_t literal_count = 0;
 };
 
-// Reads the sequences of a frame's inner blocks (RFC 8878, section 3.1.1.3.2),
-// and works out where each match is, without touching it: a batch of matches
-// is known, and on its way from memory, before the first is copied.
+// Reads the sequences of a frame's inner blocks (RFC 8878, section 3.1.1.3.2)
+// and computes the address of each match without touching it: a batch of
+// matches is prefetched before the first is copied.
 //
-// It keeps what one block leaves to the next: tables and recent distances. It
-// knows one answer to all that is wrong or unusual: false.
+// It keeps the state between blocks: tables and recent distances. All malformed
+// or unusual input gives false.
 // Thread-compatible.
 class SequenceReader {
  public:
@@ -41,25 +41,25 @@ class SequenceReader {
   // Begins a frame.
   void Reset();
 
-  // Begins a block: reads all of the section but the sequences themselves.
+  // Begins a block: reads the section up to the sequences.
   // REQUIRES: BackwardBits::kBytesInFront readable bytes in front of `section`.
   bool Open(ByteView section);
 
-  // How many sequences of the block have not been read.
+  // Sequences of the block not yet read.
   size_t left() const { return state_.left; }
 
-  // Reads the next sequences, at most kBatchSizeMax, and moves `progress` over
-  // them. False, among others, if they reach beyond the text, the dictionary or
+  // Reads the next sequences, at most kBatchSizeMax, and advances `progress`.
+  // Returns false if, among others, they reach past the text, the dictionary or
   // the literals, or if the section does not end with its last sequence.
   // REQUIRES: left() > 0, progress.position < progress.wanted_end.
   bool ReadBatch(const CopySpace& space, SequenceProgress& progress);
 
-  // What ReadBatch() read; valid until it is called again.
+  // The sequences of the last ReadBatch(); valid until the next call.
   std::span<const CopySequence> batch() const {
     return std::span(batch_).first(batch_size_);
   }
 
-  // All that changes from sequence to sequence.
+  // State that changes from sequence to sequence.
   struct State {
     BackwardBits bits;
     size_t literal_size = 0;

@@ -14,11 +14,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// One sequence: extra bits of one code for each field.
+// One sequence: the extra bits of one code per field.
 struct Numbers {
-  // Of 64 to 127.
+  // 64 to 127.
   uint64_t literal_size = 64;
-  // As the format numbers distances: 1 to 7, or with far 1 << 20 and up.
+  // Numbered by the format: 1 to 7, or 1 << 20 and up with far.
   uint64_t distance = 4;
 };
 
@@ -66,7 +66,7 @@ class SequenceReaderTest : public ::testing::Test {
            reader_.ReadBatch(space_, progress_);
   }
 
-  // How far back each match is, if all are in the output buffer.
+  // Distance of each match if all are in the output buffer.
   std::vector<size_t> Distances(size_t position) const {
     std::vector<size_t> distances;
     for (const CopySequence& sequence : reader_.batch()) {
@@ -90,7 +90,7 @@ class SequenceReaderTest : public ::testing::Test {
 };
 
 TEST_F(SequenceReaderTest, ResolvesRecentDistances) {
-  // 1, 4 and 8 are recent at a frame's begin.
+  // 1, 4 and 8 are the recent distances at the start of a frame.
   ASSERT_TRUE(Read({{64, 2}, {64, 3}, {64, 3}, {64, 2}}, kLiteralSizeCode, 1));
   EXPECT_THAT(Distances(100), ElementsAre(4, 8, 1, 8));
   // Without literals each means the next; the last is the first less one.
@@ -100,7 +100,7 @@ TEST_F(SequenceReaderTest, ResolvesRecentDistances) {
   progress_.position = 100;
   ASSERT_TRUE(Read({{64, 7}, {64, 4}}, kLiteralSizeCode, 2));
   EXPECT_THAT(Distances(100), ElementsAre(4, 1));
-  // One less than one is none.
+  // One less than one is invalid.
   EXPECT_FALSE(Read({{0, 3}}, kNoLiteralsCode, 1));
 }
 
@@ -117,7 +117,7 @@ TEST_F(SequenceReaderTest, FindsMatchesInTheDictionary) {
 }
 
 TEST_F(SequenceReaderTest, ReachesTheDictionarysFirstByteAndNoFurther) {
-  // Behind 100 bytes of text and 64 literals.
+  // After 100 bytes of text and 64 literals.
   const size_t position = 164;
   const size_t far = (size_t{1} << 20) + 12345;
   const auto reads = [&](size_t dictionary_size) {
@@ -144,7 +144,7 @@ TEST_F(SequenceReaderTest, ReachesTheTextsFirstByteWithoutDictionary) {
   EXPECT_FALSE(Read({{64, position + 1 + 3}}, kLiteralSizeCode, 7));
 }
 
-// Wide steps read up to kCopyExcess bytes behind a match.
+// Wide steps read up to kCopyExcess bytes after a match.
 TEST_F(SequenceReaderTest, MarksMatchesNearTheDictionarysEnd) {
   const size_t position = 164;
   const size_t match_size = 10;
@@ -170,7 +170,7 @@ TEST_F(SequenceReaderTest, MarksMatchesThatWideStepsWouldSpoil) {
 
 TEST_F(SequenceReaderTest, StopsWhereNoMoreIsWanted) {
   const std::vector<Numbers> all(5);
-  // In the second one's match, at its begin, and in its literals.
+  // In the second sequence's match, at its start, and in its literals.
   for (const size_t cut : {size_t{4}, size_t{10}, size_t{30}}) {
     progress_ = {.position = 100,
                  .position_max = 2000,
@@ -201,12 +201,12 @@ TEST_F(SequenceReaderTest, RefusesTooMuch) {
   EXPECT_TRUE(Read({{64, 4}}, kLiteralSizeCode, 2));
 }
 
-// A frame's first section has no tables before it that it could repeat.
+// A frame's first section has no earlier tables to repeat.
 TEST_F(SequenceReaderTest, RepeatsNoTableOfTheFrameBefore) {
   for (size_t field = 0; field < 3; ++field) {
     std::vector<uint8_t> section = Section({Numbers()}, kLiteralSizeCode, 2);
     EXPECT_TRUE(Open(section)) << field;
-    // Mode 3 in place of mode 1 and its code.
+    // Mode 3 instead of mode 1 and its code.
     section[1] = static_cast<uint8_t>(section[1] | 0x80 >> 2 * field);
     section.erase(section.begin() + 2 + static_cast<ptrdiff_t>(field));
     EXPECT_TRUE(Open(section)) << field;
@@ -236,12 +236,12 @@ TEST_F(SequenceReaderTest, ReadsAllFormsOfTheCount) {
   EXPECT_EQ(count_of({0x81, 0x23}), 0x123u);
   EXPECT_EQ(count_of({0xFE, 0xFF}), 0x7EFFu);
   EXPECT_EQ(count_of({0xFF, 0x34, 0x12}), 0x7F00u + 0x1234u);
-  // None, with bytes behind it, and none in two bytes.
+  // None, with excess bytes, and none in two bytes.
   EXPECT_FALSE(Open({0, 0}));
   EXPECT_FALSE(Open({0x80, 0, 0, 0xFF, 0xFF, 0xFF}));
   EXPECT_TRUE(Open({0}));
   EXPECT_EQ(reader_.left(), 0u);
-  // Cut short; reserved bits.
+  // Truncated; reserved bits.
   EXPECT_FALSE(Open({}));
   EXPECT_FALSE(Open({0xFF, 1}));
   EXPECT_FALSE(Open({5}));

@@ -8,8 +8,8 @@
 namespace quire {
 namespace {
 
-// Codes, as cells without a next state: each begins where the one before ends.
-// Those without extra bits are values themselves.
+// Codes as cells without a next state: each begins where the one before ends.
+// Those without extra bits are their values.
 template <size_t kCount>
 constexpr std::array<SequenceCell, kCount> MakeCodes(
     uint32_t first, const std::array<uint8_t, kCount>& extra_bits) {
@@ -58,7 +58,7 @@ struct FieldFormat {
 };
 
 const FieldFormat& FormatOf(SequenceField field) {
-  // In the order of the enumeration.
+  // In enumeration order.
   static constexpr FieldFormat kFormats[] = {
       {kLiteralSizeCodes, 9, kLiteralSizeCounts, 6},
       {kDistanceCodes, 8, kDistanceCounts, 5},

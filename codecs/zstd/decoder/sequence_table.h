@@ -12,13 +12,13 @@
 
 namespace quire {
 
-// What a sequence says, each with codes of its own (RFC 8878, section
+// Fields of a sequence, each with its own codes (RFC 8878, section
 // 3.1.1.3.2.1.1).
 enum class SequenceField { kLiteralSize, kDistance, kMatchSize };
 
-// What a decoder's state stands for: a value of base + the next extra_bits
-// bits, and later the state of next_base + the next bit_count bits. Distances
-// are as the format numbers them: 1 to 3 are recent ones, others 3 too large.
+// Meaning of a decoder state: a value of base + the next extra_bits bits, then
+// the state of next_base + the next bit_count bits. Distances are numbered by
+// the format: 1 to 3 are recent ones, others are 3 too large.
 struct SequenceCell {
   uint32_t base = 0;
   uint16_t next_base = 0;
@@ -36,15 +36,15 @@ class SequenceTable {
   SequenceTable(const SequenceTable&) = delete;
   SequenceTable& operator=(const SequenceTable&) = delete;
 
-  // Sets the table as the compression mode `mode` (0 to 3) says, which may be
-  // to leave it as it is; returns how many bytes from the front of `section`
-  // it took. None if it is wrong.
+  // Sets the table by compression mode `mode` (0 to 3), one of which keeps the
+  // table; returns the bytes used at the front of `section`. Nothing if it is
+  // malformed.
   std::optional<size_t> Read(unsigned mode, ByteView section);
 
-  // Forgets the table.
+  // Drops the table.
   void Reset() { cells_ = nullptr; }
 
-  // 1 << log() of them. REQUIRES: Read() succeeded since Reset().
+  // 1 << log() cells. REQUIRES: Read() succeeded since Reset().
   const SequenceCell* cells() const { return cells_; }
 
   unsigned log() const { return log_; }
@@ -52,12 +52,12 @@ class SequenceTable {
  private:
   void Build(const FseCounts& counts);
 
-  // Those that the format defines.
+  // The tables that the format defines.
   static const SequenceTable& Predefined(SequenceField field);
 
   const SequenceField field_;
   unsigned log_ = 0;
-  // own_, those of a predefined table, or null.
+  // Points to own_ or a predefined table, or is null.
   const SequenceCell* cells_ = nullptr;
   std::array<SequenceCell, size_t{1} << kFseLogMax> own_;
 };

@@ -55,7 +55,7 @@ TEST(SequenceTableTest, TakesOneCodeAndKeepsItForRepetition) {
 }
 
 TEST(SequenceTableTest, BuildsWhatIsDescribedWithinTheFieldsLimit) {
-  // A log of 9, which is too large for distances.
+  // A log of 9 is too large for distances.
   const std::vector<uint8_t> zeros(60, 0x04);
   SequenceTable distance(SequenceField::kDistance);
   EXPECT_EQ(distance.Read(kCompressed, zeros), std::nullopt);

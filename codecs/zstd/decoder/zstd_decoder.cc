@@ -17,8 +17,7 @@ enum BlockType : unsigned { kRaw, kRepeatedByte, kCompressed };
 
 enum LiteralsType : unsigned { kPlain, kOneByte, kCoded, kCodedAsBefore };
 
-// Reads `size` bytes from the front of `from` as a number. REQUIRES: they are
-// there.
+// Reads the first `size` bytes of `from` as a number. REQUIRES: they exist.
 uint64_t LoadBytes(ByteView from, size_t size) {
   uint64_t value = 0;
   for (size_t i = 0; i < size; ++i) {
@@ -30,17 +29,17 @@ uint64_t LoadBytes(ByteView from, size_t size) {
 }  // namespace
 
 struct ZstdDecoder::Frame {
-  // How much text may be appended without passing `size`.
+  // Bytes of text that may be appended without exceeding `size`.
   size_t Wanted(size_t count) const { return std::min(count, size - position); }
 
-  // What of the stored form has not been read.
+  // Stored bytes not yet read.
   ByteView rest;
   CopySpace space;
   size_t raw_size = 0;
-  // How much is wanted, and how much is there.
+  // Wanted size and present size, in bytes.
   size_t size = 0;
   size_t position = 0;
-  // The most text in an inner block.
+  // Upper bound on the text of an inner block.
   size_t block_size_max = 0;
   bool was_last = false;
 };
@@ -162,7 +161,7 @@ bool ZstdDecoder::DecodeCompressed(ByteView block, Frame& frame) {
   const uint8_t* literals = literals_.data();
   while (sequences_.left() > 0) {
     if (progress.position == frame.size) {
-      // All that is wanted is there; if that is all of the text, there are too
+      // All wanted text is present; if that is the whole text, there are too
       // many sequences.
       frame.position = frame.size;
       return frame.size < frame.raw_size;
@@ -207,7 +206,7 @@ bool ZstdDecoder::ReadPlainLiterals(const Frame& frame, ByteView& block) {
   if (size > frame.block_size_max || stored_size > block.size()) {
     return false;
   }
-  // Where in front of frame.rest's end copies may read too much.
+  // Copies may read excess bytes up to the end of frame.rest.
   const uint8_t* const stored_end = frame.rest.data() + frame.rest.size();
   literals_ = block.first(stored_size);
   if (type == kOneByte) {
@@ -226,7 +225,7 @@ bool ZstdDecoder::ReadPlainLiterals(const Frame& frame, ByteView& block) {
 
 bool ZstdDecoder::ReadCodedLiterals(const Frame& frame, ByteView& block) {
   constexpr size_t kHeaderSizeMax = 5;
-  // By form: sizes of the header and, in bits, of each number in it.
+  // By form: header size, and bits of each number in it.
   constexpr uint8_t kHeaderSizes[] = {3, 3, 4, 5};
   constexpr uint8_t kBits[] = {10, 10, 14, 18};
   if (block.size() < kHeaderSizeMax) {

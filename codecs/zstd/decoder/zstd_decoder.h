@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A decoder of zstd frames (RFC 8878) made for blocks of an archive: it knows
-// the text's size, takes a dictionary of any size where it lies, waits for no
-// part of it one at a time, and stops where it is told.
+// A decoder of zstd frames (RFC 8878) for blocks of an archive. It knows the
+// text's size, takes a dictionary of any size in place, overlaps cache misses,
+// and can stop early.
 //
-// It is no replacement of libzstd, but stands before it: it decodes the frames
-// that encoders write, and leaves to libzstd all others, broken ones among them
-// (so that libzstd has the last word on what is right).
+// It complements libzstd: it decodes frames that encoders write and leaves all
+// others, malformed ones among them, to libzstd, which decides what is valid.
 #ifndef QUIRE_CODECS_ZSTD_DECODER_ZSTD_DECODER_H_
 #define QUIRE_CODECS_ZSTD_DECODER_ZSTD_DECODER_H_
 
@@ -21,7 +20,7 @@
 
 namespace quire {
 
-// A decoder and its memory, 150 KB, which it reuses from frame to frame.
+// A decoder and its 150 KB of memory, reused from frame to frame.
 // Thread-compatible.
 class ZstdDecoder {
  public:
@@ -29,26 +28,25 @@ class ZstdDecoder {
   // text to the front of `output`. Matches may reach back into `dictionary`,
   // which is raw content.
   //
-  // False if it cannot tell: `stored` is wrong, or uses what this decoder does
-  // not know (checksums, dictionary numbers, inner blocks longer than RFC 8878
-  // allows); then `output` has unspecified contents. If true, and size ==
-  // raw_size, then libzstd agrees in every byte; if `size` is less, whatever
-  // follows may be damaged.
+  // Returns false if it cannot tell: `stored` is malformed, or uses features
+  // that this decoder lacks (checksums, dictionary numbers, inner blocks longer
+  // than RFC 8878 allows); then `output` is unspecified. If true and size ==
+  // raw_size, libzstd gives the same bytes; if `size` is less, the rest may be
+  // damaged.
   //
-  // It is faster where `output` has kCopyExcess bytes more than `size`, which
-  // may be overwritten. REQUIRES: size <= raw_size, size <= output.size() <
-  // 2^31.
+  // Faster if `output` has kCopyExcess more bytes than `size`, which may be
+  // overwritten. REQUIRES: size <= raw_size, size <= output.size() < 2^31.
   bool Decode(ByteView stored, ByteView dictionary, size_t raw_size,
               size_t size, MutableByteView output);
 
  private:
-  // How far a frame has come.
+  // Progress of a frame.
   struct Frame;
 
   static bool ReadHeader(Frame& frame);
   bool DecodeBlock(Frame& frame);
   bool DecodeCompressed(ByteView block, Frame& frame);
-  // Reads the literals section of `block`, and moves `block` behind it.
+  // Reads the literals section of `block` and advances `block` past it.
   bool ReadLiterals(const Frame& frame, ByteView& block);
   bool ReadPlainLiterals(const Frame& frame, ByteView& block);
   bool ReadCodedLiterals(const Frame& frame, ByteView& block);
@@ -58,8 +56,8 @@ class ZstdDecoder {
   HuffmanLiterals huffman_;
   SequenceReader sequences_;
   std::unique_ptr<uint8_t[]> literal_buffer_;
-  // Of the block: in its stored form or in literal_buffer_, with kCopyExcess
-  // readable bytes behind them.
+  // Literals of the block, in its stored form or in literal_buffer_, followed
+  // by kCopyExcess readable bytes.
   ByteView literals_;
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This decoder and libzstd on the same frames in the same run: whole blocks and
-// random ranges of 16 KiB, from blocks of 64 and of 16 KiB that the codec rlz
-// stored against a dictionary of 16 MiB. They are spread evenly over the file
-// that QUIRE_BENCHMARK_FILE names, and so are the dictionary's samples; without
-// a file, all is small and generated. One thread.
+// This decoder and libzstd on the same frames in one run: whole blocks and
+// random ranges of 16 KiB, from blocks of 64 and 16 KiB stored by the codec rlz
+// against a dictionary of 16 MiB. Blocks and dictionary samples are spread
+// evenly over the file QUIRE_BENCHMARK_FILE; without it, all is small and
+// generated. One thread.
 //
-// libzstd stops at the end of an inner block of up to 128 KiB, so for it a
-// range is a whole block.
+// libzstd stops at the end of an inner block of up to 128 KiB: for it a range
+// is a whole block.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <benchmark/benchmark.h>
 #include <zstd.h>

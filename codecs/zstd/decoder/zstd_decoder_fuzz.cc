@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The decoder against libzstd: what it accepts, libzstd accepts, and gives the
-// same bytes. A frame is either the input itself, or made by libzstd from it
-// and then changed in a few places, which gets deeper into the format.
+// The decoder against libzstd: libzstd accepts each frame that it accepts, with
+// the same bytes. A frame is the input itself, or made from it by libzstd and
+// then changed at a few offsets, which gets deeper into the format.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ namespace {
 void Compare(ByteView frame, ByteView dictionary, size_t raw_size, size_t size,
              bool is_sound) {
   static auto* const decoder = new ZstdDecoder;
-  // Memory of exactly the right size, for AddressSanitizer.
+  // Memory of exact size, for AddressSanitizer.
   const std::vector<uint8_t> stored(frame.begin(), frame.end());
   std::vector<uint8_t> expected(raw_size);
   std::vector<uint8_t> whole(raw_size);
@@ -41,7 +41,7 @@ void Compare(ByteView frame, ByteView dictionary, size_t raw_size, size_t size,
                          expected.begin()));
 }
 
-// Takes numbers from the front of `input`; zeros when it is used up.
+// Removes numbers from the front of `input`; zeros when it is empty.
 uint16_t TakeNumber(ByteView& input) {
   if (input.size() < sizeof(uint16_t)) {
     input = {};
@@ -52,8 +52,8 @@ uint16_t TakeNumber(ByteView& input) {
   return number;
 }
 
-// Text with much to find in it: pieces of the input, of the dictionary and of
-// what is there already.
+// Text with many matches: pieces of the input, of the dictionary and of the
+// text so far.
 std::string MakeText(ByteView input, const std::string& dictionary) {
   constexpr size_t kSizeMax = 300000;
   std::string text(1, 'q');
@@ -98,7 +98,7 @@ void DecodeMade(ByteView input, const std::string& dictionary) {
   const size_t size = 1 + wanted * 5 % text.size();
   Compare(AsBytes(frame), known, text.size(), size, true);
   for (size_t i = 0; i < changes.size(); i += 2) {
-    // The front, where the headers are, more often than the rest.
+    // Change the front with the headers more often than the rest.
     const size_t range = changes[i] % 2 == 0
                              ? std::min<size_t>(frame.size(), 200)
                              : frame.size();

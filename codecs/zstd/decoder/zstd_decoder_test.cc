@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Held against libzstd: frames of all its levels are decoded, not left to it,
-// and damaged ones are accepted only if libzstd accepts them, with its bytes.
+// Comparison with libzstd: frames of all its levels are decoded and not left to
+// it; damaged ones are accepted only if libzstd accepts them with the same
+// bytes.
 #include "codecs/zstd/decoder/zstd_decoder.h"
 
 #include <memory>
@@ -21,8 +22,8 @@ namespace {
 
 class ZstdDecoderTest : public ::testing::Test {
  protected:
-  // Decodes to memory of exactly the right size, for AddressSanitizer, and from
-  // memory after which nothing can be read.
+  // Decodes to memory of exact size, for AddressSanitizer, from memory that
+  // ends at a guard page.
   bool Decode(const std::string& frame, const std::string& dictionary,
               size_t raw_size, size_t size, size_t excess,
               std::string* text = nullptr) {
@@ -53,7 +54,7 @@ class ZstdDecoderTest : public ::testing::Test {
     }
   }
 
-  // Returns whether it is accepted.
+  // Returns true if it is accepted.
   bool ExpectAgrees(const std::string& frame, const std::string& dictionary,
                     size_t raw_size) {
     std::string found;
@@ -89,7 +90,7 @@ class ZstdDecoderTest : public ::testing::Test {
 TEST_F(ZstdDecoderTest, DecodesFramesOfAllLevels) {
   for (int level = -5; level <= 22; ++level) {
     SCOPED_TRACE(absl::StrCat("level ", level));
-    // A little less than an inner block, and some of them.
+    // A little less than an inner block, or several of them.
     const size_t size =
         level % 3 == 0 ? 400000 : 50000 + RandomBelow(random_, 100000);
     for (const std::string& text : Texts(size)) {
@@ -110,7 +111,7 @@ TEST_F(ZstdDecoderTest, DecodesSmallFramesAndSmallInnerBlocks) {
                     dictionary_, text);
     }
   }
-  // Tables repeated from block to block among them.
+  // Some tables repeat from block to block.
   for (const std::string& text : Texts(100000)) {
     ExpectDecodes(MakeZstdFrame(AsBytes(text), AsBytes(dictionary_),
                                 {.level = 5, .inner_size = 1500}),
@@ -163,7 +164,7 @@ TEST_F(ZstdDecoderTest, AgreesOnEveryFlippedBitOfSmallFrames) {
       }
     }
   }
-  // Flips of literals and distances stay frames.
+  // Flips in literals and distances leave valid frames.
   EXPECT_GT(accepted, 1000u);
 }
 
@@ -186,7 +187,7 @@ TEST_F(ZstdDecoderTest, AgreesOnDamagedFrames) {
   }
 }
 
-// Literals may fill an inner block, of 128 KiB, to its last byte.
+// Literals may fill an inner block of 128 KiB to its last byte.
 TEST_F(ZstdDecoderTest, DecodesBlocksOfLiteralsOnly) {
   for (const size_t size : {size_t{131071}, size_t{131072}, size_t{131073},
                             size_t{262144}, size_t{1} << 20}) {

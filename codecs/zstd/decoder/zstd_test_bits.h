@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bit streams as those of zstd and of DEFLATE are written, for tests.
+// Bit streams of zstd and DEFLATE, for tests.
 #ifndef QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_BITS_H_
 #define QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_BITS_H_
 
@@ -14,10 +14,10 @@
 namespace quire {
 
 // Writes bits from the lowest of the first byte on (RFC 8878, section 4; RFC
-// 1951, section 3.1.1). Owns what it wrote. Thread-compatible.
+// 1951, section 3.1.1). Owns its bytes. Thread-compatible.
 class TestBitWriter {
  public:
-  // The lowest `count` bits of `value`. REQUIRES: count <= 64.
+  // Writes the lowest `count` bits of `value`. REQUIRES: count <= 64.
   TestBitWriter& Write(uint64_t value, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
       if (bit_count_++ % 8 == 0) {
@@ -32,7 +32,7 @@ class TestBitWriter {
   // The bytes so far.
   const std::vector<uint8_t>& bytes() const { return bytes_; }
 
-  // The bytes of a stream that is read backwards: with its end mark.
+  // Returns the bytes of a stream for reading backwards, with its end mark.
   std::vector<uint8_t> Stream() {
     Write(1, 1);
     return bytes_;
@@ -43,8 +43,8 @@ class TestBitWriter {
   size_t bit_count_ = 0;
 };
 
-// A copy of bytes with those in front of them that backward readers may look
-// at. view() is valid as long as the stream lives. Thread-compatible.
+// A copy of bytes, preceded by those that backward readers may read. view() is
+// valid as long as the stream lives. Thread-compatible.
 class TestStream {
  public:
   explicit TestStream(ByteView bytes)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Frames made and decoded by libzstd, for tests: what a decoder is held
-// against.
+// Frames made and decoded by libzstd, as reference for tests.
 #ifndef QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_FRAMES_H_
 #define QUIRE_CODECS_ZSTD_DECODER_ZSTD_TEST_FRAMES_H_
 
@@ -12,20 +11,19 @@
 namespace quire {
 
 struct ZstdFrameOptions {
-  // zstd's, which go below zero.
+  // A level of zstd; may be negative.
   int level = 3;
   bool has_size = true;
   bool has_checksum = false;
-  // Of the largest inner block, roughly; 0 for zstd's own choice.
+  // Approximate size of the largest inner block; 0 for zstd's choice.
   int inner_size = 0;
 };
 
-// `dictionary` is raw content, whatever it looks like. Aborts if libzstd
-// refuses.
+// `dictionary` is always raw content. Aborts if libzstd fails.
 std::string MakeZstdFrame(ByteView text, ByteView dictionary,
                           const ZstdFrameOptions& options);
 
-// Whether `stored` is, to libzstd, a frame of exactly raw.size() bytes.
+// True if `stored` is, to libzstd, a frame of exactly raw.size() bytes.
 bool LibraryDecodes(ByteView stored, ByteView dictionary, MutableByteView raw);
 
 }  // namespace quire

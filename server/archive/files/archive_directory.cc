@@ -17,7 +17,7 @@
 namespace quire {
 namespace {
 
-// Replacements during one opening before giving up. Each takes its writer
+// Replacements during one opening before giving up. Each costs its writer
 // several syncs, an opening much less.
 constexpr int kOpenAttemptsMax = 100;
 
@@ -58,7 +58,7 @@ absl::Status ReadManifest(ArchiveDirectory& directory) {
   return absl::OkStatus();
 }
 
-// A file that the manifest names must be there.
+// Opens a file that the manifest names, which must exist.
 absl::StatusOr<ReadableFile> OpenPart(const ArchiveDirectory& directory,
                                       const std::string& name) {
   std::string path = absl::StrCat(directory.path, "/", name);
@@ -74,8 +74,8 @@ bool IsSameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// True if MANIFEST is another file than the one that was read, or has changed:
-// a file that it named may be gone for good reason.
+// True if MANIFEST is another file than the one read, or has changed: then
+// files that it named may be missing rightly.
 bool HasNewManifest(const std::string& path,
                     const std::optional<FileIdentity>& read) {
   if (!read.has_value()) {
@@ -106,7 +106,7 @@ absl::Status WithArchiveDirectory(
       read = directory.manifest_file;
       status = open(directory);
     }
-    // The descriptor is still open, so no new directory has its inode.
+    // The descriptor is open, so no new directory has its inode.
     struct stat named;
     if (status.ok() ||
         (stat(path.c_str(), &named) == 0 && IsSameFile(opened, named) &&

@@ -3,10 +3,10 @@
 // The directory of an archive and its files: the first step of opening it.
 //
 // `quired build --force` swaps two directories and removes the files of the old
-// one. Everything that reads an archive therefore opens one directory and takes
-// all files from it, so that they belong to the manifest that was read. If some
-// of them are gone because the path has come to name another directory, nothing
-// is damaged: the reader starts again with the new archive.
+// one. A reader of an archive therefore opens one directory and takes all files
+// from it, so that they belong to the manifest that it read. If files are
+// missing because the path now names another directory, nothing is damaged: the
+// reader starts again with the new archive.
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_ARCHIVE_DIRECTORY_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_ARCHIVE_DIRECTORY_H_
 
@@ -25,7 +25,7 @@
 
 namespace quire {
 
-// An open directory and the manifest that was read from it.
+// An open directory and its manifest.
 struct ArchiveDirectory {
   UniqueFd fd;
   // For messages.
@@ -34,10 +34,10 @@ struct ArchiveDirectory {
   FileIdentity manifest_file;
 };
 
-// Calls `open` with the directory `path`. If `open` fails while `path` has come
-// to name another directory, or none, the archive was replaced or removed
-// meanwhile: starts again, at most 100 times. So it does if MANIFEST has been
-// replaced in the directory: the files that it named before may be gone.
+// Calls `open` with the directory `path`. If `open` fails while `path` names
+// another directory, or none, the archive was replaced or removed: starts
+// again, at most 100 times. The same applies if MANIFEST was replaced in the
+// directory, since the files that it named may be missing.
 // Errors: NotFound            no such directory, or no MANIFEST in it.
 //         DataLoss            the manifest is damaged.
 //         FailedPrecondition  written in a format or by a codec that this
@@ -51,35 +51,34 @@ absl::Status WithArchiveDirectory(
 // The file of one segment.
 struct SegmentFile {
   ReadableFile file;
-  // Not open unless it was asked for and the file system can.
+  // Open only if requested and supported by the file system.
   DirectFile direct;
 };
 
-// All files that a manifest names, or why one of them cannot be opened.
-// Movable.
+// All files that a manifest names, or the error of opening one. Movable.
 struct ArchiveFiles {
-  // Unset where the manifest names none.
+  // Unset if the manifest names none.
   std::optional<absl::StatusOr<ReadableFile>> dictionary;
   std::optional<absl::StatusOr<ReadableFile>> symbol_table;
-  // As in the manifest.
+  // In manifest order.
   std::vector<absl::StatusOr<SegmentFile>> segments;
-  // Why segments were not opened for direct I/O with DirectIo::kAuto; else
+  // Reason why segments have no direct I/O with DirectIo::kAuto; otherwise
   // empty.
   std::string direct_io_note;
 
-  // Of the first file that cannot be opened or has another size than the
-  // manifest says.
+  // Error of the first file that cannot be opened or has another size than in
+  // the manifest.
   absl::Status FirstFault(const Manifest& manifest) const;
-  // Of all files and the manifest. REQUIRES: every file was opened.
+  // Identities of all files and the manifest. REQUIRES: every file was opened.
   std::vector<FileIdentity> Identify(const ArchiveDirectory& directory) const;
 };
 
-// Opens all files. None is read, none is closed before the result is gone, so
-// that a replacement that comes later changes nothing.
+// Opens all files. Reads none, and keeps all open for the life of the result,
+// so that a later replacement has no effect.
 ArchiveFiles OpenArchiveFiles(const ArchiveDirectory& directory,
                               DirectIo direct_io);
 
-// Opens one segment. `note` gets why there is no direct I/O.
+// Opens one segment. `note` receives the reason if there is no direct I/O.
 // Errors: DataLoss  it is missing or not a regular file; as ErrnoStatus(); with
 //         DirectIo::kOn, as OpenDirect() of direct_file.h.
 absl::StatusOr<SegmentFile> OpenSegmentFile(const ArchiveDirectory& directory,

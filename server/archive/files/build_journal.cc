@@ -29,8 +29,8 @@ constexpr size_t kHashDigitCount = 16;
 // Parameters have a few hundred bytes.
 constexpr uint64_t kJournalSizeBytesMax = 1 << 20;
 
-// The number of a line "NAME 0123456789abcdef" at the start of `text`, which
-// moves behind it.
+// Removes a line "NAME 0123456789abcdef" from the start of `text`; returns its
+// number.
 std::optional<uint64_t> TakeHashLine(absl::string_view name,
                                      absl::string_view& text) {
   absl::string_view rest = text;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The file JOURNAL of an unfinished archive: what it is made of and how, so
-// that a later writer knows whether the blocks that are there are the ones that
-// it would write itself. They need no record of their own: each carries a
-// checksum and its place (FORMAT.md, "Block frame").
+// The file JOURNAL of an unfinished archive: its inputs and parameters. A later
+// writer compares them to decide whether it would write the same blocks. Blocks
+// need no record here: each carries a checksum and its position (FORMAT.md,
+// "Block frame").
 //
-// Text, for people who wonder what the directory is:
+// Text, readable by users:
 //
 //   quire journal 2
 //   build version 1                 of the program: JournalContents
@@ -25,12 +25,12 @@
 
 namespace quire {
 
-// What a journal says.
+// Contents of a journal.
 struct JournalContents {
   std::string parameters;
   std::optional<uint64_t> dictionary_hash = std::nullopt;
-  // Version of what makes blocks of the text (kBuildVersion): blocks of another
-  // one may be cut elsewhere.
+  // Version of the code that divides text into blocks (kBuildVersion): another
+  // version may divide it differently.
   uint32_t build_version = 0;
 
   bool operator==(const JournalContents&) const = default;
@@ -39,18 +39,17 @@ struct JournalContents {
 // REQUIRES: the parameters end with a newline.
 std::string EncodeJournal(const JournalContents& contents);
 
-// `file` is untrusted: it may end anywhere, as a write that a crash broke off.
-// A last line that is not whole counts as absent; nullopt unless all lines
-// before it are whole.
+// `file` is untrusted and may be truncated anywhere by a crash. An incomplete
+// last line counts as absent; nullopt unless all lines before it are complete.
 std::optional<JournalContents> ParseJournal(absl::string_view file);
 
-// Reads the journal of a directory; nullopt if there is none, or none that is
-// whole. Errors: as ErrnoStatus().
+// Reads the journal of a directory; nullopt if there is none, or an incomplete
+// one. Errors: as ErrnoStatus().
 absl::StatusOr<std::optional<JournalContents>> ReadJournal(
     int directory_fd, const std::string& directory);
 
-// Writes and syncs the journal, over what was there. A crash meanwhile leaves
-// one that is not whole. Errors: as ErrnoStatus().
+// Writes and syncs the journal over an existing one. A crash meanwhile leaves
+// it incomplete. Errors: as ErrnoStatus().
 absl::Status WriteJournal(int directory_fd, const std::string& directory,
                           const JournalContents& contents);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes as a journal. What is taken must come out the same after it is
-// written again.
+// Arbitrary bytes as a journal. An accepted one must be unchanged after writing
+// and reading it.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (found.has_value()) {
     QUIRE_CHECK(ParseJournal(EncodeJournal(*found)) == found);
   }
-  // The checksum is right in this one, unless a line of the input says another.
+  // This journal has a valid checksum, unless a line of the input is another.
   const JournalContents made = {.parameters = text + "\n"};
   const std::optional<JournalContents> back = ParseJournal(EncodeJournal(made));
   QUIRE_CHECK(text.find("checksum ") != std::string::npos || back == made);

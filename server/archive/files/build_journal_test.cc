@@ -48,7 +48,7 @@ TEST(BuildJournalTest, SeesEveryChangeOfTheParameters) {
       std::string changed = file;
       changed[i] = static_cast<char>(changed[i] ^ (1 << bit));
       const auto found = ParseJournal(changed);
-      // Of the checksum, another case says the same.
+      // The checksum in another case is equal.
       EXPECT_TRUE(!found.has_value() ||
                   found->parameters == kContents.parameters)
           << i;

@@ -25,7 +25,7 @@ DictionaryFileWriter::DictionaryFileWriter(
     thread_ = std::thread([this] { result_ = Write(); });
     is_started_ = true;
   } catch (const std::system_error&) {
-    // The system gives no more threads: Finish() does it.
+    // The system cannot start more threads: Finish() does the work.
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The file that holds an archive's dictionary (FORMAT.md, "Dictionary").
+// The file of an archive's dictionary (FORMAT.md, "Dictionary").
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_DICTIONARY_FILE_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_DICTIONARY_FILE_H_
 
@@ -18,17 +18,17 @@
 
 namespace quire {
 
-// Writes the dictionary's file while other things go on: compressing it takes
-// some seconds for each 16 MiB.
+// Writes the dictionary's file in the background: compressing it takes some
+// seconds per 16 MiB.
 // Thread-compatible.
 class DictionaryFileWriter {
  public:
-  // Starts a thread; if there is none to be had, Finish() does the work.
-  // `directory_fd` stays open until Finish() has returned or the
-  // writer is gone; `directory` is its path for messages.
+  // Starts a thread; if that fails, Finish() does the work. `directory_fd` must
+  // stay open until Finish() has returned or the writer is destroyed;
+  // `directory` is its path for messages.
   DictionaryFileWriter(int directory_fd, std::string directory,
                        std::shared_ptr<const CodecContext> context);
-  // Gives up unless Finish() was called, and joins the thread.
+  // Aborts unless Finish() was called, and joins the thread.
   ~DictionaryFileWriter();
 
   // Waits until the file is written and synced.
@@ -42,15 +42,15 @@ class DictionaryFileWriter {
   const std::string directory_;
   const std::shared_ptr<const CodecContext> context_;
   std::atomic<bool> cancel_ = false;
-  // Written by the thread, read once it is joined.
+  // Written by the thread, read after joining it.
   absl::StatusOr<ManifestDictionary> result_;
-  // Or done by Finish().
+  // True if started by the thread or Finish().
   bool is_started_ = false;
   std::thread thread_;
 };
 
-// Reads and checks the dictionary that the manifest names. `cancel` is looked
-// at now and then, if given.
+// Reads and checks the dictionary that the manifest names. Polls `cancel`, if
+// given.
 // Errors: DataLoss, FailedPrecondition, Unavailable, Cancelled.
 absl::StatusOr<std::string> ReadDictionaryFile(
     const ReadableFile& opened, const ManifestDictionary& expected,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes as a dictionary's header, as a symbol table's file, and as
+// Arbitrary bytes as a dictionary's header, as a symbol table's file, and as
 // compressed bytes of each method.
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ByteView stored = input.subspan(3);
   const auto text = Decompress(method, stored, text_size);
   QUIRE_CHECK(!text.ok() || text->size() == text_size);
-  // And back, now and then.
+  // Sometimes compress as well.
   if (data[2] >= 240) {
     const auto compressed = CompressStrongly(stored, kSectionEffort);
     QUIRE_CHECK(compressed.ok());

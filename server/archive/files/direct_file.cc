@@ -25,8 +25,8 @@ absl::Status Refused(absl::string_view file, absl::string_view reason) {
       file, ": cannot be read past the page cache (O_DIRECT): ", reason));
 }
 
-// Kernels before 6.1 and many file systems do not say: then a page, which is
-// enough for all of them.
+// Kernels before 6.1 and many file systems do not report it: then a page, which
+// suffices for all.
 absl::StatusOr<uint32_t> AlignmentOf(int fd, absl::string_view file) {
 #ifdef STATX_DIOALIGN
   struct statx status {};

@@ -37,7 +37,7 @@ TEST(DirectFileTest, OpensOrSaysWhyNot) {
   WriteTestFile(directory.File("file"), content);
   const auto direct = OpenDirect(AT_FDCWD, directory.File("file"), "the file");
   if (!direct.ok()) {
-    // The directory for temporary files may well lie in memory.
+    // The directory for temporary files may be in memory.
     EXPECT_THAT(direct, FailsWith(absl::StatusCode::kFailedPrecondition,
                                   HasSubstr("the file: ")));
     return;
@@ -45,7 +45,7 @@ TEST(DirectFileTest, OpensOrSaysWhyNot) {
   EXPECT_TRUE(std::has_single_bit(direct->alignment_bytes));
   EXPECT_LE(direct->alignment_bytes, kDirectAlignmentBytesMax);
   alignas(kDirectAlignmentBytesMax) static char pages[12'288];
-  // The second alignment unit, and up to the end of the file.
+  // From the second alignment unit to the end of the file.
   const size_t start = direct->alignment_bytes;
   const ssize_t size = pread(direct->fd.get(), pages, sizeof(pages) - start,
                              static_cast<off_t>(start));
@@ -55,7 +55,7 @@ TEST(DirectFileTest, OpensOrSaysWhyNot) {
 }
 
 TEST(DirectFileTest, NamesTheReasonWhereTheFileSystemRefuses) {
-  // What files of /proc answer to O_DIRECT since there is proc: EINVAL.
+  // Files of /proc return EINVAL for O_DIRECT.
   EXPECT_THAT(OpenDirect(AT_FDCWD, "/proc/self/maps", "maps"),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("maps: cannot be read past the page cache")));
@@ -106,7 +106,7 @@ TEST_F(DirectArchiveTest, ExtentsNameBothFiles) {
   EXPECT_EQ(
       std::filesystem::read_symlink(links / std::to_string(extent.fd)),
       std::filesystem::read_symlink(links / std::to_string(extent.direct_fd)));
-  // Offline reading goes through the page cache as ever.
+  // Offline reading still uses the page cache.
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const std::string text,
       ReadTestRange(*direct, {{}, direct->info().size_bytes}));

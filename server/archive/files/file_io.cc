@@ -76,7 +76,7 @@ absl::StatusOr<ReadableFile> OpenReadableFile(int directory_fd,
                                               std::string path) {
   ReadableFile file;
   file.path = std::move(path);
-  // O_NONBLOCK: opening a fifo that was put in a file's place must not hang.
+  // O_NONBLOCK: opening a fifo in place of a file must not hang.
   file.fd = UniqueFd(openat(directory_fd, name.c_str(),
                             O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file.fd.is_open()) {

@@ -42,31 +42,31 @@ class UniqueFd {
 };
 
 // "FILE: cannot ACTION: REASON" for the value of errno. NotFound, AlreadyExists
-// and PermissionDenied as the system says; everything else, a full disk
-// included, is Unavailable.
+// and PermissionDenied follow the system; everything else, such as a full disk,
+// is Unavailable.
 absl::Status ErrnoStatus(int error_number, absl::string_view file,
                          absl::string_view action);
 
-// Which file on which device, and in what state: differs whenever the file was
-// replaced or written to, even with equal contents.
+// Identity and state of a file: differs if the file was replaced or written,
+// even with equal contents.
 struct FileIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
   uint64_t size_bytes = 0;
-  // Of the last change.
+  // Time of the last change.
   int64_t seconds = 0;
   int64_t nanoseconds = 0;
 
   bool operator==(const FileIdentity&) const = default;
 };
 
-// A regular file, open for reading. What was opened stays readable when its
-// name is removed or comes to mean another file. Movable.
+// A regular file, open for reading. It stays readable if its name is removed or
+// reused. Movable.
 struct ReadableFile {
   UniqueFd fd;
   // Path, for messages.
   std::string path;
-  // As it was when it was opened.
+  // Identity when it was opened.
   FileIdentity identity;
 
   uint64_t size_bytes() const { return identity.size_bytes; }
@@ -97,8 +97,8 @@ class FileWriter {
   static absl::StatusOr<FileWriter> Create(int directory_fd,
                                            const std::string& name,
                                            std::string file);
-  // Goes on behind the first `size_bytes` of a file that is there; the rest of
-  // it is dropped.
+  // Continues after the first `size_bytes` of an existing file; truncates the
+  // rest.
   static absl::StatusOr<FileWriter> Continue(int directory_fd,
                                              const std::string& name,
                                              std::string file,
@@ -106,7 +106,7 @@ class FileWriter {
   // Errors: Unavailable. After an error every call returns it again.
   absl::Status Append(ByteView bytes);
 
-  // Writes what is buffered and waits until all is on the device.
+  // Writes the buffer and waits until all data is on the device.
   absl::Status Finish();
 
   uint64_t size_bytes() const { return size_bytes_; }
@@ -114,7 +114,7 @@ class FileWriter {
   int fd() const { return fd_.get(); }
 
  private:
-  // Takes over `fd`, open for writing at its end.
+  // Takes ownership of `fd`, open for writing at its end.
   FileWriter(UniqueFd fd, std::string file);
   absl::Status Flush();
 
@@ -128,11 +128,10 @@ class FileWriter {
 // fsync() of a directory, so that its entries survive a crash.
 absl::Status SyncDirectory(int directory_fd, absl::string_view directory);
 
-// Asks the kernel to back memory that is read at random, such as a dictionary,
-// with huge pages: the part of `bytes` that consists of whole ones, at once
-// where Linux can (6.1), else when it gets to it. Nothing changes where
-// transparent huge pages are off or none are free. The contents do not change,
-// and the memory does not grow.
+// Asks the kernel to back randomly read memory, such as a dictionary, with huge
+// pages: the whole huge pages within `bytes`. It happens at once on Linux 6.1,
+// otherwise in the background. No effect if transparent huge pages are off or
+// none are free. Contents and memory size do not change.
 void PreferHugePages(MutableByteView bytes);
 
 }  // namespace quire

@@ -19,7 +19,7 @@ std::vector<uint8_t> Content(size_t size_bytes) {
   return content;
 }
 
-// Whatever the kernel does, and wherever the bytes begin and end.
+// For any kernel and alignment.
 TEST(HugePagesTest, LeavesTheContentsAsTheyAre) {
   const std::vector<uint8_t> expected = Content((size_t{9} << 20) + 12'345);
   std::vector<uint8_t> bytes = expected;

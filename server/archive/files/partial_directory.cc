@@ -22,7 +22,8 @@
 namespace quire {
 namespace {
 
-// Rounds of "another writer removed the directory just now" before giving up.
+// Attempts, each ended by another writer that removed the directory, before
+// giving up.
 constexpr int kAcquireAttemptsMax = 100;
 
 constexpr char kMarkFileName[] = "PARTIAL";
@@ -34,7 +35,7 @@ struct CloseDirectory {
 // Names in the directory, without "." and "..".
 absl::StatusOr<std::vector<std::string>> ListDirectory(int directory_fd,
                                                        absl::string_view name) {
-  // A descriptor of its own: fdopendir() takes it over, and its position.
+  // A separate descriptor: fdopendir() takes ownership of it and its position.
   const int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) {
     return ErrnoStatus(errno, name, "open");
@@ -64,7 +65,7 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(int directory_fd,
   return names;
 }
 
-// The mark included.
+// Including the mark.
 absl::Status CheckHoldsOnlyArchiveFiles(int directory_fd,
                                         absl::string_view name) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
@@ -87,11 +88,11 @@ absl::Status RemoveFile(int directory_fd, const std::string& entry,
              : ErrnoStatus(errno, absl::StrCat(name, "/", entry), "remove");
 }
 
-// All but the mark.
+// Removes all except the mark.
 absl::Status RemoveArchiveFiles(int directory_fd, absl::string_view name) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                          ListDirectory(directory_fd, name));
-  // First, so that nobody goes on with the rest.
+  // First, so that no writer resumes from the rest.
   QUIRE_RETURN_IF_ERROR(RemoveFile(directory_fd, kJournalFileName, name));
   for (const std::string& entry : entries) {
     if (IsArchiveFileName(entry)) {
@@ -101,8 +102,8 @@ absl::Status RemoveArchiveFiles(int directory_fd, absl::string_view name) {
   return absl::OkStatus();
 }
 
-// The directory with all that is in it. What cannot be removed stays marked, as
-// a leftover for the next writer.
+// Removes the directory with its contents. If that fails it stays marked, as a
+// leftover for the next writer.
 void RemoveLeftover(int parent_fd, const std::string& base_name,
                     int directory_fd, absl::string_view name) {
   if (RemoveArchiveFiles(directory_fd, name).ok()) {
@@ -127,7 +128,7 @@ bool SameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// PATH in a form that ends with a name.
+// Returns PATH in a form that ends with a name.
 absl::StatusOr<std::string> Trim(std::string path) {
   while (path.size() > 1 && path.back() == '/') {
     path.pop_back();
@@ -146,8 +147,8 @@ absl::StatusOr<std::string> Trim(std::string path) {
   return path;
 }
 
-// Whether `base_name` may be written: true if it is an archive to be replaced,
-// false if nothing is there.
+// Checks whether `base_name` may be written: true if it is an archive to be
+// replaced, false if nothing exists.
 absl::StatusOr<bool> CheckPlace(int parent_fd, const std::string& base_name,
                                 const std::string& path, bool replace) {
   struct stat status;
@@ -214,7 +215,7 @@ absl::StatusOr<PartialDirectory> PartialDirectory::Create(
       directory.name_, ": other writers keep coming and going here"));
 }
 
-// Aborted if someone removed the directory in between: try again.
+// Aborted if another process removed the directory meanwhile: try again.
 absl::Status PartialDirectory::Acquire(Leftovers leftovers) {
   if (mkdirat(parent_.get(), partial_base_name_.c_str(), 0755) != 0 &&
       errno != EEXIST) {
@@ -235,8 +236,8 @@ absl::Status PartialDirectory::Acquire(Leftovers leftovers) {
   bool is_new_mark = false;
   QUIRE_ASSIGN_OR_RETURN(UniqueFd mark, OpenMark(directory.get(), is_new_mark));
   QUIRE_RETURN_IF_ERROR(Lock(mark.get(), name_));
-  // The lock counts only if what was locked is still what the name means: the
-  // writer before may have published the directory meanwhile.
+  // The lock counts only if the name still means what was locked: the previous
+  // writer may have published the directory.
   struct stat locked;
   struct stat named;
   const std::string mark_name =
@@ -341,7 +342,7 @@ absl::Status PartialDirectory::Publish(ByteView manifest) {
 void PartialDirectory::RemoveMark() {
   unlinkat(directory_.get(), kJournalFileName, 0);
   unlinkat(directory_.get(), kMarkFileName, 0);
-  // A writer that waits for this lock is free to go.
+  // Releases a writer that waits for this lock.
   mark_ = UniqueFd();
 }
 
@@ -349,8 +350,8 @@ absl::Status PartialDirectory::MoveIntoPlace() {
   int result = renameat2(parent_.get(), partial_base_name_.c_str(),
                          parent_.get(), base_name_.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL) {
-    // The file system lacks that call. A plain rename replaces nothing but an
-    // empty directory.
+    // The file system lacks that call. A plain rename replaces only an empty
+    // directory.
     result = renameat(parent_.get(), partial_base_name_.c_str(), parent_.get(),
                       base_name_.c_str());
   }
@@ -363,8 +364,8 @@ absl::Status PartialDirectory::MoveIntoPlace() {
 }
 
 absl::Status PartialDirectory::SwapWithOld() {
-  // After the swap the old archive is called PATH.partial: marked beforehand it
-  // is a leftover if this process is killed, and locked it is none before.
+  // After the swap the old archive is called PATH.partial. The mark makes it a
+  // leftover if this process is killed; the lock prevents that before.
   const UniqueFd old_directory(openat(parent_.get(), base_name_.c_str(),
                                       O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!old_directory.is_open()) {

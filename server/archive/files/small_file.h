@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Files that people write: certificates, keys, tokens, rules.
+// Files written by users: certificates, keys, tokens, rules.
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_SMALL_FILE_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_SMALL_FILE_H_
 
@@ -11,7 +11,7 @@
 
 namespace quire {
 
-// All of a file, or of a pipe to its end.
+// Returns all of a file, or of a pipe to its end.
 // Errors: FailedPrecondition  cannot be read, or has more than
 //                             `size_bytes_max`; the message names the file.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path,

@@ -39,7 +39,7 @@ TEST(ReadSmallFileTest, SaysWhatIsWrong) {
   EXPECT_THAT(ReadSmallFile(::testing::TempDir(), 1),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("cannot be read: Is a directory")));
-  // A device that never ends.
+  // An endless device.
   EXPECT_THAT(ReadSmallFile("/dev/zero", 1024),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         AllOf(HasSubstr("/dev/zero"), HasSubstr("larger"))));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The file that holds an archive's symbol table (FORMAT.md, "Symbol table").
+// The file of an archive's symbol table (FORMAT.md, "Symbol table").
 #ifndef QUIRE_SERVER_ARCHIVE_FILES_SYMBOL_TABLE_FILE_H_
 #define QUIRE_SERVER_ARCHIVE_FILES_SYMBOL_TABLE_FILE_H_
 
@@ -15,13 +15,13 @@
 
 namespace quire {
 
-// The serialised symbol table, and what a server encodes and decodes by.
+// Memory of the serialised symbol table and of a server's encoder and decoder.
 inline constexpr uint64_t kSymbolTableMemoryBytes = 256 << 10;
 
-// Writes and syncs the file. `serialised` is the table as fsst/symbol_table.h
-// serialises it; `directory` is a path for messages.
-// Errors: InvalidArgument  not a symbol table.
-//         Unavailable, PermissionDenied  the file system refuses.
+// Writes and syncs the file. `serialised` is in the form of
+// fsst/symbol_table.h; `directory` is a path for messages.
+// Errors: InvalidArgument                not a symbol table.
+//         Unavailable, PermissionDenied  error of the file system.
 absl::StatusOr<ManifestSymbolTable> WriteSymbolTableFile(
     int directory_fd, const std::string& directory, ByteView serialised);
 

@@ -65,7 +65,7 @@ TEST_F(SymbolTableFileTest, IsKeptBesideWhatTheCodecUses) {
   QUIRE_EXPECT_OK(VerifyArchive(path_, {}, [](const ArchiveDamage& damage) {
     ADD_FAILURE() << damage.status;
   }));
-  // What can be read does not depend on it.
+  // Reading does not depend on it.
   QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveInfo without,
                              Write(directory_.File("b"), ""));
   EXPECT_EQ(with.uuid, without.uuid);

@@ -29,8 +29,8 @@ std::string EncodeBlockSpans(std::span<const BlockSpan> spans) {
   return section;
 }
 
-// A span takes 24 bytes, a start 33 bits where blocks have 64 KiB; a search
-// among spans takes fewer and cheaper steps.
+// A span takes 24 bytes, a start 33 bits for blocks of 64 KiB; searching spans
+// takes fewer and cheaper steps.
 bool BlockSpans::AreFew(uint64_t span_count, uint64_t block_count) {
   return span_count <= 16 || span_count <= block_count / 6;
 }
@@ -77,7 +77,7 @@ absl::StatusOr<BlockSpans> BlockSpans::Parse(ByteView section,
   uint64_t bytes_left = expected.size_bytes;
   for (uint64_t i = 0; i < expected.span_count; ++i) {
     const BlockSpan span = {counts[i], sizes[i]};
-    // The size is at least 1 where the last comparison divides by it.
+    // The last comparison divides by the size, which is at least 1.
     if (span.block_count == 0 || span.block_count > blocks_left ||
         span.size_bytes == 0 ||
         span.size_bytes > expected.block_size_bytes_max ||

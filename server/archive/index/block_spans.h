@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The text of a segment's blocks: where each begins, and its size.
+// Start and size of the text of a segment's blocks.
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_BLOCK_SPANS_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_BLOCK_SPANS_H_
 
@@ -16,7 +16,7 @@
 
 namespace quire {
 
-// Blocks in a row that have equally much text.
+// Consecutive blocks with text of equal size.
 struct BlockSpan {
   uint64_t block_count = 0;
   // Size of the text of each block.
@@ -28,13 +28,13 @@ struct BlockSpan {
 // Adds a block of `size_bytes` of text after `spans`.
 void AppendBlock(uint64_t size_bytes, std::vector<BlockSpan>& spans);
 
-// The section of `spans` (FORMAT.md, "Block spans").
+// Returns the section of `spans` (FORMAT.md, "Block spans").
 std::string EncodeBlockSpans(std::span<const BlockSpan> spans);
 
-// Offsets are in the segment's stored text. While there are few spans, they are
-// searched and the block is found by a division; where most blocks differ from
-// their neighbours, the start of each block is kept (33 bits for each of 64
-// KiB). Movable. Thread-safe.
+// Offsets are in the segment's stored text. Few spans are searched, and a
+// division finds the block. If most blocks differ from their neighbours, it
+// holds the start of each block (33 bits for blocks of 64 KiB). Movable.
+// Thread-safe.
 class BlockSpans {
  public:
   // No blocks.
@@ -43,7 +43,7 @@ class BlockSpans {
   // REQUIRES: counts and sizes are at least 1, and no sum is above 2^62.
   explicit BlockSpans(const std::vector<BlockSpan>& spans);
 
-  // What manifest and trailer say of a segment.
+  // Properties of the segment in manifest and trailer.
   struct Expected {
     uint64_t block_count = 0;
     // Size of the stored text.
@@ -52,7 +52,7 @@ class BlockSpans {
     uint32_t block_size_bytes_max = 0;
   };
 
-  // `section` is untrusted. Takes 16 bytes for each span while it works.
+  // `section` is untrusted. Needs 16 bytes per span temporarily.
   // REQUIRES: expected.span_count <= size of the section.
   // Errors: DataLoss  not the spans expected.
   static absl::StatusOr<BlockSpans> Parse(ByteView section,
@@ -63,7 +63,8 @@ class BlockSpans {
   // Size of the stored text.
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // The block that has the byte. REQUIRES: offset < size of the stored text.
+  // Returns the block that contains the byte. REQUIRES: offset < size of the
+  // stored text.
   uint64_t BlockAt(uint64_t offset) const;
 
   // REQUIRES for both: block_index < block_count().
@@ -75,13 +76,13 @@ class BlockSpans {
   // Upper bound on MemoryBytes().
   static uint64_t EstimateBytes(const Expected& expected);
 
-  // Memory that Parse() takes in addition to that and to the section.
+  // Memory of Parse() in addition to the result and the section.
   static uint64_t EstimateParsingBytes(uint64_t span_count) {
     return span_count * sizeof(BlockSpan);
   }
 
  private:
-  // A span with the sums of those before it.
+  // A span with the sums of all before it.
   struct Placed {
     uint64_t first_block = 0;
     uint64_t start = 0;
@@ -93,7 +94,7 @@ class BlockSpans {
 
   uint64_t block_count_ = 0;
   uint64_t size_bytes_ = 0;
-  // Empty where `starts_` is used.
+  // Empty if `starts_` is used.
   std::vector<Placed> spans_;
   // Start of each block, and the end of the last.
   EliasFano starts_;

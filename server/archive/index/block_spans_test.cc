@@ -35,7 +35,7 @@ BlockSpans::Expected ExpectedOf(const std::vector<BlockSpan>& spans) {
   return expected;
 }
 
-// Uniform segments, some blocks that are cut, and blocks that all differ.
+// Uniform segments, segments with some cut blocks, and blocks that all differ.
 std::vector<std::vector<uint64_t>> Samples() {
   std::vector<std::vector<uint64_t>> samples = {
       {1}, {4096, 4096, 4096}, std::vector<uint64_t>(1000, 65536)};
@@ -122,7 +122,7 @@ struct TestRun {
   uint64_t size_bytes;
 };
 
-// The same count by looking at every slice.
+// The same count from every slice.
 uint64_t MostSlices(const BlockSpans& blocks,
                     const std::vector<TestRun>& runs) {
   std::vector<uint64_t> starts;

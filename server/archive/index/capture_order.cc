@@ -24,7 +24,7 @@ Capture CaptureOf(const DocumentIndex& index, uint64_t ordinal) {
               index.CaptureTimeMs(ordinal).value_or(Capture::kNoCaptureTimeMs)};
 }
 
-// Calls `visit` with the ranks of each id that more than kScannedMax have.
+// Calls `visit` with the ranks of each id of more than kScannedMax documents.
 template <typename Visit>
 void VisitLargeGroups(const std::vector<bool>& repeats, Visit visit) {
   for (uint64_t begin = 0; begin < repeats.size();) {
@@ -70,7 +70,7 @@ class CaptureOrder::Sorted {
     return index_.RecordType(ordinals_[begin_ + place]);
   }
 
-  // The number of documents that are at or before (type, time).
+  // Number of documents up to (type, time).
   uint64_t CountUpTo(absl::string_view type, int64_t time_ms) const {
     uint64_t low = 0;
     uint64_t high = count_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Which of several documents of one id was captured when.
+// Selects between the documents of one id by type and capture time.
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_CAPTURE_ORDER_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_CAPTURE_ORDER_H_
 
@@ -21,52 +21,52 @@ namespace quire {
 
 class DocumentIndex;
 
-// A document, and what decides between it and others of its id.
+// A document with the attributes that select it.
 struct Capture {
   uint64_t ordinal = 0;
   int64_t time_ms = kNoCaptureTimeMs;
 
-  // What a document without a capture time has: it is older than all others.
+  // Time of a document without capture time: it is older than all others.
   static constexpr int64_t kNoCaptureTimeMs = INT64_MIN;
 
-  // Whether `selection` prefers this to `other`, both of its types.
+  // True if `selection` prefers this to `other`; both have selected types.
   bool IsBetterThan(const Capture& other,
                     const DocumentSelection& selection) const;
 };
 
-// Where few documents share an id they are compared one by one. Those of an id
-// that more share are kept here in order of (record type, time, ordinal), so
-// that no id takes long, however often it occurs. Movable. Thread-safe.
+// Few documents of one id are compared one by one. Larger groups are kept in
+// order of (record type, time, ordinal), so that look-ups are fast for ids of
+// any frequency. Movable. Thread-safe.
 class CaptureOrder {
  public:
-  // Documents of one id that are compared one by one.
+  // Largest group that is compared one by one.
   static constexpr uint64_t kScannedMax = 64;
 
   // For no documents.
   CaptureOrder() = default;
-  // `repeats` says per rank whether the id is the same as the one before.
+  // `repeats`, by rank: true if the id equals the previous one.
   CaptureOrder(const DocumentIndex& index, const std::vector<bool>& repeats);
 
-  // The best of the documents of one id, whose ranks are `ranks`; nullopt if
-  // none has a type of the selection. REQUIRES for this and the next: `index`
-  // is the one that this was made for.
+  // Returns the best document of one id, whose ranks are `ranks`; nullopt if
+  // none has a selected type. REQUIRES for this and the next: `index` is the
+  // one passed to the constructor.
   std::optional<Capture> Find(const DocumentIndex& index, IdTable::Ranks ranks,
                               const DocumentSelection& selection) const;
 
-  // Adds the record types of the documents of one id to `types`, which has each
-  // once and grows to at most `count_max`.
+  // Adds the record types of the documents of one id to `types`, without
+  // duplicates and up to `count_max`.
   void AddTypes(const DocumentIndex& index, IdTable::Ranks ranks,
                 size_t count_max, std::vector<std::string>& types) const;
 
   uint64_t MemoryBytes() const;
-  // At least what MemoryBytes() will be, for so many documents.
+  // Upper bound on MemoryBytes() for `count` documents.
   static uint64_t EstimateBytes(uint64_t count);
 
  private:
-  // The documents of one id.
+  // Documents of one id.
   struct Group {
     uint64_t first_rank = 0;
-    // Of the first in `ordinals_`.
+    // Index of the first in `ordinals_`.
     uint64_t begin = 0;
   };
 

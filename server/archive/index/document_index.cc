@@ -31,15 +31,15 @@ PackedVector Pack(const ColumnView& column, uint64_t value_max) {
   return packed;
 }
 
-// Strings of a StringColumn between two whose place is kept.
+// Strings of a StringColumn between two with a stored offset.
 constexpr uint64_t kStringStride = 32;
 
-// A column loses bits in RAM, but a bit for each value stays.
+// A column has fewer bits in RAM, but at least one per value.
 uint64_t PackedColumnBytesMax(uint64_t section_size_bytes, uint64_t count) {
   return section_size_bytes + count / 8 + 256;
 }
 
-// A length of at most three bytes that TakeVarint() has taken before.
+// Reads a length of at most three bytes that TakeVarint() has validated.
 uint64_t TakeCheckedSize(const char*& text) {
   uint64_t size = 0;
   for (int shift = 0;; shift += 7) {
@@ -63,7 +63,7 @@ absl::StatusOr<StringColumn> StringColumn::Parse(ByteView section,
                                                  uint64_t count) {
   StringColumn column;
   QUIRE_ASSIGN_OR_RETURN(const uint64_t string_count, TakeVarint(section));
-  // Each takes a byte at least.
+  // Each takes one byte or more.
   if (string_count > section.size()) {
     return absl::DataLossError(absl::StrCat(
         string_count, " strings, there are ", section.size(), " bytes"));
@@ -120,7 +120,7 @@ uint64_t StringColumn::MemoryBytes() const {
 
 uint64_t StringColumn::EstimateBytes(uint64_t section_size_bytes,
                                      uint64_t count) {
-  // Each string has a byte at least.
+  // Each string has one byte or more.
   const uint64_t begins_count = section_size_bytes / kStringStride + 1;
   const auto begin_bits =
       static_cast<uint64_t>(std::bit_width(section_size_bytes));
@@ -159,7 +159,7 @@ absl::StatusOr<DocumentIndex> DocumentIndex::Parse(
     }
     return is_tolerated ? absl::OkStatus() : status;
   };
-  // Which ids are equal can be told only while they are at hand.
+  // Equality of ids is known only during parsing.
   std::vector<bool> repeats;
   const absl::Status ids = index.ParseIds(footer, load, repeats);
   if (!ids.ok()) {
@@ -246,7 +246,7 @@ absl::Status DocumentIndex::ParseOrder(ByteView section, uint64_t count,
   PackedVector order(count, count - 1);
   std::vector<bool> seen(count);
   uint64_t previous = 0;
-  // Wraps where the section is bad, which the comparison finds.
+  // Wraps in a malformed section, which the comparison detects.
   uint64_t expected = 0;
   for (uint64_t rank = 0; rank < count; ++rank) {
     const uint64_t ordinal =
@@ -346,9 +346,9 @@ uint64_t DocumentIndex::RankAbove(absl::string_view id, uint64_t ordinal,
 
 uint64_t DocumentIndex::At(uint64_t offset) const {
   // The last document that starts at or before the byte. Of several that start
-  // at one byte only the last is not empty. By bisection and not by sd_vector's
-  // rank, whose time has no bound where many starts share their upper bits, as
-  // those of thousands of empty documents between two long ones do.
+  // there only the last is not empty. Bisection is used instead of sd_vector's
+  // rank, whose time is unbounded if many starts share their upper bits, such
+  // as those of thousands of empty documents between two long ones.
   uint64_t low = 0;
   uint64_t high = count() - 1;
   while (low < high) {

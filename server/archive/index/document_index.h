@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What is known of a segment's documents, in RAM.
+// Index of a segment's documents in RAM.
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_H_
 
@@ -24,10 +24,10 @@
 
 namespace quire {
 
-// Strings of which there are few different ones, one per document. The
-// different strings stay as the section has them, each behind its length, so
-// that no section takes much more in RAM than its own size, whatever is in it.
-// Movable. Thread-safe.
+// A column of strings with few different values, one per document. The
+// different strings are stored as in the section, each after its length. A
+// section therefore takes little more RAM than its own size, whatever its
+// contents. Movable. Thread-safe.
 class StringColumn {
  public:
   // All empty.
@@ -38,98 +38,100 @@ class StringColumn {
   // Valid as long as the column. REQUIRES: index < count.
   absl::string_view operator[](uint64_t index) const;
 
-  // Of the longest string.
+  // Size of the longest string.
   uint64_t SizeBytesMax() const { return size_bytes_max_; }
 
   uint64_t MemoryBytes() const;
-  // At least what MemoryBytes() will be.
+  // Upper bound on MemoryBytes().
   static uint64_t EstimateBytes(uint64_t section_size_bytes, uint64_t count);
 
  private:
-  // Lengths and strings, in turn.
+  // Lengths and strings, alternating.
   std::string strings_;
   uint64_t size_bytes_max_ = 0;
-  // Where in `strings_` every 32nd begins.
+  // Offset in `strings_` of every 32nd.
   PackedVector begins_;
-  // 0 for the empty string, else one more than the index of the string.
+  // 0 for the empty string, otherwise the index of the string plus one.
   PackedVector values_;
 };
 
-// Positions here are the segment's own: ordinals and offsets from its start.
+// Positions are the segment's own: ordinals and offsets from its start.
 // Movable. Thread-safe.
 class DocumentIndex {
  public:
   // No documents.
   DocumentIndex();
 
-  // Decompresses a section; nullopt if the segment has none of the type.
+  // Decompresses a section; nullopt if the segment has none of this type.
   using Load =
       std::function<absl::StatusOr<std::optional<std::string>>(SectionType)>;
   // Errors: DataLoss  a section contradicts the footer or itself; the message
-  //                   names the section. With `damages` such errors of ids and
-  //                   attributes are added to it instead, and these are as if
-  //                   no document had any.
+  //                   names the section. With `damages`, errors of ids and
+  //                   attributes are added to it instead, and the documents
+  //                   have none.
   static absl::StatusOr<DocumentIndex> Parse(
       const SegmentFooter& footer, const Load& load,
       std::vector<absl::Status>* damages = nullptr);
 
   uint64_t count() const { return starts_.size() - 1; }
 
-  // REQUIRES for these: ordinal < count().
+  // REQUIRES for the following: ordinal < count().
   LogicalRange Range(uint64_t ordinal) const;
-  // All of the document but its ordinal and id.
+  // Returns the document without its ordinal and id.
   Document Describe(uint64_t ordinal) const;
-  // Empty too if the ids are damaged.
+  // Also empty if the ids are damaged.
   std::string Id(uint64_t ordinal) const;
   std::optional<int64_t> CaptureTimeMs(uint64_t ordinal) const;
 
-  // Valid as long as the index; empty if the document has none.
+  // Valid during the life of the index; empty if the document has none.
   absl::string_view RecordType(uint64_t ordinal) const {
     return record_types_[ordinal];
   }
 
-  // As Archive::DescriptionSizeBytesMax(), for this segment.
+  // Like Archive::DescriptionSizeBytesMax(), for this segment.
   uint64_t DescriptionSizeBytesMax() const;
 
-  // The document that holds the byte. REQUIRES: it is within the segment.
+  // Returns the document that contains the byte. REQUIRES: it is within the
+  // segment.
   uint64_t At(uint64_t offset) const;
 
   // Ids in order, by rank.
   const IdTable& ids() const { return ids_; }
 
-  // REQUIRES: rank < count(). Rises with the rank among equal ids.
+  // REQUIRES: rank < count(). Increases with the rank among equal ids.
   uint64_t OrdinalAtRank(uint64_t rank) const { return order_[rank]; }
 
-  // The best document of the id that has `ranks`, or nullopt if none has one of
-  // the selected types; in the time of a few look-ups, of however many there
-  // are.
+  // Returns the best document of the id with `ranks`; nullopt if none has a
+  // selected type. Takes the time of a few look-ups for any number of
+  // documents.
   std::optional<Capture> FindCapture(IdTable::Ranks ranks,
                                      const DocumentSelection& selection) const {
     return capture_order_.Find(*this, ranks, selection);
   }
 
-  // Adds the record types of the id that has `ranks` to `types`, which has each
-  // once and grows to at most `count_max`.
+  // Adds the record types of the id with `ranks` to `types`, without duplicates
+  // and up to `count_max`.
   void AddRecordTypes(IdTable::Ranks ranks, size_t count_max,
                       std::vector<std::string>& types) const {
     capture_order_.AddTypes(*this, ranks, count_max, types);
   }
 
-  // The rank of the first document above (id, ordinal), in the order of both,
-  // where the ordinal of the first document here is `first_ordinal`.
+  // Returns the rank of the first document above (id, ordinal), in that order,
+  // if the first document here has the ordinal `first_ordinal`.
   uint64_t RankAbove(absl::string_view id, uint64_t ordinal,
                      uint64_t first_ordinal) const;
 
-  // At least what the capture times will take.
+  // Upper bound on the memory of the capture times.
   static uint64_t EstimateTimesBytes(uint64_t section_size_bytes,
                                      uint64_t count);
 
-  // Adds what this holds to the three parts that concern documents.
+  // Adds the memory of this index to the three parts for documents.
   void AddMemory(ArchiveMemory& memory) const;
 
  private:
   absl::Status ParseSizes(ByteView section, const SegmentFooter& footer);
-  // With their order; `repeats` says per rank whether the id is that before.
+  // Parses ids and their order; `repeats`, by rank: true if the id equals the
+  // previous one.
   absl::Status ParseIds(const SegmentFooter& footer, const Load& load,
                         std::vector<bool>& repeats);
   absl::Status ParseAttribute(SectionType type, uint64_t count,
@@ -138,13 +140,13 @@ class DocumentIndex {
                           const std::vector<bool>& repeats);
   absl::Status ParseCaptureTimes(ByteView section, uint64_t count);
 
-  // start + ordinal of each document, and of where the next one would be: so
-  // empty documents differ too.
+  // start + ordinal of each document, and of the end: the sum distinguishes
+  // empty documents.
   EliasFano starts_;
   IdTable ids_;
   // Rank to ordinal.
   InvertiblePermutation order_;
-  // 0 or one more than the units since the first. Empty if no document has one.
+  // 0, or units since the first time plus one. Empty if no document has one.
   PackedVector capture_times_;
   int64_t first_capture_time_ms_ = 0;
   int64_t capture_time_unit_ms_ = 1;

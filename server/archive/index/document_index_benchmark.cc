@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What documents cost in RAM, on disk and in time: bits per document by part,
-// and how long opening and each kind of look-up take. The archive has
-// QUIRE_BENCHMARK_DOCUMENTS documents (100,000 unless set) with URLs for ids,
-// in random order and with capture times and media types, as a crawl has them.
+// Cost of documents in RAM, on disk and in time: bits per document by part, and
+// times of opening and of each look-up. The archive has
+// QUIRE_BENCHMARK_DOCUMENTS documents (100,000 unless set) with URLs as ids, in
+// random order and with capture times and media types, like a crawl.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -64,7 +64,7 @@ class CrawlArchive {
     options.block_size_bytes = kBlockSizeBytes;
     const auto writer = ArchiveWriter::Create(path_, options, nullptr).value();
     std::mt19937_64 random(1);
-    // Any permutation will do: a multiplication modulo 2^64 is one of numbers.
+    // Any permutation works: multiplication modulo 2^64 is one.
     for (uint64_t i = 0; i < count; ++i) {
       const std::string id = SampleUrl((i * 0x9E3779B97F4A7C15) >> 24);
       const int64_t time =
@@ -78,7 +78,7 @@ class CrawlArchive {
            .media_type = random() % 5 == 0 ? "text/css" : "text/html"});
       QUIRE_CHECK(status.ok());
     }
-    // The text itself is of no interest here: one byte stands for each block.
+    // The text does not matter: one byte stands for each block.
     const std::vector<uint8_t> raw(kBlockSizeBytes);
     const std::vector<uint8_t> stored(1);
     uint64_t left = count * kDocumentSizeBytes;
@@ -135,8 +135,8 @@ void FindById(benchmark::State& state) {
 
 BENCHMARK(FindById);
 
-// The capture of a time, where one id has so many documents: up to 64 are
-// compared one by one, more are kept in order.
+// The capture at a time, by documents per id: up to 64 are compared one by one,
+// more are kept in order.
 void FindCapture(benchmark::State& state) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a.quire");

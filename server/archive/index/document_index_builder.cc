@@ -142,7 +142,7 @@ std::string DocumentIndexBuilder::BuildCaptureTimes() {
       first = std::min(first, time);
     }
   }
-  // Sources that know only seconds get by with ten bits less.
+  // Sources with times in seconds save ten bits.
   uint64_t unit = 0;
   for (const int64_t time : capture_times_) {
     if (time != kNoCaptureTime) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Collects the documents of a segment while it is written, and makes the index
-// sections of them.
+// Collects the documents of a segment while it is written, and makes its index
+// sections.
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_BUILDER_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_DOCUMENT_INDEX_BUILDER_H_
 
@@ -21,28 +21,28 @@
 
 namespace quire {
 
-// A column of strings of which there are few different ones.
+// A column of strings with few different values.
 class StringColumnBuilder {
  public:
-  // For document `index`, which is above those of all calls before. Documents
-  // left out have the empty string.
+  // Sets the value of document `index`, which increases with each call. Skipped
+  // documents have the empty string.
   void Set(uint64_t index, absl::string_view value);
-  // Errors: nothing but the limit on the length, as InvalidArgument.
+  // Errors: InvalidArgument  the value is too long.
   static absl::Status Check(absl::string_view value, absl::string_view what);
 
   bool empty() const { return strings_.empty(); }
 
-  // FORMAT.md, "String columns".
+  // Returns the column (FORMAT.md, "String columns").
   std::string Build(uint64_t count) &&;
 
  private:
-  // In order of first appearance; numbered from 1.
+  // In order of first appearance, numbered from 1.
   std::vector<std::string> strings_;
   absl::flat_hash_map<std::string, uint64_t> numbers_;
   std::vector<uint64_t> values_;
 };
 
-// Holds some 30 bytes besides the id for each document until the segment ends.
+// Holds about 30 bytes plus the id for each document until the segment ends.
 // Thread-compatible.
 class DocumentIndexBuilder {
  public:
@@ -51,29 +51,28 @@ class DocumentIndexBuilder {
 
   uint64_t count() const { return sizes_.size(); }
 
-  // Of all documents added.
+  // Total size of all documents added.
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // Hands out each section, uncompressed, in order of type; stops at the first
-  // error. Sections that would say nothing are left out. Returns the total
-  // length of the ids through `id_size_bytes`.
-  // The builder is of no more use.
+  // Emits each section, uncompressed, in order of type; stops at the first
+  // error. Omits sections without information. Sets `id_size_bytes` to the
+  // total length of the ids. The builder is unusable afterwards.
   using Emit = std::function<absl::Status(SectionType, std::string)>;
   absl::Status Build(const Emit& emit, uint64_t& id_size_bytes);
 
  private:
   absl::string_view Keep(absl::string_view id);
-  // Ordinals in order of (id, ordinal); empty if that is their own order.
+  // Ordinals in order of (id, ordinal); empty if that is ordinal order.
   std::vector<uint32_t> SortedOrdinals() const;
   std::string BuildCaptureTimes();
 
-  // Ids lie in chunks, so that they never move.
+  // Chunks, so that ids never move.
   std::vector<std::unique_ptr<char[]>> chunks_;
   size_t chunk_used_ = 0;
   std::vector<absl::string_view> ids_;
   std::vector<uint64_t> sizes_;
   uint64_t size_bytes_ = 0;
-  // Empty, or up to the last document that has one; absent ones are
+  // Empty, or up to the last document with a time; absent times are
   // kNoCaptureTime.
   std::vector<int64_t> capture_times_;
   StringColumnBuilder media_types_;

@@ -9,8 +9,8 @@
 namespace quire {
 namespace {
 
-// Nothing here asks for zeros, so the support for selecting them, which costs
-// memory, is replaced by one that costs none.
+// Zeros are never selected: replace the support for that, which costs memory,
+// by one that costs none.
 using SparseBits =
     sdsl::sd_vector<sdsl::bit_vector, sdsl::select_support_mcl<1>,
                     sdsl::select_support_scan<0>>;
@@ -69,10 +69,9 @@ uint64_t EliasFano::MemoryBytes() const {
 }
 
 uint64_t EliasFano::EstimateBytes(uint64_t count, uint64_t last) {
-  // sd_vector keeps bit_width(last + 1) - bit_width(count) low bits of each
-  // value and at most 3 * count bits for the rest; select over those takes up
-  // to a fifth more, and some 4 KiB per superblock of 4096 values where they
-  // are far apart.
+  // sd_vector has bit_width(last + 1) - bit_width(count) low bits per value and
+  // at most 3 * count bits for the rest. Its select takes up to a fifth more,
+  // and about 4 KiB per superblock of 4096 values that are far apart.
   const auto low_bits =
       static_cast<uint64_t>(std::bit_width(last + 1) - std::bit_width(count));
   return sizeof(Sequence) + 256 + (count * (low_bits + 1) + 3 * count) / 8 +

@@ -23,7 +23,7 @@ class EliasFano {
     Builder(Builder&&) noexcept;
     ~Builder();
 
-    // REQUIRES: value is above the one added before, the first 0 or more, the
+    // REQUIRES: value is greater than the one before, the first at least 0, the
     // count-th at most `last`.
     void Add(uint64_t value);
 
@@ -35,18 +35,18 @@ class EliasFano {
     std::unique_ptr<State> state_;
   };
 
-  // Empty; only to be assigned to.
+  // Empty; assign to it before use.
   EliasFano();
   EliasFano(EliasFano&&) noexcept;
   EliasFano& operator=(EliasFano&&) noexcept;
   ~EliasFano();
 
   uint64_t size() const;
-  // REQUIRES: index < size(). One select: some 50 ns once the cache is cold.
+  // REQUIRES: index < size(). One select: about 50 ns with a cold cache.
   uint64_t operator[](uint64_t index) const;
 
   uint64_t MemoryBytes() const;
-  // What MemoryBytes() will be, rounded up.
+  // Returns MemoryBytes(), rounded up.
   static uint64_t EstimateBytes(uint64_t count, uint64_t last);
 
  private:

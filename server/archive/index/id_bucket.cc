@@ -10,7 +10,7 @@
 namespace quire {
 namespace {
 
-// The low bits of the flags are the width of sizes, in bytes.
+// The low bits of the flags are the width of sizes in bytes.
 constexpr uint8_t kWidthMask = 0x07;
 constexpr uint8_t kAreCodes = 0x80;
 
@@ -28,7 +28,7 @@ bool AreCodes(uint8_t flags) {
   return (flags & kAreCodes) != 0;
 }
 
-// `coding` is null for texts that are kept as they are.
+// `coding` is null for plain texts.
 IdOrder CompareIdText(const IdCoding* coding, ByteView text,
                       absl::string_view key, IdPlace& place) {
   if (coding != nullptr) {
@@ -51,7 +51,7 @@ uint32_t IdBucket::Sizes::operator[](size_t index) const {
 size_t IdBucket::Sizes::Sum(size_t begin, size_t end) const {
   size_t sum = 0;
   if (width_ == 1) {
-    // By itself, so that a compiler takes many at once.
+    // A separate loop, which compilers vectorise.
     for (size_t i = begin; i < end; ++i) {
       sum += sizes_[i];
     }
@@ -88,9 +88,9 @@ size_t IdBucket::Sizes::NextUpTo(size_t size, size_t begin, size_t end) const {
 
 size_t IdBucket::FirstAbove(absl::string_view key, size_t shared, int order_max,
                             int* order) const {
-  // The string before is not above; `shared` is what it has in common with the
-  // key. One that shares more than that with it differs from the key in the
-  // same byte; one that shares less differs earlier, by a higher byte.
+  // The previous string is not above the key; `shared` bytes of it equal the
+  // key. A string that shares more with it differs from the key in the same
+  // byte; one that shares less differs earlier, by a higher byte.
   size_t summed = 1;
   size_t text_begin = 0;
   for (size_t i = 1;; ++i) {
@@ -120,8 +120,8 @@ size_t IdBucket::Read(size_t index, IdBuffer& id) const {
     Decode(head_, 0, id);
     return 0;
   }
-  // Of the strings up to it only those matter that put bytes in place which no
-  // later one replaces. Their number is small, but for strange ids.
+  // Only those of the preceding strings matter whose bytes no later string
+  // replaces. They are few, except for unusual ids.
   std::array<uint8_t, kIdBucketSize> sources;
   size_t source_count = 0;
   const size_t front_size = shared_sizes_[index];
@@ -218,7 +218,7 @@ IdOrder IdBuckets::CompareHead(uint64_t bucket, absl::string_view key,
   if (AreCodes(head[0])) {
     return coding->Compare(head.subspan(1), key, place);
   }
-  // Tells nothing of codes.
+  // Says nothing about codes.
   place = {};
   return ComparePlainId(head.subspan(1), key);
 }

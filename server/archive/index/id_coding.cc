@@ -10,17 +10,17 @@
 namespace quire {
 namespace {
 
-// Codes that are decoded behind one test for escapes.
+// Codes decoded per test for escapes.
 constexpr size_t kWordCodes = 8;
 
-// Whether one of eight codes is an escape, or the byte behind one is 255.
+// True if one of eight codes is an escape, or the byte after one is 255.
 bool HasEscape(uint64_t word) {
   constexpr uint64_t kOnes = 0x0101010101010101;
-  // A byte of all ones borrows where it is turned around.
+  // A byte of all ones borrows when it is inverted.
   return ((~word - kOnes) & word & (kOnes << 7)) != 0;
 }
 
-// Up to eight bytes of a text, padded with zeros.
+// Returns up to eight bytes of a text, padded with zeros.
 // REQUIRES: begin <= from <= end.
 uint64_t LoadFront(const uint8_t* begin, const uint8_t* from,
                    const uint8_t* end) {
@@ -30,8 +30,8 @@ uint64_t LoadFront(const uint8_t* begin, const uint8_t* from,
     return LoadLittleEndian<uint64_t>(from);
   }
   if (static_cast<size_t>(end - begin) >= kWordSize) {
-    // The last bytes of it, without those before `from`: in two steps, as none
-    // may be left.
+    // Its last bytes, without those before `from`: two shifts, since none may
+    // remain.
     return LoadLittleEndian<uint64_t>(end - kWordSize) >>
            8 * (kWordSize - 1 - left) >> 8;
   }
@@ -80,13 +80,13 @@ IdOrder IdCoding::Compare(ByteView codes, absl::string_view key,
   const uint8_t* const key_begin = AsBytes(key).data();
   const uint8_t* const key_end = key_begin + key.size();
   const uint8_t* at = key_begin + place.key_offset;
-  // Follows `at`, at least the largest symbol behind.
+  // Follows `at` at a distance of at least the largest symbol.
   IdPlace follower = place;
   while (next != codes_end) {
     const size_t index = Take(next);
     const uint64_t symbol = symbols_[index];
     const size_t size = sizes_[index];
-    // The low bytes are the first.
+    // The low bytes come first.
     const uint64_t difference = symbol ^ LoadFront(key_begin, at, key_end);
     const auto same = static_cast<size_t>(std::countr_zero(difference)) / 8;
     const auto left = static_cast<size_t>(key_end - at);
@@ -99,7 +99,7 @@ IdOrder IdCoding::Compare(ByteView codes, absl::string_view key,
       }
       continue;
     }
-    // A key that has ended may look as if it went on with zeros.
+    // A key that has ended may appear to continue with zeros.
     at += std::min(same, left);
     const int order =
         same >= left ? 1
@@ -110,8 +110,8 @@ IdOrder IdCoding::Compare(ByteView codes, absl::string_view key,
 }
 
 char* IdCoding::Decode(ByteView codes, char* text) const {
-  // Most texts are of few codes, so it is the branches that cost. Eight codes
-  // are decoded always: those behind the last as escapes, which are nothing.
+  // Most texts have few codes, so branches dominate the cost. Always decode
+  // eight codes: those after the last as escapes, which are empty.
   const uint8_t* next = codes.data();
   const uint8_t* const codes_end = next + codes.size();
   while (next < codes_end) {

@@ -30,7 +30,7 @@ IdOrder Expected(const std::string& text, const std::string& key) {
           static_cast<size_t>(parted.first - text.begin())};
 }
 
-// Short and long, with and without symbols, with zeros where keys have ended.
+// Short and long, with and without symbols, with zeros after the ends of keys.
 std::vector<std::string> Texts() {
   std::vector<std::string> texts = {"", "\0"s, "\0\0"s, "\xFF"s, "a", "a\0"s};
   for (const std::string& word :
@@ -58,7 +58,7 @@ class IdCodingTest : public ::testing::Test {
     for (const std::string& text : texts_) {
       auto& codes = codes_.emplace_back(FsstEncoder::CodesSizeMax(text.size()));
       codes.resize(encoder.Encode(AsBytes(text), codes) + kIdCodesPadding);
-      // What lies behind must not matter.
+      // The bytes after the codes must not matter.
       std::fill(codes.end() - kIdCodesPadding, codes.end(), kFsstEscape);
     }
   }
@@ -87,7 +87,7 @@ TEST_F(IdCodingTest, ComparesAsTextsDo) {
   }
 }
 
-// From where one text led, all that share as much with the key are compared.
+// From the place of one text, compares all that share as much with the key.
 TEST_F(IdCodingTest, GoesOnWhereTextsPart) {
   size_t skipped_count = 0;
   for (size_t i = 0; i < texts_.size(); ++i) {

@@ -17,9 +17,9 @@
 
 namespace quire {
 
-// Front-codes sorted ids: of each only what differs from the one before. The
-// three kinds of data go into three runs, which compresses a tenth better than
-// taking turns.
+// Front-codes sorted ids: stores what differs from the previous one. The three
+// kinds of data have separate runs, which compress a tenth better than
+// interleaved.
 // Thread-compatible.
 class IdSectionBuilder {
  public:
@@ -37,10 +37,10 @@ class IdSectionBuilder {
     id_size_bytes_ += id.size();
   }
 
-  // Of all ids added, in full length.
+  // Total size of all ids, uncompressed.
   uint64_t id_size_bytes() const { return id_size_bytes_; }
 
-  // The section's bytes, uncompressed. Leaves the builder empty.
+  // Returns the section, uncompressed. Leaves the builder empty.
   std::string Build() && {
     shared_sizes_.append(suffix_sizes_).append(suffixes_);
     return std::move(shared_sizes_);

@@ -35,12 +35,13 @@ std::string IdTable::Get(uint64_t rank) const {
 }
 
 IdTable::Place IdTable::FirstAbove(absl::string_view key, int order_max) const {
-  // The first bucket whose head is above, and how its head compares.
+  // The first bucket whose head is above, and the order of its head.
   uint64_t low = 0;
   uint64_t high = (size_ + kIdBucketSize - 1) / kIdBucketSize;
   IdOrder below;
   Place head_above = {.rank = size_};
-  // What the heads on both sides share with the key all between them share.
+  // The prefix that the heads on both sides share with the key is shared by all
+  // between them.
   IdPlace place_below;
   IdPlace place_above;
   while (low < high) {
@@ -103,8 +104,7 @@ uint64_t IdTable::MemoryBytes() const {
 
 uint64_t IdTable::EstimateBytes(uint64_t count, uint64_t section_size_bytes,
                                 uint64_t id_size_bytes) {
-  // The heads' shared parts and flags are the only bytes that the section does
-  // not have.
+  // The section lacks only the shared parts of the heads and the flags.
   const uint64_t bucket_count = count / kIdBucketSize + 1;
   const uint64_t texts_size_bytes =
       section_size_bytes + id_size_bytes / kIdBucketSize + bucket_count;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes as a section of ids. A table that is taken must find its own ids.
+// Arbitrary bytes as a section of ids. An accepted table must find its own ids.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     again.Add(id);
     previous = id;
   }
-  // The form is unique.
+  // The encoding is unique.
   QUIRE_CHECK(again.id_size_bytes() == id_size_bytes &&
               std::move(again).Build() == AsText(section));
   return 0;

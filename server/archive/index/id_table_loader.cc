@@ -21,23 +21,23 @@
 namespace quire {
 namespace {
 
-// Texts of a table that are trained on. Four times the trainer's usual sample
-// make them 2 % smaller.
+// Sample size for training. Four times the trainer's default makes ids 2 %
+// smaller.
 constexpr size_t kSampleSizeBytes = 64 << 10;
-// Below so many bytes of text a symbol table takes more than it saves.
+// For less text a symbol table costs more than it saves.
 constexpr uint64_t kCodedSizeBytesMin = 32 << 10;
 
 absl::Status BadIds(uint64_t rank, absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the id of rank ", rank, " ", what));
 }
 
-// The three runs of a section side by side: of each id how much it shares with
-// the one before, how much follows, and that.
+// The three runs of a section: shared size, size of the rest, and the rest of
+// each id.
 struct IdRuns {
   ByteView shared_sizes;
   ByteView suffix_sizes;
   ByteView suffixes = {};
-  // Of the longest id.
+  // Size of the longest id.
   uint64_t id_size_bytes_max = 0;
 };
 
@@ -46,7 +46,7 @@ struct FrontCodedId {
   ByteView suffix;
 };
 
-// REQUIRES: AddUpSizes() took the runs.
+// REQUIRES: AddUpSizes() accepted the runs.
 absl::StatusOr<FrontCodedId> TakeId(IdRuns& runs) {
   QUIRE_ASSIGN_OR_RETURN(const uint64_t shared, TakeVarint(runs.shared_sizes));
   QUIRE_ASSIGN_OR_RETURN(const uint64_t more, TakeVarint(runs.suffix_sizes));
@@ -56,7 +56,7 @@ absl::StatusOr<FrontCodedId> TakeId(IdRuns& runs) {
   return id;
 }
 
-// Finds the runs, and checks all sizes.
+// Finds the runs and checks all sizes.
 absl::StatusOr<IdRuns> AddUpSizes(ByteView section, uint64_t count,
                                   uint64_t id_size_bytes) {
   IdRuns runs = {.shared_sizes = section, .suffix_sizes = section};
@@ -91,9 +91,9 @@ absl::StatusOr<IdRuns> AddUpSizes(ByteView section, uint64_t count,
   return runs;
 }
 
-// Turns `id` into the one after it.
-// Errors: DataLoss  it is below, or shares more than it says: one byte decides,
-//                   as what is shared must be as long as possible.
+// Changes `id` into the next one.
+// Errors: DataLoss  it is below, or shares more than stated: one byte decides,
+//                   since the shared part must be as long as possible.
 absl::Status MoveOn(uint64_t rank, const FrontCodedId& next, std::string& id) {
   const absl::string_view suffix = AsText(next.suffix);
   if (next.shared < id.size() &&
@@ -106,11 +106,11 @@ absl::Status MoveOn(uint64_t rank, const FrontCodedId& next, std::string& id) {
   return absl::OkStatus();
 }
 
-// A table for what buckets keep, from some of them, evenly spread.
+// Trains a table for the texts of the buckets, on an even sample of buckets.
 absl::StatusOr<SymbolTable> TrainOnSample(IdRuns runs, uint64_t count,
                                           uint64_t text_size_bytes) {
   const uint64_t bucket_count = count / kIdBucketSize + 1;
-  // The trainer takes a part of what it gets, evenly again.
+  // The trainer samples its input again.
   const uint64_t stride = std::clamp<uint64_t>(
       text_size_bytes / (4 * kSampleSizeBytes), 1, bucket_count);
   // Heads must not move.
@@ -131,10 +131,10 @@ absl::StatusOr<SymbolTable> TrainOnSample(IdRuns runs, uint64_t count,
   return TrainSymbolTable(texts, options);
 }
 
-// Collects the strings of one bucket after the other.
+// Collects the strings of bucket after bucket.
 class BucketWriter {
  public:
-  // `table` may be null: then all texts are kept as they are.
+  // `table` may be null: then all texts are plain.
   BucketWriter(const SymbolTable* table, uint64_t count, size_t section_size) {
     if (table != nullptr) {
       encoder_.emplace(*table);
@@ -143,11 +143,11 @@ class BucketWriter {
     const uint64_t bucket_count = (count + kIdBucketSize - 1) / kIdBucketSize;
     head_begins_.reserve(bucket_count + 1);
     body_begins_.reserve(bucket_count);
-    // What is not used is given back in the end, untouched.
+    // Unused memory is released at the end, untouched.
     buckets_.bodies.reserve(section_size + kIdCodesPadding);
   }
 
-  // `id` is all of the string. It must not move until the next is added.
+  // `id` is the complete string. It must not move until the next is added.
   void Add(const FrontCodedId& front_coded, const std::string& id) {
     if (count_ == kIdBucketSize) {
       Flush();
@@ -199,7 +199,7 @@ class BucketWriter {
     count_ = 0;
   }
 
-  // Fills coded_texts_; false if they are not smaller.
+  // Fills coded_texts_; returns false if they are not smaller.
   bool Encode(std::span<const ByteView> texts) {
     size_t size = 0;
     for (const ByteView text : texts) {
@@ -223,7 +223,7 @@ class BucketWriter {
   IdBuckets buckets_;
   std::vector<uint64_t> head_begins_;
   std::vector<uint64_t> body_begins_;
-  // The bucket that is collected.
+  // The current bucket.
   size_t count_ = 0;
   std::string head_;
   std::array<ByteView, kIdBucketSize> texts_;

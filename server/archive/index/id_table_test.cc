@@ -105,7 +105,7 @@ TEST(IdTableTest, AgreesWithASortedVector) {
   }
 }
 
-// Sorts, and asks for all ids and some that are almost theirs.
+// Sorts, then looks up all ids and near misses.
 void ExpectFindsAll(std::vector<std::string> ids, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::sort(ids.begin(), ids.end());
@@ -121,7 +121,7 @@ void ExpectFindsAll(std::vector<std::string> ids, uint64_t seed) {
   ExpectLikeSortedVector(ids, keys);
 }
 
-// Enough of them that the table holds FSST codes.
+// Enough ids for FSST codes.
 TEST(IdTableTest, FindsUrlsAmongCodes) {
   std::vector<std::string> ids;
   for (uint64_t i = 0; i < 2000; ++i) {
@@ -145,7 +145,8 @@ TEST(IdTableTest, FindsIdsOfAnyBytesAmongCodes) {
   std::mt19937_64 random(seed);
   std::vector<std::string> ids(3);
   while (ids.size() < 2500) {
-    // Some compress, some grow; zeros at their ends look like what pads codes.
+    // Some compress, some grow; zeros at their ends resemble the padding of
+    // codes.
     std::string id = SampleUrl(random() % 300).substr(0, random() % 60);
     const uint64_t kind = random() % 4;
     for (size_t n = kind == 0 ? random() % 40 : 0; n > 0; --n) {
@@ -172,7 +173,7 @@ TEST(IdTableTest, FindsNoiseWhichIsKeptAsItIs) {
 
 TEST(IdTableTest, FindsIdsOfAnyLength) {
   std::mt19937_64 random(5);
-  // Whose sizes need one, two and, as codes of random bytes, four bytes.
+  // Sizes that need one, two and, as codes of random bytes, four bytes.
   for (const size_t size_max : {size_t{300}, size_t{3000}, size_t{65535}}) {
     std::vector<std::string> ids;
     std::string base;
@@ -197,7 +198,7 @@ TEST(IdTableTest, FindsManyOfOneId) {
   const IdTable::Ranks ranks = table.Find(ids[1]);
   EXPECT_EQ(ranks.begin, 1u);
   EXPECT_EQ(ranks.end, 199999u);
-  // Little more than the two sizes of each.
+  // Little more than two sizes per id.
   EXPECT_LT(table.MemoryBytes(), 560000u);
 }
 
@@ -216,7 +217,7 @@ TEST(IdTableTest, TakesLessThanItsSection) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const IdTable table,
       IdTable::Parse(AsBytes(section), ids.size(), id_size_bytes, nullptr));
-  // 27 bytes an id, of 84 in full length and 52 front-coded.
+  // 27 bytes per id; 84 in full length and 52 front-coded.
   EXPECT_LT(table.MemoryBytes(), section.size() * 3 / 5);
   const uint64_t estimate =
       IdTable::EstimateBytes(ids.size(), section.size(), id_size_bytes);
@@ -261,7 +262,7 @@ TEST(IdTableTest, TakesLittleMoreThanItsSection) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const IdTable table,
       IdTable::Parse(AsBytes(section), ids.size(), id_size_bytes, nullptr));
-  // An eighth of the ids' own size, as each differs from the last in a byte.
+  // An eighth of the ids' own size, as each differs from the last in one byte.
   EXPECT_LT(table.MemoryBytes(), id_size_bytes / 4);
   const uint64_t estimate =
       IdTable::EstimateBytes(ids.size(), section.size(), id_size_bytes);
@@ -269,12 +270,11 @@ TEST(IdTableTest, TakesLittleMoreThanItsSection) {
   EXPECT_LE(estimate, table.MemoryBytes() * 5 / 4 + 8192);
 }
 
-// Where the sizes of a bucket need one more byte.
+// Sizes of a bucket at the limit of one byte.
 TEST(IdTableTest, KeepsSizesOnBothSidesOfAByte) {
   for (const size_t size : {size_t{255}, size_t{256}, size_t{257}}) {
     SCOPED_TRACE(size);
-    // The longest text that an id does not share with the one before, and the
-    // longest that it does.
+    // Longest text not shared with the previous id, and longest shared text.
     const std::string text = std::string(size - 1, 'x');
     ExpectFindsAll({"a", "b" + text, "c", "d"}, size);
     const std::string front = text + 'y';
@@ -284,7 +284,7 @@ TEST(IdTableTest, KeepsSizesOnBothSidesOfAByte) {
 
 TEST(IdTableTest, KeepsCodesLongerThanAnyId) {
   std::mt19937_64 random(8);
-  // One id becomes longer when it is coded, all together become shorter.
+  // One id grows when encoded, all together shrink.
   std::vector<std::string> ids = {std::string(60'000, 'z')};
   for (char& c : ids[0]) {
     c = static_cast<char>(random());
@@ -322,7 +322,7 @@ TEST(IdTableTest, RefusesMalformedSections) {
   EXPECT_THAT(parse({0, 2, 1, 1}, "ab", 2, 3), refuses("rank 1 shares more"));
   EXPECT_THAT(parse({0, 0, 1, 1}, "ba", 2, 2), refuses("is not above"));
   EXPECT_THAT(parse({0, 0, 1, 0}, "b", 2, 1), refuses("is not above"));
-  // "ab" and "ac" share a byte, and must say so.
+  // "ab" and "ac" share a byte, and must state that.
   EXPECT_THAT(parse({0, 0, 2, 2}, "abac", 2, 4), refuses("is not above"));
   EXPECT_THAT(parse({0, 65536}, std::string(65536, 'x'), 1, 65536),
               refuses("longer than 65535"));

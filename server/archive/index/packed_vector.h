@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Integers in RAM in as many bits as the largest of them needs.
+// Integers in RAM with the bit width of the largest.
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_PACKED_VECTOR_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_PACKED_VECTOR_H_
 
@@ -33,10 +33,10 @@ class PackedVector {
   std::unique_ptr<Values> values_;
 };
 
-// A permutation of 0 ... size() - 1 whose inverse is found in a few steps,
-// after Munro, Raman, Raman and Rao ("Succinct Representations of
-// Permutations", ICALP 2003): an eighth more memory, instead of twice the
-// memory. Movable. Thread-safe.
+// A permutation of 0 ... size() - 1 with an inverse in a few steps, after
+// Munro, Raman, Raman and Rao ("Succinct Representations of Permutations",
+// ICALP 2003): an eighth more memory, instead of twice the memory. Movable.
+// Thread-safe.
 class InvertiblePermutation {
  public:
   // The identity, of any size, which takes no memory.
@@ -49,11 +49,11 @@ class InvertiblePermutation {
 
   // REQUIRES for both: within the permutation's size.
   uint64_t operator[](uint64_t index) const;
-  // The index at which `value` stands; at most 16 steps.
+  // Returns the index of `value` in at most 16 steps.
   uint64_t IndexOf(uint64_t value) const;
 
   uint64_t MemoryBytes() const;
-  // About what MemoryBytes() will be, rounded up.
+  // Approximate MemoryBytes(), rounded up.
   static uint64_t EstimateBytes(uint64_t count);
 
  private:

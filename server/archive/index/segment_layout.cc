@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<StoredRun>> ReadRuns(
   uint64_t left = size_bytes;
   uint64_t expected_offset = 0;
   for (uint64_t i = 0; i < sizes.count(); ++i) {
-    // Wraps where it would lie before the stored text.
+    // Wraps if it would begin before the stored text.
     const StoredRun run = {
         sizes[i], expected_offset + static_cast<uint64_t>(UnZigZag(steps[i]))};
     if (run.size_bytes == 0 || run.size_bytes > left ||

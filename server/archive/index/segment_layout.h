@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where the text of a segment is among what its blocks hold.
+// Maps the text of a segment to the text of its blocks.
 #ifndef QUIRE_SERVER_ARCHIVE_INDEX_SEGMENT_LAYOUT_H_
 #define QUIRE_SERVER_ARCHIVE_INDEX_SEGMENT_LAYOUT_H_
 
@@ -17,17 +17,17 @@
 namespace quire {
 
 // All offsets are in the segment: in its text, or in the stored text, which is
-// that of its blocks in order.
-// Movable. Thread-safe.
+// that of its blocks in order. Movable. Thread-safe.
 class SegmentLayout {
  public:
-  // The text as it is stored.
+  // Text stored in its own order.
   explicit SegmentLayout(uint64_t size_bytes = 0);
 
-  // `section` is untrusted. Each byte of the stored text is in a run of what is
-  // returned, and each run in the stored text. Takes 16 bytes a run while it
-  // works. Errors: DataLoss  not a layout of so much text and so many runs.
-  //         FailedPrecondition  runs of a kind not known to this program.
+  // `section` is untrusted. Each byte of the stored text is in a run of the
+  // result, and each run in the stored text. Needs 16 bytes per run
+  // temporarily.
+  // Errors: DataLoss            not a layout of this text size and run count.
+  //         FailedPrecondition  runs of a kind unknown to this program.
   static absl::StatusOr<SegmentLayout> Parse(ByteView section,
                                              uint64_t size_bytes,
                                              uint64_t stored_text_size_bytes,
@@ -39,11 +39,11 @@ class SegmentLayout {
     return is_identity() ? 1 : stored_offsets_.size();
   }
 
-  // The run that has the byte `offset` of the text; in logarithmic time.
+  // Returns the run that contains byte `offset` of the text; logarithmic time.
   // REQUIRES: offset < size_bytes.
   uint64_t RunAt(uint64_t offset) const;
 
-  // Where the run begins in the text. REQUIRES: run < run_count().
+  // Offset of the run in the text. REQUIRES: run < run_count().
   uint64_t StartOf(uint64_t run) const {
     return is_identity() ? 0 : starts_[run];
   }
@@ -53,27 +53,28 @@ class SegmentLayout {
     uint64_t size_bytes = 0;
   };
 
-  // The run from the byte `offset` of the text on.
-  // REQUIRES: the run has it: for the run after it that is where this one ends.
+  // Returns the part of the run from byte `offset` of the text on.
+  // REQUIRES: the run contains `offset`; the next run continues where this
+  // ends.
   StoredPiece PieceOf(uint64_t run, uint64_t offset) const;
 
-  // Calls `visit` for all parts of the text, in order, that are stored in
-  // `size_bytes` from `stored_offset` on. Looks at every run.
+  // Calls `visit` for all parts of the text, in order, that are stored in the
+  // `size_bytes` bytes from `stored_offset` on. Visits every run.
   void VisitUses(uint64_t stored_offset, uint64_t size_bytes,
                  const std::function<void(uint64_t offset,
                                           uint64_t size_bytes)>& visit) const;
 
   uint64_t MemoryBytes() const;
-  // At least what MemoryBytes() will be.
+  // Upper bound on MemoryBytes().
   static uint64_t EstimateBytes(uint64_t size_bytes,
                                 uint64_t stored_text_size_bytes,
                                 uint64_t run_count);
-  // What Parse() takes on top of that and of the section.
+  // Memory of Parse() in addition to the result and the section.
   static uint64_t EstimateParsingBytes(uint64_t run_count);
 
  private:
   uint64_t size_bytes_ = 0;
-  // Of each run in the text, and the end of the last one.
+  // Start of each run in the text, and the end of the last.
   EliasFano starts_;
   PackedVector stored_offsets_;
 };

@@ -21,7 +21,7 @@ struct Sample {
   uint64_t size_bytes = 0;
 };
 
-// Stored text in pieces, each used once in order or, now and then, again.
+// Stored text in pieces, each used once in order or sometimes again.
 Sample RandomLayout(uint64_t seed) {
   std::mt19937_64 random(seed);
   RunList runs;
@@ -104,7 +104,7 @@ TEST(SegmentLayoutTest, TheIdentityTakesNoMemory) {
 }
 
 TEST(SegmentLayoutTest, RefusesARunWithoutText) {
-  // The runs on both sides are long enough, so that nothing else is wrong.
+  // The runs on both sides are long enough: nothing else is wrong.
   const Sample sample = {{.stored_text_size_bytes = 3000,
                           .runs = {{2000, 0}, {0, 1000}, {1000, 2000}},
                           .checksums = {}},
@@ -140,7 +140,7 @@ TEST(TextChecksummerTest, MakesASectionThatParses) {
   }
 }
 
-// A layout is refused, or stays within what it says of itself.
+// A damaged layout is rejected or stays within its stated bounds.
 TEST(SegmentLayoutTest, RefusesOrBearsWhatIsDamaged) {
   std::mt19937_64 random(7);
   for (uint64_t i = 0; i < 20000; ++i) {

@@ -33,7 +33,7 @@ void SliceCounter::Restart() {
 }
 
 void SliceCounter::AddSlice(uint64_t size_bytes) {
-  // A range that touches the first and the last slice has at least a byte of
+  // A range that touches the first and the last slice has one byte or more of
   // each and all text between them.
   while (!slices_.empty() && size_bytes_after_first_ + 2 > kRangeSizeBytes) {
     slices_.pop_front();

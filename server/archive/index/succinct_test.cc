@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The packed structures against plain vectors.
+// Packed structures compared with plain vectors.
 #include <algorithm>
 #include <bit>
 #include <cstdint>

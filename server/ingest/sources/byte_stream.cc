@@ -26,7 +26,7 @@ InputFile::InputFile(UniqueFd fd, std::string name)
 
 absl::StatusOr<std::shared_ptr<const InputFile>> InputFile::Open(
     const std::string& path) {
-  // Not blocking: a pipe may never have a writer.
+  // Non-blocking: a pipe may never have a writer.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.is_open()) {
     return ErrnoStatus(errno, path, "open");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Bytes in order, from a file or out of a decompressor: what the parsers of
-// tars and WARCs read from.
+// Sequential bytes of a file or a decompressor: the input of tar and WARC
+// parsers.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_BYTE_STREAM_H_
 #define QUIRE_SERVER_INGEST_SOURCES_BYTE_STREAM_H_
 
@@ -28,33 +28,34 @@ class ByteStream {
  public:
   virtual ~ByteStream() = default;
 
-  // Up to out.size() bytes; 0 at the end only.
+  // Reads up to out.size() bytes; returns 0 only at the end.
   // REQUIRES: !out.empty().
   // Errors: DataLoss     malformed or truncated compressed data.
   //         Unavailable  the file cannot be read.
   virtual absl::StatusOr<size_t> Read(MutableByteView out) = 0;
 
-  // Passes over `size_bytes`; returns how many there were, fewer only at the
-  // end. The default reads them. Errors: as Read().
+  // Skips `size_bytes`; returns the number skipped, which is smaller only at
+  // the end. The default reads them. Errors: as Read().
   virtual absl::StatusOr<uint64_t> Skip(uint64_t size_bytes);
 
-  // True if a checksum was found right for every byte that was read.
+  // True if a checksum was verified for every byte read.
   virtual bool IsVerified() const { return false; }
 
-  // A part of a compressed file that was passed over.
+  // A skipped part of a compressed file.
   struct SkippedPart {
     uint64_t offset = 0;
     uint64_t size_bytes = 0;
-    // The stream has ended: nothing readable follows.
+    // The stream has ended: no readable part follows.
     bool is_last = false;
   };
 
-  // Passes over the rest of the independently compressed part, such as a gzip
-  // member, that holds byte `text_offset` of the stream, also after an error:
-  // Read() continues at the start of the next part whose text begins with
-  // `beginning`, which from then on is byte 0. nullopt: the stream cannot.
-  // REQUIRES: `text_offset` is at most what was read; beginning.size() <= 16.
-  // Errors: as Read(), but for damage.
+  // Skips the rest of the independently compressed part, such as a gzip member,
+  // that contains byte `text_offset` of the stream, also after an error. Read()
+  // continues at the start of the next part whose text begins with `beginning`;
+  // that becomes byte 0. Returns nullopt if the stream cannot do this.
+  // REQUIRES: `text_offset` is at most the number of bytes read;
+  // beginning.size() <= 16.
+  // Errors: as Read(), except damage.
   virtual absl::StatusOr<std::optional<SkippedPart>> SkipPart(
       uint64_t text_offset, absl::string_view beginning) {
     static_cast<void>(text_offset);
@@ -62,37 +63,36 @@ class ByteStream {
     return std::nullopt;
   }
 
-  // Has Read() continue at byte `offset` of the stream; false if it cannot.
+  // Makes Read() continue at byte `offset` of the stream; false if it cannot.
   virtual bool Seek(uint64_t offset) {
     static_cast<void>(offset);
     return false;
   }
 };
 
-// A regular file, open for reading: all passes over an input share one, so they
-// see the same file even if another takes its name.
-// Immutable, thread-safe.
+// A regular file, open for reading. All passes over an input share it, so they
+// see the same file even if another takes its name. Immutable, thread-safe.
 class InputFile {
  public:
   // `name` is for messages. REQUIRES: `fd` is open on a regular file.
   InputFile(UniqueFd fd, std::string name);
 
   // Follows symbolic links.
-  // Errors: NotFound, PermissionDenied, Unavailable  as the system says.
+  // Errors: NotFound, PermissionDenied, Unavailable  from the system.
   //         InvalidArgument  not a regular file.
   static absl::StatusOr<std::shared_ptr<const InputFile>> Open(
       const std::string& path);
 
   const std::string& name() const { return name_; }
 
-  // The size now. Errors: Unavailable.
+  // Current size. Errors: Unavailable.
   absl::StatusOr<uint64_t> SizeBytes() const;
 
-  // When it was last changed, in milliseconds since 1970-01-01 UTC, of whole
-  // seconds as tars and zips have them. Errors: Unavailable.
+  // Modification time, in milliseconds since 1970-01-01 UTC, truncated to
+  // seconds as in tars and zips. Errors: Unavailable.
   absl::StatusOr<int64_t> ModifiedTimeMs() const;
 
-  // As pread(): up to out.size() bytes, 0 at the end. Errors: Unavailable.
+  // Like pread(): up to out.size() bytes, 0 at the end. Errors: Unavailable.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, MutableByteView out) const;
 
  private:
@@ -107,7 +107,7 @@ class FileStream final : public ByteStream {
                       uint64_t offset = 0);
 
   absl::StatusOr<size_t> Read(MutableByteView out) override;
-  // Costs nothing: moves the position.
+  // Moves the position, without I/O.
   absl::StatusOr<uint64_t> Skip(uint64_t size_bytes) override;
 
   uint64_t offset() const { return offset_; }
@@ -124,7 +124,7 @@ class FileStream final : public ByteStream {
   uint64_t offset_;
 };
 
-// Bytes in memory, which must outlive the stream: for tests.
+// Bytes in memory, which must outlive the stream. For tests.
 class MemoryStream final : public ByteStream {
  public:
   // Reads return at most `read_size_max` bytes at a time.
@@ -144,7 +144,7 @@ class MemoryStream final : public ByteStream {
   size_t read_size_max_;
 };
 
-// What a decompressor gives, up to a limit.
+// The output of a decompressor, up to a limit.
 class BoundedStream final : public ByteStream {
  public:
   // `name` is for messages.
@@ -154,8 +154,8 @@ class BoundedStream final : public ByteStream {
         name_(std::move(name)),
         size_bytes_max_(size_bytes_max) {}
 
-  // Errors: ResourceExhausted  there is more than `size_bytes_max`; and those
-  //                            of the stream.
+  // Errors: ResourceExhausted  more than `size_bytes_max`; and those of the
+  //                            stream.
   absl::StatusOr<size_t> Read(MutableByteView out) override;
 
   bool IsVerified() const override { return stream_->IsVerified(); }
@@ -172,7 +172,7 @@ class BoundedStream final : public ByteStream {
   uint64_t read_bytes_ = 0;
 };
 
-// The default of the Skip() of streams and source readers.
+// Default of Skip() for streams and source readers.
 template <typename Reader>
 absl::StatusOr<uint64_t> SkipByReading(Reader& reader, uint64_t size_bytes) {
   std::vector<uint8_t> sink(
@@ -193,7 +193,7 @@ absl::StatusOr<uint64_t> SkipByReading(Reader& reader, uint64_t size_bytes) {
   return skipped;
 }
 
-// Reads until `out` is full or the stream ends; returns how many bytes.
+// Reads until `out` is full or the stream ends; returns the number of bytes.
 // Errors: as ByteStream::Read().
 absl::StatusOr<size_t> ReadFully(ByteStream& stream, MutableByteView out);
 

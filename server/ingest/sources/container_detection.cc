@@ -26,10 +26,10 @@ using FilePtr = std::shared_ptr<const InputFile>;
 
 enum class Compression { kNone, kGzip, kOther };
 
-// What a pass over a file needs to know of it.
+// Parameters of a pass over a file.
 struct TextForm {
   Compression compression = Compression::kNone;
-  // What it may decompress to.
+  // Upper bound on its decompressed size.
   uint64_t size_bytes_max = 0;
 };
 
@@ -66,8 +66,8 @@ absl::StatusOr<std::unique_ptr<ByteStream>> OpenText(const FilePtr& file,
 absl::StatusOr<Compression> DetectCompression(const FilePtr& file) {
   std::array<uint8_t, 3> start = {};
   QUIRE_ASSIGN_OR_RETURN(const size_t size, file->ReadAt(0, start));
-  // Deflate, the only method of gzip, is part of its mark here: two bytes are
-  // too few to call a file damaged that does not decompress.
+  // The magic number includes deflate, gzip's only method: two bytes are too
+  // few to call a file damaged if it does not decompress.
   if (size == start.size() && start[0] == 0x1F && start[1] == 0x8B &&
       start[2] == 8) {
     return Compression::kGzip;
@@ -87,8 +87,9 @@ bool ClaimsToBeTar(absl::string_view text) {
   return text.size() > 262 && text.substr(257, 5) == "ustar";
 }
 
-// By the first bytes of what libarchive and zlib decompress. The form of lzma
-// has no mark: these are the settings that its programs write.
+// Compares the first bytes with the formats that libarchive and zlib
+// decompress. lzma has no magic number: these are the settings that its
+// programs write.
 bool MayBeCompressed(absl::string_view text) {
   constexpr std::array<absl::string_view, 10> kStarts = {"\x1F\x8B",
                                                          "\x1F\x9D",
@@ -105,7 +106,7 @@ bool MayBeCompressed(absl::string_view text) {
                      [text](absl::string_view start) {
                        return absl::StartsWith(text, start);
                      }) ||
-         // A frame of zstd to skip.
+         // A skippable frame of zstd.
          (text.size() >= 4 && (static_cast<uint8_t>(text[0]) & 0xF0) == 0x50 &&
           text.substr(1, 3) == "\x2A\x4D\x18");
 }
@@ -128,7 +129,7 @@ bool ClaimsCompression(absl::string_view path) {
          EndsWithAny(path, kCompressedTarSuffixes);
 }
 
-// "warc", "tar", "zip", or empty if the name says none of them.
+// "warc", "tar", "zip", or empty for other names.
 absl::string_view ClaimedKind(absl::string_view path) {
   if (EndsWithAny(path, kCompressedTarSuffixes)) {
     return "tar";

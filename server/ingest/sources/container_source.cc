@@ -68,7 +68,7 @@ class ContainerReader final : public SourceReader {
   absl::StatusOr<size_t> Read(MutableByteView out) override {
     if (current_ != nullptr) {
       absl::StatusOr<size_t> got = current_->Read(out);
-      // A failing target of a hard link leaves walker_ as it was.
+      // A failing target of a hard link leaves walker_ unchanged.
       failed_fatally_ =
           !got.ok() && current_ == walker_.get() && !walker_->can_continue();
       return got;
@@ -90,11 +90,10 @@ class ContainerReader final : public SourceReader {
   }
 
  private:
-  // Whether walker_ is of use after the last Read().
+  // True if walker_ is usable after the last Read().
   bool CanReadOn() const { return !failed_fatally_; }
 
-  // A zip has a list of its entries, so one that cannot be read can be passed
-  // by a walker that never tried to.
+  // A zip lists its entries, so a new walker can skip an unreadable one.
   bool CanReopen() const {
     return format_ == Format::kZip && input_.file != nullptr;
   }
@@ -128,8 +127,8 @@ class ContainerReader final : public SourceReader {
     return document;
   }
 
-  // Goes to the contents of the hard link that walker_ is at; false if they are
-  // not in the tar.
+  // Moves to the contents of walker_'s hard link; false if they are not in the
+  // tar.
   absl::StatusOr<bool> FollowLink() {
     QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const HardLinkTable> table,
                            links_->Get(input_));
@@ -162,13 +161,13 @@ class ContainerReader final : public SourceReader {
   const std::shared_ptr<LazyHardLinkTable> links_;
   std::unique_ptr<EntryWalker> walker_;
   bool failed_fatally_ = false;
-  // Reads the target of a hard link in a tar that is not compressed.
+  // Reads the target of a hard link in an uncompressed tar.
   std::unique_ptr<EntryWalker> follower_;
-  // Reads that of a compressed one, and how much of it is left.
+  // Reads the target in a compressed tar; and the rest of its size.
   std::optional<FileStream> spool_;
   uint64_t spool_rest_bytes_ = 0;
-  // The one of the walkers that has the contents of the current document; null
-  // if spool_ has them.
+  // The walker with the contents of the current document; null if spool_ has
+  // them.
   EntryWalker* current_ = nullptr;
 };
 
@@ -206,8 +205,8 @@ class ContainerSource final : public Source {
 bool IsTarHeader(ByteView block) {
   constexpr size_t kChecksumOffset = 148;
   constexpr size_t kChecksumSize = 8;
-  // The sum of all bytes, those of the field itself counted as spaces. Some old
-  // programs added them up as signed.
+  // Sum of all bytes, counting those of the field itself as spaces. Some old
+  // programs added signed bytes.
   uint32_t unsigned_sum = 0;
   int32_t signed_sum = 0;
   for (size_t i = 0; i < block.size(); ++i) {

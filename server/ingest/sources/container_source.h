@@ -18,34 +18,34 @@
 
 namespace quire {
 
-// Where the text of a container comes from, once per pass.
+// Source of a container's text, opened once per pass.
 struct ContainerInput {
   std::string name;
-  // The container's bytes, decompressed.
+  // Opens the container's decompressed bytes.
   std::function<absl::StatusOr<std::unique_ptr<ByteStream>>()> open;
-  // The file itself where it is not compressed, else null: with it zips are
-  // read by their directory, and what is not needed is passed over.
+  // The file itself if it is not compressed, otherwise null. With it zips are
+  // read by their directory, and unneeded parts are skipped.
   std::shared_ptr<const InputFile> file;
-  // What it takes where it lies, compressed or not.
+  // Size on disk, compressed or not.
   uint64_t stored_size_bytes = 0;
-  // Where the targets of hard links are spooled if `file` is null, and how many
-  // bytes they may hold.
+  // Directory for spooled targets of hard links if `file` is null, and their
+  // maximum size.
   std::string spool_directory = {};
   uint64_t size_bytes_max = UINT64_MAX;
 };
 
-// Whether `block` is the first of a tar: its header's checksum is right.
+// True if `block` is a tar header: its checksum is right.
 // REQUIRES: block.size() == kTarBlockSizeBytes.
 bool IsTarHeader(ByteView block);
 
-// Regular files of a tar, in its order, with their names byte for byte. Files
-// stored sparse are read with their holes as zeros. A hard link becomes a
-// document of its own, with the contents that its target had at that place of
-// the tar; links to what is not in the tar are counted and left out. A
-// compressed tar with hard links is decompressed twice more, once for all
-// passes, and the contents of their targets are spooled (hard_links.h).
-// A tar must end with its mark (a block of zeros), or it counts as truncated;
-// several tars in one file are read one after the other.
+// Regular files of a tar, in its order, with their names byte for byte. Holes
+// of sparse files are read as zeros. A hard link becomes a separate document
+// with the contents that its target had at that point of the tar. Links to
+// missing targets are counted and skipped. A compressed tar with hard links is
+// decompressed twice more, once for all passes, and the contents of their
+// targets are spooled (hard_links.h). A tar without its end mark (a block of
+// zeros) counts as truncated. Several tars in one file are read one after the
+// other.
 std::unique_ptr<Source> MakeTarSource(ContainerInput input);
 
 // Regular files of a zip, in its order.

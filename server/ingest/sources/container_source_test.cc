@@ -123,7 +123,7 @@ TEST(ContainerSourceTest, HardLinksHaveTheContentsOfTheirTarget) {
   }
 }
 
-// Links in an order that is not that of their targets, many to one target.
+// Links in another order than their targets, several to one target.
 std::vector<TestEntry> FilesAndManyLinks() {
   std::vector<TestEntry> entries;
   for (uint64_t i = 0; i < 10; ++i) {
@@ -164,10 +164,10 @@ TEST(ContainerSourceTest, LinksOfACompressedTarDoNotDecompressItOnceEach) {
       EXPECT_EQ(documents[i].document.id, entries[i].name);
       EXPECT_EQ(documents[i].contents, entries[is_link ? target : i].contents);
     }
-    // Two passes to find the targets, and one for each of ours.
+    // Two passes to find the targets, and one per reader.
     EXPECT_EQ(opened_count, 2 + pass);
   }
-  // The spool has no name.
+  // The spool is unnamed.
   EXPECT_EQ(
       std::distance(std::filesystem::directory_iterator(directory.path()), {}),
       1);
@@ -264,7 +264,7 @@ TEST(ContainerSourceTest, ATarCutAnywhereIsAnError) {
                 FailsWith(absl::StatusCode::kDataLoss, HasSubstr(path)))
         << size;
   }
-  // The end mark alone, without the padding that usually follows.
+  // Only the end mark, without the usual padding.
   const std::string path = directory.Write("tar", tar.substr(0, end + 1024));
   EXPECT_THAT(ReadInput(path), IsOk());
 }
@@ -327,7 +327,7 @@ TEST(ContainerSourceTest, EveryPassIsTheSame) {
       const std::unique_ptr<Source> source,
       OpenSource(path, {.spool_directory = directory.path()}));
   EXPECT_STREQ(source->kind(), "tar");
-  // Deleted or replaced: the descriptor still has it.
+  // Deleted or replaced: the descriptor stays valid.
   directory.Write("other", "not a tar");
   ASSERT_EQ(std::rename((directory / "other").c_str(), path.c_str()), 0);
   for (int pass = 0; pass < 3; ++pass) {

@@ -30,22 +30,21 @@ struct DirCloser {
   void operator()(DIR* directory) const { closedir(directory); }
 };
 
-// A directory on the way to the current file.
+// A directory on the path to the current file.
 struct Listing {
   // Relative to the input; empty or ends in '/'.
   std::string prefix;
-  // Names of files, and of directories with a '/' behind them: sorted like
-  // that, each directory stands where its contents belong in the order of whole
-  // paths.
+  // Names of files, and of directories with a trailing '/': sorted, each
+  // directory stands where its contents belong in the order of whole paths.
   std::vector<std::string> names;
   size_t next = 0;
 };
 
-// The documents of a container in a directory, one after the other. After an
-// error that the container cannot go on from it is at its end.
+// The documents of a container in a directory. An error that the container
+// cannot continue from ends it.
 class ExpandedContainer {
  public:
-  // `id_prefix` goes before all ids.
+  // `id_prefix` precedes all ids.
   static absl::StatusOr<ExpandedContainer> Open(
       const Source& container, std::string id_prefix,
       std::optional<uint64_t> input_size_bytes_max) {
@@ -186,8 +185,8 @@ class DirectoryReader final : public SourceReader {
   }
 
  private:
-  // Goes to the next name of the listings: a document, or nothing where it is
-  // none by itself.
+  // Moves to the next name; returns a document, or nothing if the name is not
+  // one.
   absl::StatusOr<std::optional<SourceDocument>> NextEntry() {
     Listing& top = listings_.back();
     if (top.next == top.names.size()) {
@@ -208,15 +207,15 @@ class DirectoryReader final : public SourceReader {
 
   absl::Status Descend(std::string prefix) {
     const std::string path = absl::StrCat(root_, "/", prefix);
-    // The input itself may be a link; what is below it may not, even if it
-    // turned into one after it was listed.
+    // The input itself may be a link. Entries below it may not, even if they
+    // became links after listing.
     const int no_follow = prefix.empty() ? 0 : O_NOFOLLOW;
     const int fd =
         open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | no_follow);
     if (fd < 0) {
       return ErrnoStatus(errno, path, "open");
     }
-    // Takes the descriptor over, unless it fails.
+    // Takes ownership of the descriptor on success.
     const std::unique_ptr<DIR, DirCloser> directory(fdopendir(fd));
     if (directory == nullptr) {
       const int error = errno;
@@ -243,7 +242,7 @@ class DirectoryReader final : public SourceReader {
     return absl::OkStatus();
   }
 
-  // What cannot be looked at does not take its neighbours along.
+  // An unreadable entry does not affect its neighbours.
   void List(int directory_fd, const std::string& name,
             const std::string& directory, Listing& listing) {
     if (name == "." || name == "..") {
@@ -298,8 +297,8 @@ class DirectoryReader final : public SourceReader {
     return document;
   }
 
-  // Starts to read `file` as a container, if it is one and should be; tells the
-  // listener what to know of it.
+  // Begins to read `file` as a container, if it is one and should be expanded;
+  // sends notes to the listener.
   absl::Status LookInside(const std::shared_ptr<const InputFile>& file,
                           const std::string& path) {
     DetectedFile detected;
@@ -351,15 +350,15 @@ class DirectoryReader final : public SourceReader {
   const SourceOptions options_;
   bool started_ = false;
   std::vector<Listing> listings_;
-  // Of entries, met while others were listed.
+  // Errors of entries found while listing.
   std::deque<absl::Status> failures_;
   // The path of the current file.
   std::string current_;
-  // Where it is one document.
+  // Set if it is one document.
   std::unique_ptr<FileStream> file_;
-  // Where it is many.
+  // Set if it is a container.
   std::optional<ExpandedContainer> container_;
-  // Of the containers before it.
+  // Skipped entries of earlier containers.
   SkippedEntries container_skipped_;
 };
 

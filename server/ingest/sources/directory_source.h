@@ -9,13 +9,12 @@
 
 namespace quire {
 
-// All regular files below the directory `path`, in bytewise order of their path
-// relative to it; with `options.expand`, the documents of tars, zips and WARCs
-// in their places. What is excluded is neither opened nor listed. Memory: the
-// listings of the directories on the way to the current file. A file that goes
-// away between listing and reading is an error; files that come and go between
-// passes are simply in the one and not in the other. Readers can continue after
-// every error.
+// All regular files below the directory `path`, in bytewise order of their
+// relative path. With `options.expand` tars, zips and WARCs are replaced by
+// their documents. Excluded entries are neither opened nor listed. Memory: the
+// listings of the directories on the path to the current file. A file that
+// disappears between listing and reading is an error. Files that change between
+// passes may be in only some of them. Readers can continue after every error.
 std::unique_ptr<Source> MakeDirectorySource(std::string path,
                                             SourceOptions options);
 

@@ -19,8 +19,8 @@ namespace quire {
 namespace {
 
 // libarchive converts names from the container's character set to that of the
-// thread's locale, and mangles what the latter lacks. In UTF-8 nothing is
-// lacking, whatever locale the program runs in.
+// thread's locale, and damages characters that the latter lacks. UTF-8 has all,
+// whatever locale the program runs in.
 class ScopedUtf8Locale {
  public:
   ScopedUtf8Locale() : previous_(uselocale(Utf8())) {}
@@ -32,7 +32,7 @@ class ScopedUtf8Locale {
 
  private:
   static locale_t Utf8() {
-    // Null where the system has no such locale: then the current one stays.
+    // Null if the system has no such locale: then the current one stays.
     static const locale_t locale =
         newlocale(LC_CTYPE_MASK, "C.UTF-8", static_cast<locale_t>(nullptr));
     return locale;
@@ -61,8 +61,8 @@ EntryWalker::Kind KindOf(archive_entry* entry) {
   }
 }
 
-// Nothing for times that milliseconds cannot hold: only a damaged header has
-// such.
+// Nothing for times beyond the range of milliseconds: only damaged headers have
+// them.
 std::optional<int64_t> TimeMs(archive_entry* entry) {
   if (archive_entry_mtime_is_set(entry) == 0) {
     return std::nullopt;
@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<EntryWalker>> EntryWalker::Open(
   FileStream* seekable = nullptr;
   if (input.file != nullptr) {
     auto file_stream = std::make_unique<FileStream>(input.file, offset);
-    // A tar is read forward only.
+    // Tars are read forward only.
     seekable =
         format == LibarchiveInput::Format::kZip ? file_stream.get() : nullptr;
     stream = std::move(file_stream);
@@ -115,8 +115,8 @@ absl::StatusOr<bool> EntryWalker::Next() {
     const ScopedUtf8Locale utf8;
     result = archive_read_next_header(input_->get(), &entry);
     if (result == ARCHIVE_OK || result == ARCHIVE_WARN) {
-      // Warnings are about what is not kept here (owners, times, attributes)
-      // or about names that are not in the character set they should be in.
+      // Warnings concern metadata that is not kept (owners, times, attributes),
+      // or names in the wrong character set.
       can_continue_ = true;
       QUIRE_RETURN_IF_ERROR(TakeEntry(entry));
       return true;
@@ -201,7 +201,7 @@ absl::Status EntryWalker::NextPiece() {
     return absl::OkStatus();
   }
   if (result != ARCHIVE_OK) {
-    // Of FATAL the library says that the reader is of no more use.
+    // After FATAL, libarchive's reader is unusable.
     can_continue_ = result == ARCHIVE_FAILED || result == ARCHIVE_WARN;
     return Failure();
   }
@@ -223,7 +223,7 @@ absl::StatusOr<size_t> EntryWalker::Read(MutableByteView out) {
     }
     QUIRE_RETURN_IF_ERROR(NextPiece());
     if (!pieces_ended_ && piece_.empty()) {
-      // An empty piece of a sparse file: only its place counts.
+      // An empty piece of a sparse file: only its offset counts.
       piece_offset_ = position_;
     }
   }

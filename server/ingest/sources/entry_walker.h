@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// One walk over the entries of a tar or zip: libarchive with every result
+// Iterates over the entries of a tar or zip: libarchive with every result
 // checked and every error named.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_ENTRY_WALKER_H_
 #define QUIRE_SERVER_INGEST_SOURCES_ENTRY_WALKER_H_
@@ -26,46 +26,46 @@ class EntryWalker {
  public:
   enum class Kind { kFile, kHardLink, kSymbolicLink, kDirectory, kSpecial };
 
-  // Starts at byte `offset` of the container, where a header must be; only 0
-  // where input.file is null.
+  // Starts at byte `offset` of the container, where a header must be; 0 if
+  // input.file is null.
   static absl::StatusOr<std::unique_ptr<EntryWalker>> Open(
       const ContainerInput& input, LibarchiveInput::Format format,
       uint64_t offset = 0);
 
-  // Goes to the next entry; false after the last.
+  // Moves to the next entry; false after the last.
   // Errors: DataLoss, Unavailable.
   absl::StatusOr<bool> Next();
 
   const std::string& container_name() const { return name_; }
 
-  // As SourceReader::Place(), of the current entry.
+  // Like SourceReader::Place(), for the current entry.
   std::string Place() const;
 
-  // Of the current entry. REQUIRES: Next() returned true.
+  // Kind of the current entry. REQUIRES: Next() returned true.
   Kind kind() const { return kind_; }
 
   const std::string& entry_name() const { return entry_name_; }
 
-  // The target of a hard link.
+  // Target of a hard link.
   const std::string& link_target() const { return link_target_; }
 
-  // If the container says.
+  // Size, if the container has it.
   std::optional<uint64_t> size_bytes() const { return size_bytes_; }
 
-  // When it was changed last, in milliseconds since 1970-01-01 UTC, if the
-  // container says.
+  // Modification time, in milliseconds since 1970-01-01 UTC, if the container
+  // has it.
   std::optional<int64_t> time_ms() const { return time_ms_; }
 
-  // Entries before this one.
+  // Number of entries before this one.
   uint64_t index() const { return index_; }
 
-  // Where its header starts in the decompressed container.
+  // Offset of its header in the decompressed container.
   uint64_t header_offset() const { return header_offset_; }
 
-  // As SourceReader::CanContinue().
+  // Like SourceReader::CanContinue().
   bool can_continue() const { return can_continue_; }
 
-  // Reads on in the current entry, holes as zeros; 0 at its end.
+  // Reads the next bytes of the current entry, holes as zeros; 0 at its end.
   // REQUIRES: !out.empty(), kind() == kFile.
   absl::StatusOr<size_t> Read(MutableByteView out);
 
@@ -93,8 +93,8 @@ class EntryWalker {
   uint64_t header_offset_ = 0;
   bool can_continue_ = false;
 
-  // The piece of the entry that libarchive handed out last, not yet read, and
-  // where in the entry it starts; the gap before it is a hole.
+  // The last piece from libarchive, not yet read, and its offset in the entry;
+  // the gap before it is a hole.
   ByteView piece_;
   uint64_t piece_offset_ = 0;
   uint64_t position_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Directories that hold tars, zips and WARCs.
+// Directories that contain tars, zips and WARCs.
 #include <sys/stat.h>
 
 #include <string>
@@ -63,7 +63,7 @@ std::string Warc(const std::string& uri) {
                         "a page");
 }
 
-// A directory as crawlers and packagers leave it.
+// A directory like those of crawlers and packagers.
 void WriteCrawl(const TestDirectory& directory) {
   directory.Write("in/2022/a.warc.gz", Gzip(Warc("http://u/1")));
   directory.Write("in/2022/b.warc", Warc("http://u/1"));
@@ -129,7 +129,7 @@ TEST(ExpandedDirectoryTest, NamesThatDisagreeWithContentsAreNoted) {
     SCOPED_TRACE(expand);
     QUIRE_ASSERT_OK_AND_ASSIGN(const Heard heard,
                                Hear(directory / "in", {.expand = expand}));
-    // Nothing is lost of what is not what it seems.
+    // Misnamed files lose nothing.
     ASSERT_EQ(heard.documents.size(), 7);
     EXPECT_EQ(heard.documents[0], (std::pair<std::string, std::string>(
                                       "bad.warc.gz", "no gzip at all")));
@@ -180,7 +180,7 @@ TEST(ExpandedDirectoryTest, EntriesOfContainersAreCountedAndNamed) {
 TEST(ExpandedDirectoryTest, ExcludesAndRenames) {
   const TestDirectory directory;
   WriteCrawl(directory);
-  // Neither opened nor listed: it could not be.
+  // Neither opened nor listed, which would fail.
   directory.Write("in/private/secret", "");
   SourceOptions options{.expand = true};
   QUIRE_ASSERT_OK_AND_ASSIGN(

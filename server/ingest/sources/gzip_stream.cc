@@ -16,13 +16,13 @@ namespace quire {
 namespace {
 
 constexpr size_t kInputSizeBytes = 64 << 10;
-// 15 bits of window, and 16 for "a gzip header and nothing else".
+// 15 bits of window, and 16 for a gzip header only.
 constexpr int kGzipWindowBits = 15 + 16;
-// How a member begins: deflate is the only method.
+// Start of a member: deflate is the only method.
 constexpr std::array<uint8_t, 3> kMagic = {0x1F, 0x8B, 8};
-// Members that are remembered.
+// Number of members remembered.
 constexpr size_t kKnownMemberCount = 1024;
-// A member is known by so much of it: header, code table and first bytes.
+// Prefix that identifies a member: header, code table and first bytes.
 constexpr size_t kMemberStartSizeBytes = 1024;
 constexpr size_t kBeginningSizeBytesMax = 16;
 
@@ -79,7 +79,7 @@ absl::Status GzipStream::Refill() {
 absl::StatusOr<bool> GzipStream::StartMember() {
   z_stream& z = inflater_->stream;
   QUIRE_RETURN_IF_ERROR(Refill());
-  // Padding to the size of some medium's blocks.
+  // Padding to the block size of a medium.
   const bool padded = member_count_ > 0 && z.avail_in > 0 && z.next_in[0] == 0;
   while (padded && z.avail_in > 0) {
     if (z.next_in[0] != 0) {
@@ -130,7 +130,8 @@ absl::StatusOr<size_t> GzipStream::Read(MutableByteView out) {
       members_.back().end_offset = offset();
     } else if (result != Z_OK) {
       if (z.avail_out < want) {
-        // What came before the damage is good; zlib says the same next time.
+        // The text before the damage is valid; zlib repeats its error at the
+        // next call.
         break;
       }
       return Damaged(z.msg != nullptr ? z.msg : "damaged gzip data");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kCopySizeBytes = 256 << 10;
 
-// Appends what the walker's current entry holds.
+// Appends the contents of the walker's current entry.
 absl::Status CopyEntry(EntryWalker& walker, uint64_t size_bytes_max,
                        Spool& spool) {
   std::vector<uint8_t> buffer(kCopySizeBytes);
@@ -63,7 +63,7 @@ absl::StatusOr<std::shared_ptr<const HardLinkTable>> HardLinkTable::Build(
         spool, Spool::Create(input.spool_directory,
                              "the targets of hard links of a compressed tar"));
   }
-  // What each wanted name means at the current place of the walk.
+  // Target of each wanted name at the current position of the walk.
   absl::flat_hash_map<std::string, LinkTarget> meaning;
   QUIRE_ASSIGN_OR_RETURN(
       walker, EntryWalker::Open(input, LibarchiveInput::Format::kTar));

@@ -25,8 +25,8 @@ void AppendLiteral(char c, std::string& regex) {
   regex += re2::RE2::QuoteMeta(re2::StringPiece(&c, 1));
 }
 
-// The class at the front of `glob`, from its bracket on, which is taken away.
-// A slash is in no class, whatever it says.
+// Removes the class at the front of `glob`, from its bracket on. A slash is in
+// no class.
 absl::Status TakeClass(absl::string_view whole, absl::string_view& glob,
                        std::string& regex) {
   size_t at = 1;
@@ -34,7 +34,7 @@ absl::Status TakeClass(absl::string_view whole, absl::string_view& glob,
       glob.size() > at && (glob[at] == '!' || glob[at] == '^');
   at += is_negated ? 1 : 0;
   std::string members;
-  // A bracket that comes first is a member.
+  // A bracket in first position is a member.
   for (bool is_first = true;; is_first = false) {
     if (at == glob.size()) {
       return Malformed(whole,
@@ -57,8 +57,7 @@ absl::Status TakeClass(absl::string_view whole, absl::string_view& glob,
   return absl::OkStatus();
 }
 
-// What a pattern matches, as a regular expression that is searched for in a
-// path.
+// Returns a pattern as a regular expression to search for in a path.
 absl::StatusOr<std::string> ToRegex(absl::string_view whole) {
   absl::string_view glob = whole;
   std::string regex = absl::ConsumePrefix(&glob, "/") ? "^" : "(?:^|/)";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the user wants left out of an input, and how its documents are named.
+// The user's rules for excluding and naming documents.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_ID_RULES_H_
 #define QUIRE_SERVER_INGEST_SOURCES_ID_RULES_H_
 
@@ -18,32 +18,31 @@ class RE2;
 namespace quire {
 
 struct IdRuleOptions {
-  // Patterns as rsync and .gitignore have them. They are compared with the path
-  // in the input, before it is renamed:
-  //   *  any characters but /     **  any characters
-  //   ?  one character but /      [a-z], [!a-z]  one of them, never /
-  //   \  takes the next character as it is
+  // Patterns as in rsync and .gitignore, compared with the path in the input
+  // before it is renamed:
+  //   *  any characters except /     **  any characters
+  //   ?  one character except /      [a-z], [!a-z]  a class, never with /
+  //   \  quotes the next character
   // A pattern that begins with / must match from the start of the path, any
-  // other from the start of any part of it ("parts" lie between slashes). It
-  // must match up to the end of a part, and what is below that is left out with
-  // it. A pattern that ends in / matches directories only.
+  // other from the start of any component. It must match up to the end of a
+  // component, and excludes everything below it. A pattern that ends in /
+  // matches directories only.
   std::vector<std::string> exclude_globs = {};
-  // Taken away from ids that begin with it, byte for byte; others stay.
+  // Prefix removed from ids that begin with it, byte for byte; other ids stay.
   std::string strip_prefix = {};
-  // Put in front of all ids, after that.
+  // Prefix added to all ids, after that.
   std::string prefix = {};
 };
 
 // Immutable, thread-safe.
 class IdRules {
  public:
-  // Errors: InvalidArgument  a pattern that is empty or malformed.
+  // Errors: InvalidArgument  an empty or malformed pattern.
   static absl::StatusOr<std::shared_ptr<const IdRules>> Create(
       const IdRuleOptions& options);
   ~IdRules();
 
-  // `path` is any bytes; that of a directory ends in "/". Takes time linear in
-  // its size.
+  // `path` is any bytes; a directory's ends in "/". Linear time.
   bool Excludes(absl::string_view path) const;
 
   std::string Rename(absl::string_view id) const;

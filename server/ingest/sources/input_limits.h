@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What an input may claim, and what it may become when it is decompressed.
+// Limits on inputs: their claims and their decompressed size.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_INPUT_LIMITS_H_
 #define QUIRE_SERVER_INGEST_SOURCES_INPUT_LIMITS_H_
 
@@ -15,58 +15,57 @@
 
 namespace quire {
 
-// Without a limit from the user, all inputs of a build hold at most this.
+// Default limit on all inputs of a build together.
 inline constexpr uint64_t kInputSizeBytesMax = uint64_t{16} << 40;
-// And a compressed or sparse input holds at most this many bytes for each byte
-// that it takes on disk (gzip itself reaches 1,032), where that is more than
-// kTrustedInputSizeBytes.
+// A compressed or sparse input may expand to this many bytes per byte on disk
+// (gzip itself reaches 1,032), or to kTrustedInputSizeBytes if that is more.
 inline constexpr uint64_t kTrustedExpansion = 1024;
 inline constexpr uint64_t kTrustedInputSizeBytes = uint64_t{64} << 30;
 
-// What an input that takes `stored_size_bytes` on disk may hold, decompressed.
-// `limit` is what the user gave, if anything.
+// Returns the maximum decompressed size of an input of `stored_size_bytes` on
+// disk. `limit` is the user's, if any.
 uint64_t InputSizeBytesMax(std::optional<uint64_t> limit,
                            uint64_t stored_size_bytes);
 
-// Errors: always ResourceExhausted. `what` is all of the message but what was
-// expected and what to do: "INPUT: decompresses to more".
+// Errors: always ResourceExhausted. `what` is the message without expectation
+//   and remedy: "INPUT: decompresses to more".
 absl::Status InputTooLarge(absl::string_view what, uint64_t size_bytes_max);
 
-// Attributes that were not kept because they were over a limit of the format.
+// Attributes dropped because they exceed a limit of the format.
 struct DroppedAttributes {
   uint64_t count = 0;
-  // Where the first of them was and how large it was; for a message.
+  // Position and size of the first, for a message.
   std::string first;
 };
 
-// Checks the documents of all passes of a build as they come, so that the first
-// pass already finds what the archive could not hold.
+// Checks the documents of every pass of a build, so that the first pass finds
+// those that the archive cannot hold.
 // Thread-compatible.
 class InputLimits {
  public:
   // `limit` is the user's, for all inputs together, in bytes of documents.
   explicit InputLimits(std::optional<uint64_t> limit) : limit_(limit) {}
 
-  // Each pass counts anew.
+  // Counts restart with each pass.
   void StartPass();
 
   // Errors: those of Source::StoredSizeBytes().
   absl::Status StartSource(const Source& source);
 
-  // Checks what the input says of the document that `reader` is at, before its
-  // bytes are read. Attributes that are too long or out of range are removed
-  // from `document` and counted.
+  // Checks the claims of the input about `reader`'s document before its bytes
+  // are read. Attributes that are too long or out of range are removed from
+  // `document` and counted.
   // Errors: InvalidArgument    an id that the archive cannot hold.
-  //         ResourceExhausted  the size that it claims is over the limit.
+  //         ResourceExhausted  the claimed size is over the limit.
   absl::Status StartDocument(const Source& source, const SourceReader& reader,
                              SourceDocument& document);
 
-  // Counts bytes of the current document, read or passed over.
+  // Counts bytes of the current document, read or skipped.
   // Errors: ResourceExhausted  over the limit.
   absl::Status AddText(const Source& source, const SourceReader& reader,
                        uint64_t size_bytes);
 
-  // In this pass, up to now.
+  // Dropped so far in this pass.
   const DroppedAttributes& dropped() const { return dropped_; }
 
  private:
@@ -74,7 +73,7 @@ class InputLimits {
                          uint64_t size_bytes) const;
 
   const std::optional<uint64_t> limit_;
-  // What is left of the limits of all inputs and of the current one.
+  // Remaining limits of all inputs and of the current one.
   uint64_t rest_bytes_ = 0;
   uint64_t source_rest_bytes_ = 0;
   uint64_t source_size_bytes_max_ = 0;

@@ -21,9 +21,9 @@ namespace {
 
 constexpr size_t kBufferSizeBytes = 256 << 10;
 
-// All of libarchive's but gzip, which GzipStream checks better, those that run
-// other programs on whatever begins like their format (lrzip, grzip), and those
-// that are no compression (uuencode, rpm).
+// Adds libarchive's filters except gzip, which GzipStream checks better,
+// filters that run other programs (lrzip, grzip), and those that are not
+// compression (uuencode, rpm).
 void AddFilters(archive* reader) {
   archive_read_support_filter_bzip2(reader);
   archive_read_support_filter_compress(reader);
@@ -51,8 +51,8 @@ struct LibarchiveInput::Callbacks {
 
   static la_int64_t Skip(archive* reader, void* self, la_int64_t size_bytes) {
     auto* const input = static_cast<LibarchiveInput*>(self);
-    // A tar's end mark is recognised by the bytes before the end, so these are
-    // always read: libarchive reads what a short skip leaves.
+    // A tar's end mark is detected in the last bytes, so these are always read:
+    // libarchive reads the rest of a short skip.
     const auto reserve = static_cast<la_int64_t>(2 * kBufferSizeBytes);
     if (size_bytes <= reserve) {
       return 0;
@@ -119,8 +119,8 @@ absl::StatusOr<std::unique_ptr<LibarchiveInput>> LibarchiveInput::Open(
   switch (format) {
     case Format::kTar:
       archive_read_support_format_tar(reader);
-      // Zeros end a tar, but not the file: what comes after them is read, and
-      // if it is no tar that is an error, instead of being dropped in silence.
+      // Zeros end a tar, but not the file: read the bytes after them, and
+      // report an error if they are not a tar, instead of dropping them.
       archive_read_set_format_option(reader, "tar",
                                      "read_concatenated_archives", "1");
       break;
@@ -177,8 +177,8 @@ absl::Status LibarchiveInput::Failure(const std::string& place) const {
     return stream_status_;
   }
   const char* const reason = archive_error_string(archive_);
-  // Only what begins like a zip is opened as one; what libarchive misses is the
-  // list of entries at its end.
+  // Only files that begin like a zip are opened as one; libarchive then misses
+  // the list of entries at the end.
   const bool has_no_end = is_zip_ && reason != nullptr &&
                           absl::StartsWith(reason, "Unrecognized archive");
   return absl::DataLossError(

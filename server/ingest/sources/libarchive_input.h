@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// libarchive, reading from our streams.
+// libarchive on ByteStream.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_LIBARCHIVE_INPUT_H_
 #define QUIRE_SERVER_INGEST_SOURCES_LIBARCHIVE_INPUT_H_
 
@@ -22,20 +22,20 @@ namespace quire {
 
 inline constexpr size_t kTarBlockSizeBytes = 512;
 
-// Owns a libarchive reader together with the stream it reads from.
+// Owns a libarchive reader and its input stream.
 // Thread-compatible.
 class LibarchiveInput {
  public:
   enum class Format {
     kTar,
     kZip,
-    // No format: the bytes that come out of the decompression filters.
+    // No format: the output of the decompression filters.
     kDecompressed,
   };
 
   // `name` is for messages. `seekable`, if not null, is the same object as
   // `stream`; with it zips are read by their central directory.
-  // Errors: DataLoss, Unavailable  libarchive refuses the stream's start.
+  // Errors: DataLoss, Unavailable  libarchive rejects the stream's start.
   //         ResourceExhausted      no memory.
   static absl::StatusOr<std::unique_ptr<LibarchiveInput>> Open(
       Format format, std::unique_ptr<ByteStream> stream, FileStream* seekable,
@@ -46,12 +46,12 @@ class LibarchiveInput {
 
   archive* get() const { return archive_; }
 
-  // For a call on get() that failed: the stream's own error if that was the
-  // reason, else DataLoss with libarchive's words.
+  // Returns the error of a failed call on get(): the stream's own if it was the
+  // cause, otherwise DataLoss with libarchive's text.
   absl::Status Failure(const std::string& place) const;
 
-  // After the last entry of a tar: false if the stream just stopped, without
-  // the zero blocks that end a tar.
+  // After the last entry of a tar: false if the stream ended without the zero
+  // blocks that end a tar.
   bool SawTarEnd() const;
 
  private:
@@ -67,17 +67,17 @@ class LibarchiveInput {
   const bool is_zip_;
   archive* archive_ = nullptr;
   std::vector<uint8_t> buffer_;
-  // The last bytes that the stream returned, at most one tar block.
+  // The last bytes of the stream, at most one tar block.
   std::vector<uint8_t> tail_;
   bool at_end_ = false;
   absl::Status stream_status_;
 };
 
-// The text of a file that is compressed in one of the ways libarchive knows
-// (gzip excepted: see GzipStream).
+// Text of a file compressed in a format of libarchive (except gzip: see
+// GzipStream).
 class DecompressedStream final : public ByteStream {
  public:
-  // Returns null where `compressed` does not begin like any of them.
+  // Returns null if `compressed` begins like no such format.
   // Errors: as LibarchiveInput::Open().
   static absl::StatusOr<std::unique_ptr<DecompressedStream>> Create(
       std::unique_ptr<ByteStream> compressed, const std::string& name);

@@ -9,7 +9,7 @@
 
 namespace quire {
 
-// The whole file as one document, whose id is the last part of its path.
+// The whole file as one document; its id is the last component of its path.
 std::unique_ptr<Source> MakePlainFileSource(
     std::shared_ptr<const InputFile> file);
 

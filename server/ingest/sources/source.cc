@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<Source>> OpenStandardInput(
         "standard input must be a tar, zip or WARC and is a terminal; pipe one "
         "in: tar -c DIRECTORY | quired build -o OUT.quire -");
   }
-  // Closed when the program began: then program_main.h has put something there
-  // that cannot be read.
+  // If it was closed at the start, program_main.h has opened an unreadable file
+  // there.
   const int flags = fcntl(STDIN_FILENO, F_GETFL);
   if (flags == -1 || (flags & O_ACCMODE) == O_WRONLY) {
     return absl::InvalidArgumentError(
@@ -95,7 +95,7 @@ absl::StatusOr<std::unique_ptr<Source>> OpenAny(const std::string& path,
   return OpenFile(path, options, misnaming);
 }
 
-// The documents of an input, less those that are excluded, renamed.
+// The documents of an input, filtered and renamed.
 class RuledReader final : public SourceReader {
  public:
   RuledReader(std::unique_ptr<SourceReader> reader,

@@ -126,7 +126,7 @@ TEST(OpenSourceTest, APlainFileIsOneDocument) {
   }
 }
 
-// In a directory and given by its path, a file has the time that it has.
+// A file has the same time in a directory and as an input.
 TEST(OpenSourceTest, APlainFileKeepsItsTime) {
   const TestDirectory directory;
   const std::string path = directory.Write("in/file", "text");
@@ -202,7 +202,7 @@ TEST(OpenSourceTest, RefusesWhatIsNeitherFileNorDirectory) {
 TEST(SpoolTest, LeavesNoNameBehind) {
   const TestDirectory directory;
   int ends[2] = {-1, -1};
-  // Not blocking, as a pipe or socket of another program may be.
+  // Non-blocking, as a pipe or socket of another program may be.
   ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
   ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
   const std::string text = MakeTestText(3000000, 1);

@@ -30,7 +30,7 @@ absl::StatusOr<UniqueFd> CreateUnnamedFile(const std::string& directory) {
   if (errno != EOPNOTSUPP && errno != EISDIR) {
     return ErrnoStatus(errno, directory, "create a temporary file in");
   }
-  // NFS and some others: a name, for a moment.
+  // NFS and some others lack unnamed files: use a name briefly.
   std::string path = absl::StrCat(directory, "/.quire-spool-XXXXXX");
   UniqueFd named(mkostemp(path.data(), O_CLOEXEC));
   if (!named.is_open() || unlink(path.c_str()) != 0) {
@@ -39,7 +39,7 @@ absl::StatusOr<UniqueFd> CreateUnnamedFile(const std::string& directory) {
   return named;
 }
 
-// Waits until `fd`, which does not block, has something to read or its end.
+// Waits until the non-blocking `fd` has input or ends.
 absl::Status WaitForInput(int fd, const std::string& name) {
   pollfd waiting = {.fd = fd, .events = POLLIN, .revents = 0};
   if (poll(&waiting, 1, /*timeout=*/-1) < 0 && errno != EINTR) {
@@ -66,8 +66,8 @@ absl::StatusOr<Spool> Spool::Create(const std::string& directory,
 }
 
 absl::Status Spool::Append(ByteView bytes) {
-  // Zeros become a hole where the file system has them: a sparse file may hold
-  // far more of them than the disk has space.
+  // Zeros become a hole if the file system supports it: a sparse file may hold
+  // far more than the disk.
   if (std::all_of(bytes.begin(), bytes.end(),
                   [](uint8_t byte) { return byte == 0; })) {
     size_bytes_ += bytes.size();
@@ -92,7 +92,7 @@ absl::Status Spool::ReadAt(uint64_t offset, MutableByteView out) const {
     const ssize_t got =
         pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (got == 0) {
-      // Zeros at the end are not in the file yet.
+      // Zeros at the end are not yet in the file.
       break;
     }
     if (got > 0) {
@@ -109,7 +109,7 @@ absl::Status Spool::ReadAt(uint64_t offset, MutableByteView out) const {
 
 absl::StatusOr<std::shared_ptr<const InputFile>> Spool::Finish(
     std::string name) && {
-  // What ends in a hole has its size from here.
+  // Sets the size of a file that ends in a hole.
   if (ftruncate(fd_.get(), static_cast<off_t>(size_bytes_)) != 0) {
     return ErrnoStatus(errno, directory_, absl::StrCat("copy ", what_, " to"));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Files without a name for text that is read more than once: standard input,
-// and the targets of hard links in compressed tars.
+// Unnamed files for text that is read more than once: standard input, and the
+// targets of hard links in compressed tars.
 #ifndef QUIRE_SERVER_INGEST_SOURCES_SPOOL_H_
 #define QUIRE_SERVER_INGEST_SOURCES_SPOOL_H_
 
@@ -19,12 +19,11 @@
 
 namespace quire {
 
-// A file without a name, which disappears with the last user of what Finish()
-// returns, or with the process, however it ends.
-// Movable. Thread-compatible.
+// An unnamed file. It disappears with the last user of Finish()'s result, or
+// when the process ends in any way. Movable. Thread-compatible.
 class Spool {
  public:
-  // `what` is what will be copied, for messages.
+  // `what` names the contents, for messages.
   // Errors: Unavailable  the directory cannot hold it.
   static absl::StatusOr<Spool> Create(const std::string& directory,
                                       std::string what);
@@ -35,12 +34,12 @@ class Spool {
 
   uint64_t size_bytes() const { return size_bytes_; }
 
-  // Fills `out` with what was appended at `offset`.
+  // Fills `out` from offset `offset` of the appended bytes.
   // REQUIRES: offset + out.size() <= size_bytes().
   // Errors: Unavailable  the file cannot be read, or became shorter.
   absl::Status ReadAt(uint64_t offset, MutableByteView out) const;
 
-  // For reading. `name` is for messages. Errors: as Append().
+  // Returns the file for reading. `name` is for messages. Errors: as Append().
   absl::StatusOr<std::shared_ptr<const InputFile>> Finish(std::string name) &&;
 
  private:
@@ -55,14 +54,14 @@ class Spool {
   uint64_t size_bytes_ = 0;
 };
 
-// Returns the directory for spools of the archive that is to be at
-// `archive_path`: the one that the archive lies in.
+// Returns the spool directory for an archive at `archive_path`: its parent
+// directory.
 std::string SpoolDirectoryFor(std::string archive_path);
 
-// Copies all that `fd` still has. Blocks until the input ends, also if `fd`
-// does not block. `name` is for messages.
+// Copies the rest of `fd`. Blocks until the input ends, also for a non-blocking
+// `fd`. `name` is for messages.
 // Errors: Unavailable        the input cannot be read, or as Spool.
-//         ResourceExhausted  there is more than `size_bytes_max`.
+//         ResourceExhausted  more than `size_bytes_max`.
 absl::StatusOr<std::shared_ptr<const InputFile>> SpoolToUnnamedFile(
     int fd, const std::string& name, const std::string& directory,
     uint64_t size_bytes_max);

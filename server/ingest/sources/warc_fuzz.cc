@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes: the WARC reader gives all of them back, or says that it cannot.
+// Arbitrary bytes: the WARC reader returns all of them, or reports an error.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) {
     return 0;
   }
-  // The first byte says in what pieces the stream comes.
+  // The first byte chooses the sizes of the stream's pieces.
   const quire::ByteView text(data + 1, size - 1);
   quire::WarcReader reader(std::make_unique<quire::MemoryStream>(
                                text, size_t{1} + size_t{data[0]} * 16),

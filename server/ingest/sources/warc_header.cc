@@ -82,7 +82,7 @@ absl::Status TakeIntoHeader(const HeaderField& field,
   return absl::OkStatus();
 }
 
-// Takes exactly `count` digits off the front.
+// Removes exactly `count` digits from the front.
 std::optional<int> TakeNumber(absl::string_view& text, size_t count) {
   if (text.size() < count) {
     return std::nullopt;
@@ -98,7 +98,7 @@ std::optional<int> TakeNumber(absl::string_view& text, size_t count) {
   return value;
 }
 
-// Takes ".123" off the front as milliseconds; nullopt if malformed.
+// Removes ".123" from the front, as milliseconds; nullopt if malformed.
 std::optional<int> TakeFraction(absl::string_view& text) {
   if (!absl::ConsumePrefix(&text, ".")) {
     return 0;
@@ -150,7 +150,7 @@ absl::StatusOr<WarcHeader> ParseWarcHeader(ByteView bytes) {
 }
 
 std::optional<int64_t> ParseWarcDate(absl::string_view text) {
-  // Year, month, day, hour, minute, second, and what stands before each.
+  // Year, month, day, hour, minute, second, and the separator before each.
   std::array<int, 6> parts = {0, 1, 1, 0, 0, 0};
   constexpr absl::string_view kBefore = " --T::";
   size_t count = 0;
@@ -166,7 +166,7 @@ std::optional<int64_t> ParseWarcDate(absl::string_view text) {
   }
   const std::optional<int> milliseconds =
       count == parts.size() ? TakeFraction(text) : 0;
-  // An hour without minutes is none of the forms; a time of day needs its zone.
+  // An hour without minutes is invalid; a time of day needs its zone.
   const bool has_time = count > 3;
   if (!milliseconds.has_value() || count == 4 ||
       text != (has_time ? "Z" : "")) {
@@ -196,7 +196,7 @@ std::optional<std::string> HttpMediaType(ByteView bytes) {
   if (!absl::StartsWith(rest, "HTTP/")) {
     return std::nullopt;
   }
-  // A header that the end of `bytes` truncates may end inside its last line.
+  // A truncated header may end inside its last line.
   const std::optional<size_t> end = FindHeaderEnd(bytes);
   rest = rest.substr(0, end.has_value() ? *end : rest.rfind('\n') + 1);
   TakeHeaderLine(rest);

@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kBufferSizeBytes = 128 << 10;
 // Most HTTP headers are smaller.
 constexpr size_t kHttpPeekSizeBytes = 8 << 10;
-// Of what is found instead of a record, in messages.
+// Length of unexpected text in messages.
 constexpr size_t kShownSizeBytes = 20;
 
 class WarcSource final : public Source {
@@ -222,9 +222,8 @@ absl::StatusOr<std::optional<SourceDocument>> WarcReader::NextRecord() {
 }
 
 absl::Status WarcReader::CheckRecordEnd() {
-  // One byte more: that the record's bytes are right is known when the checksum
-  // behind them has been read, if they are compressed. What cannot be read
-  // after that is no fault of the record.
+  // One more byte: a compressed record is verified once the checksum after it
+  // has been read. Later read errors do not concern the record.
   Fill(record_end_.size() + 1);
   const absl::string_view found =
       AsText(buffered()).substr(0, record_end_.size());
@@ -308,7 +307,7 @@ absl::StatusOr<uint64_t> WarcReader::SkipRecord(uint64_t size_bytes) {
     record_position_ += passed;
     skipped += passed;
   }
-  // What is left is the record's end, which is checked, or missing.
+  // The rest is the record's end, which is checked, or missing.
   QUIRE_ASSIGN_OR_RETURN(const uint64_t read,
                          SourceReader::Skip(size_bytes - skipped));
   return skipped + read;

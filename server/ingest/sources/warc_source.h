@@ -21,32 +21,32 @@
 
 namespace quire {
 
-// How every record of a WARC begins.
+// Start of every WARC record.
 inline constexpr absl::string_view kWarcMagic = "WARC/";
 
-// What a reader does with damage.
+// Reaction of a reader to damage.
 enum class WarcDamage { kStop, kSkip };
 
 // The records of a WARC, as documents.
 //
 // A document's bytes are the whole record, from "WARC/1." to the two line ends
-// behind the block, so all documents together are the WARC, byte for byte.
-// Id: WARC-Target-URI; of records without one (warcinfo), WARC-Record-ID; of
-// records without either, "warc-record:N", N being the record's number in the
-// file from 0. Record type: WARC-Type. Media type: of responses over HTTP, that
-// of the Content-Type of the HTTP header (empty if it has none); of all others,
-// that of the record's Content-Type.
+// after the block: all documents together are the WARC, byte for byte. Id:
+// WARC-Target-URI; for records without one (warcinfo), WARC-Record-ID; for
+// records without either, "warc-record:N", where N is the record's number in
+// the file from 0. Record type: WARC-Type. Media type: for responses over HTTP,
+// the Content-Type of the HTTP header (empty if it has none); for all others,
+// the record's Content-Type.
 //
-// A record is read in pieces and may be of any length; its header, and what is
-// searched of the HTTP header, is at most 1 MiB. Line ends may be CRLF, as the
-// standard says, or LF alone throughout a record.
-// Errors: DataLoss for whatever does not follow: garbage between records, no or
-// a wrong Content-Length, a truncated file. The message has the record's number
-// and offset in the uncompressed file.
+// A record is read in pieces and may have any length. Its header, and the
+// searched part of the HTTP header, has at most 1 MiB. Line ends may be CRLF,
+// as in the standard, or LF alone throughout a record.
+// Errors: DataLoss for any violation: garbage between records, a missing or
+//   wrong Content-Length, a truncated file. The message has the record's number
+//   and offset in the uncompressed file.
 //
-// With WarcDamage::kSkip, and in a WARC that is gzipped in members, records
-// that follow in later members are read after such an error. Its message then
-// ends with what was passed over; records are counted from there.
+// With WarcDamage::kSkip, and in a WARC that is gzipped in members, reading
+// continues after such an error with the records of later members. The message
+// then ends with the skipped range; records are counted from there.
 //
 // Thread-compatible.
 class WarcReader final : public SourceReader {
@@ -66,19 +66,19 @@ class WarcReader final : public SourceReader {
   absl::StatusOr<std::optional<SourceDocument>> NextRecord();
   absl::StatusOr<size_t> ReadRecord(MutableByteView out);
   absl::StatusOr<uint64_t> SkipRecord(uint64_t size_bytes);
-  // Goes past the part that could not be read, if that can be.
+  // Skips the damaged part if possible.
   absl::Status PassDamage(const absl::Status& status);
-  // Begins with what follows it.
+  // Begins the part after it.
   void StartPart();
   // Reads until `size` bytes are buffered or the stream ends. An error of the
-  // stream ends it too: what was read ahead before it is still of use.
+  // stream ends it too; bytes read before stay usable.
   void Fill(size_t size);
   // Reads the header at the front of the buffer; returns its size.
   absl::StatusOr<size_t> FindHeader();
   void Consume(size_t size);
   absl::Status CheckRecordEnd();
   absl::Status Malformed(absl::string_view what) const;
-  // For text that is needed and not there: why the stream ended, if it failed.
+  // Returns the error for missing text: the cause, if the stream failed.
   absl::Status Truncated(absl::string_view what) const;
 
   ByteView buffered() const {
@@ -94,13 +94,13 @@ class WarcReader final : public SourceReader {
   size_t end_ = 0;
   bool stream_ended_ = false;
   absl::Status stream_status_;
-  // Of the part after the damage that the last call met, in the file.
+  // Offset in the file of the part after the damage that the last call met.
   std::optional<uint64_t> next_part_offset_;
-  // Of the part that follows the last damage before.
+  // Offset of the part after the previous damage.
   std::optional<uint64_t> part_offset_;
 
   uint64_t record_count_ = 0;
-  // Of the current record, in the uncompressed part.
+  // Offset of the current record in the uncompressed part.
   uint64_t record_offset_ = 0;
   uint64_t record_size_bytes_ = 0;
   uint64_t record_position_ = 0;

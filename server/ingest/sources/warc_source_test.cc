@@ -35,7 +35,7 @@ std::string Concatenate(const std::vector<IngestedDocument>& documents) {
   return all;
 }
 
-// Fails at its end, as a decompressor of a truncated file does.
+// Fails at its end, as decompressors do for truncated files.
 class StreamThatFailsAtItsEnd final : public ByteStream {
  public:
   explicit StreamThatFailsAtItsEnd(ByteView bytes) : bytes_(bytes) {}
@@ -130,7 +130,7 @@ TEST(WarcReaderTest, ReadsPerRecordGzip) {
   EXPECT_EQ(Concatenate(documents), text);
 }
 
-// All records that can be read, past damage; counts what could not be.
+// Reads all records past damage; counts failures.
 std::vector<std::string> ReadPastDamage(const std::string& compressed,
                                         int& failure_count) {
   auto stream = GzipStream::Create(
@@ -165,8 +165,8 @@ std::vector<std::string> ReadPastDamage(const std::string& compressed,
   return records;
 }
 
-// Whichever byte of header, data or checksum is damaged: no record of another
-// member is lost, and none is read that was not there.
+// For damage in any byte of header, data or checksum: no record of another
+// member is lost, and no false record is read.
 TEST(WarcReaderTest, LosesNothingButTheDamagedMember) {
   std::vector<std::string> records;
   std::string compressed;
@@ -185,7 +185,7 @@ TEST(WarcReaderTest, LosesNothingButTheDamagedMember) {
       const std::vector<std::string> found =
           ReadPastDamage(damaged, failure_count);
       std::vector<std::string> expected = records;
-      // Damage behind the text of a record may leave it whole.
+      // Damage after the text of a record may leave the record complete.
       if (failure_count > 0 && found != records) {
         expected.erase(std::upper_bound(ends.begin(), ends.end(), at) -
                        ends.begin() + expected.begin());
@@ -232,7 +232,7 @@ TEST(WarcReaderTest, LooksThroughLongHttpHeaders) {
 
 TEST(WarcReaderTest, AcceptsBareLineFeeds) {
   const std::string text = absl::StrReplaceAll(SmallWarc(), {{"\r\n", "\n"}});
-  // The blocks got shorter, so their lengths no longer fit.
+  // The blocks got shorter, so their lengths are wrong.
   EXPECT_THAT(ReadWarc(text), HasCode(absl::StatusCode::kDataLoss));
   const std::string record = "WARC/1.0\nContent-Length: 3\n\nabc\n\n";
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::vector<IngestedDocument> documents,
@@ -328,8 +328,8 @@ TEST(WarcReaderTest, GivesAllRecordsBeforeAStreamThatFails) {
     text += warc;
   }
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, ReadWarc(text));
-  // What is read ahead of a record must not take it along; but it is not known
-  // to be right if the stream fails at its very end.
+  // Bytes read ahead of a record must not affect it; but it is not verified if
+  // the stream fails at its very end.
   size_t record_end = 0;
   size_t record_count = 0;
   for (size_t size = text.size() - 2 * warc.size(); size <= text.size();

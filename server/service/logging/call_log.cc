@@ -31,13 +31,13 @@ namespace {
 constexpr auto kWriteInterval = std::chrono::milliseconds(100);
 constexpr absl::Duration kStopPatience = absl::Seconds(1);
 constexpr int kPollMs = 100;
-// Not a flood of lines where all calls are slow.
+// Bounds the lines if all calls are slow.
 constexpr int kSlowLinesPerSecondMax = 10;
 constexpr size_t kDocumentSizeBytesMax = 1024;
-// A key of hashes.
+// Size of a hash key.
 constexpr size_t kHashKeySizeBytes = 16;
 constexpr size_t kHashKeySizeBytesMax = 4096;
-// Of a hash, 64 bits.
+// Size of a hash: 64 bits.
 constexpr size_t kHashSizeBytes = 8;
 
 bool NeedsNoEscape(absl::string_view text) {
@@ -63,8 +63,8 @@ void AppendDuration(absl::string_view key, absl::Duration value,
   absl::StrAppend(&line, ",\"", key, "\":", absl::ToInt64Microseconds(value));
 }
 
-// "2026-11-23T06:32:29.123456Z". absl::FormatTime() takes longer than all the
-// rest of a line, so each thread remembers the last second.
+// "2026-11-23T06:32:29.123456Z". absl::FormatTime() takes longer than the rest
+// of a line, so each thread caches the last second.
 void AppendTime(absl::Time time, std::string& line) {
   thread_local int64_t last_second = -1;
   thread_local std::string last_text;
@@ -82,7 +82,7 @@ void AppendTime(absl::Time time, std::string& line) {
 
 }  // namespace
 
-// Where lines go. Thread-compatible.
+// Destination of the lines. Thread-compatible.
 class CallLog::OutputFile {
  public:
   explicit OutputFile(std::string path) : path_(std::move(path)) {}
@@ -97,11 +97,11 @@ class CallLog::OutputFile {
              0640)));
   }
 
-  // Returns how many lines could not be written. Gives up on a pipe that no one
-  // reads a while after `stopping` is set.
+  // Returns the number of lines not written. Abandons a pipe without a reader a
+  // while after `stopping` is set.
   uint64_t Write(absl::string_view lines, const std::atomic<bool>& stopping) {
     if (is_torn_) {
-      // So that the next line begins where a line begins.
+      // Starts the next line on a new one.
       is_torn_ = !WriteAll("\n", stopping).empty();
     }
     const absl::string_view rest = is_torn_ ? lines : WriteAll(lines, stopping);
@@ -113,7 +113,7 @@ class CallLog::OutputFile {
     return static_cast<uint64_t>(std::count(rest.begin(), rest.end(), '\n'));
   }
 
-  // Of the last write that failed.
+  // errno of the last failed write.
   int error() const { return error_; }
 
  private:
@@ -129,7 +129,7 @@ class CallLog::OutputFile {
     return absl::OkStatus();
   }
 
-  // Returns what could not be written.
+  // Returns the bytes not written.
   absl::string_view WriteAll(absl::string_view bytes,
                              const std::atomic<bool>& stopping) {
     absl::Time deadline = absl::InfiniteFuture();
@@ -146,7 +146,7 @@ class CallLog::OutputFile {
           continue;
         }
       }
-      // That much goes into a pipe that poll() says takes something.
+      // A pipe that poll() reports as writable accepts this much.
       const size_t size =
           is_regular_ ? bytes.size() : std::min<size_t>(bytes.size(), PIPE_BUF);
       const ssize_t written = write(fd_.get(), bytes.data(), size);
@@ -164,13 +164,13 @@ class CallLog::OutputFile {
   const std::string path_;
   UniqueFd fd_;
   bool is_regular_ = false;
-  // Ends within a line.
+  // The file ends within a line.
   bool is_torn_ = false;
   int error_ = 0;
 };
 
-// Not inlined: knowing that a string is long, g++ 12 warns of copies of a short
-// one (GCC bug 105329).
+// Not inlined: g++ 12 warns of copies of a short string if it knows the length
+// (GCC bug 105329).
 ABSL_ATTRIBUTE_NOINLINE absl::Status CheckHashKeySize(const std::string& path,
                                                       size_t size) {
   if (size >= kHashKeySizeBytes) {
@@ -298,7 +298,7 @@ void CallLog::Append(const std::string& line) {
       ++dropped_count_;
       return;
     }
-    // The first line starts the writer's clock; half a queue stops it.
+    // The first line starts the writer's timer; half a queue stops it.
     wakes = waiting_.empty() ||
             (waiting_.size() < options_.queue_size_bytes_max / 2 &&
              size_bytes >= options_.queue_size_bytes_max / 2);
@@ -334,7 +334,7 @@ void CallLog::SaySlow(const CallRecord& record, const std::string& line) {
 
 void CallLog::WriteUntilStopped() {
   std::string lines;
-  // Said once until it works again.
+  // Reported once until it works again.
   int last_error = 0;
   bool stop = false;
   while (!stop) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What is written about each call: who asked for what, what came of it, and how
-// long it took.
+// The access log: who requested what in each call, with its result and
+// duration.
 #ifndef QUIRE_SERVER_SERVICE_LOGGING_CALL_LOG_H_
 #define QUIRE_SERVER_SERVICE_LOGGING_CALL_LOG_H_
 
@@ -23,48 +23,47 @@
 
 namespace quire {
 
-// One call. What is empty or unset is left out of its line. The views need last
-// only for the call that takes them.
+// One call. Empty and unset members are left out of its line. The views need to
+// be valid only for the call that takes them.
 struct CallRecord {
-  // When it ended.
+  // Time of its end.
   absl::Time time = {};
   // "token:ID" or "certificate:NAME".
   absl::string_view identity = {};
-  // Where it comes from, as ClientNameOf() has it.
+  // Address of the client, from ClientNameOf().
   absl::string_view address = {};
   absl::string_view method = {};
   absl::string_view archive = {};
-  // The id that was asked for.
+  // Id in the request.
   absl::string_view document = {};
   // Decoded bytes of the answer.
   uint64_t size_bytes = 0;
   absl::string_view code = {};
   absl::string_view reason = {};
-  // From arrival until its last byte had left, or it was given up.
+  // From arrival until its last byte was sent, or it was abandoned.
   absl::Duration duration = {};
-  // Of that, until its blocks had been read and decoded, from when they were
-  // asked for: the drive's queue, the drive, decoding.
+  // Part of `duration` from requesting the blocks until they were read and
+  // decoded: the drive's queue, the drive, decoding.
   std::optional<absl::Duration> read_duration = {};
-  // The blocks that were not cached, and the sums of what they waited for.
+  // Blocks not in the cache, and the sums of their waits.
   uint64_t fetch_count = 0;
   absl::Duration queue_duration = {};
   absl::Duration device_duration = {};
   absl::Duration decode_duration = {};
-  // Of that, with a message at gRPC: the network, and a client that reads
-  // slowly.
+  // Part of `duration` with a message at gRPC: the network, and a slow client.
   absl::Duration send_duration = {};
   absl::string_view trace_id = {};
-  // It has one answer, so that its duration is the server's doing.
+  // True for calls with one answer, whose duration depends on the server alone.
   bool is_unary = false;
 };
 
 struct CallLogOptions {
-  // What is logged of ids of documents.
+  // Form of document ids in the log.
   enum class Documents {
-    // The id, up to 1 KiB of it.
+    // The id, up to 1 KiB.
     kPlain,
-    // Equal ids have equal hashes (HMAC of a kind: SHA-256 with a key), which
-    // cannot be guessed at without the key.
+    // Equal ids have equal hashes (a kind of HMAC: SHA-256 with a key), which
+    // cannot be guessed without the key.
     kHashed,
     kNone,
   };
@@ -72,15 +71,15 @@ struct CallLogOptions {
   // A file to append to, or "-" for standard output; empty: no lines.
   std::string path;
   Documents documents = Documents::kHashed;
-  // A file of 16 bytes to 4 KiB that is the key of hashes: servers that have
-  // the same agree on them. Empty: one is drawn at the start.
+  // A file of 16 bytes to 4 KiB with the key of hashes; servers with the same
+  // key give equal hashes. Empty: a random key at each start.
   std::string hash_key_path;
-  // Calls with one answer that take this long are said as warnings.
+  // Calls with one answer that take this long are reported as warnings.
   absl::Duration slow_call_min = absl::InfiniteDuration();
-  // May be empty. Gets slow calls, and what goes wrong with the file.
+  // May be empty. Receives slow calls and errors of the file.
   SayLine say;
-  // Lines that wait to be written take at most this much; more are dropped and
-  // counted.
+  // Upper bound on the size of lines waiting to be written; further lines are
+  // dropped and counted.
   uint64_t queue_size_bytes_max = uint64_t{4} << 20;
 
   bool is_set() const {
@@ -88,23 +87,23 @@ struct CallLogOptions {
   }
 };
 
-// The key of hashes of documents; blocks on I/O.
+// Returns the key for document hashes; blocks on I/O.
 // Errors: FailedPrecondition  the file cannot be read, or has another size.
 absl::StatusOr<std::string> ReadHashKey(const CallLogOptions& options);
 
-// A line of JSON for each call. Callers append to a buffer; a thread writes it
-// some times a second, or when it is half full. (To wake a thread for each line
-// would cost more than a short answer.)
+// Writes a line of JSON for each call. Callers append to a buffer; a thread
+// writes it several times per second, or when it is half full. (Waking a thread
+// for each line would cost more than a short answer.)
 // Thread-safe.
 class CallLog {
  public:
   // Blocks on I/O.
   // Errors: FailedPrecondition  the file cannot be opened.
-  //         ResourceExhausted   no thread could be started.
+  //         ResourceExhausted   cannot start a thread.
   static absl::StatusOr<std::unique_ptr<CallLog>> Open(CallLogOptions options);
 
-  // Writes what waits, for at most a second where the file is a pipe that no
-  // one reads.
+  // Writes the waiting lines; for a pipe without a reader it tries for at most
+  // a second.
   ~CallLog();
   CallLog(const CallLog&) = delete;
   CallLog& operator=(const CallLog&) = delete;
@@ -112,13 +111,12 @@ class CallLog {
   // Blocks on I/O only for the line of a slow call.
   void Write(const CallRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Opens the path anew: the old file may have been moved away. Where that
-  // fails lines go on into the old one. Blocks on I/O.
+  // Reopens the path, since the old file may have been moved. On failure lines
+  // still go to the old file. Blocks on I/O.
   // Errors: as Open().
   absl::Status Reopen() ABSL_LOCKS_EXCLUDED(file_mutex_);
 
-  // Lines that were not written, for want of space in the queue or because of
-  // an error.
+  // Lines not written, because the queue was full or an error occurred.
   uint64_t dropped_count() const { return dropped_count_; }
 
   bool wants_documents() const {
@@ -132,19 +130,19 @@ class CallLog {
 
   void WriteUntilStopped();
   void SaySlow(const CallRecord& record, const std::string& line);
-  // The members of the line's object, and its end.
+  // Returns the members of the line's object, and its end.
   std::string Format(const CallRecord& record) const;
   void Append(const std::string& line) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const CallLogOptions options_;
-  // Of hashes of documents.
+  // Key of document hashes.
   const std::string key_;
   std::atomic<uint64_t> dropped_count_{0};
   Mutex mutex_;
   CondVar wake_;
   std::string waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  // Slow calls said in the second that began then.
+  // Slow calls reported in the second that begins at slow_second_.
   int64_t slow_second_ ABSL_GUARDED_BY(mutex_) = 0;
   int slow_count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<bool> stopping_{false};

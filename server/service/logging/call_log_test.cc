@@ -162,9 +162,9 @@ TEST_F(CallLogTest, DocumentsAreHashedOrLeftOut) {
     hashes.push_back(lines[0]["document_hash"]);
     EXPECT_EQ(hashes.back().size(), 16U);
   }
-  // With another key.
+  // Another key.
   EXPECT_NE(hashes[0], hashes[1]);
-  // With one of a file servers agree.
+  // Servers with the same key file agree.
   for (int start = 0; start < 2; ++start) {
     std::filesystem::remove(path());
     CallLogOptions options = Options();
@@ -176,7 +176,7 @@ TEST_F(CallLogTest, DocumentsAreHashedOrLeftOut) {
       record.document = "a";
       log->Write(record);
     }
-    // SHA-256 of key and id, its first 64 bits.
+    // First 64 bits of SHA-256 of key and id.
     EXPECT_EQ(Lines(path())[0]["document_hash"], "68ac6eb3c7c11822");
     std::ofstream(options.hash_key_path) << "short";
     EXPECT_THAT(CallLog::Open(options),
@@ -199,8 +199,7 @@ TEST_F(CallLogTest, DocumentsAreHashedOrLeftOut) {
 TEST_F(CallLogTest, GoesOnInANewFile) {
   QUIRE_ASSERT_OK_AND_ASSIGN(auto log, CallLog::Open(Options()));
   log->Write(Record());
-  // Wait for the first line: what is written after Reopen() goes to the new
-  // file.
+  // Wait for the first line: lines after Reopen() go to the new file.
   while (Lines(path()).empty()) {
     std::this_thread::yield();
   }
@@ -250,7 +249,7 @@ TEST_F(CallLogTest, DropsLinesWhereNoOneReadsThem) {
         lines.append(buffer, static_cast<size_t>(size));
       }
     });
-    // Until there is space again; what is dropped meanwhile counts.
+    // Until there is space again; lines dropped meanwhile are counted.
     for (uint64_t before = log->dropped_count();;
          before = log->dropped_count()) {
       log->Write(Record());
@@ -290,7 +289,7 @@ TEST_F(CallLogTest, SaysThatTheDiskIsFull) {
                           "mended"));
 }
 
-// A limit on the size of files stands for a disk that is full for a while.
+// A limit on file sizes stands for a disk that is full for a while.
 TEST_F(CallLogTest, BeginsANewLineAfterOneThatIsTorn) {
   const auto signal_before = signal(SIGXFSZ, SIG_IGN);
   rlimit limit_before = {};
@@ -334,7 +333,7 @@ TEST_F(CallLogTest, SaysSlowCallsButNotAll) {
   CallRecord record = Record();
   log->Write(record);
   record.duration = absl::Seconds(1);
-  // A stream takes as long as its client likes.
+  // The duration of a stream depends on its client.
   record.is_unary = false;
   log->Write(record);
   EXPECT_THAT(said(), ElementsAre());

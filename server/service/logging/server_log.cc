@@ -31,7 +31,7 @@ ServerLog::ServerLog(LogFormat format, LogLevel least)
           : R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})",
       spdlog::pattern_time_type::utc));
   SetLevel(least);
-  // There is nowhere to say that the log cannot be written.
+  // Errors of the log cannot be reported anywhere.
   logger_->set_error_handler([](const std::string& /*message*/) {});
 }
 

@@ -23,19 +23,19 @@ enum class LogFormat {
   kJson,
 };
 
-// One line for each message, whatever bytes are in it. Thread-safe.
+// Writes one line per message, with any bytes. Thread-safe.
 class ServerLog {
  public:
-  // Leaves out what is below `least`.
+  // Omits messages below `least`.
   ServerLog(LogFormat format, LogLevel least);
   ~ServerLog();
   ServerLog(const ServerLog&) = delete;
   ServerLog& operator=(const ServerLog&) = delete;
 
-  // Leaves out what is below `least` from now on.
+  // Omits messages below `least` from now on.
   void SetLevel(LogLevel least);
 
-  // Blocks until the line is written; where no one reads it any more it is
+  // Blocks until the line is written; without a reader of standard error it is
   // lost.
   void Say(LogLevel level, absl::string_view message);
 

@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-// Series of metrics that identities have.
+// Upper bound on identities with their own series.
 constexpr size_t kIdentitiesMax = 1000;
 
 const prometheus::Histogram::BucketBoundaries kDurationSeconds = {

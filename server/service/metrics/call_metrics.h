@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What Prometheus sees of the server. All names start with quire_; METRICS.md
-// lists them.
+// Prometheus metrics of calls. All names start with quire_; METRICS.md lists
+// them.
 #ifndef QUIRE_SERVER_SERVICE_METRICS_CALL_METRICS_H_
 #define QUIRE_SERVER_SERVICE_METRICS_CALL_METRICS_H_
 
@@ -43,13 +43,13 @@ inline constexpr size_t kMethodCount = 9;
 
 const char* MethodName(Method method);
 
-// The code as gRPC's tools write it, "DEADLINE_EXCEEDED".
+// The code as gRPC's tools write it, such as "DEADLINE_EXCEEDED".
 std::string CodeName(int code);
 
-// Some answers, or messages of a stream.
+// Answers, or messages of a stream.
 struct AnswerTally {
   uint64_t answer_count = 0;
-  // What they decode to, and their data as sent.
+  // Decoded size of the answers, and size of their data as sent.
   uint64_t size_bytes = 0;
   uint64_t data_size_bytes = 0;
 };
@@ -61,18 +61,18 @@ class CallMetrics {
 
   void CallStarted(Method method);
   // `status_code` as sent; `duration` from arrival until the last byte of the
-  // answer was handed to the transport.
+  // answer was passed to the transport.
   void CallEnded(Method method, grpc::StatusCode status_code,
                  absl::Duration duration);
-  // Why a call ended with an error.
+  // Records why a call ended with an error.
   void CallFailed(v1::ErrorReason reason);
-  // Decoded bytes of answers.
+  // Adds decoded bytes of answers.
   void BytesSent(Method method, uint64_t size_bytes);
   void AnswersSent(v1::WireEncoding encoding, const AnswerTally& answers);
-  // Items of one BatchRead message.
+  // Records the items of one BatchRead message.
   void BatchMessage(uint64_t item_count);
-  // A call of an identity that --access knows has ended. At most 1,000 are told
-  // apart; those that come later count as "other".
+  // Records the end of a call by an identity of --access. At most 1,000 have
+  // their own series; later ones count as "other".
   void IdentityServed(const std::string& identity, uint64_t sent_bytes)
       ABSL_LOCKS_EXCLUDED(identities_mutex_);
   void ReloadEnded(bool succeeded);
@@ -86,13 +86,13 @@ class CallMetrics {
   std::map<std::string, IdentityTotals> identities() const
       ABSL_LOCKS_EXCLUDED(identities_mutex_);
 
-  // All of a SIGHUP has been done, at `time`, without any error or with some.
+  // Records the completion of a SIGHUP at `time`, with or without errors.
   void AllReloaded(absl::Time time, bool succeeded);
 
  private:
   struct PerMethod {
-    // By gRPC code, 0 to 16; made on first use would need a lock, so all are
-    // made at the start.
+    // By gRPC code, 0 to 16; all created at the start, since creation takes a
+    // lock.
     std::array<prometheus::Counter*, 17> ended_by_code;
     prometheus::Gauge* in_flight;
     prometheus::Histogram* duration_seconds;
@@ -113,9 +113,9 @@ class CallMetrics {
   std::map<std::string, IdentityTotals> identities_
       ABSL_GUARDED_BY(identities_mutex_);
   std::array<PerMethod, kMethodCount> methods_;
-  // By number of the encoding.
+  // By encoding number.
   std::array<PerEncoding, v1::WireEncoding_ARRAYSIZE> encodings_ = {};
-  // By number of the reason.
+  // By reason number.
   std::array<prometheus::Counter*, v1::ErrorReason_ARRAYSIZE> errors_ = {};
   prometheus::Histogram* batch_message_items_;
   prometheus::Counter* reloads_succeeded_;

@@ -18,7 +18,7 @@ namespace {
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 
-// The metric of `family` with the label method="Read", or the only one.
+// Returns the metric of `family` with the label method="Read", or the only one.
 ClientMetric Find(const std::vector<MetricFamily>& families,
                   const std::string& family) {
   for (const MetricFamily& candidate : families) {
@@ -57,7 +57,7 @@ TEST(ProcessMetricsTest, AreInBytesAndSeconds) {
   const std::vector<MetricFamily> families = CollectProcessMetrics();
   const double resident =
       Find(families, "process_resident_memory_bytes").gauge.value;
-  // The program itself takes megabytes, and not as many pages.
+  // The program takes megabytes, but not that many pages.
   EXPECT_GT(resident, 1 << 20);
   EXPECT_LT(resident,
             Find(families, "process_virtual_memory_bytes").gauge.value);

@@ -29,8 +29,8 @@ std::string ReadAll(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Entries of /proc/self/fd but for ".", ".." and the descriptor that reads
-// them.
+// Number of entries of /proc/self/fd, without ".", ".." and the descriptor used
+// here.
 std::optional<double> OpenFiles() {
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc/self/fd"),
                                                       closedir);
@@ -38,7 +38,7 @@ std::optional<double> OpenFiles() {
     return std::nullopt;
   }
   double count = -3;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody else has this directory.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): this function owns the directory.
   while (readdir(directory.get()) != nullptr) {
     ++count;
   }
@@ -64,7 +64,7 @@ std::optional<double> CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Field `number` of /proc/self/stat, as proc(5) counts them from 1.
+// Returns field `number` of /proc/self/stat, numbered from 1 as in proc(5).
 // REQUIRES: number > 2.
 std::optional<double> StatField(absl::string_view stat, size_t number) {
   // The second field is the program's name in parentheses, with any bytes.
@@ -95,7 +95,7 @@ std::optional<double> BootTime() {
   return std::nullopt;
 }
 
-// With x times `factor` and `offset` on top; nothing if either is unknown.
+// Returns x * factor + offset; nothing if x or offset is unknown.
 std::optional<double> Scaled(std::optional<double> x, double factor,
                              std::optional<double> offset = 0) {
   return x.has_value() && offset.has_value()

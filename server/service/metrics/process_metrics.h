@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What Prometheus sees of the process, under the names that its client
-// libraries have in common:
+// Prometheus metrics of the process, under the common names of its client
+// libraries:
 // https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics
 #ifndef QUIRE_SERVER_SERVICE_METRICS_PROCESS_METRICS_H_
 #define QUIRE_SERVER_SERVICE_METRICS_PROCESS_METRICS_H_
@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// Read from /proc at the moment of the call; what it does not say is left out.
+// Reads /proc at the time of the call; omits missing values.
 // Thread-safe.
 std::vector<prometheus::MetricFamily> CollectProcessMetrics();
 

@@ -40,7 +40,7 @@ MetricFamily Single(MetricType type, std::string name, std::string help,
           {Sample(type, static_cast<double>(value))}};
 }
 
-// One level or counter of each drive.
+// A gauge or counter per drive.
 MetricFamily DriveFamily(MetricType type, std::string name, std::string help,
                          const BlockStoreStats& stats,
                          uint64_t DriveStats::*value) {
@@ -52,7 +52,7 @@ MetricFamily DriveFamily(MetricType type, std::string name, std::string help,
   return family;
 }
 
-// One histogram for each drive.
+// A histogram per drive.
 MetricFamily DriveFamily(std::string name, std::string help,
                          const BlockStoreStats& stats,
                          DurationHistogram DriveStats::*histogram) {
@@ -149,7 +149,7 @@ void AddIdentities(const CallMetrics& calls,
                     MetricType::Counter,
                     {}};
   auto identities = calls.identities();
-  // A family has a sample from the start.
+  // The family has a sample from the start.
   identities.try_emplace("other");
   for (const auto& [identity, totals] : identities) {
     count.metric.push_back(Sample(MetricType::Counter,

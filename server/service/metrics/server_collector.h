@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What Prometheus sees of storage, memory and archives. METRICS.md lists the
+// Prometheus metrics of storage, memory and archives. METRICS.md lists the
 // names.
 #ifndef QUIRE_SERVER_SERVICE_METRICS_SERVER_COLLECTOR_H_
 #define QUIRE_SERVER_SERVICE_METRICS_SERVER_COLLECTOR_H_
@@ -23,21 +23,21 @@
 
 namespace quire {
 
-// Connections of clients: now, and counted since the start.
+// Connections of clients: open ones, and totals since the start.
 struct ConnectionFigures {
   uint64_t open_count = 0;
-  // For their client had its share.
+  // Refused because their client had its share.
   uint64_t refused_to_client_count = 0;
-  // For descriptors were scarce.
+  // Refused because file descriptors were scarce.
   uint64_t refused_to_all_count = 0;
-  // Closed, as they had no call.
+  // Closed because they had no call.
   uint64_t silent_ended_count = 0;
-  // Failures of the system to give one.
+  // Failed attempts to accept a connection.
   uint64_t accept_error_count = 0;
 };
 
-// Reads levels and counters at the moment of scraping, so that they cost calls
-// nothing. Thread-safe. What it is made from must outlive it.
+// Reads gauges and counters when scraped, without any cost for calls.
+// Thread-safe. Its sources must outlive it.
 class ServerCollector : public prometheus::Collectable {
  public:
   struct Sources {
@@ -45,12 +45,12 @@ class ServerCollector : public prometheus::Collectable {
     const Admission& admission;
     const Catalog& catalog;
     const MemoryPlan& plan;
-    // When the certificate expires; nothing without TLS.
+    // Expiry of the certificate; nothing without TLS.
     std::function<std::optional<absl::Time>()> certificate_expiry;
-    // When the first rules of access end; nothing if none do.
+    // Earliest expiry of an access rule; nothing if none expires.
     std::function<std::optional<absl::Time>()> access_expiry;
     std::function<uint64_t()> dropped_log_lines;
-    // Archives that are to be served and cannot be opened.
+    // Number of archives to serve that cannot be opened.
     std::function<uint64_t()> broken_archives;
     std::function<ConnectionFigures()> connections;
     const CallMetrics& calls;

@@ -20,7 +20,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kFileSizeBytesMax = size_t{16} << 20;
-// How long before rules end they are worth a warning.
+// Rules that expire within this time cause a warning.
 constexpr absl::Duration kExpiryWarning = absl::Hours(7 * 24);
 constexpr size_t kNamesMax = 10;
 
@@ -35,7 +35,7 @@ absl::StatusOr<std::shared_ptr<const AccessRules>> ParseRules(
   return rules;
 }
 
-// One text for all: which part of a credential is wrong is no one's business.
+// One text for all: do not reveal which part of a credential is wrong.
 absl::Status Rejected() {
   return ServiceError(
       absl::StatusCode::kUnauthenticated, v1::CREDENTIALS_REJECTED,
@@ -47,7 +47,7 @@ absl::string_view View(const grpc::string_ref& text) {
   return {text.data(), text.size()};
 }
 
-// gRPC has a type of security for connections without any, too.
+// gRPC has a security type for unencrypted connections, too.
 bool IsEncrypted(const grpc::AuthContext& auth) {
   for (const grpc::string_ref& type :
        auth.FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)) {
@@ -142,7 +142,7 @@ AccessControl::Authenticate(const ShownCredentials& shown,
           "a token came unencrypted over a network; it is no secret any more: "
           "replace it, and use TLS");
     }
-    // Two tokens are no token.
+    // Two tokens count as none.
     std::shared_ptr<const AccessIdentity> identity =
         shown.authorization_count == 1 ? rules->MatchToken(shown.authorization)
                                        : nullptr;
@@ -179,7 +179,7 @@ std::string AccessControl::DescribeExpiring(absl::Time now) const {
 }
 
 std::optional<absl::Time> AccessControl::NextExpiry(absl::Time now) const {
-  // A century holds all ends that are meant.
+  // A century covers all real expiry times.
   const auto expiring = rules()->Expiring(now, now + absl::Hours(876'000));
   return expiring.empty() ? std::nullopt
                           : std::optional(expiring.front().first);

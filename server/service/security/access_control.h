@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The rules that are in force, and which of them a call is subject to.
+// The rules in force, and the identity of a call.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_ACCESS_CONTROL_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_ACCESS_CONTROL_H_
 
@@ -21,19 +21,19 @@
 
 namespace quire {
 
-// The parts of a call that say who makes it.
+// The credentials of a call.
 struct ShownCredentials {
-  // The header "authorization", and how often it is there.
+  // The header "authorization", and its number of occurrences.
   std::string authorization;
   size_t authorization_count = 0;
   bool is_encrypted = false;
-  // As ServerContext::peer() names it.
+  // Peer as in ServerContext::peer().
   std::string peer;
-  // Alternative names of a certificate that was verified, URIs first.
+  // Alternative names of a verified certificate, URIs first.
   std::vector<std::string> certificate_names = {};
 };
 
-// Those of `context`.
+// Returns the credentials of `context`.
 ShownCredentials CredentialsIn(const grpc::CallbackServerContext& context);
 
 // Thread-safe.
@@ -45,33 +45,33 @@ class AccessControl {
   static absl::StatusOr<std::unique_ptr<AccessControl>> Open(
       const std::string& path);
 
-  // Reads the file again. What is malformed changes nothing. Returns what to
-  // say of it. Blocks on I/O. Errors: as Open().
+  // Reads the file again. A malformed file changes nothing. Returns text for
+  // the log. Blocks on I/O. Errors: as Open().
   absl::StatusOr<std::string> Reload() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The identity behind what a call shows: that of its token, or else of the
-  // first alternative name of its client's certificate that has one, URIs
-  // first. Errors: Unauthenticated (CREDENTIALS_REJECTED)  there is none; or a
-  // token
-  //                         came unencrypted, and not from this machine.
-  // `expired` gets the name of an identity whose token is right and expired.
+  // Returns the identity for the credentials: that of the token, otherwise of
+  // the first alternative name of the client's certificate that has one, URIs
+  // first. Sets `expired` to the name of an identity whose token is right but
+  // expired.
+  // Errors: Unauthenticated (CREDENTIALS_REJECTED)  there is none, or a token
+  //   arrived unencrypted and not from this machine.
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> Authenticate(
       const ShownCredentials& shown, std::string& expired) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Names those whose rules end within a week, for the log; empty: none.
+  // Names the identities that expire within a week, for the log; empty: none.
   std::string DescribeExpiring(absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The first end of rules after `now`; unset if none has an end.
+  // Returns the first expiry after `now`; unset if none expires.
   std::optional<absl::Time> NextExpiry(absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The rules for an identity as they are now. Errors: as Authenticate().
+  // Returns the current rules for an identity. Errors: as Authenticate().
   absl::StatusOr<std::shared_ptr<const AccessIdentity>> Refresh(
       const AccessIdentity& identity) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Rises with each Reload() that changed the rules.
+  // Increases with each Reload() that changed the rules.
   uint64_t generation() const {
     return generation_.load(std::memory_order_acquire);
   }
@@ -89,9 +89,8 @@ class AccessControl {
   std::shared_ptr<const AccessRules> rules_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Whether what comes from `peer`, as ServerContext::peer() names it, has not
-// left this machine. Descriptors that were handed to gRPC ("fd:") are of unix
-// sockets.
+// True if the traffic of `peer`, as in ServerContext::peer(), has not left this
+// machine. Descriptors passed to gRPC ("fd:") are unix sockets.
 bool IsLocalPeer(absl::string_view peer);
 
 }  // namespace quire

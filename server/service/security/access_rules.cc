@@ -28,7 +28,7 @@ constexpr size_t kSecretSizeMax = 256;
 constexpr size_t kGlobsMax = 64;
 constexpr size_t kGlobSizeMax = 128;
 constexpr size_t kLinesMax = 100'000;
-// The secret in use, and the one that replaces it.
+// The current secret and its replacement.
 constexpr size_t kSecretsMax = 2;
 constexpr char kToken[] = "token:";
 constexpr char kCertificate[] = "certificate:";
@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<Sha256>> ParseSecrets(absl::string_view text) {
   return secrets;
 }
 
-// `secrets` gets those of a token.
+// `secrets` receives those of a token.
 absl::Status ParseSetting(absl::string_view key, absl::string_view value,
                           AccessIdentity& identity,
                           std::vector<Sha256>& secrets) {
@@ -169,7 +169,7 @@ absl::StatusOr<std::string> ParseName(absl::string_view kind,
       "a line must begin with token or certificate, got ", QuotedText(kind)));
 }
 
-// An identity for each secret, at least one.
+// Returns an identity for each secret, at least one.
 absl::StatusOr<std::vector<AccessIdentity>> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
@@ -209,7 +209,8 @@ absl::StatusOr<std::vector<AccessIdentity>> ParseLine(absl::string_view line) {
 }  // namespace
 
 Sha256 Sha256Of(absl::string_view text) {
-  // SHA256() would look the algorithm up by its name, for longer than it runs.
+  // SHA256() would look up the algorithm by name, which takes longer than
+  // hashing.
   static const EVP_MD* const algorithm =
       EVP_MD_fetch(nullptr, "SHA256", nullptr);
   Sha256 digest;
@@ -223,7 +224,7 @@ Sha256 Sha256Of(absl::string_view text) {
 bool MatchesGlob(absl::string_view pattern, absl::string_view name) {
   size_t in_pattern = 0;
   size_t in_name = 0;
-  // The last *, and where the text that it stands for ends at present.
+  // The last *, and the end of the text that it currently matches.
   size_t star = absl::string_view::npos;
   size_t star_end = 0;
   while (in_name < name.size()) {
@@ -291,7 +292,7 @@ std::shared_ptr<const AccessIdentity> AccessRules::FindToken(
 
 std::shared_ptr<const AccessIdentity> AccessRules::MatchToken(
     absl::string_view header) const {
-  // The name of the scheme is of any case (RFC 9110, section 11.1).
+  // The name of the scheme is case-insensitive (RFC 9110, section 11.1).
   constexpr absl::string_view kScheme = "bearer ";
   if (header.size() > kScheme.size() + kNameSizeMax + 1 + kSecretSizeMax ||
       !absl::StartsWithIgnoreCase(header, kScheme)) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Who may do what with which archives: the file of `quired serve --access`.
+// Permissions of clients on archives: the file of `quired serve --access`.
 //
-// One identity a line; empty lines, and those that begin with #, are skipped:
+// One identity per line; empty lines and lines that begin with # are skipped:
 //
 //   token ID sha256=HEX archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
 //   certificate NAME archives=GLOBS rights=RIGHTS [expires=TIME] [QUOTA]...
 //
 // A token is "ID.SECRET"; the file has the SHA-256 of the secret, 64 hex
-// digits, and never the secret; or those of two secrets, with a comma between,
-// while one replaces the other. The name of a certificate is an alternative
-// name of its subject, a URI or a DNS name. GLOBS are names of archives with *
-// and ?, separated by commas; RIGHTS are "list" and "read"; TIME is 2027-01-31
-// or 2027-01-31T12:00:00Z, in UTC; QUOTA is calls=N or bytes=SIZE, both a
+// digits, and never the secret; or two hashes, separated by a comma, while one
+// secret replaces the other. The name of a certificate is an alternative name
+// of its subject, a URI or a DNS name. GLOBS are names of archives with * and
+// ?, separated by commas. RIGHTS are "list" and "read". TIME is 2027-01-31 or
+// 2027-01-31T12:00:00Z, in UTC. QUOTA is calls=N or bytes=SIZE, both per
 // second, or streams=N at a time.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_ACCESS_RULES_H_
@@ -34,9 +34,9 @@
 namespace quire {
 
 enum class Right {
-  // The archive and its description are seen in lists.
+  // See the archive and its description in lists.
   kList,
-  // What is in it: documents, their ids, its dictionary and symbol table.
+  // Read its contents: documents, ids, dictionary and symbol table.
   kRead,
 };
 
@@ -44,16 +44,16 @@ using Sha256 = std::array<uint8_t, 32>;
 
 Sha256 Sha256Of(absl::string_view text);
 
-// Whether `name` is of `pattern`, in which * is any text and ? one byte. Takes
-// at most the product of their sizes.
+// True if `name` matches `pattern`, in which * is any text and ? one byte.
+// Takes at most the product of their sizes.
 bool MatchesGlob(absl::string_view pattern, absl::string_view name);
 
 // One line of the file. Immutable.
 struct AccessIdentity {
   // "token:ID" or "certificate:NAME".
   std::string name;
-  // Of a token's secret. A line with two secrets makes two identities that
-  // differ in this alone.
+  // Hash of a token's secret. A line with two secrets makes two identities that
+  // differ only in this.
   Sha256 secret_sha256 = {};
   std::vector<std::string> archive_globs;
   bool may_list = false;
@@ -71,39 +71,40 @@ struct AccessIdentity {
 // A file of rules. Immutable; thread-safe.
 class AccessRules {
  public:
-  // Errors: InvalidArgument  a line is malformed, or of an identity that has
-  //                          one already; "line N: " and what is wrong.
+  // Errors: InvalidArgument  a line is malformed, or repeats an identity; "line
+  //                          N: " and the error.
   static absl::StatusOr<std::shared_ptr<const AccessRules>> Parse(
       absl::string_view text);
 
-  // The identity of a header "Bearer ID.SECRET". How long it takes does not
-  // depend on how much of a secret is right.
-  // Null: malformed, not known, another secret, or expired at `now`.
+  // Returns the identity for a header "Bearer ID.SECRET". Its duration does not
+  // depend on how much of a secret is right. Null: malformed, unknown, wrong
+  // secret, or expired at `now`.
   std::shared_ptr<const AccessIdentity> FindToken(absl::string_view header,
                                                   absl::Time now) const;
 
-  // The same, but also if it has expired.
+  // The same, including expired identities.
   std::shared_ptr<const AccessIdentity> MatchToken(
       absl::string_view header) const;
 
-  // The identity of a certificate with that alternative name.
-  // Null: not known, or expired at `now`.
+  // Returns the identity of a certificate with that alternative name. Null:
+  // unknown, or expired at `now`.
   std::shared_ptr<const AccessIdentity> FindCertificate(absl::string_view name,
                                                         absl::Time now) const;
 
-  // The identity of that AccessIdentity::name, if its secret is still the same.
-  // Null: there is none now, or it has expired.
+  // Returns the current identity with that AccessIdentity::name, if its secret
+  // is the same. Null: none, or expired.
   std::shared_ptr<const AccessIdentity> FindAgain(
       const AccessIdentity& identity, absl::Time now) const;
 
-  // Those that expire after `from`, and by `to`: expiry and name, in order.
+  // Returns identities that expire after `from` and up to `to`: expiry and
+  // name, in order.
   std::vector<std::pair<absl::Time, std::string>> Expiring(absl::Time from,
                                                            absl::Time to) const;
 
   size_t size() const { return identities_.size(); }
 
  private:
-  // One for each secret of the identity; a certificate has one.
+  // One per secret of the identity; one for a certificate.
   using Variants = std::vector<std::shared_ptr<const AccessIdentity>>;
 
   absl::flat_hash_map<std::string, Variants> identities_;

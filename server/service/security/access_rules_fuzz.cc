@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any file of rules, and any header: what is accepted covers what it says, and
-// no header that was not made from a secret is let in.
+// Arbitrary rules and headers: accepted rules match their globs, and only
+// headers made from a secret are accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto* const kRules = [] {
     return new std::shared_ptr<const quire::AccessRules>(
         *quire::AccessRules::Parse(
-            // Of "secret".
+            // Hash of "secret".
             "token a sha256=2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25"
             "fe97bf527a25b archives=* rights=read"));
   }();

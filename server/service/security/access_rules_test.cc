@@ -31,7 +31,7 @@ std::string Hex(absl::string_view secret) {
 }
 
 TEST(AccessRulesTest, HashesAsTheStandardSays) {
-  // FIPS 180-4, of "abc".
+  // FIPS 180-4, for "abc".
   EXPECT_EQ(Hex("abc"),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
@@ -50,7 +50,7 @@ TEST(AccessRulesTest, MatchesGlobs) {
   for (const auto& [pattern, name] : others) {
     EXPECT_FALSE(MatchesGlob(pattern, name)) << pattern << " " << name;
   }
-  // Backtracking would take for ever.
+  // Backtracking would never end.
   const std::string stars = "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b";
   EXPECT_FALSE(MatchesGlob(stars, std::string(128, 'a')));
 }
@@ -125,7 +125,7 @@ TEST(AccessRulesTest, TakesTwoSecretsOfAnIdentityWhileOneReplacesTheOther) {
   ASSERT_NE(by_new, nullptr);
   EXPECT_EQ(by_old->name, by_new->name);
   EXPECT_EQ(both->FindToken("Bearer reader.other", kNow), nullptr);
-  // A call keeps its rights for as long as the secret that it showed is there.
+  // A call keeps its rights as long as its secret is listed.
   EXPECT_NE(both->FindAgain(*by_old, kNow), nullptr);
   const auto last = parse(Hex("new"));
   EXPECT_EQ(last->FindAgain(*by_old, kNow), nullptr);
@@ -133,7 +133,7 @@ TEST(AccessRulesTest, TakesTwoSecretsOfAnIdentityWhileOneReplacesTheOther) {
 }
 
 TEST(AccessRulesTest, ReadsExpiryAsUtcInEveryTimeZone) {
-  // A zone that needs no database.
+  // A time zone that needs no database.
   setenv("TZ", "Fixed/UTC-05:00:00", /*overwrite=*/1);
   const auto rules = AccessRules::Parse(
       absl::StrCat("token reader sha256=", Hex("s"),
@@ -225,7 +225,7 @@ TEST_F(AccessControlFileTest, TakesATokenOverTlsOrFromThisMachineAlone) {
   shown.is_encrypted = true;
   EXPECT_THAT(control->Authenticate(shown, expired), IsOk());
   shown.is_encrypted = false;
-  // Of a unix socket.
+  // A peer of a unix socket.
   for (const char* peer : {"fd:7", "ipv4:127.0.0.1:5"}) {
     shown.peer = peer;
     EXPECT_THAT(control->Authenticate(shown, expired), IsOk()) << peer;

@@ -19,11 +19,11 @@ constexpr absl::string_view kFailed = "Handshake failed";
 
 struct Reason {
   const char* name;
-  // A part of what OpenSSL says.
+  // A substring of OpenSSL's message.
   absl::string_view text;
 };
 
-// The first that fits counts; the last fits all.
+// The first match counts; the last entry matches all.
 constexpr std::array<Reason, 7> kReasons = {{
     {"no_tls", "wrong version number"},
     {"no_tls", "http request"},
@@ -63,7 +63,7 @@ void TakeLine(gpr_log_func_args* line) {
 }  // namespace
 
 HandshakeFailures& HandshakeFailures::OfProcess() {
-  // Never destroyed: gRPC's threads may write lines to the end.
+  // Never destroyed: gRPC's threads may log until the end.
   static HandshakeFailures* const failures = [] {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes the environment.
     const char* const wanted = std::getenv("GRPC_VERBOSITY");
@@ -93,8 +93,8 @@ void HandshakeFailures::Take(absl::string_view message, absl::Time now) {
     return;
   }
   failure.next_line = now + kBetweenLines;
-  // Under the lock, so that nothing calls the old one after SetSay(); a log
-  // calls nothing back.
+  // Called under the lock, so that the old function is not used after SetSay();
+  // logs call nothing back.
   say_(LogLevel::kWarning,
        absl::StrCat(failure.count - failure.said_count,
                     " TLS handshakes failed (", kNames[index],

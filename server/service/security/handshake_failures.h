@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Connections whose TLS handshake failed, by reason.
+// Connections with failed TLS handshakes, by reason.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_HANDSHAKE_FAILURES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_HANDSHAKE_FAILURES_H_
 
@@ -19,23 +19,23 @@
 
 namespace quire {
 
-// gRPC tells of a failed handshake in its own log alone. So that log is taken
-// over: lines about handshakes are counted, all others dropped. Thread-safe.
+// gRPC reports failed handshakes only in its own log. This replaces that log:
+// it counts lines about handshakes and drops all others. Thread-safe.
 class HandshakeFailures {
  public:
-  // Takes over gRPC's log for the whole process, unless the environment asks
-  // for that log (GRPC_VERBOSITY). The only one that does, for gRPC has one
-  // log.
+  // Replaces gRPC's log for the whole process, unless the environment requests
+  // that log (GRPC_VERBOSITY). gRPC has one log, so this is the only instance
+  // that does.
   static HandshakeFailures& OfProcess();
 
-  // Gets a line for each reason, at most once a minute; empty: nobody.
+  // Receives a line per reason, at most once a minute; empty: no lines.
   void SetSay(SayLine say) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A line of gRPC's log.
+  // Processes a line of gRPC's log.
   void Take(absl::string_view message, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // All reasons there are, and how often each was met.
+  // All reasons with their counts.
   std::vector<std::pair<std::string, uint64_t>> counts() const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -51,7 +51,7 @@ TEST_F(HandshakeFailuresTest, CountsByReason) {
   }
   Take(std::string(kStart) + "http request.");
   EXPECT_EQ(CountOf("no_tls"), 2U);
-  // Lines about anything else.
+  // Lines about other things.
   Take("At least one of the completion queues must be frequently polled");
   EXPECT_EQ(CountOf("other"), 1U);
 }

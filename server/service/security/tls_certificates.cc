@@ -17,7 +17,7 @@
 namespace quire {
 namespace {
 
-// gRPC asks on each new connection.
+// gRPC calls this on each new connection.
 grpc_ssl_certificate_config_reload_status Fetch(
     void* certificates, grpc_ssl_server_certificate_config** config) {
   const std::optional<TlsIdentity> identity =
@@ -27,7 +27,7 @@ grpc_ssl_certificate_config_reload_status Fetch(
   }
   const grpc_ssl_pem_key_cert_pair pair = {identity->key_pem.c_str(),
                                            identity->certificate_pem.c_str()};
-  // gRPC insists on some, also where no client is asked for a certificate.
+  // gRPC requires some, even if clients need no certificate.
   const std::string& client_ca = identity->client_ca_pem.empty()
                                      ? identity->certificate_pem
                                      : identity->client_ca_pem;
@@ -36,13 +36,13 @@ grpc_ssl_certificate_config_reload_status Fetch(
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 
-// What gRPC's C++ classes do not offer: certificates that are asked for.
+// Credentials with a certificate callback, which gRPC's C++ classes lack.
 class ReloadingCredentials final : public grpc::ServerCredentials {
  public:
   explicit ReloadingCredentials(TlsCertificates& certificates)
       : certificates_(certificates) {}
 
-  // Calls are authenticated where they arrive, on unix sockets as well.
+  // Calls are authenticated on arrival, also on unix sockets.
   void SetAuthMetadataProcessor(
       const std::shared_ptr<grpc::AuthMetadataProcessor>& /*processor*/)
       override {}
@@ -111,7 +111,7 @@ absl::Status TlsCertificates::Watch(absl::Duration interval, SayLine say) {
 void TlsCertificates::WatchUntilStopped(absl::Duration interval,
                                         const SayLine& say) {
   pthread_setname_np(pthread_self(), "quire-certs");
-  // A fault is said once, not at each look.
+  // An error is reported once, not at each check.
   std::string last_fault;
   while (true) {
     {

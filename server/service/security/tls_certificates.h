@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The server's certificate, and its replacement while the server runs.
+// The server's certificate, and its replacement at run time.
 #ifndef QUIRE_SERVER_SERVICE_SECURITY_TLS_CERTIFICATES_H_
 #define QUIRE_SERVER_SERVICE_SECURITY_TLS_CERTIFICATES_H_
 
@@ -20,13 +20,13 @@
 
 namespace quire {
 
-// Whether clients must show a certificate, where there is a CA for them.
+// Client certificates, if there is a CA for them.
 enum class ClientCertificates { kRequired, kOptional };
 
-// What new connections are made with. Those that are open keep what they have.
+// The certificate for new connections. Open connections keep theirs.
 //
-// gRPC's own watcher of files is of no use here: it takes a key and a
-// certificate that do not belong together, and then no one can connect.
+// gRPC's own file watcher is unsuitable: it accepts a key and a certificate
+// that do not match, and then no client can connect.
 // Thread-safe.
 class TlsCertificates {
  public:
@@ -34,34 +34,33 @@ class TlsCertificates {
   static absl::StatusOr<std::unique_ptr<TlsCertificates>> Open(
       const TlsFiles& files, ClientCertificates client_certificates);
 
-  // Ends the watching. REQUIRES: no server uses the credentials any more.
+  // Stops watching. REQUIRES: no server uses the credentials any more.
   ~TlsCertificates();
   TlsCertificates(const TlsCertificates&) = delete;
   TlsCertificates& operator=(const TlsCertificates&) = delete;
 
-  // Looks at the files every `interval` from now on, and says what it
-  // did, on a thread of its own.
-  // Errors: ResourceExhausted  no thread could be started.
-  // To be called once.
+  // Checks the files every `interval` from now on, and reports changes, on its
+  // own thread. Call once.
+  // Errors: ResourceExhausted  cannot start a thread.
   absl::Status Watch(absl::Duration interval, SayLine say);
 
-  // Reads the files now. If they are good and have changed, new connections get
-  // what they hold; if they are not good, what was there stays. Returns what to
-  // say of it; empty if nothing changed. Blocks on I/O.
+  // Reads the files now. Valid and changed files apply to new connections;
+  // invalid ones change nothing. Returns text for the log; empty if nothing
+  // changed. Blocks on I/O.
   // Errors: as ReadTlsIdentity().
   absl::StatusOr<std::string> Check() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For ServerBuilder::AddListeningPort(), of one port. This must outlive the
-  // server.
+  // For ServerBuilder::AddListeningPort(), for one port. This object must
+  // outlive the server.
   std::shared_ptr<grpc::ServerCredentials> Credentials();
 
-  // When the certificate that is used expires.
+  // Expiry of the current certificate.
   absl::Time expiry() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether the last check found good files.
+  // True if the last check found valid files.
   bool is_good() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For the credentials: what is used, if it was not taken yet.
+  // For the credentials: returns the current identity unless taken already.
   std::optional<TlsIdentity> TakeNew() ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool asks_clients() const { return !files_.client_ca.empty(); }

@@ -26,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Writes a key and a certificate that it has signed itself.
+// Writes a key and a self-signed certificate.
 void WriteIdentity(const TlsFiles& files) {
   EVP_PKEY* const key = EVP_EC_gen("P-256");
   ASSERT_NE(key, nullptr);
@@ -67,7 +67,7 @@ class TlsCertificatesTest : public ::testing::Test {
 };
 
 TEST_F(TlsCertificatesTest, SaysAFaultOnceEachTimeItComes) {
-  // Declared first: what is watched may say something until it is gone.
+  // Declared first: the watcher may report until it is destroyed.
   Mutex mutex;
   CondVar changed;
   std::vector<std::string> said;
@@ -89,8 +89,8 @@ TEST_F(TlsCertificatesTest, SaysAFaultOnceEachTimeItComes) {
   const std::string away = files_.key + ".away";
   std::filesystem::rename(files_.key, away);
   await_lines(1);
-  // The fault stays the same until the last file is in place. New files, so
-  // that the repair is told of.
+  // The error stays the same until the last file is in place. New files, so
+  // that the repair is reported.
   TlsFiles fresh;
   fresh.certificate = directory_ + "/new-certificate";
   fresh.key = directory_ + "/new-key";

@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-// A bundle of all public authorities has a quarter of it.
+// Four times a bundle of all public authorities.
 constexpr size_t kFileSizeBytesMax = size_t{1} << 20;
 
 struct OpenSslDelete {
@@ -43,13 +43,13 @@ OpenSslPtr<BIO> Open(const std::string& pem) {
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// Never asks at the terminal.
+// Never prompts at the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/,
                  void* /*data*/) {
   return -1;
 }
 
-// The first certificate; all others must be whole.
+// Returns the first certificate; all others must be complete.
 absl::StatusOr<OpenSslPtr<X509>> ParseCertificates(const std::string& path,
                                                    const std::string& pem) {
   const OpenSslPtr<BIO> bio = Open(pem);
@@ -63,7 +63,7 @@ absl::StatusOr<OpenSslPtr<X509>> ParseCertificates(const std::string& path,
   while (OpenSslPtr<X509> next{
       PEM_read_bio_X509(bio.get(), nullptr, NoPassphrase, nullptr)}) {
   }
-  // Where there is no further one, that is the reason.
+  // At the end of the file this is the reason.
   const auto error = ERR_peek_last_error();
   ERR_clear_error();
   if (ERR_GET_REASON(error) != PEM_R_NO_START_LINE) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What all of storage calls a block: its name, its text, and the class of those
-// who wait for it.
+// Types of blocks that all of storage shares: name, text, and the class of
+// waiting callers.
 #ifndef QUIRE_SERVER_STORAGE_BASE_BLOCK_TYPES_H_
 #define QUIRE_SERVER_STORAGE_BASE_BLOCK_TYPES_H_
 
@@ -14,8 +14,8 @@
 
 namespace quire {
 
-// Names a block, or a part of one, within this process, for ever: archives that
-// are opened anew get a new source_id.
+// Names a block, or a part of one, permanently within this process: archives
+// opened again get a new source_id.
 struct BlockKey {
   uint64_t source_id = 0;
   BlockAddress block;
@@ -33,8 +33,8 @@ struct BlockKey {
 
 inline constexpr uint32_t kBlockPartsMax = 256;
 
-// The text of one block, or of a part of one. Immutable; any holder of the
-// pointer may read it.
+// Text of a block, or of a part of one. Immutable; any holder of the pointer
+// may read it.
 class DecodedBlock {
  public:
   virtual ~DecodedBlock() = default;
@@ -43,7 +43,7 @@ class DecodedBlock {
 
 using BlockPtr = std::shared_ptr<const DecodedBlock>;
 
-// Who waits: decides what goes first when devices are busy.
+// Class of a waiting caller: decides the order when devices are busy.
 enum class FetchClass {
   kInteractive,
   kBatch,

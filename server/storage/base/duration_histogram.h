@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How long operations took, counted in buckets.
+// Durations of operations, counted in buckets.
 #ifndef QUIRE_SERVER_STORAGE_BASE_DURATION_HISTOGRAM_H_
 #define QUIRE_SERVER_STORAGE_BASE_DURATION_HISTOGRAM_H_
 
@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// From a block in the page cache to a drive that retries for minutes.
+// Ranges from a block in the page cache to a drive that retries for minutes.
 // Thread-compatible.
 struct DurationHistogram {
   // Upper bounds of the buckets, inclusive, in microseconds, ascending.
@@ -21,11 +21,11 @@ struct DurationHistogram {
       2'500,   5'000,     10'000,    25'000,    50'000, 100'000,
       250'000, 1'000'000, 5'000'000, 30'000'000};
 
-  // Of each bucket alone; the last one is of what exceeds all bounds.
+  // Counts per bucket, not cumulative; the last one is above all bounds.
   std::array<uint64_t, kBoundsUs.size() + 1> counts{};
   uint64_t sum_us = 0;
 
-  // A time below zero counts as zero.
+  // Negative durations count as zero.
   void Add(std::chrono::nanoseconds duration) {
     const auto us =
         static_cast<uint64_t>(std::max<int64_t>(duration.count(), 0) / 1000);

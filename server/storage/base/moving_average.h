@@ -8,9 +8,9 @@
 
 namespace quire {
 
-// What something takes at present: moves towards each time that is added by a
-// sixteenth of the difference, and begins at the first. Of threads that add at
-// the same moment one may be left out.
+// Moving average of a duration: moves towards each added time by a sixteenth of
+// the difference, and begins at the first. If threads add at the same moment,
+// one time may be lost.
 // Thread-safe.
 class MovingAverage {
  public:

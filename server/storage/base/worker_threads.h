@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Threads that take items off one queue: the decode pool's, and those of the
-// device that reads with pread.
+// Threads that process a shared queue: for decoding, and for reading with
+// pread.
 #ifndef QUIRE_SERVER_STORAGE_BASE_WORKER_THREADS_H_
 #define QUIRE_SERVER_STORAGE_BASE_WORKER_THREADS_H_
 
@@ -27,18 +27,18 @@
 
 namespace quire {
 
-// A fixed number of threads that work on items in the order of their arrival.
-// The queue has no bound of its own: what bounds the callers' items bounds it.
+// A fixed number of threads that process items in order of arrival. The queue
+// is unbounded; the callers bound their items.
 // Thread-safe.
 template <typename Item>
 class WorkerThreads {
  public:
-  // Called on the threads without a lock; may call Add(). The item may be moved
-  // from, and is destroyed before the thread takes the next.
+  // Called on the threads without a lock; may call Add(). May move from the
+  // item, which is destroyed before the thread takes the next.
   using Work = std::function<void(Item&)>;
 
-  // `name`: what the system shows the threads as, at most 15 characters.
-  // Errors: ResourceExhausted  the system gives no more threads.
+  // `name`: thread name for the system, at most 15 characters.
+  // Errors: ResourceExhausted  the system cannot start more threads.
   static absl::StatusOr<std::unique_ptr<WorkerThreads>> Start(
       const char* name, uint32_t thread_count, Work work) {
     std::unique_ptr<WorkerThreads> workers(new WorkerThreads(std::move(work)));
@@ -57,7 +57,7 @@ class WorkerThreads {
     return workers;
   }
 
-  // Works on what is queued, then joins the threads.
+  // Processes all queued items, then joins the threads.
   // REQUIRES: no Add() runs or follows, except from the work itself.
   ~WorkerThreads() {
     {
@@ -103,7 +103,7 @@ class WorkerThreads {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_) {
     mutex_.Lock();
     while (true) {
-      // The work of a busy thread may add more: while one is busy none leaves.
+      // A busy thread may add items: none exits while one is busy.
       while (queue_.empty() && !(stopping_ && busy_threads_ == 0)) {
         ++idle_threads_;
         work_arrived_.Wait(&mutex_);
@@ -118,7 +118,7 @@ class WorkerThreads {
         queue_.pop_front();
         mutex_.Unlock();
         work_(item);
-        // The item is destroyed before the lock is taken again.
+        // Destroys the item before locking again.
       }
       mutex_.Lock();
       --busy_threads_;

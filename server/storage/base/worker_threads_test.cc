@@ -61,7 +61,7 @@ TEST(WorkerThreadsTest, EndsWhenAllIsDoneAlsoWhatTheWorkAdds) {
     }
     workers->Add(items.begin(), items.end());
     EXPECT_EQ(workers->thread_count(), 3U);
-    // The destructor runs while most of the work has not even been added.
+    // The destructor runs before most of the work is added.
     known.set_value();
   }
   EXPECT_EQ(runs, 200);

@@ -36,7 +36,7 @@ absl::StatusOr<OpenedDevice> OpenDevice(DeviceEngine engine, uint32_t depth,
   return opened;
 }
 
-// Not strerror, whose buffer threads share.
+// strerror() shares its buffer between threads.
 absl::string_view ErrorText(int error) {
   const char* text = strerrordesc_np(error);
   return text != nullptr ? text : "unknown error";

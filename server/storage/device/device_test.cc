@@ -79,7 +79,7 @@ class Results {
   std::map<uint64_t, DeviceResult> results_ ABSL_GUARDED_BY(mutex_);
 };
 
-// kAuto stands for io_uring where the machine lets us.
+// kAuto selects io_uring if the machine allows it.
 class DeviceTest : public ::testing::TestWithParam<Engine> {
  protected:
   std::unique_ptr<Device> Open(uint32_t depth, Device::Done done) {
@@ -139,7 +139,7 @@ TEST_P(DeviceTest, TellsHowMuchPrecedesTheEndOfTheFile) {
 }
 
 TEST_P(DeviceTest, NamesErrorsOfTheSystem) {
-  // Address 0 of a process is nowhere: EIO.
+  // Address 0 of a process is unmapped: EIO.
   const int nowhere = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
   const int directory = open("/", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(nowhere, 0);
@@ -165,7 +165,7 @@ TEST_P(DeviceTest, NamesErrorsOfTheSystem) {
 }
 
 TEST_P(DeviceTest, PutsShortReadsTogether) {
-  // The kernel hands this one out by the page.
+  // The kernel returns this file page by page.
   const int file = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
   std::vector<uint8_t> expected(50000);
   if (file < 0 || pread(file, expected.data(), expected.size(), 0) == 50000) {
@@ -195,7 +195,7 @@ TEST_P(DeviceTest, DeliversEverythingBeforeItGoes) {
   std::atomic<uint64_t> left = 500;
   std::atomic<uint64_t> delivered = 0;
   Device* self = nullptr;
-  // Reads that beget others, also while the device is being destroyed.
+  // Reads that submit others, also while the device is being destroyed.
   const auto submit = [&](uint64_t id) {
     const DeviceRead read{.id = id,
                           .fd = file.fd(),
@@ -248,14 +248,14 @@ TEST_P(DeviceTest, TakesReadsFromManyThreads) {
   }
 }
 
-// Whatever the caller's patience is, each read ends, and so does the device.
+// With any patience of the caller, each read ends, and so does the device.
 TEST_P(DeviceTest, DeliversToWhoIsPatient) {
   const std::vector<uint8_t> content = Content(1 << 16);
   TempFile file(content);
   auto device = Open(4, results_.Collect());
   std::atomic<uint64_t> asked = 0;
   device->SetPatience([&asked] {
-    // Now and then there is none.
+    // Sometimes there is none.
     return std::chrono::microseconds(++asked % 3 * 300);
   });
   std::vector<std::vector<uint8_t>> buffers(100, std::vector<uint8_t>(512));
@@ -285,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, DeviceTest,
                                                                     : "Pread";
                          });
 
-// Makes a system call of this thread, and of those it starts, fail with EPERM,
+// Makes a system call fail with EPERM in this thread and those that it starts,
 // as containers do.
 void ForbidSystemCall(uint32_t number) {
   sock_filter filter[] = {
@@ -332,7 +332,7 @@ TEST(OpenDeviceTest, TakesWhatIsAskedFor) {
     EXPECT_THAT(OpenDevice(Engine::kAuto, depth, results.Collect()),
                 HasCode(absl::StatusCode::kInvalidArgument));
   }
-  // Either it works or it says why not.
+  // It works, or the error names the reason.
   auto ring = OpenDevice(Engine::kIoUring, 4, results.Collect());
   if (ring.ok()) {
     EXPECT_EQ(ring->device->name(), "io_uring");

@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// sysfs counts in these, whatever the drive's are.
+// Unit of sysfs, independent of the drive's sector size.
 constexpr uint64_t kSectorSizeBytes = 512;
 
 std::optional<uint64_t> ReadNumber(const std::filesystem::path& path) {
@@ -24,8 +24,8 @@ std::optional<uint64_t> ReadNumber(const std::filesystem::path& path) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-// virtio's driver calls every disk rotational, as it does not know: its
-// directory lies in that of a device like "virtio1".
+// virtio's driver calls every disk rotational; its directory is below that of a
+// device like "virtio1".
 bool IsVirtual(const std::filesystem::path& disk) {
   return std::any_of(disk.begin(), disk.end(),
                      [](const std::filesystem::path& part) {
@@ -56,7 +56,7 @@ DrivePlace DetectDrive(int fd, const std::string& sysfs) {
     return place;
   }
   if (!std::filesystem::exists(directory / "queue", error)) {
-    // A partition's directory lies in its disk's.
+    // A partition's directory is below its disk's.
     if (!std::filesystem::exists(directory.parent_path() / "queue", error)) {
       return place;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The drive that a file lies on.
+// The drive that stores a file.
 #ifndef QUIRE_SERVER_STORAGE_DEVICE_DRIVE_KIND_H_
 #define QUIRE_SERVER_STORAGE_DEVICE_DRIVE_KIND_H_
 
@@ -11,36 +11,35 @@ namespace quire {
 
 enum class DriveKind {
   kSolidState,
-  // An arm has to move.
+  // With an arm that moves.
   kRotational,
 };
 
 // "rotational" or "solid-state".
 const char* DriveKindName(DriveKind kind);
 
-// What the kernel says of a drive.
+// Properties of a drive, from the kernel.
 struct DriveInfo {
-  // Of the disk, "sda", or the device's number, "0:42", where sysfs does not
+  // Name of the disk, "sda", or the device's number, "0:42", if sysfs does not
   // know it. Files on drives of one name share a queue.
   std::string name = {};
   DriveKind kind = DriveKind::kSolidState;
-  // It serves commands that are marked as urgent before others (NCQ priority of
-  // SATA), and the administrator lets it.
+  // True if the drive serves commands marked as urgent first (NCQ priority of
+  // SATA), and the administrator has enabled it.
   bool has_priorities = false;
 };
 
 struct DrivePlace {
   DriveInfo drive;
-  // Where on the drive the partition begins that the file system lies on.
+  // Offset on the drive of the file system's partition.
   uint64_t partition_start_bytes = 0;
 };
 
-// Asks sysfs, mounted at `sysfs`, about the device that the open file lies on,
-// or the disk that the device is a partition of. What sysfs does not know (a
-// network, memory, an overlay of several) counts as a drive without moving
-// parts, and so does a virtual machine's virtio disk, which says "rotational"
-// whatever is underneath. Volumes over several disks count as one drive. Blocks
-// on I/O for a moment.
+// Reads sysfs, mounted at `sysfs`, about the device of the open file, or the
+// disk that contains its partition. A device unknown to sysfs (a network,
+// memory, an overlay) counts as a drive without moving parts. So does a virtio
+// disk, which reports "rotational" for any hardware. A volume over several
+// disks counts as one drive. Blocks briefly on I/O.
 DrivePlace DetectDrive(int fd, const std::string& sysfs = "/sys");
 
 }  // namespace quire

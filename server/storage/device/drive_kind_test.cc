@@ -42,14 +42,14 @@ class DriveKindTest : public ::testing::Test {
     std::ofstream(path) << content;
   }
 
-  // The device of the directory that the test runs in.
+  // The device of the current directory.
   void LinkTo(const std::string& directory) {
     std::filesystem::create_directory_symlink(sysfs_ + "/" + directory, link_);
   }
 
   DrivePlace Detect() { return DetectDrive(fd_, sysfs_); }
 
-  // A name of its own, as the tests of another build may run at the same time.
+  // A unique name: tests of another build may run at the same time.
   static std::string MakeDirectory() {
     std::string path =
         absl::StrCat(::testing::TempDir(), "drive_kind_test_XXXXXX");

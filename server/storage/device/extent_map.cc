@@ -18,22 +18,22 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kExtentsPerCall = 512;
-// Where these stand, the bytes are not (or not as they are) at the place that
-// is named.
+// With any of these flags the bytes are not stored unchanged at the reported
+// position.
 constexpr uint32_t kNoPlaceFlags =
     FIEMAP_EXTENT_UNKNOWN | FIEMAP_EXTENT_DELALLOC | FIEMAP_EXTENT_ENCODED |
     FIEMAP_EXTENT_NOT_ALIGNED | FIEMAP_EXTENT_DATA_INLINE |
     FIEMAP_EXTENT_DATA_TAIL | FIEMAP_EXTENT_UNWRITTEN;
 constexpr uint64_t kFileEnd = std::numeric_limits<int64_t>::max();
 
-// The kernel's structure ends in an array of what it is asked for.
+// The kernel's structure ends with the array that it fills.
 class FiemapRequest {
  public:
   FiemapRequest()
       : words_((sizeof(fiemap) + kExtentsPerCall * sizeof(fiemap_extent)) /
                sizeof(uint64_t)) {}
 
-  // False, with errno set, if the kernel refuses.
+  // Returns false and sets errno if the kernel fails.
   bool Ask(int fd, uint64_t start) {
     fiemap header{};
     header.fm_start = start;
@@ -111,7 +111,7 @@ absl::StatusOr<ExtentMap> ExtentMap::Read(int fd, size_t runs_max) {
     for (uint32_t i = 0; i < count; ++i) {
       const fiemap_extent extent = request.extent(i);
       const uint64_t end = extent.fe_logical + extent.fe_length;
-      // The kernel is trusted no further than a file.
+      // Check the kernel's answer as strictly as the contents of a file.
       if (extent.fe_logical < start || end <= extent.fe_logical ||
           end > kFileEnd || extent.fe_physical > kFileEnd) {
         return absl::UnavailableError(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where on its device a file lies.
+// Positions of a file on its device.
 #ifndef QUIRE_SERVER_STORAGE_DEVICE_EXTENT_MAP_H_
 #define QUIRE_SERVER_STORAGE_DEVICE_EXTENT_MAP_H_
 
@@ -15,43 +15,42 @@
 
 namespace quire {
 
-// The runs of a file: parts whose bytes follow each other on the device as they
-// do in the file. Of what is not in any run nothing is known: holes, data that
-// the file system keeps compressed or inside of its own structures, and
-// whatever was written after the map was made.
-// Immutable, hence thread-safe.
+// The runs of a file: parts whose bytes are contiguous on the device as in the
+// file. Bytes in no run have unknown positions: holes, data that the file
+// system compresses or stores inside its own structures, and data written after
+// the map was made. Immutable, hence thread-safe.
 class ExtentMap {
  public:
   struct Run {
     FileOffset start;
     uint64_t size_bytes = 0;
-    // Of the run's first byte, in bytes from the beginning of the device that
-    // the file system lies on.
+    // Position of the run's first byte, in bytes from the beginning of the
+    // device that contains the file system.
     uint64_t physical = 0;
   };
 
   struct Place {
-    // As Run::physical; nothing if it is not known.
+    // Like Run::physical; nothing if unknown.
     std::optional<uint64_t> physical;
-    // Where in the file the run, or the part that is in none, ends.
+    // End in the file of the run, or of the part between runs.
     FileOffset end;
   };
 
-  // A file in more pieces than this is not worth its map: 4 MiB.
+  // A map of more pieces is not worth its memory: 4 MiB.
   static constexpr size_t kRunsMax = 1 << 18;
 
-  // Knows nothing of any place.
+  // A map without known positions.
   ExtentMap() = default;
 
-  // Neighbours that go on where the one before ends become one run.
+  // Merges neighbours that are contiguous on the device.
   // REQUIRES: by ascending start, none overlaps, none is empty, none ends past
   // 2^63.
   explicit ExtentMap(const std::vector<Run>& runs);
 
-  // What the file system says of the open file (FS_IOC_FIEMAP; Linux,
-  // Documentation/filesystems/fiemap.rst). Blocks on I/O. The file must have
-  // been synced, or parts of it have no place yet and are in no run.
-  // Errors: Unimplemented       this file system does not say (tmpfs, overlays,
+  // Reads the map of the open file from the file system (FS_IOC_FIEMAP; Linux,
+  // Documentation/filesystems/fiemap.rst). Blocks on I/O. REQUIRES: the file
+  // was synced; unsynced parts are in no run.
+  // Errors: Unimplemented       the file system lacks this (tmpfs, overlays,
   //                             networks).
   //         ResourceExhausted   more than `runs_max` runs.
   //         Unavailable         an error of the operating system.
@@ -67,7 +66,7 @@ class ExtentMap {
  private:
   static constexpr uint64_t kUnknown = ~uint64_t{0};
 
-  // A run, or what lies between two; reaches to the next one.
+  // A run, or the gap between two; extends to the next piece.
   struct Piece {
     uint64_t start = 0;
     uint64_t physical = kUnknown;
@@ -76,7 +75,7 @@ class ExtentMap {
   void Append(const Run& run);
 
   std::vector<Piece> pieces_;
-  // Of the last run. What follows is unknown.
+  // End of the last run. Later bytes are unknown.
   uint64_t end_ = 0;
   size_t run_count_ = 0;
 };

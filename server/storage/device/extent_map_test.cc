@@ -21,7 +21,7 @@
 namespace quire {
 namespace {
 
-// What the kernel is made to say of the extents of any file, if set.
+// Extents that the kernel reports for any file, if set.
 const std::vector<fiemap_extent>* injected_extents = nullptr;
 
 }  // namespace
@@ -83,7 +83,7 @@ TEST(ExtentMapTest, ExtentsWithoutAPlaceOfTheirOwnHaveNone) {
   }
 }
 
-// What is shared, merged or encrypted in place lies where it is said to.
+// Shared, merged or encrypted data is at its reported position.
 TEST(ExtentMapTest, OtherFlagsDoNotMatter) {
   std::vector<fiemap_extent> extents(1);
   extents[0].fe_length = 4096;
@@ -136,7 +136,7 @@ TEST(ExtentMapTest, NothingIsKnownWithoutRuns) {
   EXPECT_EQ(map.Find(FileOffset{7}).physical, std::nullopt);
 }
 
-// A file of the directory that tests run in, synced, with a hole.
+// A synced file with a hole, in the current directory.
 class RealFile {
  public:
   static constexpr uint64_t kHoleStart = 1 << 20;
@@ -188,7 +188,7 @@ TEST(ExtentMapTest, ReadsWhatTheFileSystemSays) {
     }
     offset = end;
   }
-  // A file system that compresses knows nothing, others all.
+  // A file system that compresses reports nothing, others all.
   EXPECT_TRUE(known_bytes == 0 || known_bytes == 2 << 20) << known_bytes;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Where an open file lies, for the order in which it is read.
+// Position of an open file on its drive, for ordering reads.
 #ifndef QUIRE_SERVER_STORAGE_DEVICE_FILE_PLACEMENT_H_
 #define QUIRE_SERVER_STORAGE_DEVICE_FILE_PLACEMENT_H_
 
@@ -13,17 +13,16 @@
 
 namespace quire {
 
-// Made once when a file is opened, for files that do not change while they are
-// open. A map that is out of date costs time and nothing else: reads go by file
-// and offset.
-// Immutable, hence thread-safe.
+// Made once when a file is opened, for files that do not change while open. An
+// outdated map costs only time: reads go by file and offset. Immutable, hence
+// thread-safe.
 struct FilePlacement {
   DrivePlace place;
-  // Empty if the file system does not say; `note` says why.
+  // Empty if the file system reports none; `note` has the reason.
   ExtentMap extents;
   std::string note = {};
 
-  // As ExtentMap::Find(), but from the drive's beginning.
+  // Like ExtentMap::Find(), but counted from the drive's beginning.
   ExtentMap::Place Find(FileOffset offset) const {
     ExtentMap::Place found = extents.Find(offset);
     if (found.physical.has_value()) {
@@ -33,7 +32,8 @@ struct FilePlacement {
   }
 };
 
-// Asks the kernel. Never fails: what it does not say is unknown. Blocks on I/O.
+// Asks the kernel. Never fails: unreported positions are unknown. Blocks on
+// I/O.
 FilePlacement PlaceFile(int fd);
 
 }  // namespace quire

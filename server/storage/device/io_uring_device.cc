@@ -22,23 +22,23 @@
 namespace quire {
 namespace {
 
-// User data of the read of the eventfd; all others are slot indexes. liburing
-// keeps the highest number for itself.
+// User data for the read of the eventfd; all others are slot indexes. liburing
+// reserves the highest number.
 constexpr uint64_t kWakeupUserData = ~uint64_t{1};
-// A read that the kernel refuses for the moment so often in a row has failed.
+// A read that the kernel rejects temporarily this often in a row fails.
 constexpr uint32_t kAttemptsMax = 64;
 // One operation's length is 32 bits and the kernel caps it below 2 GiB anyway.
 constexpr size_t kOperationSizeBytesMax = size_t{1} << 30;
 
-// In order of preference. A completion is taken note of when the thread asks
-// for it, so that it can sleep through several (Linux 6.1); or at least
-// interrupts no one (5.19).
+// In order of preference. The thread collects completions when it asks, so that
+// it can sleep through several (Linux 6.1); or at least is not interrupted
+// (5.19).
 constexpr unsigned kSetupFlags[] = {
     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
     IORING_SETUP_COOP_TASKRUN, 0};
 
-// Of this thread's I/O from now on; false if we may not. The level is the
-// middle of the class; glibc has no function for it.
+// Sets the I/O priority of this thread; false if not permitted. The level is
+// the middle of the class; glibc lacks a function for it.
 bool SetIoPriority(int io_class) {
   return syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
                  IOPRIO_PRIO_VALUE(io_class, 4)) == 0;
@@ -121,7 +121,7 @@ absl::Status IoUringDevice::Start() {
 absl::Status IoUringDevice::SetUpRing() {
   int result = -EINVAL;
   for (const unsigned flags : kSetupFlags) {
-    // One entry more, for the read of the eventfd.
+    // One more entry, for the read of the eventfd.
     result = io_uring_queue_init(depth_ + 1, &ring_, flags);
     if (result != -EINVAL) {
       break;
@@ -135,7 +135,7 @@ absl::Status IoUringDevice::SetUpRing() {
 }
 
 absl::Status IoUringDevice::ProbeRead() {
-  // Something to read at once, so that a ring that works answers at once.
+  // Gives the ring a read that completes at once.
   if (eventfd_write(wakeup_fd_, 1) != 0) {
     return Unusable("eventfd_write", errno);
   }
@@ -195,7 +195,7 @@ void IoUringDevice::SetPatience(Patience patience) {
 bool IoUringDevice::TakeInbox(std::chrono::microseconds& patience) {
   const bool quiet = backlog_.empty() && urgent_backlog_.empty() &&
                      free_slots_.size() == depth_;
-  // Before Linux 5.11 a wait that ends by itself costs an entry of the ring.
+  // Before Linux 5.11 a timed wait uses an entry of the ring.
   const bool can_be_patient = (ring_.features & IORING_FEAT_EXT_ARG) != 0;
   {
     MutexLock lock(&mutex_);
@@ -216,13 +216,13 @@ bool IoUringDevice::TakeInbox(std::chrono::microseconds& patience) {
 }
 
 void IoUringDevice::Wait(std::chrono::microseconds patience) {
-  // A failure (EINTR, or EAGAIN and EBUSY for want of kernel memory) leaves the
-  // entries where they are; the next turn submits them.
+  // An error (EINTR, or EAGAIN and EBUSY without kernel memory) leaves the
+  // entries unchanged; the next turn submits them.
   if (patience.count() > 0) {
     __kernel_timespec end = {.tv_sec = patience.count() / 1'000'000,
                              .tv_nsec = patience.count() % 1'000'000 * 1000};
     io_uring_cqe* completion = nullptr;
-    // More than there can be: only time ends it.
+    // More than possible: only the timeout ends the wait.
     io_uring_submit_and_wait_timeout(&ring_, &completion, depth_ + 2, &end,
                                      nullptr);
   } else {
@@ -248,7 +248,7 @@ void IoUringDevice::Run(std::promise<absl::Status> ready) {
     Wait(patience);
     ReapCompletions();
   }
-  // The kernel must not be left with a pointer to wakeup_count_.
+  // The kernel must not keep a pointer to wakeup_count_.
   while (wakeup_armed_) {
     eventfd_write(wakeup_fd_, 1);
     io_uring_submit_and_wait(&ring_, 1);
@@ -340,7 +340,7 @@ void IoUringDevice::EnqueueWakeup() {
 
 io_uring_sqe* IoUringDevice::NextEntry() {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-  // There are as many entries as slots and one more, and none holds two.
+  // There is one entry per slot and one more, and none holds two.
   QUIRE_CHECK(entry != nullptr,
               "the ring has as many entries as slots and one more");
   return entry;

@@ -22,25 +22,23 @@
 
 namespace quire {
 
-// Reads through one io_uring that one thread owns: it submits, waits and
-// delivers, so neither side of the ring is ever locked. Other threads leave
-// their reads in an inbox and wake it through an eventfd that the ring itself
-// is reading.
-// Urgent reads are submitted by themselves, while the thread has a real-time
-// I/O priority if the system gives it one: the kernel takes a read's priority
-// from the thread that submits it, and for reads through the page cache from
-// nowhere else (an entry's own counts for O_DIRECT only).
-// While the receiver of the results has enough to do, the thread sleeps for as
-// long as its patience says: results and new reads gather. Before Linux 6.1
-// each result wakes it all the same, within the kernel. At most `depth` reads
-// are in the ring, half of what its completion queue holds, so completions
-// cannot overflow. Thread-safe.
+// Reads through one io_uring owned by one thread. The thread submits, waits and
+// delivers, so the ring needs no lock. Other threads put their reads in an
+// inbox and wake the thread through an eventfd that the ring reads. Urgent
+// reads are submitted separately, with a real-time I/O priority of the thread
+// if the system permits it. The kernel takes a read's priority from the
+// submitting thread; an entry's own priority counts for O_DIRECT only. While
+// the receiver is busy, the thread sleeps for the time of its patience, and
+// results and new reads accumulate. Before Linux 6.1 each result wakes it
+// nevertheless, within the kernel. At most `depth` reads are in the ring, half
+// the capacity of its completion queue, so completions cannot overflow.
+// Thread-safe.
 class IoUringDevice : public Device {
  public:
-  // Sets up the ring and reads once through it, as a check that the kernel and
-  // its policies let us.
-  // Errors: FailedPrecondition  they do not: names the step and says what
-  //                             forbids it and what to do.
+  // Sets up the ring and makes one read, to check that the kernel and its
+  // policies allow it.
+  // Errors: FailedPrecondition  not allowed; names the step, the cause and a
+  //                             remedy.
   static absl::StatusOr<std::unique_ptr<Device>> Open(uint32_t depth,
                                                       Done done);
   ~IoUringDevice() override;
@@ -50,7 +48,7 @@ class IoUringDevice : public Device {
 
   void SetPatience(Patience patience) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Takes CAP_SYS_NICE or CAP_SYS_ADMIN.
+  // Requires CAP_SYS_NICE or CAP_SYS_ADMIN.
   bool takes_priorities() const override { return takes_priorities_; }
 
   std::string name() const override { return "io_uring"; }
@@ -65,16 +63,16 @@ class IoUringDevice : public Device {
 
   IoUringDevice(uint32_t depth, Done done);
   absl::Status Start();
-  // The thread: sets up the ring, tells how that went, and serves it.
+  // Thread function: sets up the ring, reports the status, and serves the ring.
   void Run(std::promise<absl::Status> ready) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status SetUpRing();
   absl::Status ProbeRead();
-  // Takes the inbox; false if the thread is to end. Sets `patience` to how long
-  // the thread may then sleep; if that is 0, a new read wakes it.
+  // Takes the inbox; returns false to end the thread. Sets `patience` to the
+  // time that the thread may sleep; if it is 0, a new read wakes the thread.
   bool TakeInbox(std::chrono::microseconds& patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Submits what was entered, and waits until the patience is over, or without
-  // any for a completion.
+  // Submits the entries and waits until the patience ends, or, without
+  // patience, for a completion.
   void Wait(std::chrono::microseconds patience) ABSL_LOCKS_EXCLUDED(mutex_);
   void StartBacklog();
   void StartReads(std::deque<DeviceRead>& reads);
@@ -92,12 +90,12 @@ class IoUringDevice : public Device {
 
   Mutex mutex_;
   std::vector<DeviceRead> inbox_ ABSL_GUARDED_BY(mutex_);
-  // The thread waits in the kernel, or is about to, and is to be notified.
+  // The thread waits in the kernel, or is about to, and must be woken.
   bool waiting_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Patience patience_ ABSL_GUARDED_BY(mutex_);
 
-  // Of the thread alone, once it runs.
+  // Used by the thread alone once it runs.
   io_uring ring_;
   uint64_t wakeup_count_ = 0;
   bool wakeup_armed_ = false;

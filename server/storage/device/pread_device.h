@@ -14,17 +14,16 @@
 
 namespace quire {
 
-// Reads with pread(2) on a few threads; works everywhere. A thread takes reads
-// one by one, so results come one by one.
+// Reads with pread(2) on a few threads; works on any kernel. A thread takes one
+// read at a time, so results arrive one by one.
 // Thread-safe.
 class PreadDevice : public Device {
  public:
-  // At most this many threads, however deep the device: beyond it they only
-  // wait for each other.
+  // Upper bound on threads for any depth: more would only wait for each other.
   static constexpr uint32_t kThreadsMax = 32;
 
   // Starts min(depth, kThreadsMax) threads.
-  // Errors: ResourceExhausted  the system gives no more threads.
+  // Errors: ResourceExhausted  the system cannot start more threads.
   static absl::StatusOr<std::unique_ptr<Device>> Open(uint32_t depth,
                                                       Done done);
 

@@ -75,7 +75,8 @@ double DiskLayout::TransferMs(const DiskPlace& start,
                               uint64_t size_bytes) const {
   const auto size = static_cast<double>(size_bytes);
   const double turns = size / start.track_size_bytes;
-  // A zone's edge is passed as if the zone went on: tracks differ by 3 %.
+  // The transfer crosses the edge of a zone as if the zone continued: tracks
+  // differ by 3 %.
   const double changes =
       size <= start.left_size_bytes
           ? 0

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Modelled drives against what is known of the real ones: the RLZ paper
-// ("Access Time Tradeoffs in Archive Compression", Table 1 and section 4) and
-// data sheets.
+// Modelled drives against data of the real ones: the RLZ paper ("Access Time
+// Tradeoffs in Archive Compression", Table 1 and section 4) and data sheets.
 #include "server/storage/model/drive_model.h"
 
 #include <algorithm>
@@ -30,8 +29,8 @@ double Seconds(DriveTime time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// Queries as the paper's: anywhere in the extent, 8 to 16 KiB, one in four over
-// two blocks.
+// Queries like the paper's: anywhere in the extent, 8 to 16 KiB, one in four
+// over two blocks.
 std::vector<DriveCommand> RandomQueries(uint64_t extent_size_bytes,
                                         size_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -125,7 +124,7 @@ TEST(DiskLayoutTest, PlacesGoOnWithoutAGap) {
   EXPECT_WITHIN(last.track_size_bytes, 0.93e6, 0.001);
 }
 
-// What disk-model.md's simulation and the paper's sections 3 and 4 give.
+// Results of a reference simulation and of the paper's sections 3 and 4.
 struct Expected {
   const char* name;
   uint64_t extent_size_bytes;  // 0: all of the drive
@@ -182,7 +181,7 @@ TEST(HardDiskModelTest, ReadsInOrderStream) {
     uint32_t size_bytes;
   };
 
-  // One at a time, each small read would cost its command.
+  // One at a time each small read would cost its command.
   for (const Case& c : {Case{1, 1 << 20}, Case{8, 1 << 14}}) {
     HardDiskModel drive{HardDiskOptions()};
     const uint64_t count = (uint64_t{1} << 28) / c.size_bytes;
@@ -208,7 +207,7 @@ TEST(HardDiskModelTest, ReadAheadEndsAtItsLimit) {
     return end;
   };
   const DriveTime first = read(DriveTime(0), 0, 4096);
-  // After a second 2 MiB are there; 8 MiB more have to be read.
+  // After one second 2 MiB are read ahead; 8 MiB more must be read.
   const DriveTime later = first + std::chrono::seconds(1);
   const DriveTime buffered = read(later, 4096, 1 << 20);
   EXPECT_LT(Seconds(buffered - later), 0.0005);
@@ -222,7 +221,7 @@ TEST(HardDiskModelTest, NothingStarvesInTheQueue) {
   std::mt19937_64 random(3);
   DriveTime now{0};
   uint64_t next = 1;
-  // One far away, many near together that never cease.
+  // One far away, and a constant supply of near ones.
   drive.Submit(now,
                {.id = 0, .address = 4'000'000'000'000, .size_bytes = 4096});
   bool ended = false;
@@ -329,7 +328,7 @@ TEST(HardDiskModelTest, UrgentCommandsGoFirstWhereThereArePriorities) {
       }
     }
     ASSERT_EQ(order.size(), 20);
-    // The first is on its way already when the others come.
+    // The first has begun when the others arrive.
     EXPECT_EQ(order[0], 0);
     EXPECT_EQ(order[1] == 19, priorities);
   }

@@ -30,7 +30,7 @@ std::unique_ptr<DriveModel> MakeWdRedWithPriorities() {
   return std::make_unique<HardDiskModel>(options);
 }
 
-// 7200 rpm, so 4.17 ms of the 8.5 are the platter's; the same rate everywhere.
+// 7200 rpm, so the platter takes 4.17 of the 8.5 ms; the same rate everywhere.
 std::unique_ptr<DriveModel> MakeTable1HardDisk() {
   HardDiskOptions options;
   options.geometry.turn_ms = 60'000.0 / 7'200;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Modelled drives by name, as people choose them.
+// Modelled drives by name.
 #ifndef QUIRE_SERVER_STORAGE_MODEL_DRIVE_PRESETS_H_
 #define QUIRE_SERVER_STORAGE_MODEL_DRIVE_PRESETS_H_
 
@@ -27,10 +27,10 @@ struct DrivePreset {
 //   table1-hdd    the hard disk of RLZ, Table 1: 8.5 ms, 150 MiB/s
 //   evo-850       the solid-state drive of RLZ, section 4
 //   table1-ssd    the solid-state drive of RLZ, Table 1: 0.12 ms, 1000 MiB/s
-// Valid for ever.
+// Valid for the life of the program.
 std::span<const DrivePreset> DrivePresets();
 
-// Errors: InvalidArgument  no such preset; the message lists them.
+// Errors: InvalidArgument  unknown preset; the message lists all.
 absl::StatusOr<std::unique_ptr<DriveModel>> MakeDriveModel(
     absl::string_view name);
 

@@ -12,7 +12,7 @@ double ToMs(DriveTime time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-// Upwards, so that a command is never said to have ended before it has.
+// Rounds up, so that no command is reported before its end.
 DriveTime FromMs(double ms) {
   return DriveTime(static_cast<int64_t>(std::ceil(ms * 1e6)));
 }
@@ -75,8 +75,8 @@ double HardDiskModel::ReadyMs(const Waiting& waiting, double now_ms,
 }
 
 void HardDiskModel::Begin(double now_ms) {
-  // What does not fit into the drive's queue waits outside, first come first
-  // served.
+  // Commands that do not fit into the drive's queue wait outside, first come
+  // first served.
   const size_t visible =
       std::min<size_t>(queue_.size(), options_.queue_depth_max);
   const bool some_urgent =
@@ -114,7 +114,7 @@ void HardDiskModel::Serve(const Waiting& chosen, double start_ms) {
   const std::optional<double> read_on = ReadOnMs(command, start_ms);
   arm_ = layout_.Find(behind);
   if (read_on.has_value() && *read_on <= end_ms) {
-    // The platter may have passed this place long ago.
+    // The platter may have passed this position long ago.
     const uint64_t distance = behind - read_ahead_.start;
     read_ahead_.since_ms +=
         PausedMs(start_ms) + layout_.TransferMs(read_ahead_.place, distance);

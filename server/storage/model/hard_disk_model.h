@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A hard disk in virtual time: arm, platters, read-ahead and the drive's own
-// queue.
+// A hard disk in virtual time: arm, platters, read-ahead and its command queue.
 #ifndef QUIRE_SERVER_STORAGE_MODEL_HARD_DISK_MODEL_H_
 #define QUIRE_SERVER_STORAGE_MODEL_HARD_DISK_MODEL_H_
 
@@ -15,25 +14,24 @@
 
 namespace quire {
 
-// Times in milliseconds; all of these are assumptions about firmware.
+// Times in milliseconds; all are assumptions about firmware.
 struct HardDiskOptions {
   DiskGeometry geometry;
-  // A command that finds the drive idle: on the bus, and until the arm moves.
+  // Time on the bus, and until the arm moves, of a command for an idle drive.
   double host_ms = 0.05;
   double command_ms = 0.20;
-  // From one command to the next that waits in the drive already.
+  // Time between commands if the next is already in the drive.
   double turnaround_ms = 0.05;
-  // Commands that the drive orders itself (native command queueing).
+  // Size of the queue that the drive orders (native command queueing).
   uint32_t queue_depth_max = 32;
-  // The drive takes the command that it can begin to read first, and counts on
-  // no turn that would leave it less than this: 0.2 is good firmware, 1.0 weak.
+  // The drive takes the command that it can begin to read first, and needs this
+  // margin to catch a turn: 0.2 is good firmware, 1.0 weak.
   double guard_ms = 0.2;
-  // What a millisecond of waiting in the drive is worth, in milliseconds of
-  // positioning; keeps commands from starving in it.
+  // Value of a millisecond of waiting in milliseconds of positioning; prevents
+  // starvation in the drive.
   double ageing = 0.0075;
-  // Whether urgent commands that wait in the drive's queue go first, in the
-  // best order among themselves (NCQ priority, ATA ACS-4: "should be processed
-  // before").
+  // True if urgent commands in the drive's queue go first, in the best order
+  // among themselves (NCQ priority, ATA ACS-4: "should be processed before").
   bool priorities = false;
   // Read-ahead while no command waits.
   uint64_t read_ahead_size_bytes = 2 << 20;
@@ -59,8 +57,8 @@ class HardDiskModel final : public DriveModel {
 
   bool has_priorities() const override { return options_.priorities; }
 
-  // How long reading so many bytes in one go takes, from the drive's outer edge
-  // on; the limit of every scan.
+  // Time to read `size_bytes` sequentially from the drive's outer edge: the
+  // limit of every scan.
   double SequentialMs(uint64_t size_bytes) const;
 
  private:
@@ -75,25 +73,25 @@ class HardDiskModel final : public DriveModel {
     double end_ms = 0;
   };
 
-  // Behind the last command the drive reads on, up to a limit.
+  // The drive reads ahead after the last command, up to a limit.
   struct ReadAhead {
     uint64_t start = 0;
     DiskPlace place;
-    // When `start` passed under the head.
+    // Time at which `start` passed under the head.
     double since_ms = 0;
   };
 
-  // When the place passes under the head for the first time at or after `at`.
+  // Returns when the position first passes the head at or after `at`.
   double NextPass(const DiskPlace& place, double at_ms) const;
-  // When the command's last byte is read if it begins now, be it by moving
-  // there or by reading on.
+  // Returns when the command's last byte is read if it begins now, by a seek or
+  // from read-ahead.
   double ReadyMs(const Waiting& waiting, double now_ms, double guard_ms) const;
-  // The latter alone; nothing if the command is not so near ahead.
+  // The time from read-ahead alone; nothing if the command is not within it.
   std::optional<double> ReadOnMs(const DriveCommand& command,
                                  double now_ms) const;
-  // How long the read-ahead has stood still, its limit reached.
+  // Time for which the read-ahead has paused at its limit.
   double PausedMs(double now_ms) const;
-  // Takes the best of the waiting commands.
+  // Begins the best of the waiting commands.
   void Begin(double now_ms);
   void Serve(const Waiting& chosen, double start_ms);
 

@@ -68,7 +68,7 @@ void ModelledDevice::Submit(std::span<const DeviceRead> reads) {
                                read.buffer.size(), UINT32_MAX)),
                            .urgent = read.urgent});
     }
-    // The drive's next end may be earlier now.
+    // The drive's next end may now be earlier.
     changed_.NotifyAll();
   }
   inner_->Submit(inner_reads);
@@ -78,7 +78,7 @@ uint64_t ModelledDevice::BaseOf(int fd) {
   struct stat status {};
 
   if (fstat(fd, &status) != 0) {
-    // The other device will say what is wrong.
+    // The other device reports the error.
     return 0;
   }
   const auto [it, added] =

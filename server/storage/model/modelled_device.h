@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A real device that takes as long as a modelled drive would.
+// A real device with the timing of a modelled drive.
 #ifndef QUIRE_SERVER_STORAGE_MODEL_MODELLED_DEVICE_H_
 #define QUIRE_SERVER_STORAGE_MODEL_MODELLED_DEVICE_H_
 
@@ -26,18 +26,17 @@
 
 namespace quire {
 
-// Reads through another device at once and keeps each result until the drive
-// would have had it: what files hold comes from where they are, how long it
-// takes from the model. If the other device is slower than the model, results
-// come when it has them.
+// Reads through another device at once and delays each result until the
+// modelled drive would have it. If the other device is slower than the model,
+// results arrive when it has them.
 //
-// On the modelled drive files lie one after the other, without gaps, in the
-// order in which they are first read from.
+// On the modelled drive files are contiguous, without gaps, in the order of
+// their first read.
 // Thread-safe.
 class ModelledDevice final : public Device {
  public:
   // `open_inner` makes the device that reads.
-  // Errors: those of `open_inner`; ResourceExhausted  no thread to be had.
+  // Errors: those of `open_inner`; ResourceExhausted  cannot start a thread.
   static absl::StatusOr<std::unique_ptr<Device>> Open(
       std::unique_ptr<DriveModel> drive, std::string drive_name,
       const DeviceFactory& open_inner, Done done);
@@ -48,14 +47,14 @@ class ModelledDevice final : public Device {
 
   bool takes_priorities() const override { return takes_priorities_; }
 
-  // "model:" and the drive's.
+  // "model:" and the drive's name.
   std::string name() const override { return "model:" + drive_name_; }
 
  private:
   // A read that has not been delivered.
   struct Pending {
     uint64_t caller_id = 0;
-    // The drive would have it; the other device has it.
+    // Done in the modelled drive; done in the other device.
     bool drive_done = false;
     bool data_done = false;
     DeviceResult result = {};
@@ -70,11 +69,11 @@ class ModelledDevice final : public Device {
   DriveTime Now() const { return std::chrono::steady_clock::now() - start_; }
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Marks what the drive has by now.
+  // Marks the reads that the drive has completed.
   void AdvanceDrive(DriveTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Ripen(uint64_t id, Pending& pending)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The drive's address of the file's beginning.
+  // Drive address of the file's beginning.
   uint64_t BaseOf(int fd) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnData(std::span<DeviceResult> results) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -90,7 +89,7 @@ class ModelledDevice final : public Device {
   uint64_t next_base_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   absl::flat_hash_map<uint64_t, Pending> pending_ ABSL_GUARDED_BY(mutex_);
-  // To be delivered now.
+  // Ready for delivery.
   std::vector<DeviceResult> ripe_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Device> inner_;

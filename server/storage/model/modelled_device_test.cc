@@ -20,8 +20,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Holds commands until there are so many, then ends them last in, first out, at
-// once.
+// Holds commands until there are `batch_`, then ends them all at once, last in,
+// first out.
 class LastFirstDrive final : public DriveModel {
  public:
   explicit LastFirstDrive(size_t batch) : batch_(batch) {}
@@ -128,7 +128,7 @@ TEST(ModelledDeviceTest, BytesAreTheFilesAndTheOrderIsTheDrives) {
     EXPECT_EQ(result.size_bytes, 1'000);
     ids.push_back(result.id);
   }
-  // The drive's order, unless the other device was behind it.
+  // In the drive's order, unless the other device was slower.
   EXPECT_THAT(ids, ::testing::UnorderedElementsAre(70, 71, 72));
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_TRUE(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A solid-state drive in virtual time: cells that are read side by side, one
-// bus to the host.
+// A solid-state drive in virtual time: cells read in parallel, one bus to the
+// host.
 #ifndef QUIRE_SERVER_STORAGE_MODEL_SOLID_STATE_MODEL_H_
 #define QUIRE_SERVER_STORAGE_MODEL_SOLID_STATE_MODEL_H_
 
@@ -15,16 +15,16 @@
 
 namespace quire {
 
-// The defaults are the drive on which the RLZ paper was measured ("Access Time
-// Tradeoffs in Archive Compression", section 4: Samsung 850 EVO, 500 GB): 0.25
-// ms for a read, where Table 1 has 0.12.
+// The defaults describe the drive on which the RLZ paper was measured ("Access
+// Time Tradeoffs in Archive Compression", section 4: Samsung 850 EVO, 500 GB):
+// 0.25 ms for a read; Table 1 has 0.12.
 struct SolidStateOptions {
   uint64_t capacity_size_bytes = 500'000'000'000;
   double latency_ms = 0.25;
-  // Of the bus; of Table 1 it is 1000 MiB/s, of this drive's SATA link 540
-  // MB/s.
+  // Rate of the bus: 540 MB/s for this drive's SATA link; Table 1 has 1000
+  // MiB/s.
   double megabytes_per_second = 540;
-  // Reads at work side by side; 24 give the 98,000 a second of its data sheet.
+  // Parallel reads; 24 give the 98,000 per second of its data sheet.
   uint32_t channel_count = 24;
 };
 
@@ -51,10 +51,10 @@ class SolidStateModel final : public DriveModel {
   };
 
   const SolidStateOptions options_;
-  // When each channel is free, and the bus.
+  // Times at which the channels and the bus become free.
   std::vector<DriveTime> channels_;
   DriveTime bus_free_{0};
-  // In order of time, as the bus carries one answer after the other.
+  // In order of time, as the bus carries one answer after another.
   std::deque<End> ends_;
 };
 

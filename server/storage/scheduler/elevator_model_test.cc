@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Random requests against the elevator, each of its promises checked on the
-// way.
+// Random requests against the elevator; each of its promises is checked.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -19,8 +18,8 @@ namespace {
 
 constexpr SchedulerTime kStart{0};
 
-// Drives a scheduler with random requests and checks each promise against a
-// record of its own.
+// Drives a scheduler with random requests and checks each promise against its
+// own record.
 class Model {
  public:
   explicit Model(uint64_t seed)
@@ -29,7 +28,7 @@ class Model {
                   .read_size_bytes_max = 1 << 16,
                   .gap_size_bytes_max = 2000}),
         scheduler_(options_),
-        // From crowded, where most is joined, to sparse.
+        // From dense, where most requests are joined, to sparse.
         span_bytes_(uint64_t{1} << (14 + random_() % 14)),
         fragment_bytes_(random_() % 2 * (4096 + random_() % 100000)) {}
 
@@ -52,8 +51,8 @@ class Model {
   }
 
   void Drain() {
-    // One dispatch in three or so serves a request, whatever the dice say; a
-    // scheduler that keeps one back for ever is to fail and not to spin.
+    // About one dispatch in three serves a request; a scheduler that starves
+    // one must fail and not loop.
     uint64_t steps_left = 1000 + 200 * waiting_.size();
     while (!waiting_.empty()) {
       ASSERT_GT(steps_left--, 0U)
@@ -71,8 +70,8 @@ class Model {
  private:
   struct Waiting {
     ScheduledRequest request;
-    // Reads of its class before it came, and the most of its class that waited
-    // at once since.
+    // Reads of its class before its arrival, and the most requests of its class
+    // that waited at once since.
     uint64_t reads_before = 0;
     uint64_t waiting_max = 0;
   };
@@ -88,7 +87,7 @@ class Model {
         }));
   }
 
-  // Notes how a request finds its class.
+  // Records the state of the class at a request's arrival.
   void Enter(uint64_t id, const ScheduledRequest& request) {
     waiting_[id] = {request, class_reads_[IndexOf(request.fetch_class)], 0};
     const uint64_t count = CountOf(request.fetch_class);
@@ -121,8 +120,7 @@ class Model {
     Enter(next_id_++, request);
   }
 
-  // Both files lie in fragments, from the last to the first; the other's are
-  // between.
+  // Both files are in fragments, from the last to the first, interleaved.
   void Place(ScheduledRequest& request) const {
     const uint64_t offset = request.address.offset.value;
     const uint64_t fragment = offset / fragment_bytes_;
@@ -177,7 +175,7 @@ class Model {
     }
   }
 
-  // Before the read's requests are taken off the record.
+  // Before the read's requests are removed from the record.
   void CheckTurns(const ScheduledRead& read) {
     const bool others =
         CountOf(FetchClass::kBatch) + CountOf(FetchClass::kScan) > 0;
@@ -193,7 +191,7 @@ class Model {
         read.fetch_class == FetchClass::kBatch && CountOf(FetchClass::kScan) > 0
             ? batch_run_ + 1
             : 0;
-    // One more, as a request that rides along is not known to be gone yet.
+    // One more: the record still has requests that ride along.
     ASSERT_LE(interactive_run_, options_.interactive_turn_max + 1);
     ASSERT_LE(others_run_, options_.others_turn + 1);
     ASSERT_LE(batch_run_, 9);
@@ -240,7 +238,7 @@ class Model {
   const ElevatorScheduler::Options options_;
   ElevatorScheduler scheduler_;
   const uint64_t span_bytes_;
-  // 0: the places of the files are unknown.
+  // 0: the positions of the files are unknown.
   const uint64_t fragment_bytes_;
   uint64_t push_percent_ = 50;
   uint64_t next_id_ = 1;
@@ -248,7 +246,7 @@ class Model {
   std::map<uint64_t, Waiting> waiting_;
   std::set<uint64_t> in_flight_;
   std::array<uint64_t, 3> class_reads_ = {};
-  // In a row, while others waited for their turn.
+  // In a row while others waited.
   uint64_t interactive_run_ = 0;
   uint64_t others_run_ = 0;
   uint64_t batch_run_ = 0;

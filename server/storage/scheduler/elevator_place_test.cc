@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The elevator over files whose places on the device are known.
+// The elevator over files with known positions on the device.
 #include <optional>
 #include <vector>
 
@@ -42,7 +42,7 @@ TEST(ElevatorPlaceTest, SortsByPlaceWhereItIsKnown) {
               ElementsAre(3));
   EXPECT_THAT(DispatchedIds(scheduler.Dispatch(kStart, kOneRead)),
               ElementsAre(2));
-  // Behind the head.
+  // Behind the sweep.
   QUIRE_ASSERT_OK(
       scheduler.Push(kStart, PlacedRequest(5, kFar, 5 * kFar, 2 * kFar)));
   EXPECT_THAT(DispatchedIds(scheduler.Dispatch(kStart, kNoLimits)),

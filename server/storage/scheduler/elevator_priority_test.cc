@@ -55,7 +55,7 @@ TEST_F(ElevatorPriorityTest, UrgentReadsJoinOthersAtTheDrive) {
   ASSERT_EQ(urgent.size(), 1);
   EXPECT_EQ(urgent[0].fetch_class, FetchClass::kInteractive);
   EXPECT_TRUE(urgent[0].urgent);
-  // Nor do others stay away meanwhile.
+  // Other reads are not held back meanwhile.
   Complete(batch[1]);
   EXPECT_EQ(Dispatch().size(), 1);
 }
@@ -85,7 +85,7 @@ TEST_F(ElevatorPriorityTest, NothingIsOwedToThoseWhoAreNotThere) {
   const auto second = Dispatch();
   ASSERT_EQ(second.size(), 1);
   EXPECT_TRUE(second[0].urgent);
-  // The share of one that is at the drive ends with it.
+  // The share of a read at the drive ends with it.
   Push(FetchClass::kBatch, 1);
   const auto batch = Dispatch();
   ASSERT_EQ(batch.size(), 1);
@@ -100,7 +100,7 @@ TEST_F(ElevatorPriorityTest, AVisitHasAnEnd) {
   Push(FetchClass::kBatch, 100);
   Dispatch(8);
   uint32_t urgent_count = 0;
-  // Two that always overlap.
+  // Two interactive reads that always overlap.
   Push(FetchClass::kInteractive, 1);
   auto reads = Dispatch(1);
   while (reads[0].urgent) {

@@ -51,7 +51,7 @@ void ElevatorScheduler::Promote(uint64_t request_id, FetchClass fetch_class) {
   Pending& pending = it->second;
   queues_[IndexOf(pending.request.fetch_class)].Erase(pending.entry);
   pending.request.fetch_class = fetch_class;
-  // As late as the time is known: when it was pushed.
+  // Use the latest known time, that of Push().
   Enqueue(pending.pushed_at, pending);
 }
 
@@ -80,8 +80,8 @@ std::vector<ScheduledRead> ElevatorScheduler::Dispatch(
     if (!class_index.has_value()) {
       break;
     }
-    // Whatever is next waits for memory, so that small reads do not keep a
-    // large one waiting for ever.
+    // The next read waits for memory, so that small reads do not starve a large
+    // one.
     std::optional<ScheduledRead> read =
         MakeRead(now, *class_index, memory_left,
                  /*at_any_cost=*/limits.at_least_one && reads.empty());
@@ -240,15 +240,15 @@ const ElevatorScheduler::Pending* ElevatorScheduler::NextAfter(
   return nearest == nullptr ? nullptr : &pending_.find(nearest->id)->second;
 }
 
-// Widens the read so that it holds the next request too; false, and the read as
-// it was, if a limit forbids that.
+// Widens the read to include the next request. If a limit forbids that, returns
+// false and leaves the read unchanged.
 bool ElevatorScheduler::Grow(ScheduledRead& read, const Pending& next,
                              FileOffset contiguous_end,
                              uint64_t memory_size_bytes_max) const {
   const ScheduledRequest& request = next.request;
   const uint64_t end = EndOf(read.address, read.size_bytes);
-  // A file may lie in one place twice, so that what comes behind it on the
-  // device comes before it in the file.
+  // Extents of a file may share a position: what follows on the device may
+  // precede in the file.
   if (request.address.fd != read.address.fd ||
       request.address.offset < read.address.offset ||
       EndOf(request.address, request.size_bytes) > contiguous_end.value ||

@@ -16,62 +16,60 @@
 
 namespace quire {
 
-// Whose turn it is and how much the device gets, over one SweepQueue for each
-// class, which has the order within the class. Requests of any class that lie
-// in, or little behind, a read ride along.
+// Decides between the classes and limits the reads in flight, over one
+// SweepQueue per class, which orders requests within the class. Requests of any
+// class inside a read, or shortly after it, ride along.
 //
-// Classes. Interactive reads go first, and while one is at the device no batch
-// or scan read is begun, as the device would reorder them before it. But the
-// others have a share: eight reads between one interactive read's end and the
-// next one's beginning, and eight whenever 24 interactive reads were begun in a
-// row while others waited. Among the others a scan that waits is passed over by
-// at most 8 batch reads in a row.
+// Classes. Interactive reads go first. While one is at the device no batch or
+// scan read begins, as the device would reorder them before it. Batch and scan
+// reads have a share: eight reads between the end of one interactive read and
+// the next, and eight whenever 24 interactive reads began in a row while they
+// waited. A waiting scan is passed over by at most 8 batch reads in a row.
 //
-// Priorities. Where the drive itself serves urgent reads first, interactive
-// reads are marked so as long as they are few, and others need not stay away.
-// The share of the others is then counted by what the drive has done: eight
-// reads between the end of one visit of urgent reads and the next one's
-// beginning, and a visit has at most 24.
+// Priorities. If the drive itself serves urgent reads first, interactive reads
+// are marked urgent while they are few, and other reads are not held back. The
+// share of the others then counts completed reads: eight between the end of one
+// visit of urgent reads and the start of the next, and a visit has at most 24.
 //
-// Depth. Many in flight let a hard disk order its queue by where the platter
-// is; while interactive reads come, others keep fewer in flight, or these would
-// wait behind them in the drive. Where requests lie so densely that reading on
-// beats moving the arm, few in flight keep the order.
+// Depth. With many reads in flight a hard disk orders its queue by the position
+// of the platter. While interactive reads arrive, other classes keep fewer in
+// flight, so that interactive reads do not wait in the drive. If requests are
+// so dense that reading on beats moving the arm, few reads in flight preserve
+// the order.
 // Thread-compatible.
 class ElevatorScheduler : public Scheduler {
  public:
   struct Options {
-    // Requests that may wait; past it Push() fails.
+    // Upper bound on waiting requests; above it Push() fails.
     uint32_t pending_requests_max = 1 << 17;
-    // Larger reads than this serve one request alone.
+    // Larger reads serve one request alone.
     uint32_t read_size_bytes_max = 1 << 20;
-    // The widest gap between two requests that is read through: below it,
-    // reading costs less than seeking (47 KB on a 5400 rpm disk).
+    // Widest gap between two requests that is read through: reading it costs
+    // less than a seek (47 KB on a 5400 rpm disk).
     uint32_t gap_size_bytes_max = 64 << 10;
-    // The memory that a read of so many bytes takes for its buffer.
+    // Returns the buffer memory of a read of `size_bytes`.
     uint64_t (*buffer_memory_size_bytes)(uint64_t) = [](uint64_t size_bytes) {
       return size_bytes;
     };
-    // Reads of batches and scans in flight: alone; and when an interactive
-    // request came within `shared_window`.
+    // Batch and scan reads in flight: without interactive traffic; and if an
+    // interactive request arrived within `shared_window`.
     uint32_t depth = 32;
     uint32_t shared_depth = 7;
     SchedulerTime shared_window = std::chrono::seconds(2);
-    // Reads of any class in flight where the next requests lie closer to each
-    // other, on average, than `dense_gap_size_bytes`.
+    // Reads of any class in flight if the next requests are closer together, on
+    // average, than `dense_gap_size_bytes`.
     uint32_t dense_depth = 4;
     uint64_t dense_gap_size_bytes = 192 << 10;
-    // Whether interactive reads at the device keep others from it.
+    // Hold back other reads while an interactive read is at the device.
     bool hold = true;
-    // For a drive that serves urgent reads first; 0 for others. Interactive
-    // requests are urgent unless there are more of them than this, waiting and
-    // at the device.
+    // For drives that serve urgent reads first; 0 for others. Interactive
+    // requests are urgent unless more than this wait or are at the device.
     uint32_t urgent_max = 0;
-    // Turns, as said above.
+    // Turns, as described above.
     uint32_t interactive_turn_max = 24;
     uint32_t others_turn = 8;
 
-    // What suits a drive without moving parts: everything in flight at once.
+    // Options for a drive without moving parts: everything in flight at once.
     static Options SolidState() {
       Options options;
       options.gap_size_bytes_max = 16 << 10;
@@ -82,7 +80,7 @@ class ElevatorScheduler : public Scheduler {
       return options;
     }
 
-    // For a drive with an arm and priorities (disk-model: depth 32 throughout).
+    // Options for a drive with an arm and priorities: depth 32 throughout.
     static Options WithPriorities() {
       Options options;
       options.shared_depth = options.depth;
@@ -126,20 +124,20 @@ class ElevatorScheduler : public Scheduler {
   }
 
   void Enqueue(SchedulerTime now, Pending& pending);
-  // The class to read for now; none if nothing waits or should be begun.
+  // Returns the class to read next; none if nothing waits or should begin.
   std::optional<size_t> ChooseClass(SchedulerTime now) const;
   bool OthersWait() const;
-  // Whether an interactive read begun now would be urgent, but for the others'
-  // share.
+  // True if an interactive read begun now would be urgent, apart from the share
+  // of the others.
   bool FewAreInteractive() const;
   std::optional<size_t> ChooseNextToUrgent() const;
-  // Of the others, the one whose turn it is. REQUIRES: one of them waits.
+  // Returns the next class among the others. REQUIRES: one of them waits.
   size_t ChooseOther() const;
   uint32_t DepthFor(size_t class_index, SchedulerTime now) const;
-  // The nearest request behind the place in any class, or null.
+  // Returns the nearest request after the position in any class, or null.
   const Pending* NextAfter(const SweepQueue::Place& place) const;
-  // A read of the class's next request, joined by those that lie near; nothing
-  // if it needs more memory than there is.
+  // Makes a read of the class's next request and those near it; nothing if it
+  // needs more memory than is free.
   std::optional<ScheduledRead> MakeRead(SchedulerTime now, size_t class_index,
                                         uint64_t memory_size_bytes_max,
                                         bool at_any_cost);
@@ -152,21 +150,22 @@ class ElevatorScheduler : public Scheduler {
   const Options options_;
   absl::flat_hash_map<uint64_t, Pending> pending_;
   std::array<SweepQueue, kClassCount> queues_;
-  // Reads in flight and their class.
+  // Classes of the reads in flight.
   absl::flat_hash_map<uint64_t, size_t> in_flight_;
   size_t interactive_in_flight_ = 0;
-  // When an interactive request came last, if one ever did.
+  // Arrival of the last interactive request, if any.
   std::optional<SchedulerTime> interactive_at_;
   // Interactive reads in a row while others waited.
   uint32_t interactive_run_ = 0;
-  // What others may read before the next interactive one, and whether they may
+  // Reads of others before the next interactive one, and whether they may begin
   // while interactive reads are at the device.
   uint32_t others_left_ = 0;
   bool others_due_ = false;
-  // Urgent reads of this visit, and reads of others to be done before the next.
+  // Urgent reads of this visit, and reads of others that must complete before
+  // the next.
   uint32_t visit_reads_ = 0;
   uint32_t others_owed_ = 0;
-  // Batch reads since the last scan read, while one waited.
+  // Batch reads since the last scan read, while a scan waited.
   uint64_t scan_passed_over_ = 0;
   bool lacks_memory_ = false;
   uint64_t next_read_id_ = 1;

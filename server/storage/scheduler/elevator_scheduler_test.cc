@@ -38,7 +38,7 @@ TEST(ElevatorSchedulerTest, SweepsUpwardsFromTheLastReadThenWraps) {
               ElementsAre(1));
   EXPECT_THAT(DispatchedIds(scheduler.Dispatch(kStart, kOneRead)),
               ElementsAre(5));
-  // Behind the head: they wait for the next sweep. Ahead: they join this one.
+  // Behind the sweep: they wait for the next. Ahead: they join this one.
   QUIRE_ASSERT_OK(scheduler.Push(kStart, Request(2, 2 * kFar)));
   QUIRE_ASSERT_OK(scheduler.Push(kStart, Request(50, 5 * kFar)));
   QUIRE_ASSERT_OK(scheduler.Push(kStart, Request(8, 8 * kFar)));
@@ -125,7 +125,7 @@ TEST(ElevatorSchedulerTest, KeepsToTheMemoryGiven) {
   ASSERT_EQ(reads.size(), 1);
   EXPECT_THAT(reads[0].request_ids, ElementsAre(0, 1));
   EXPECT_EQ(reads[0].memory_size_bytes, 500);
-  // One that exceeds all there is goes alone when nothing else is under way.
+  // A read above the whole limit goes alone when nothing else is in flight.
   limits = {.reads_max = 9, .memory_size_bytes_max = 0, .at_least_one = true};
   EXPECT_THAT(DispatchedIds(scheduler.Dispatch(kStart, limits)),
               ElementsAre(2));
@@ -174,7 +174,7 @@ TEST(ElevatorSchedulerTest, ServesInteractiveFirstButNoClassStarves) {
   for (int i = 0; i < 80; ++i) {
     const auto read = scheduler.Dispatch(kStart, kOneRead);
     order += "ibs"[static_cast<int>(read[0].fetch_class)];
-    // The first stays at the device, so that no other is let in between.
+    // The first stays at the device, so that no other may begin.
     if (i > 0) {
       scheduler.Complete(kStart, read[0].id);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the tests of ElevatorScheduler share.
+// Helpers for tests of ElevatorScheduler.
 #ifndef QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
 #define QUIRE_SERVER_STORAGE_SCHEDULER_ELEVATOR_TESTING_H_
 
@@ -15,10 +15,10 @@ inline constexpr DispatchLimits kNoLimits{
     .reads_max = 1 << 20, .memory_size_bytes_max = uint64_t{1} << 60};
 inline constexpr DispatchLimits kOneRead{
     .reads_max = 1, .memory_size_bytes_max = uint64_t{1} << 60};
-// Bytes between requests that no read joins.
+// A gap that no read spans.
 inline constexpr uint64_t kFar = 1 << 20;
 
-// The ids of the requests that `reads` serve, in their order.
+// Ids of the requests that `reads` serve, in order.
 inline std::vector<uint64_t> DispatchedIds(
     const std::vector<ScheduledRead>& reads) {
   std::vector<uint64_t> ids;

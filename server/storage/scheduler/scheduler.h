@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Which device reads to make next, and in what order: the policy between the
-// requests that wait and a device that can take some of them.
+// Chooses the next device reads and their order: the policy between waiting
+// requests and a device of limited depth.
 #ifndef QUIRE_SERVER_STORAGE_SCHEDULER_SCHEDULER_H_
 #define QUIRE_SERVER_STORAGE_SCHEDULER_SCHEDULER_H_
 
@@ -22,12 +22,12 @@
 namespace quire {
 
 // Time since a start that the caller chooses, the same for all calls; never
-// goes back. Passed in, so that the same policy runs in real and in virtual
+// decreases. A parameter, so that the same policy runs in real and in virtual
 // time.
 using SchedulerTime = std::chrono::nanoseconds;
 
-// A byte of a file, and what the elevator sorts by: its place on the device
-// where that is known; what has none goes before, by file and offset.
+// A byte of a file, in elevator order: by position on the device if known.
+// Addresses without position come first, by file and offset.
 struct DeviceAddress {
   int fd = -1;
   FileOffset offset;
@@ -42,54 +42,56 @@ struct DeviceAddress {
 };
 
 struct ScheduledRequest {
-  // Chosen by the caller; no two that wait have the same.
+  // Chosen by the caller; unique among waiting requests.
   uint64_t id = 0;
   DeviceAddress address;
   uint32_t size_bytes = 0;
-  // Memory that the request takes besides the device read's own buffer, from
-  // its dispatch until the caller says it is free.
+  // Memory that the request needs in addition to the read's buffer, from its
+  // dispatch until the caller frees it.
   uint64_t memory_size_bytes = 0;
   FetchClass fetch_class = FetchClass::kInteractive;
-  // The requester; those with few requests do not wait for those with many.
+  // Identifies the requester; clients with few requests do not wait for those
+  // with many.
   uint64_t client_id = 0;
-  // Up to here in the file the device's bytes follow each other as the file's
-  // do: no read that begins in this request serves one that ends beyond.
+  // Up to this offset the bytes are contiguous on the device as in the file. A
+  // read that begins in this request serves none that ends after it.
   FileOffset contiguous_end{std::numeric_limits<uint64_t>::max()};
 };
 
-// One read for the device, on behalf of all requests named.
+// One read for the device on behalf of several requests.
 struct ScheduledRead {
-  // Names the read in Complete(); never 0.
+  // Identifies the read in Complete(); never 0.
   uint64_t id = 0;
   DeviceAddress address;
   uint32_t size_bytes = 0;
-  // The device read's buffer and all requests' memory.
+  // Memory of the read's buffer and of all its requests.
   uint64_t memory_size_bytes = 0;
-  // The class whose turn it was, though others may ride along.
+  // The class whose turn it was; requests of others may ride along.
   FetchClass fetch_class = FetchClass::kInteractive;
-  // The drive is to serve it before those that are not.
+  // The drive must serve it before reads that are not urgent.
   bool urgent = false;
   // Out of the sweep's order, because a request waited too long.
   bool overdue = false;
-  // Of all its requests together, since their Push().
+  // Sum of the waits of its requests, since their Push().
   SchedulerTime waited{0};
-  // By ascending address. Each lies wholly inside the read.
+  // By ascending address. Each request is inside the read.
   std::vector<uint64_t> request_ids;
 };
 
 struct DispatchLimits {
-  // Reads that the device can take now.
+  // Reads that the device accepts now.
   uint32_t reads_max = 0;
-  // The sum of their memory_size_bytes.
+  // Limit for the sum of their memory_size_bytes.
   uint64_t memory_size_bytes_max = 0;
-  // Nothing is in flight that could free memory: the first read may exceed the
-  // bound if it serves one request alone, or that one would wait for ever.
+  // Set if no read in flight could free memory: the first read may then exceed
+  // the limit if it serves one request alone. Otherwise that request would
+  // starve.
   bool at_least_one = false;
 };
 
-// The reads of one device. A pure state machine: no threads, no clock, no I/O.
-// A request is pushed, then either dispatched in exactly one read or cancelled;
-// each read is completed once. Thread-compatible.
+// Requests and reads of one device. A pure state machine: no threads, clock or
+// I/O. Each request is dispatched in exactly one read or cancelled; each read
+// is completed once. Thread-compatible.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -99,27 +101,28 @@ class Scheduler {
   virtual absl::Status Push(SchedulerTime now,
                             const ScheduledRequest& request) = 0;
 
-  // Withdraws a request that still waits; false if none has this id.
+  // Withdraws a waiting request; false if none has this id.
   virtual bool Cancel(uint64_t request_id) = 0;
 
-  // Moves a request that still waits to a class that is served earlier; nothing
-  // happens if it is of such a class already. It counts as new there.
+  // Moves a waiting request to a class that is served earlier; no effect if its
+  // class is as early. It counts as new there.
   virtual void Promote(uint64_t request_id, FetchClass fetch_class) = 0;
 
-  // The reads to make now, in this order; none if the limits, or a policy that
-  // waits for company, forbid it. To be asked again after each Push(),
-  // Complete(), and when memory became free.
+  // Returns the reads to make now, in order; none if the limits, or a policy
+  // that waits for more requests, forbid it. Call it again after each Push()
+  // and Complete(), and when memory becomes free.
   virtual std::vector<ScheduledRead> Dispatch(SchedulerTime now,
                                               const DispatchLimits& limits) = 0;
 
-  // A read ended, well or not: what a policy learns the device's speed from.
+  // Records the end of a read, successful or not; policies learn the device's
+  // speed from it.
   virtual void Complete(SchedulerTime now, uint64_t read_id) = 0;
 
-  // Whether the last Dispatch() left out a read because memory_size_bytes_max
-  // did not suffice for it.
+  // True if the last Dispatch() omitted a read because memory_size_bytes_max
+  // was too small.
   virtual bool lacks_memory() const { return false; }
 
-  // Requests that wait, and reads dispatched but not completed.
+  // Waiting requests, and reads dispatched but not completed.
   virtual size_t pending_requests() const = 0;
   virtual size_t reads_in_flight() const = 0;
 };

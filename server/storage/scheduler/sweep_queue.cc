@@ -24,7 +24,7 @@ void SweepQueue::Push(Entry& entry) {
 }
 
 void SweepQueue::Erase(const Entry& entry) {
-  // Deferred ones become current when the sweep wraps.
+  // Deferred requests become current when the sweep wraps.
   if (!entry.deferred || deferred_.erase({entry.address, entry.id}) == 0) {
     current_.erase({entry.address, entry.id});
   }
@@ -98,8 +98,8 @@ void SweepQueue::CountRead(DeviceAddress last, bool overdue) {
   }
   ++reads_since_overdue_;
   ++sweep_served_;
-  // Past the last place that was served, so that the sweep advances however
-  // often one block is asked for again.
+  // Past the last position served, so that the sweep advances even if one block
+  // is requested repeatedly.
   head_ = {.fd = last.fd, .offset = FileOffset{last.offset.value + 1}};
   if (last.physical.has_value()) {
     head_ = {.fd = -1, .offset = FileOffset{}, .physical = *last.physical + 1};
@@ -117,7 +117,7 @@ std::optional<uint64_t> SweepQueue::MeanGapAhead() const {
       return std::nullopt;
     }
   }
-  // In this order all between them are as these two are.
+  // In this order all requests between these two are like them.
   const DeviceAddress last = it->address;
   if (first.physical.has_value()) {
     return (*last.physical - *first.physical) / kGapSample;

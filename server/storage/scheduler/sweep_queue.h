@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The requests of one class, in the order of a circular one-way elevator.
+// Requests of one class in the order of a circular one-way elevator.
 #ifndef QUIRE_SERVER_STORAGE_SCHEDULER_SWEEP_QUEUE_H_
 #define QUIRE_SERVER_STORAGE_SCHEDULER_SWEEP_QUEUE_H_
 
@@ -19,22 +19,22 @@ namespace quire {
 
 // Order. Requests leave by ascending address from the last one served, then
 // wrap to the lowest ("BATCH" of "Access Time Tradeoffs in Archive
-// Compression", section 3, made continuous). What arrives ahead of the sweep
-// joins it.
+// Compression", section 3, made continuous). Requests that arrive ahead of the
+// sweep join it.
 //
-// Waiting. A sweep that has served twice as many as ever waited during it, and
-// 64, takes no more in: later arrivals ahead wait for the next. So a sweep
-// serves at most 3 M + 64 requests, where M is the most that wait at once, and
-// a request leaves within two sweeps. The bound grows with the backlog, as it
-// must: a fixed one turns the elevator into a queue as soon as it is under
+// Waiting. A sweep closes once it has served 64 requests plus twice the most
+// that waited at once during it. Later arrivals wait for the next sweep. A
+// sweep therefore serves at most 3 M + 64 requests, where M is the most that
+// wait at once, and a request leaves within two sweeps. The bound grows with
+// the backlog, as it must: a fixed one turns the elevator into a queue under
 // load.
 //
-// Clients. One that has less than half of its share of the queue need not wait
-// for the others' sweep: once his oldest request has been passed by 64 reads,
-// and two for each that all would have if all had as many as he, it is overdue,
-// and every fourth read may be an overdue one, without moving the sweep.
+// Clients. A client with less than half of its share of the queue does not wait
+// for the sweep of the others. Its oldest request becomes overdue once 64 reads
+// passed it, plus two for each request that clients would have if all had as
+// many. Every fourth read may be an overdue one, without moving the sweep.
 //
-// All of it costs O(log n) for a request.
+// All operations take O(log n) per request.
 // Thread-compatible.
 class SweepQueue {
  public:
@@ -42,7 +42,7 @@ class SweepQueue {
     uint64_t id = 0;
     DeviceAddress address;
     uint64_t client_id = 0;
-    // The rest is set by Push(). In order of arrival.
+    // Set by Push(), like the fields below. In order of arrival.
     uint64_t sequence = 0;
     // Waits for the next sweep.
     bool deferred = false;
@@ -53,22 +53,22 @@ class SweepQueue {
     bool overdue = false;
   };
 
-  // By address, then by id: several requests may have one address.
+  // By address, then by id: requests may share an address.
   struct Place {
     DeviceAddress address;
     uint64_t id = 0;
     auto operator<=>(const Place&) const = default;
   };
 
-  // See above.
+  // See the class comment.
   static constexpr uint64_t kSweepFactor = 2;
   static constexpr uint64_t kSweepBase = 64;
   static constexpr uint64_t kOverdueInterval = 4;
   static constexpr uint64_t kOverdueBase = 64;
   static constexpr uint64_t kOverdueFactor = 2;
 
-  // Reads of this class until a request has left, if at most M waited at once
-  // meanwhile: two sweeps, and one overdue read for each three.
+  // Upper bound on reads of this class until a request leaves, if at most M
+  // waited at once meanwhile: two sweeps, and one overdue read for each three.
   static constexpr uint64_t ReadsUntilServedMax(uint64_t waiting_max) {
     const uint64_t sweep = (kSweepFactor + 1) * waiting_max + kSweepBase;
     return 2 * sweep * kOverdueInterval / (kOverdueInterval - 1) + 2;
@@ -79,21 +79,21 @@ class SweepQueue {
   bool empty() const { return size() == 0; }
 
   void Push(Entry& entry);
-  // REQUIRES: the entry is here.
+  // REQUIRES: the queue has the entry.
   void Erase(const Entry& entry);
 
-  // What to read next. REQUIRES: !empty().
+  // Returns the next request to read. REQUIRES: !empty().
   Choice Next();
 
-  // The nearest behind the place, be it of this sweep or the next; or null.
+  // Returns the nearest request after the position, of this sweep or the next;
+  // or null.
   const Place* After(const Place& place) const;
 
-  // A read of this class was begun whose last request was at `last`.
+  // Records that a read of this class began, with its last request at `last`.
   void CountRead(DeviceAddress last, bool overdue);
 
-  // The mean distance from one to the next of up to 32 requests ahead; nothing
-  // if there are fewer, or if they lie in several files and their places are
-  // not known.
+  // Mean distance between up to 32 requests ahead; nothing if there are fewer,
+  // or if they are in several files without known positions.
   std::optional<uint64_t> MeanGapAhead() const;
 
  private:
@@ -103,7 +103,7 @@ class SweepQueue {
   struct Arrival {
     uint64_t sequence = 0;
     uint64_t id = 0;
-    // Reads of this class before it.
+    // Reads of this class before its arrival.
     uint64_t reads_before = 0;
 
     auto operator<=>(const Arrival& other) const {
@@ -115,7 +115,7 @@ class SweepQueue {
     }
   };
 
-  // By age, of one client.
+  // Requests of one client by age.
   using ClientRequests = absl::btree_set<Arrival>;
 
   std::optional<uint64_t> FindOverdue() const;
@@ -123,7 +123,7 @@ class SweepQueue {
 
   absl::btree_set<Place> current_;
   absl::btree_set<Place> deferred_;
-  // Where the sweep goes on.
+  // Position at which the sweep continues.
   DeviceAddress head_;
   uint64_t sweep_served_ = 0;
   uint64_t sweep_peak_ = 0;

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A queue and what it was given.
+// A queue and a record of its requests.
 class Driver {
  public:
   void Push(uint64_t id, uint64_t offset, uint64_t client_id = 0) {
@@ -31,7 +31,7 @@ class Driver {
     entries_.erase(id);
   }
 
-  // Reads the next one alone.
+  // Reads the next request alone.
   SweepQueue::Choice Read() {
     const SweepQueue::Choice choice = queue_.Next();
     const DeviceAddress address = entries_.at(choice.id).address;
@@ -94,7 +94,7 @@ TEST(SweepQueueTest, ASweepThatHasServedTwiceItsPeakTakesNoMoreIn) {
         << "the sweep never closes";
   }
   EXPECT_EQ(joined, SweepQueue::kSweepFactor * 2 + SweepQueue::kSweepBase - 1);
-  // The one that was put off is in the next sweep.
+  // The deferred request is in the next sweep.
   EXPECT_EQ(driver.Read().id, id);
   EXPECT_TRUE(driver.queue().empty());
 }
@@ -104,7 +104,7 @@ TEST(SweepQueueTest, WhoHasLittleDoesNotWaitForWhoHasMuch) {
   for (uint64_t i = 0; i < 10'000; ++i) {
     driver.Push(i, i * 10, /*client_id=*/1);
   }
-  // The sweep is past these places.
+  // The sweep is past these positions.
   for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(driver.Read().overdue);
   }
@@ -123,7 +123,7 @@ TEST(SweepQueueTest, WhoHasLittleDoesNotWaitForWhoHasMuch) {
     if (choice.overdue) {
       overdue.push_back(choice.id);
     } else {
-      // The sweep goes on where it was.
+      // The sweep continues at its position.
       EXPECT_GE(choice.id, 100);
       EXPECT_LT(choice.id, 10'000);
     }
@@ -167,7 +167,7 @@ TEST(SweepQueueTest, TellsHowDenselyTheyLieOnTheDevice) {
     queue.Push(entry);
   }
   EXPECT_EQ(queue.MeanGapAhead(), 3'000);
-  // Of one that has no place nothing can be said.
+  // The mean gap is unknown if one request has no position.
   SweepQueue::Entry entry{.id = 99,
                           .address = {.fd = 1, .offset = FileOffset{0}}};
   queue.Push(entry);
@@ -194,7 +194,7 @@ TEST(SweepQueueTest, KeepsItsPromisesOnRandomRequests) {
     for (int step = 0; step < 4'000 || !waiting.empty(); ++step) {
       const uint64_t dice = random() % 100;
       if (step < 4'000 && dice < 50 && waiting.size() < 300) {
-        // Half of them just ahead of the sweep, where they join for ever.
+        // Half of them just ahead of the sweep, where they always join.
         const uint64_t offset = random() % 2 == 0
                                     ? random() % span
                                     : last_offset + 1 + random() % 4;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Prints what the scheduler makes of modelled hard disks, as tables; in virtual
-// time, so the same on every machine. With an extent in bytes, live traffic on
-// that much of one disk alone, with which loadtest/bench/live_disk.py compares
-// a server.
+// Prints results of the scheduler on modelled hard disks, as tables; in virtual
+// time, so equal on every machine. With an extent in bytes, prints live traffic
+// on that much of one disk: the reference of loadtest/bench/live_disk.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -106,8 +105,8 @@ void PrintDuringABatch(const Disk& disk, double random, const std::string& who,
   Print(who, both.clients[1], random);
 }
 
-// The same reads of a file in pieces that lie in no order, by the order of the
-// file and by that of the pieces.
+// The same reads of a file in shuffled pieces, in the order of the file and of
+// the pieces.
 void PrintInPieces(const Disk& disk, double random) {
   for (const bool places_known : {false, true}) {
     const std::string how =
@@ -138,7 +137,7 @@ void PrintDuringABatchWithPriorities(const Disk& disk, double random) {
                     SchedulerTime(0));
 }
 
-// RANDOM's requests a second.
+// Requests per second of RANDOM.
 double PrintHead(const Disk& disk) {
   std::printf(
       "\n%s\n\n| load | requests/s | over RANDOM | p50 ms | p99 ms | "

@@ -25,7 +25,7 @@ FaultPlan::FaultPlan(uint64_t seed, uint64_t block_count,
                      uint32_t block_size_bytes, uint64_t stride_bytes)
     : stride_bytes_(stride_bytes) {
   std::mt19937_64 random(seed);
-  // From a good disk to one that is about to die.
+  // From a good disk to one that is about to fail.
   const uint64_t one_in = uint64_t{4} << random() % 8;
   for (uint64_t i = 0; i < block_count; ++i) {
     BlockFault fault = BlockFault::kNone;
@@ -42,7 +42,7 @@ FaultPlan::FaultPlan(uint64_t seed, uint64_t block_count,
   std::fill(faults_.end() - static_cast<ptrdiff_t>(cut_off), faults_.end(),
             BlockFault::kCutOff);
   const uint64_t end = OffsetOf(block_count - cut_off);
-  // Often within the first block that is gone.
+  // Often within the first missing block.
   file_size_bytes_ = cut_off > 0 ? end + random() % block_size_bytes : end;
 }
 
@@ -100,7 +100,7 @@ void FaultPlan::Apply(const DeviceRead& read, uint64_t draw,
       read.buffer[BadByteOf(i) - offset] ^= 0x10;
     }
   }
-  // What a device did not get is anything.
+  // Bytes that a device did not read are arbitrary.
   std::fill(read.buffer.begin() + static_cast<ptrdiff_t>(result.size_bytes),
             read.buffer.end(), uint8_t{0xDD});
 }

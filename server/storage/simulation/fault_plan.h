@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Which blocks of a made-up file are bad, and in what way; for the simulations
-// of faults.
+// Bad blocks of a generated file and their faults, for simulations.
 #ifndef QUIRE_SERVER_STORAGE_SIMULATION_FAULT_PLAN_H_
 #define QUIRE_SERVER_STORAGE_SIMULATION_FAULT_PLAN_H_
 
@@ -17,18 +16,18 @@ namespace quire {
 
 enum class BlockFault {
   kNone,
-  // A sector that gives EIO: always, or at every other try.
+  // A sector that returns EIO: always, or at every other attempt.
   kUnreadable,
   kWeak,
-  // A bit that is not as it was written: always, or at every other try.
+  // A flipped bit: always, or at every other attempt.
   kFlipped,
   kCorrupted,
   // The file ends before it.
   kCutOff,
 };
 
-// Blocks of one size at regular intervals, a part of them bad as a seed says.
-// A fault belongs to a place, so that it is known which fetches it may fail.
+// Blocks of one size at regular intervals, some of them bad, chosen by a seed.
+// A fault has a position: it is known which fetches may fail.
 // Thread-compatible.
 class FaultPlan {
  public:
@@ -40,19 +39,19 @@ class FaultPlan {
 
   uint64_t OffsetOf(uint64_t block) const { return block * stride_bytes_; }
 
-  // Whether a fetch of the block may end so.
+  // True if a fetch of the block may end with `code`.
   bool Allows(uint64_t block, absl::StatusCode code) const;
 
-  // What a device makes of a read: how many bytes it has got before the first
-  // fault, and its error. Odd `draw` spares it weak sectors and corrupted bits.
+  // Result of a read by the device: bytes before the first fault, and its
+  // error. Odd `draw` avoids weak sectors and corrupted bits.
   DeviceResult Read(uint64_t offset, uint64_t size_bytes, uint64_t draw) const;
 
-  // For a read that the file itself has served: puts the faults into its bytes
-  // and its result.
+  // For a read served by the file: puts the faults into its bytes and its
+  // result.
   void Apply(const DeviceRead& read, uint64_t draw, DeviceResult& result) const;
 
  private:
-  // Where in the file the block's bad sector or bit is.
+  // Offset in the file of the block's bad sector or bit.
   uint64_t BadByteOf(uint64_t block) const {
     return OffsetOf(block) + bad_bytes_[block];
   }
@@ -63,11 +62,11 @@ class FaultPlan {
   std::vector<uint32_t> bad_bytes_;
 };
 
-// Seeds 1 to `count`, or to QUIRE_SIMULATION_SEEDS if that is set in the
-// environment; QUIRE_SIMULATION_SEED alone if that is.
+// Seeds 1 to `count`, or to QUIRE_SIMULATION_SEEDS if set in the environment;
+// only QUIRE_SIMULATION_SEED if that is set.
 std::vector<uint64_t> SimulationSeeds(uint64_t count);
 
-// For the message of a failure: how to run the seed again.
+// Text for failures: how to run the seed again.
 std::string HowToRepeat(uint64_t seed);
 
 }  // namespace quire

@@ -16,7 +16,7 @@ constexpr uint64_t kBlocks = 500;
 constexpr uint32_t kBlockSizeBytes = 1000;
 constexpr uint64_t kStrideBytes = 1500;
 
-// Over several seeds, so that each kind of fault is met.
+// Over several seeds, so that each kind of fault occurs.
 template <typename Check>
 void ForBlocksWith(BlockFault fault, Check check) {
   int found = 0;

@@ -10,9 +10,9 @@
 
 namespace quire {
 
-// What a seed decides about a simulation of faults before anything happens: the
-// file, the device's depth and memory, and how requests come. `sparse`: too far
-// apart to be joined, and neither memory nor the queue's bound matters.
+// Parameters of a fault simulation that a seed decides in advance: the file,
+// the device's depth and memory, and the arrivals. `sparse`: requests are too
+// far apart to be joined, and neither memory nor the queue's bound matters.
 struct FaultShape {
   FaultShape(std::mt19937_64& random, bool sparse)
       : blocks(sparse ? 20'000 : 50 + random() % 1000),
@@ -35,7 +35,7 @@ struct FaultShape {
 
   uint64_t blocks;
   uint32_t block_size_bytes;
-  // From the start of one block to that of the next.
+  // Distance between the starts of two blocks.
   uint64_t stride_bytes;
   // Reads in flight at the device, and the memory of their buffers.
   uint32_t depth;
@@ -45,12 +45,12 @@ struct FaultShape {
   ElevatorScheduler::Options scheduler;
 };
 
-// The most reads of any class that are begun while a request of the class
-// waits, if at most so many requests waited meanwhile: SweepQueue's bound for
-// its own class, times the turns of the others between two of them.
+// Upper bound on reads of any class begun while a request waits, if at most
+// `waiting_max` requests waited meanwhile: the bound of SweepQueue for the
+// class, times the turns of others between two of its reads.
 inline uint64_t WaitBound(FetchClass fetch_class, uint64_t waiting_max) {
-  // Others for each interactive read; interactive ones for each other; of the
-  // others batch reads for each scan.
+  // Turns: others per interactive read; interactive reads per other; batch
+  // reads per scan read.
   constexpr uint64_t kOthersTurn = 8;
   constexpr uint64_t kInteractiveTurn = 24 + 1;
   constexpr uint64_t kBatchTurn = 8 + 1;

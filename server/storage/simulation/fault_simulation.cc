@@ -51,7 +51,7 @@ class Simulation {
  private:
   struct Event {
     SchedulerTime at{0};
-    // Of equals the first planned.
+    // Ties go to the first planned.
     uint64_t order = 0;
     std::function<void()> action;
 
@@ -64,7 +64,8 @@ class Simulation {
     uint64_t request_id = 0;
     FetchClass fetch_class = FetchClass::kInteractive;
     bool reading = false;
-    // When its wait began, in reads, and the most that waited at once since.
+    // Number of reads at the start of its wait, and the most that waited at
+    // once since.
     uint64_t reads_before = 0;
     uint64_t waiting_max = 0;
     // Fetches.
@@ -102,7 +103,7 @@ class Simulation {
     const uint64_t planned =
         options_.closed_loop > 0 ? options_.closed_loop : options_.fetches;
     for (uint64_t i = 0; i < planned; ++i) {
-      // Some come together.
+      // Some arrive together.
       if (options_.closed_loop == 0 && random_() % 8 == 0) {
         at += 8 * DrawUs(0, 2 * shape_.arrival_gap_us);
       }
@@ -370,7 +371,7 @@ class Simulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   uint64_t arrivals_left_ = 0;
   std::set<uint64_t> ended_ids_;
-  // By block; those that wait by request.
+  // By block; waiting blocks by request.
   std::map<uint64_t, InFlightBlock> in_flight_;
   std::map<uint64_t, uint64_t> queued_;
   std::map<uint64_t, Reading> readings_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Hundreds of seeds in virtual time. QUIRE_SIMULATION_SEEDS=n runs n of them,
-// QUIRE_SIMULATION_SEED=n that one alone.
+// QUIRE_SIMULATION_SEED=n only that one.
 #include "server/storage/simulation/fault_simulation.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ TEST(FaultSimulationTest, TheElevatorKeepsItsPromisesWhateverFails) {
     sum.stalls += result.stalls;
   }
   if (seeds.size() > 20) {
-    // All of it does come to pass.
+    // All results occur.
     EXPECT_GT(sum.good, 10 * sum.data_loss);
     for (const uint64_t count :
          {sum.unavailable, sum.data_loss, sum.cancelled, sum.refused,
@@ -64,10 +64,10 @@ TEST(FaultSimulationTest, ASeedIsOneRun) {
   }
 }
 
-// With so many waiting at any time, each is begun within 2.2 times as many
-// reads and a sweep's base of 64, faults and repeated reads and all: its wait
-// is at most that over the device's rate, and what stalls take of the device's
-// time meanwhile. (2.2 times alone does not hold for all of 600 seeds.)
+// With a constant number of waiting requests, each begins within 2.2 times that
+// many reads and a sweep's base of 64, including faults and repeated reads. Its
+// wait is at most that over the device's rate, plus stalls. (2.2 times alone
+// fails for some of 600 seeds.)
 TEST(FaultSimulationTest, WaitsAreAsLongAsTheQueue) {
   for (const uint64_t seed : SimulationSeeds(6)) {
     for (const uint64_t outstanding : std::vector<uint64_t>{64, 256}) {
@@ -83,10 +83,10 @@ TEST(FaultSimulationTest, WaitsAreAsLongAsTheQueue) {
   }
 }
 
-// Schedulers that break one promise each, to see that the simulation tells.
+// Schedulers that break one promise each; the simulation must detect it.
 class BrokenScheduler final : public Scheduler {
  public:
-  // May change what Dispatch() is asked for, or what it returns.
+  // May change the limits of Dispatch(), or its result.
   using Asking = std::function<void(DispatchLimits&)>;
   using Returning = std::function<void(std::vector<ScheduledRead>&)>;
 

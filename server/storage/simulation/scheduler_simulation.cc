@@ -51,7 +51,7 @@ class Simulation {
  private:
   struct Arrival {
     SchedulerTime at{0};
-    // Of equals the first planned.
+    // Ties go to the first planned.
     uint64_t order = 0;
     size_t client = 0;
 
@@ -65,13 +65,13 @@ class Simulation {
     SchedulerTime arrived{0};
   };
 
-  // A read, until the drive has done all of it.
+  // A read, until the drive has completed it.
   struct InDrive {
     ScheduledRead read;
     uint32_t commands_left = 0;
   };
 
-  // Of one request of the paper's, rounded up.
+  // Size of the paper's requests, rounded up.
   static constexpr uint64_t kSizeBytesMax = 1 << 16;
 
   SchedulerTime Draw(double per_second) {
@@ -132,7 +132,7 @@ class Simulation {
     }
   }
 
-  // Fixes where the pieces of a file lie.
+  // Fixes the positions of a file's pieces.
   void Scatter(const SimulatedClients& client) {
     std::vector<uint64_t>& places = places_.emplace_back();
     if (client.piece_size_bytes > 0) {
@@ -153,14 +153,15 @@ class Simulation {
     return offset - offset % client.piece_size_bytes + client.piece_size_bytes;
   }
 
-  // Those that are not in pieces read one file.
+  // Clients without pieces read one file.
   int FileOf(size_t client) const {
     return clients_[client].piece_size_bytes == 0
                ? 0
                : static_cast<int>(client) + 1;
   }
 
-  // A command for each piece that the read touches, as the kernel would.
+  // Submits a command for each piece that the read touches, as the kernel
+  // would.
   void Submit(const ScheduledRead& read) {
     InDrive in_drive{.read = read};
     uint64_t offset = read.address.offset.value;
@@ -185,7 +186,7 @@ class Simulation {
     reads_.emplace(read.id, in_drive);
   }
 
-  // On to the next end of a read or arrival of a request.
+  // Advances to the next end of a read or arrival of a request.
   void Step() {
     const std::optional<DriveTime> end = drive_.NextEnd();
     QUIRE_CHECK(end.has_value() || !arrivals_.empty(),
@@ -263,15 +264,15 @@ class Simulation {
   uint64_t order_ = 0;
   uint64_t next_id_ = 1;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
-  // By client: requests that have been planned, and the waits of those served.
+  // By client: requests planned, and the waits of those served.
   std::vector<uint64_t> begun_;
   std::vector<std::vector<double>> waits_;
   std::unordered_map<uint64_t, Request> requests_;
   std::unordered_map<uint64_t, InDrive> reads_;
-  // The reads of commands in the drive.
+  // Reads by command in the drive.
   std::unordered_map<uint64_t, uint64_t> commands_;
   uint64_t next_command_id_ = 1;
-  // By client and piece: which place in the row it has.
+  // By client and piece: its position.
   std::vector<std::vector<uint64_t>> places_;
   uint64_t read_count_ = 0;
   uint64_t read_bytes_ = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the scheduler makes of a modelled hard disk, in virtual time: nothing
-// here depends on the machine. The bounds are those that simulation has shown
-// to be reachable; the paper's batch mode is about twice RANDOM.
+// The scheduler on a modelled hard disk in virtual time, independent of the
+// machine. Simulation has shown the bounds to be reachable; the paper's batch
+// mode reaches about twice RANDOM.
 #include "server/storage/simulation/scheduler_simulation.h"
 
 #include <vector>
@@ -17,12 +17,12 @@ namespace {
 
 constexpr uint64_t kSmallExtent = uint64_t{13} << 29;  // 6.5 GiB
 
-// Of a disk: bounds for what is simulated below.
+// Bounds for one disk.
 struct DiskCase {
   const char* name;
   double guard_ms;
   bool whole;
-  // Over RANDOM.
+  // Relative to RANDOM.
   double batch_min;
   double live_16_min;
   double live_64_min;
@@ -71,7 +71,7 @@ TEST_P(HardDiskTest, NobodyWaitsMuchLongerThanOthers) {
   const SimulatedTimes many =
       Run({Clients(FetchClass::kInteractive, 40'000, 4'096)}).clients[0];
   EXPECT_LE(many.longest_ms, 2.3 * many.mean_ms);
-  // Past what the disk can do, waits grow with the backlog and no faster.
+  // Beyond the disk's capacity, waits grow with the backlog and not faster.
   SimulatedClients flood = Clients(FetchClass::kInteractive, 20'000, 0);
   flood.per_second = 1.2 * LiveRate(10'000, 256);
   const SimulationResult flooded = Run({flood});
@@ -114,7 +114,7 @@ TEST_P(HardDiskTest, WithPrioritiesAReaderHardlySlowsABatch) {
   // Anywhere on the disk a read alone takes 26 ms (p99).
   EXPECT_LE(both.clients[1].p99_ms, GetParam().whole ? 36 : 20.5);
   EXPECT_GE(both.clients[0].per_second, (GetParam().whole ? 0.8 : 0.9) * alone);
-  // One who never pauses leaves the batch its share.
+  // A client that never pauses leaves the batch its share.
   reader.think = SchedulerTime(0);
   both = run({Clients(FetchClass::kBatch, 10'000, 10'000), reader});
   EXPECT_GE(both.clients[0].per_second, 7.5 * both.clients[1].per_second);
