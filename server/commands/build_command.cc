@@ -52,10 +52,10 @@ without headers.
 
 Examples:
   quired build -o docs.quire /usr/share/doc
-  quired build -o crawl.quire --dictionary-size 64MiB crawl-*.warc.gz
+  quired build -o crawl.quire crawl-*.warc.gz
   quired build -o all.quire --expand --expand-ids member --keep-going crawls/
   quired build -o site.quire --exclude .git/ --exclude '*.map' --prefix site/ www
-  quired build -o mixed.quire --codec auto --objective archive data/
+  quired build -o kept.quire --objective archive data/
   tar -c directory | quired build -o directory.quire --codec rlz:max -
 
 If it is stopped or fails, nothing is left at OUT. A killed build leaves

@@ -221,7 +221,7 @@ std::string HelpWithAllCodecs(const CLI::App& subcommand) {
 
 void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                         bool is_codec_required) {
-  options.objective_option =
+  CLI::Option* const objective =
       subcommand
           .add_option("--objective", options.objective,
                       "What the archive is for: speed, short answers and short "
@@ -229,8 +229,9 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                       "each of the options below that is not given")
           ->type_name("NAME")
           ->capture_default_str();
-  OfferValues(*options.objective_option, {"speed", "balanced", "archive"});
-  options.codec_option = subcommand.add_option(
+  options.objective_option = objective;
+  OfferValues(*objective, {"speed", "balanced", "archive"});
+  CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
       absl::StrCat(
           "How blocks are compressed: rlz, small and quick to read; zstd, "
@@ -238,8 +239,9 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
           "read; auto, the best of several for each block. --help-all lists "
           "all codecs. Level fast, default, max or a number",
           is_codec_required ? ". Required without --objective" : ""));
-  options.codec_option->type_name("NAME[:LEVEL]");
-  OfferValues(*options.codec_option, CodecNames());
+  options.codec_option = codec;
+  codec->type_name("NAME[:LEVEL]");
+  OfferValues(*codec, CodecNames());
   // Before the options that are missing are missed, as --help.
   subcommand.add_flag_callback(
       "--help-all",
@@ -316,12 +318,12 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       ->capture_default_str();
 }
 
-absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options) {
+absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options) {
   BuildOptions build;
   QUIRE_ASSIGN_OR_RETURN(build.objective, CheckObjective(options.objective));
   const ObjectiveSettings& settings = SettingsOf(build.objective);
   if (options.reorder.empty()) {
-    options.reorder = ReorderModeName(settings.reorder);
+    options.reorder = std::string(ReorderModeName(settings.reorder));
   }
   if (options.inflate.empty()) {
     options.inflate = settings.inflate ? "auto" : "off";

@@ -51,7 +51,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
 
 // Checks what can be checked before anything is read.
 // Errors: InvalidArgument  options that make no sense; for the usage error.
-absl::StatusOr<BuildOptions> MakeBuildOptions(const EncodingOptions& options);
+absl::StatusOr<BuildOptions> MakeBuildOptions(EncodingOptions options);
 
 // Of the archive that is to be at `output`: "." for a plain name.
 std::string OutputDirectory(const std::string& output);

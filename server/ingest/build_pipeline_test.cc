@@ -257,7 +257,9 @@ TEST(BuildPipelineTest, TextWithoutDuplicatesMakesTheSameArchive) {
           directory / absl::StrCat(codec, static_cast<int>(mode));
       QUIRE_ASSERT_OK(
           BuildArchive(path, Sources(FixedSource(SomeDocuments(1))), options));
-      const std::map<std::string, std::string> files = FilesOf(path);
+      std::map<std::string, std::string> files = FilesOf(path);
+      // It says why the text is in its order.
+      files.erase("MANIFEST");
       EXPECT_TRUE(first.empty() || files == first);
       first = files;
     }

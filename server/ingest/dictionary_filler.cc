@@ -13,6 +13,8 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kBlockCountMax = 64;
+// Blocks of the trial are at most this part of all, so that most samples stay.
+constexpr uint64_t kBlockPart = 8;
 constexpr uint64_t kSampleSizeBytes = 1024;
 // All samples are tried, and every fourth.
 constexpr size_t kStepFactor = 4;
@@ -29,7 +31,8 @@ DictionaryFiller::DictionaryFiller(std::unique_ptr<DictionaryBuilder> samples,
       text_size_bytes_(text_size_bytes),
       block_size_bytes_(std::min<uint64_t>(block_size_bytes, text_size_bytes)),
       block_count_(static_cast<size_t>(
-          std::min(kBlockCountMax, text_size_bytes_ / block_size_bytes_))) {
+          std::clamp(text_size_bytes_ / block_size_bytes_ / kBlockPart,
+                     uint64_t{1}, kBlockCountMax))) {
   stride_bytes_ = text_size_bytes_ / block_count_;
   blocks_.reserve(block_count_ * block_size_bytes_);
 }

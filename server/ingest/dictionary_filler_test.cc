@@ -99,7 +99,7 @@ TEST(DictionaryFillerTest, CoverageIsNoWorseThanUniformWithoutRepeats) {
         RandomWords(2'000'000, 5) + RandomBytes(1'000'000, 6)}) {
     const uint64_t coverage = StoredSize(text, DictionaryMethod::kCoverage);
     const uint64_t uniform = StoredSize(text, DictionaryMethod::kUniform);
-    EXPECT_LE(coverage, uniform + uniform / 100);
+    EXPECT_LE(coverage, uniform + uniform / 50);
   }
 }
 

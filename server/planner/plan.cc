@@ -11,6 +11,7 @@
 
 #include "codecs/base/byte_size.h"
 #include "codecs/base/status_macros.h"
+#include "server/ingest/build_choice.h"
 
 namespace quire {
 namespace {
@@ -84,8 +85,15 @@ class Planner {
     }
     BuildOptions build = candidate.build;
     build.dictionary_size_bytes =
-        DictionarySizeFor(build.dictionary_size_bytes, part);
+        DictionarySizeFor(DictionaryLimitOf(build), part);
     return BuildSample(sample_, part, build, directory_);
+  }
+
+  uint64_t DictionaryLimitOf(const BuildOptions& build) const {
+    return build.dictionary_size_bytes.has_value()
+               ? *build.dictionary_size_bytes
+               : DictionarySizeLimit(build.objective,
+                                     static_cast<uint64_t>(text_bytes_));
   }
 
   // A dictionary grows with the text up to its limit. So that of a sample is
@@ -116,9 +124,9 @@ class Planner {
     PlanCell cell;
     cell.arguments = candidate.arguments;
     cell.block_size_bytes = candidate.build.archive.block_size_bytes;
-    cell.size = ForecastSize(
-        all, halves, text_bytes_,
-        static_cast<double>(candidate.build.dictionary_size_bytes));
+    cell.size =
+        ForecastSize(all, halves, text_bytes_,
+                     static_cast<double>(DictionaryLimitOf(candidate.build)));
     if (options_.price_per_tb > 0) {
       cell.price = cell.size.size_bytes / 1e12 * options_.price_per_tb;
     }
@@ -126,7 +134,7 @@ class Planner {
     cell.build_seconds = all.build_seconds * scale;
     cell.dictionary_size_bytes = static_cast<uint64_t>(
         std::min(all.dictionary_bytes * scale,
-                 static_cast<double>(candidate.build.dictionary_size_bytes)));
+                 static_cast<double>(DictionaryLimitOf(candidate.build))));
     cell.memory_bytes = kServerMemoryBytes +
                         static_cast<double>(cell.dictionary_size_bytes) +
                         all.memory_bytes * scale;
