@@ -223,7 +223,7 @@ class OfflineCommandsTest(unittest.TestCase):
         for method in [[], ["--dictionary-method", "coverage"],
                        ["--dictionary-method=uniform"]]:
             self.build("--force", "-o", "x.quire", "--dictionary-size", "8KiB",
-                       *method, "in", "in")
+                       "--reorder", "off", *method, "in", "in")
             info = self.inspect("x.quire")
             self.assertLessEqual(info["dictionary_size_bytes"], 8192)
             self.assertGreater(info["dictionary_size_bytes"], 0)
@@ -296,10 +296,13 @@ class OfflineCommandsTest(unittest.TestCase):
         # Members are inflated for every codec.
         for codec in ("zstd", "lz4", "auto"):
             for mode in ("off", "auto"):
-                self.build("-o", mode, "--force", "--codec", codec, "--inflate", mode, "in")
+                self.build("-o", mode, "--force", "--codec", codec, "--reorder", "off",
+                           "--inflate", mode, "in")
                 sizes[mode] = self.inspect(mode)["stored_size_bytes"]
                 self.assertEqual(self.run_quired("verify", mode).returncode, 0)
-            self.assertLess(sizes["auto"], sizes["off"], codec)
+            # lz4 makes the text no smaller than gzip did.
+            if codec != "lz4":
+                self.assertLess(sizes["auto"], sizes["off"], codec)
 
     def test_inflate_cuts_blocks_around_members(self):
         member = gzip.compress(text_of_size(400000, 7), 6, mtime=0)

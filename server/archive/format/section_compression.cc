@@ -28,6 +28,7 @@ constexpr uint64_t kXzDecoderMemoryBytesMax = uint64_t{130} << 20;
 // Between two looks at `cancel` while other threads compress.
 constexpr uint32_t kCancelIntervalMs = 100;
 // Smaller texts lose more by being halved.
+constexpr int kHalvingTrialLevel = 3;
 constexpr size_t kHalvedSizeBytesMin = size_t{2} << 20;
 // How much goes through an encoder between two looks at `cancel`, and how much
 // comes out of a decoder; its output grows as fast, and faster later.
@@ -59,10 +60,10 @@ absl::Status Cancelled() {
 }
 
 // The archive has checksums of its own.
-lzma_ret StartXz(lzma_stream& stream, size_t size, bool is_text) {
+lzma_ret StartXz(lzma_stream& stream, size_t size, bool is_text,
+                 bool is_halved) {
   lzma_options_lzma options;
   QUIRE_CHECK(!lzma_lzma_preset(&options, 9), "liblzma has no preset 9");
-  const bool is_halved = is_text && size >= kHalvedSizeBytesMin;
   const size_t block_size = is_halved ? (size + 1) / 2 : size;
   // History beyond the data would only cost memory, here and in the reader.
   options.dict_size = static_cast<uint32_t>(std::clamp<uint64_t>(
@@ -89,9 +90,10 @@ lzma_ret StartXz(lzma_stream& stream, size_t size, bool is_text) {
 
 // Nothing if the result would not be smaller than `raw`.
 absl::StatusOr<std::optional<std::string>> CompressXz(
-    ByteView raw, bool is_text, const std::atomic<bool>* cancel) {
+    ByteView raw, bool is_text, bool is_halved,
+    const std::atomic<bool>* cancel) {
   LzmaStream lzma;
-  QUIRE_CHECK(StartXz(lzma.stream, raw.size(), is_text) == LZMA_OK,
+  QUIRE_CHECK(StartXz(lzma.stream, raw.size(), is_text, is_halved) == LZMA_OK,
               "liblzma cannot start an encoder");
   std::string out(raw.size(), '\0');
   lzma.stream.next_out = reinterpret_cast<uint8_t*>(out.data());
@@ -167,6 +169,24 @@ void Grow(std::string& out, uint64_t size_bytes) {
   grown.append(out);
   grown.resize(grown_size);
   out = std::move(grown);
+}
+
+// True if the halves of `raw` have so little in common that compressing each
+// alone costs at most a fiftieth, by a quick trial.
+absl::StatusOr<bool> MayBeHalved(ByteView raw,
+                                 const std::atomic<bool>* cancel) {
+  if (raw.size() < kHalvedSizeBytesMin) {
+    return false;
+  }
+  const size_t middle = (raw.size() + 1) / 2;
+  uint64_t sizes[3];
+  const ByteView parts[] = {raw, raw.first(middle), raw.subspan(middle)};
+  for (size_t i = 0; i < 3; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> compressed,
+                           CompressZstd(parts[i], kHalvingTrialLevel, cancel));
+    sizes[i] = compressed.has_value() ? compressed->size() : parts[i].size();
+  }
+  return sizes[1] + sizes[2] <= sizes[0] + sizes[0] / 50;
 }
 
 absl::Status WrongSize(absl::string_view comparison, uint64_t size_bytes) {
@@ -267,8 +287,12 @@ absl::StatusOr<CompressedBytes> CompressStrongly(
   const bool is_small = raw.size() <= kZstdWorthTryingSizeBytes;
   const bool is_large = raw.size() > effort.xz_size_bytes_max;
   if (!is_large) {
+    bool is_halved = false;
+    if (effort.is_text) {
+      QUIRE_ASSIGN_OR_RETURN(is_halved, MayBeHalved(raw, cancel));
+    }
     QUIRE_ASSIGN_OR_RETURN(std::optional<std::string> xz,
-                           CompressXz(raw, effort.is_text, cancel));
+                           CompressXz(raw, effort.is_text, is_halved, cancel));
     if (xz.has_value() && xz->size() < best.bytes.size()) {
       best = {CompressionMethod::kXz, *std::move(xz)};
     }

@@ -27,7 +27,7 @@ struct CompressionEffort {
   // Upper bound on what xz compresses, at 1 to 5 MB/s.
   uint64_t xz_size_bytes_max;
   // For text: xz uses settings that suit it, and from 2 MiB on compresses two
-  // halves on two threads.
+  // halves on two threads unless they have much in common.
   bool is_text;
   // Level of zstd, with a long window, above that bound.
   int zstd_level;
