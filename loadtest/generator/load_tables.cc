@@ -94,7 +94,7 @@ std::unique_ptr<WireCall> LoadTables::StartCall() {
 
 std::optional<AnswerEncoding> LoadTables::EndedAt() {
   return choice_ == EncodingChoice::kAuto
-             ? std::optional<AnswerEncoding>(wire_->MeterOf("")->best())
+             ? std::optional<AnswerEncoding>(wire_->MeterOf("")->next())
              : std::nullopt;
 }
 
