@@ -310,7 +310,7 @@ class Soak:
 def main():
     parser = make_parser(__doc__, "quired", "quire")
     parser.add_argument("--hours", type=float, default=0.05, help="(default: %(default)s)")
-    parser.add_argument("--memory", default="120MiB",
+    parser.add_argument("--memory", default="128MiB",
                         help="of the server; less than the text, so that the device is read "
                              "(default: %(default)s)")
     parser.add_argument("--documents", type=int, default=2000,

@@ -227,8 +227,10 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                       "What the archive is for: speed, short answers and short "
                       "builds; balanced; archive, the smallest size. Decides "
                       "each of the options below that is not given")
-          ->type_name("NAME")
-          ->capture_default_str();
+          ->type_name("NAME");
+  if (!is_codec_required) {
+    objective->capture_default_str();
+  }
   options.objective_option = objective;
   OfferValues(*objective, {"speed", "balanced", "archive"});
   CLI::Option* const codec = subcommand.add_option(

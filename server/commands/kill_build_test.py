@@ -37,7 +37,7 @@ def make_input(directory, generator):
 
 def build_command(archive, source, *options):
     return [QUIRED, "build", "--quiet", "-o", archive, "--dictionary-size",
-            "64KiB", "--segment-size", "200KiB", "--build-memory", "48KiB",
+            "64KiB", "--segment-size", "200KiB",
             *options, source]
 
 

@@ -39,7 +39,8 @@ def make_archive(archive, directory, generator):
 def command(archive, output, codec):
     sized = ["--dictionary-size", "256KiB"] if codec == "rlz" else []
     return [QUIRED, "recompress", archive, "-o", output, "--codec", codec, *sized,
-            "--segment-size", "700KiB", "--block-size", "16KiB"]
+            "--segment-size", "700KiB", "--block-size", "16KiB", "--reorder", "off",
+            "--inflate", "off"]
 
 
 def same(archive, other):

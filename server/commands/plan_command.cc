@@ -134,7 +134,7 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
 
 // Options of `quired build` that are compared.
 constexpr std::array kCandidates = {
-    "--codec lz4",         "--codec zstd", "--reorder off --inflate off", "",
+    "--codec lz4",         "--codec zstd", "--objective speed", "",
     "--objective archive",
 };
 

@@ -277,7 +277,11 @@ class ServeReloadTest(unittest.TestCase):
         for path in broken:
             self.assertIn(f"{path.name}/segment-00000000", refused.stderr.splitlines()[-1])
         self.config.write_text('archives-dir = "archives"\nskip-broken = true\n')
-        self.assertEqual(run(QUIRED, "check-config", self.config).returncode, 0)
+        # The configuration alone has no archive that can be served.
+        checked = run(QUIRED, "check-config", self.config)
+        self.assertEqual(checked.returncode, 2)
+        for path in broken:
+            self.assertIn(f"{path.name}/segment-00000000", checked.stderr)
         server, said = self.start(*arguments)
         self.assertIn("error archive new is left out: ", said)
         self.assertIn("error archive old is left out: ", said)

@@ -92,7 +92,8 @@ struct FakeSettings {
   uint64_t batch_message_items_max = 100;
   uint32_t page_size_max = 10;
   // Items of a batch that are gathered, and then answered in random order.
-  size_t batch_window_items = 1000;
+  // Fewer than any client keeps in flight: a server does not wait for more.
+  size_t batch_window_items = 50;
   uint64_t seed = 1;
 };
 
