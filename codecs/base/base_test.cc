@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <limits>
-#include <new>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -12,29 +10,11 @@
 #include "codecs/base/checksum.h"
 #include "codecs/base/duration_text.h"
 #include "codecs/base/header_fields.h"
-#include "codecs/base/memory_guard.h"
 #include "codecs/base/status_matchers.h"
 #include "codecs/base/varint.h"
 
 namespace quire {
 namespace {
-
-TEST(MemoryGuardTest, MakesAFailedAllocationAStatus) {
-  EXPECT_THAT(OrNoMemory("do it", [] { return absl::OkStatus(); }), IsOk());
-  EXPECT_THAT(
-      OrNoMemory("do it",
-                 []() -> absl::StatusOr<int> { throw std::bad_alloc(); }),
-      FailsWith(absl::StatusCode::kResourceExhausted,
-                ::testing::HasSubstr("not enough memory to do it")));
-  EXPECT_THAT(
-      OrNoMemory("do it",
-                 []() -> absl::Status { throw std::length_error("long"); }),
-      HasCode(absl::StatusCode::kResourceExhausted));
-  EXPECT_THROW(
-      static_cast<void>(OrNoMemory(
-          "do it", []() -> absl::Status { throw std::range_error(""); })),
-      std::range_error);
-}
 
 TEST(HeaderFieldsTest, FindsTheEmptyLine) {
   EXPECT_EQ(FindHeaderEnd(AsBytes("")), std::nullopt);

@@ -250,17 +250,6 @@ function(quire_test_program name grpc)
   endif()
 endfunction()
 
-# A test that fails allocations of the program's own code. Sanitizers come with
-# allocators of their own, which must be seen from shared libraries.
-function(quire_allocation_test name)
-  if(QUIRE_TESTS AND NOT QUIRE_SANITIZE)
-    quire_test(${name} ALONE ${ARGN})
-    set(symbols "${CMAKE_SOURCE_DIR}/deploy/cmake/own_allocations.map")
-    target_link_options(${name} PRIVATE "LINKER:--version-script=${symbols}")
-    set_target_properties(${name} PROPERTIES LINK_DEPENDS "${symbols}")
-  endif()
-endfunction()
-
 # quire_script_test(NAME COMMAND ... [LABELS l ...])
 function(quire_script_test name)
   if(NOT QUIRE_TESTS)
