@@ -79,19 +79,19 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       ->excludes(part);
   CLI::Option* record_type =
       get->add_option("--record-type", settings.record_types,
-                      "Of several documents of that id in a crawl, only those "
-                      "of this WARC record type; may be given again for more. "
-                      "Without it responses; if there are none, resources; if "
-                      "none, documents that are not WARC records")
+                      "Select documents of this WARC record type; may be "
+                      "repeated. Default: responses; if there are none, "
+                      "resources; if there are none, documents that are not "
+                      "WARC records")
           ->type_name("TYPE")
           ->allow_extra_args(false)
           ->excludes(by_ordinal);
   CLI::Option* at =
       get->add_option("--at", settings.at,
-                      "Of those the newest at this time, in UTC: 2022, "
-                      "2022-06, down to 2022-06-15T12:30:45Z, or "
-                      "20220615123045. If all are later, the oldest. Without "
-                      "it the newest")
+                      "Select the newest capture at or before this time (UTC): "
+                      "2022, 2022-06, down to 2022-06-15T12:30:45Z, or "
+                      "20220615123045. If all are later, the oldest. "
+                      "Default: the newest")
           ->type_name("TIME")
           ->excludes(by_ordinal);
   get->add_option("--occurrence", settings.occurrence,
@@ -120,7 +120,7 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
                    "Where to start, in bytes; 64KiB and the like are known")
       ->type_name("")
       ->required();
-  range->add_option("LENGTH", settings.length, "How many bytes")
+  range->add_option("LENGTH", settings.length, "Number of bytes")
       ->type_name("")
       ->required();
 
@@ -130,7 +130,7 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
   scan->add_option("--offset", settings.offset, "Where to start, in bytes")
       ->type_name("SIZE");
   scan->add_option("--length", settings.length,
-                   "How many bytes; without it all to the end")
+                   "Number of bytes (default: all to the end)")
       ->type_name("SIZE");
 }
 
@@ -141,12 +141,11 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
       "server");
   AddArchive(*batch, settings);
   batch
-      ->add_option(
-          "FILE", settings.items_file,
-          "What to read, one item a line: an id; an id, a tab, @ and a "
-          "number N for the N-th document of that id, from 0, as ls "
-          "prints it; or with --ranges OFFSET LENGTH. - or nothing is "
-          "standard input. Empty lines are skipped")
+      ->add_option("FILE", settings.items_file,
+                   "Items to read, one per line: an id; an id, a tab, @ and a "
+                   "number N for the N-th document of that id, from 0, as ls "
+                   "prints it; or with --ranges OFFSET LENGTH. - or nothing is "
+                   "standard input. Empty lines are skipped")
       ->type_name("");
   CLI::Option* ranges = batch->add_flag(
       "--ranges", settings.ranges, "Items are ranges, OFFSET LENGTH, in bytes");
@@ -245,7 +244,7 @@ Manual MakeManual() {
   manual.environment = {
       {"QUIRE_SERVER", "Default of --server."},
       {"GRPC_VERBOSITY",
-       "What gRPC itself logs: NONE (the default), ERROR, INFO or DEBUG."},
+       "Log level of gRPC: NONE (the default), ERROR, INFO or DEBUG."},
       {"XDG_CACHE_HOME", "Where the default of --cache-dir lies."}};
   AddSecurityEnvironment(manual);
   manual.environment.push_back({"TRACEPARENT", "Default of --traceparent."});
@@ -285,8 +284,8 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
       ->capture_default_str();
   AddSecurityOptions(app, settings.security, settings.allow_readable_secrets);
   app.add_option("--timeout", settings.timeout,
-                 "How long to wait for the server's next answer; seconds, or "
-                 "with a unit: 500ms, 10s, 2m, 1h30m")
+                 "Time limit for the server's next answer; seconds, or with a "
+                 "unit: 500ms, 10s, 2m, 1h30m")
       ->type_name("TIME")
       ->capture_default_str();
   app.add_option("-o,--output", settings.output,
@@ -308,10 +307,10 @@ void DefineCommandLine(CLI::App& app, CliSettings& settings) {
   app.add_flag("--force", settings.force,
                "Print binary data even to a terminal, which they may disturb");
   app.add_option("-e,--encoding", settings.encoding,
-                 "How bytes should travel: as they are (identity), as codes of "
-                 "the archive's symbol table (fsst), in whole blocks as the "
-                 "server stores them (stored), or in what proves fastest "
-                 "(auto). What is printed is the same")
+                 "Encoding on the wire: identity; fsst, codes of the archive's "
+                 "symbol table; stored, whole blocks as the server stores "
+                 "them; or auto, the fastest on this link. The output is the "
+                 "same")
       ->type_name("ENCODING")
       ->check(CLI::IsMember({"identity", "fsst", "stored", "auto"}))
       ->capture_default_str();

@@ -224,7 +224,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   CLI::Option* const objective =
       subcommand
           .add_option("--objective", options.objective,
-                      "What the archive is for: speed, short answers and short "
+                      "Purpose of the archive: speed, short answers and short "
                       "builds; balanced; archive, the smallest size. Decides "
                       "each of the options below that is not given")
           ->type_name("NAME");
@@ -236,7 +236,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   CLI::Option* const codec = subcommand.add_option(
       "--codec", options.codec,
       absl::StrCat(
-          "How blocks are compressed: rlz, small and quick to read; zstd, "
+          "Block codec: rlz, small and quick to read; zstd, "
           "without a dictionary in memory; lz4, fastest; xz, small and slow to "
           "read; auto, the best of several for each block. --help-all lists "
           "all codecs. Level fast, default, max or a number",
@@ -273,7 +273,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   options.dictionary_method_option =
       subcommand
           .add_option("--dictionary-method", options.dictionary_method,
-                      "How that text is chosen: coverage takes what repeats "
+                      "Choice of that text: coverage takes what repeats "
                       "most; uniform takes samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
@@ -281,8 +281,8 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       subcommand
           .add_option(
               "--reorder", options.reorder,
-              "What is stored in another order than that of the documents, "
-              "which does not change: off, nothing; dedup, duplicates once; "
+              "Order of the stored text, which changes neither ids nor "
+              "offsets: off, that of the documents; dedup, duplicates once; "
               "full, duplicates once and all similar chunks together; auto, "
               "duplicates once and similar text together, where that makes the "
               "archive clearly smaller. Needs space next to OUT for the text, "

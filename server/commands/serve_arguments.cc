@@ -141,11 +141,11 @@ void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option(
           "--quota", arguments->quota,
-          "What each client may do: calls=N and bytes=SIZE a second "
+          "Limits of each client: calls=N and bytes=SIZE per second "
           "(decoded), streams=N at a time, separated by commas. A "
-          "client is an identity of --access, whose line there may say "
-          "otherwise; without --access it is an address, or a user of "
-          "a unix socket")
+          "client is an identity of --access, whose line there may set "
+          "other limits; without --access it is an address, or a user "
+          "of a unix socket")
       ->type_name("QUOTA");
   subcommand
       ->add_option("--admin,--metrics", arguments->metrics,
@@ -216,17 +216,17 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
 void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("--engine", arguments->engine,
-                   "How blocks are read: io_uring, pread, or auto, which takes "
-                   "io_uring where it works")
+                   "Interface for reading blocks: io_uring, pread, or auto, "
+                   "which takes io_uring where it works")
       ->type_name("ENGINE")
       ->check(CLI::IsMember({"auto", "io_uring", "pread"}))
       ->capture_default_str();
   subcommand
       ->add_option(
           "--range-decode", arguments->range_decode,
-          "What is decoded of a block in partitions: whole; "
-          "partition, what a read touches; or auto, what a read touches, but "
-          "whole where reads follow one another through a block and each "
+          "Decoded part of a block in partitions: whole; partition, only the "
+          "partitions that a read touches; or auto, partitions, but whole "
+          "blocks where reads follow one another through a block and each "
           "takes the drive long")
       ->type_name("METHOD")
       ->check(CLI::IsMember({"auto", "whole", "partition"}))
@@ -254,11 +254,10 @@ void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
       ->capture_default_str();
   subcommand
       ->add_option("--drive", arguments->drive,
-                   "What the archives lie on: rotational (a hard disk: reads "
-                   "in order of address, batches wait while interactive reads "
-                   "are under way), solid-state, or auto, which asks the "
-                   "kernel about each drive; it knows nothing about virtio "
-                   "disks, which count as solid-state")
+                   "Kind of drive: rotational (a hard disk: reads in order of "
+                   "address, batches wait while interactive reads are in "
+                   "flight), solid-state, or auto, which asks the kernel about "
+                   "each drive. Virtio disks count as solid-state")
       ->type_name("KIND")
       ->check(CLI::IsMember({"auto", "rotational", "solid-state"}))
       ->capture_default_str();
