@@ -47,8 +47,7 @@ absl::StatusOr<std::vector<BlockAddress>> BlocksOf(const Archive& archive,
     blocks.push_back(slice.block);
   }
   std::ranges::sort(blocks);
-  const auto rest = std::ranges::unique(blocks);
-  blocks.erase(rest.begin(), rest.end());
+  blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
   return blocks;
 }
 
@@ -123,7 +122,7 @@ absl::StatusOr<RangeCost> MeasureRanges(const std::string& directory,
   while (count < kRangesMin || sum.cpu_seconds < kMeasuringSeconds) {
     QUIRE_ASSIGN_OR_RETURN(
         const std::vector<BlockAddress> blocks,
-        BlocksOf(*archive, {LogicalOffset(starts(random)), size}));
+        BlocksOf(*archive, {LogicalOffset{starts(random)}, size}));
     for (const BlockAddress block : blocks) {
       QUIRE_RETURN_IF_ERROR(archive->ReadBlock(
           block, MutableByteView(text).first(archive->BlockSizeBytes(block)),
