@@ -27,8 +27,8 @@ struct AdminPages {
 //   /readyz   200 if all archives are open and the server does not drain, else
 //             503: send no clients
 //
-// Neither encrypted nor authenticated. One thread serves all connections and
-// blocks on none of them; others make the pages. Thread-safe.
+// Neither encrypted nor authenticated. Each connection has a thread of
+// libmicrohttpd, so that none waits for another. Thread-safe.
 class AdminServer {
  public:
   // Listens on `address`, HOST:PORT, where port 0 takes a free one.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -23,6 +24,7 @@
 namespace quire {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -31,14 +33,18 @@ class AdminServerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     QUIRE_ASSERT_OK_AND_ASSIGN(
-        server_,
-        AdminServer::Open("127.0.0.1:0",
-                          {.metrics =
-                               [this] {
-                                 return "quire_up 1\n" +
-                                        std::string(padding_size_bytes_, 'x');
-                               },
-                           .is_ready = [this] { return is_ready_.load(); }}));
+        server_, AdminServer::Open("127.0.0.1:0",
+                                   {.metrics =
+                                        [this] {
+                                          return "quire_up 1\n" +
+                                                 std::string(
+                                                     padding_size_bytes_, 'x');
+                                        },
+                                    .is_ready =
+                                        [this] {
+                                          is_held_.wait(true);
+                                          return is_ready_.load();
+                                        }}));
   }
 
   UniqueFd Connect() const {
@@ -79,6 +85,8 @@ class AdminServerTest : public ::testing::Test {
 
   std::atomic<size_t> padding_size_bytes_ = 0;
   std::atomic<bool> is_ready_ = true;
+  // /readyz waits while it is true.
+  std::atomic<bool> is_held_ = false;
   std::unique_ptr<AdminServer> server_;
 };
 
@@ -104,16 +112,17 @@ TEST_F(AdminServerTest, RefusesOtherRequests) {
                 StartsWith("HTTP/1.1 404 "))
         << path;
   }
-  EXPECT_THAT(
-      Ask("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"),
-      StartsWith("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD"));
-  for (const char* line :
-       {"", "GET /metrics", "GET  HTTP/1.1 x", "GET / SPDY"}) {
+  EXPECT_THAT(Ask("POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"),
+              AllOf(StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"),
+                    HasSubstr("\r\nAllow: GET, HEAD\r\n")));
+  for (const char* line : {"GET /metrics", "GET  HTTP/1.1 x", "GET / SPDY"}) {
     EXPECT_THAT(Ask(absl::StrCat(line, "\r\n\r\n")),
                 StartsWith("HTTP/1.1 400 "))
         << line;
   }
-  EXPECT_THAT(Ask(std::string(8193, 'x')), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(Ask(std::string(8193, 'x')), StartsWith("HTTP/1.1 414 "));
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nA: " + std::string(8193, 'x')),
+              StartsWith("HTTP/1.1 431 "));
 }
 
 TEST_F(AdminServerTest, TakesARequestInPieces) {
@@ -147,6 +156,23 @@ TEST_F(AdminServerTest, EndsBesideAScraperThatHasStoppedReading) {
   server_.reset();
   EXPECT_EQ(ReadToEnd(silent), "");
   EXPECT_LT(ReadToEnd(scraper).size(), padding_size_bytes_.load());
+}
+
+TEST_F(AdminServerTest, NeitherAnswersNorCloseWaitForAPage) {
+  is_held_ = true;
+  std::vector<UniqueFd> held;
+  for (int i = 0; i < 4; ++i) {
+    held.push_back(Connect());
+    Send(held.back(), "GET /readyz HTTP/1.1\r\n\r\n");
+  }
+  EXPECT_THAT(Ask("GET /healthz HTTP/1.1\r\n\r\n"), EndsWith("alive\n"));
+  std::thread end([this] { server_.reset(); });
+  for (const UniqueFd& fd : held) {
+    EXPECT_EQ(ReadToEnd(fd), "");
+  }
+  is_held_ = false;
+  is_held_.notify_all();
+  end.join();
 }
 
 TEST(AdminServerOpenTest, SaysWhyItCannotListen) {
