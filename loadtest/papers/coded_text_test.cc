@@ -68,7 +68,7 @@ TEST(CodedTextTest, IsTheSameFromAnyNumberOfThreads) {
   const auto codec = MakeCodec("zlib");
   QUIRE_ASSERT_OK_AND_ASSIGN(const CodedText one,
                              CodedText::Encode(*codec, AsBytes(text), 4096));
-  for (const size_t thread_count : {2, 3, 50}) {
+  for (const size_t thread_count : {size_t{2}, size_t{3}, size_t{50}}) {
     QUIRE_ASSERT_OK_AND_ASSIGN(
         const CodedText many,
         CodedText::Encode(*codec, AsBytes(text), 4096, thread_count));
