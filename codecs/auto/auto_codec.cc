@@ -18,16 +18,16 @@ namespace {
 
 constexpr size_t kHeaderSize = 1;
 
-// Bytes that look uniformly distributed to an entropy of so many thousandths of
-// a bit have nothing to gain from codes of their own.
+// Entropy in thousandths of a bit from which bytes that look uniformly
+// distributed gain nothing from codes of their own.
 constexpr uint32_t kRandomEntropy = 7950;
-// Of a block's text, known to the dictionary: from here on xz, which has none,
-// is not tried.
+// Share of a block's text that occurs in the dictionary from which xz, which
+// uses no dictionary, is not tried.
 constexpr uint32_t kWellKnownPerMille = 500;
-// What the filter finds by mistake stays below.
+// Upper bound on the false positives of the filter.
 constexpr uint32_t kUnknownPerMille = 20;
-// Of a block: by what the time of another member must differ from that of rlz
-// to outweigh the sizes.
+// The time of a member must differ from that of rlz by the block's size divided
+// by this to outweigh the difference in size.
 constexpr size_t kTimeDivisor = 16;
 
 constexpr std::array kMemberIds = {CodecId::kCopy, CodecId::kLz4, CodecId::kXz,
@@ -116,7 +116,7 @@ class AutoCodec final : public CodecBase {
     Best best(*this, raw, stored, mine);
     QUIRE_RETURN_IF_ERROR(best.Try(kCopy));
     const ByteEntropy entropy = MeasureEntropy(raw);
-    // Of most blocks nobody asks.
+    // Computed lazily: most blocks do not need it.
     std::optional<uint32_t> found;
     const auto known = [&] {
       if (!found.has_value()) {
@@ -139,7 +139,7 @@ class AutoCodec final : public CodecBase {
     if (numeric) {
       QUIRE_RETURN_IF_ERROR(best.Try(kNumeric));
     }
-    // Its decoder is so slow that where time matters it hardly ever pays.
+    // xz decodes so slowly that it hardly ever pays where time matters.
     if (!lz4_is_quicker && TimeOf(kXz, raw) <= TimeOf(kRlz, raw) + margin &&
         known() <= kWellKnownPerMille) {
       QUIRE_RETURN_IF_ERROR(best.Try(kXz));
@@ -152,7 +152,7 @@ class AutoCodec final : public CodecBase {
   enum Member : size_t { kCopy, kLz4, kXz, kNumeric, kRlz };
 
   struct AutoScratch final : public Scratch {
-    // Made when first needed: most blocks of an archive are of few members.
+    // Made on first use: most blocks of an archive use few members.
     std::array<std::unique_ptr<Scratch>, kAutoMemberCount> of_members;
   };
 
@@ -168,7 +168,7 @@ class AutoCodec final : public CodecBase {
          AutoScratch& scratch)
         : codec_(codec), raw_(raw), stored_(stored), scratch_(scratch) {}
 
-    // Of two of one cost the first stays.
+    // At equal cost the earlier encoding stays.
     absl::Status Try(Member member) {
       const bool is_first = size_ == 0;
       const MutableByteView candidate =
@@ -237,7 +237,7 @@ class AutoCodec final : public CodecBase {
   const AutoObjective objective_;
   const AutoMemberCodecs members_;
   const std::shared_ptr<const CodecContext> context_;
-  // Of the dictionary; to encode.
+  // Filter of the dictionary; for encoding only.
   std::optional<const DictionaryFilter> filter_;
 };
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The codec that chooses another one for each block.
+// The codec that chooses another codec for each block.
 //
 //   payload: u8 the member's CodecId; the rest: a payload of that codec
 //
-// A block is looked at first (block_probe.h); of what may suit it, at most
-// three besides copy are tried; the one of least cost (member_choice.h) is
-// stored. Members
-// are those of member_choice.h: `auto` itself is none.
+// Probes a block first (block_probe.h), tries at most three suitable members
+// besides copy, and stores the one of least cost (member_choice.h). Members are
+// those of member_choice.h, which do not include `auto` itself.
 #ifndef QUIRE_CODECS_AUTO_AUTO_CODEC_H_
 #define QUIRE_CODECS_AUTO_AUTO_CODEC_H_
 
@@ -26,13 +25,13 @@ using AutoMemberCodecs =
     std::array<std::unique_ptr<const BlockCodec>, kAutoMemberCount>;
 
 // `info` is the codec's entry in the registry, `members` the codecs of
-// AutoMembers(objective), in their order, made for `use`. The dictionary of
-// `context` is that of the members.
+// AutoMembers(objective), in their order, made for `use`. The members use the
+// dictionary of `context`.
 std::unique_ptr<BlockCodec> MakeAutoCodec(
     const CodecInfo& info, AutoObjective objective, AutoMemberCodecs members,
     std::shared_ptr<const CodecContext> context, CodecUse use);
 
-// The codec that a payload of `auto` is in. Errors: DataLoss  the payload is
+// Returns the codec of a payload of `auto`. Errors: DataLoss  the payload is
 // empty, or there is no such member.
 absl::StatusOr<CodecId> AutoMemberOf(ByteView stored);
 

@@ -34,7 +34,7 @@ std::string Encode(const BlockCodec& codec, const std::string& text) {
   return stored;
 }
 
-// Noisy: the low bytes of each number are as good as random.
+// Noisy: the low bytes of each number are nearly random.
 std::string Floats() {
   TestRandom random(5);
   std::string text;
@@ -67,10 +67,10 @@ TEST(AutoCodecTest, TakesWhatSuitsTheBlock) {
   }
   EXPECT_EQ(MemberOf("auto:2", Floats()), CodecId::kNumeric);
   EXPECT_EQ(MemberOf("auto:3", Floats()), CodecId::kNumeric);
-  // Random bytes that come again later, far apart, are no noise.
+  // Random bytes that repeat at a large distance are no noise.
   const std::string half = noise.substr(0, kBlockSize / 2);
   EXPECT_NE(MemberOf("auto:2", half + half), CodecId::kCopy);
-  // Nothing else decodes as fast.
+  // No other member decodes as fast.
   const std::string words = RandomText(random, kBlockSize, 2000);
   EXPECT_EQ(MemberOf("auto:1", words), CodecId::kLz4);
   EXPECT_EQ(MemberOf("auto:2", words), CodecId::kRlz);

@@ -11,7 +11,8 @@
 namespace quire {
 namespace {
 
-// By how much, and to what, to be more than the bias of few samples.
+// Minimum gain and maximum entropy of numeric blocks: more than the bias of few
+// samples.
 constexpr uint32_t kNumericGain = 300;
 constexpr uint32_t kNumericEntropyMax = 7700;
 
@@ -20,8 +21,8 @@ constexpr size_t kSliceCount = 4;
 constexpr size_t kSliceSize = 4 << 10;
 constexpr size_t kSampleSize = kSliceCount * kSliceSize;
 
-// Slices at equal distances, which begin where a number of eight bytes does if
-// the block does; the whole block if it is that small.
+// Passes slices at equal distances to `take`, aligned to numbers of eight bytes
+// if the block is; or the whole block if it is small.
 template <typename Take>
 void ForEachSlice(ByteView block, Take take) {
   if (block.size() <= kSampleSize) {
@@ -36,11 +37,11 @@ void ForEachSlice(ByteView block, Take take) {
 
 constexpr unsigned kFractionBits = 16;
 
-// log2(n) with kFractionBits bits behind the point, by repeated squaring.
+// Returns log2(n) with kFractionBits fractional bits, by repeated squaring.
 uint32_t FixedLog2(uint32_t n) {
   const auto whole = static_cast<unsigned>(std::bit_width(n) - 1);
   uint32_t result = whole << kFractionBits;
-  // In [1, 2), with 31 bits behind the point.
+  // In [1, 2), with 31 fractional bits.
   uint64_t mantissa = uint64_t{n} << (31 - whole);
   for (unsigned bit = kFractionBits; bit-- > 0;) {
     mantissa = mantissa * mantissa >> 31;
@@ -52,7 +53,7 @@ uint32_t FixedLog2(uint32_t n) {
   return result;
 }
 
-// n log2(n), with kFractionBits bits behind the point.
+// Returns n log2(n), with kFractionBits fractional bits.
 uint64_t Weight(uint32_t n) {
   static const auto* const weights = [] {
     auto* const made = new std::array<uint64_t, kSampleSize + 1>();
@@ -67,8 +68,8 @@ uint64_t Weight(uint32_t n) {
 using Histogram = std::array<uint32_t, 256>;
 using LaneHistograms = std::array<Histogram, kLanes>;
 
-// In bits times 2^kFractionBits, of all bytes, those of lanes that agree modulo
-// `width` in one distribution.
+// Returns the entropy of all bytes, in bits times 2^kFractionBits, if lanes
+// that agree modulo `width` share one distribution.
 uint64_t BitsOf(const LaneHistograms& lanes, size_t width) {
   uint64_t bits = 0;
   for (size_t lane = 0; lane < width; ++lane) {
@@ -91,7 +92,7 @@ uint64_t BitsOf(const LaneHistograms& lanes, size_t width) {
 ByteEntropy MeasureEntropy(ByteView block) {
   QUIRE_CHECK(!block.empty());
   LaneHistograms values = {};
-  // Of differences at distances of 2, 4 and 8 bytes.
+  // Differences at distances of 2, 4 and 8 bytes.
   std::array<LaneHistograms, 3> differences = {};
   size_t size = 0;
   ForEachSlice(block, [&](ByteView slice) {
@@ -144,7 +145,7 @@ uint64_t MaskOf(uint64_t hash) {
 }  // namespace
 
 DictionaryFilter::DictionaryFilter(ByteView dictionary)
-    // Two bits for each byte, so at most one in eight is set.
+    // Two bits per byte of dictionary, so that at most one bit in eight is set.
     : words_(std::bit_ceil(dictionary.size() / 32 + 1)) {
   for (size_t i = 0; i + kPieceSize <= dictionary.size(); i += kPieceSize) {
     const uint64_t hash = HashPiece(&dictionary[i]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cheap look at a block says about the codecs that may suit it.
+// Cheap measurements of a block that show which codecs may suit it.
 //
-// Everything is computed in integers, so that the answers are the same on every
+// All arithmetic is on integers, so that the results are the same on every
 // machine.
 #ifndef QUIRE_CODECS_AUTO_BLOCK_PROBE_H_
 #define QUIRE_CODECS_AUTO_BLOCK_PROBE_H_
@@ -15,28 +15,28 @@
 
 namespace quire {
 
-// Entropies of order 0, in thousandths of a bit per byte: 8000 for bytes that
-// are uniformly distributed. Those of few bytes are biased to the low side.
+// Entropies of order 0, in thousandths of a bit per byte: 8000 for uniformly
+// distributed bytes. Biased low for few bytes.
 struct ByteEntropy {
-  // Of all bytes alike.
+  // With one distribution for all bytes.
   uint32_t plain = 0;
-  // The smallest of those where each byte of a number of 2, 4 or 8 bytes has a
-  // distribution of its own, of the numbers or of the differences between the
-  // bytes of one number and those of the number before it.
+  // With a separate distribution for each byte of a number of 2, 4 or 8 bytes,
+  // of the numbers or of the differences to the bytes of the number before: the
+  // smallest of these.
   uint32_t as_numbers = 0;
 };
 
-// Of samples of `block`, 16 KiB in all. REQUIRES: !block.empty().
+// Measures samples of `block`, 16 KiB in all. REQUIRES: !block.empty().
 ByteEntropy MeasureEntropy(ByteView block);
 
-// Whether rearranging the block's bytes as those of numbers lowers its entropy.
+// True if rearranging the block's bytes as those of numbers lowers its entropy.
 bool LooksNumeric(const ByteEntropy& entropy);
 
-// Says whether a text has parts in common with a dictionary: a Bloom filter of
+// Estimates how much a text has in common with a dictionary. A Bloom filter of
 // the dictionary's pieces that begin at multiples of their size, with all bits
-// of a piece in one word. Every common part of 2 * kPieceSize - 1 bytes or more
-// is found; of other positions, about one in 4000 is found by mistake.
-// Immutable, hence thread-safe.
+// of a piece in one word. Finds every common part of 2 * kPieceSize - 1 bytes
+// or more; about one in 4000 other positions is a false positive. Immutable,
+// hence thread-safe.
 class DictionaryFilter {
  public:
   static constexpr size_t kPieceSize = 16;
@@ -44,8 +44,8 @@ class DictionaryFilter {
   // Keeps no reference to `dictionary`. Takes a quarter to a half of its size.
   explicit DictionaryFilter(ByteView dictionary);
 
-  // How many of the samples' pieces, at any position, are likely to be in the
-  // dictionary, in thousandths.
+  // Returns the share of the samples' pieces, at any position, that are
+  // probably in the dictionary, in thousandths.
   uint32_t SharePerMille(ByteView block) const;
 
   size_t MemoryBytes() const { return words_.size() * sizeof(uint64_t); }
@@ -53,7 +53,7 @@ class DictionaryFilter {
  private:
   bool Contains(const uint8_t* piece) const;
 
-  // A power of two of them.
+  // Their number is a power of two.
   std::vector<uint64_t> words_;
 };
 

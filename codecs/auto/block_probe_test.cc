@@ -34,7 +34,7 @@ TEST(ByteEntropyTest, IsThatOfTheBytes) {
   while (text.size() < kBlockSize) {
     text += "abcd";
   }
-  // Exact, but for the rounding of the logarithms.
+  // Exact except for the rounding of the logarithms.
   EXPECT_NEAR(MeasureEntropy(AsBytes(text)).plain, 2000, 1);
   EXPECT_EQ(MeasureEntropy(AsBytes(text)).as_numbers, 0u);
   TestRandom random(1);
@@ -75,7 +75,7 @@ TEST(DictionaryFilterTest, FindsWhatIsCommonAndLittleElse) {
   EXPECT_GT(filter.SharePerMille(AsBytes(dictionary).first(kBlockSize)), 950u);
   EXPECT_LT(filter.SharePerMille(AsBytes(RandomBytes(random, kBlockSize))),
             20u);
-  // Half of it, at odd places.
+  // Half of it, at odd offsets.
   std::string half;
   while (half.size() < kBlockSize) {
     half += RandomBytes(random, 333) +

@@ -38,7 +38,7 @@ constexpr Members kSmall = {
      {{.id = CodecId::kNumeric, .level = 19}, Megabytes(3, 1000)},
      {{.id = CodecId::kRlz, .level = 3}, Megabytes(6, 1200)}}};
 
-// What a second of work is worth, in bytes.
+// Value of a second of work, in bytes.
 struct Price {
   uint64_t decoding = 0;
   uint64_t encoding = 0;
@@ -47,7 +47,7 @@ struct Price {
 constexpr Price PriceOf(AutoObjective objective) {
   switch (objective) {
     case AutoObjective::kSpeed:
-      // About what a disk delivers in the time.
+      // About the throughput of a disk.
       return {.decoding = 500'000'000, .encoding = 2'000'000};
     case AutoObjective::kBalanced:
       return {.decoding = 10'000'000, .encoding = 0};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which codecs `auto` may choose, and what each costs: the sum of what a block
-// takes to store, to read and to build, in bytes. A second of work is worth as
-// many bytes as the objective says, so that the sum is
+// The codecs that `auto` may choose, and their costs: the sum of storing,
+// reading and building a block, in bytes. A second of work is worth as many
+// bytes as the objective states, so that the sum is
 //
 //   stored bytes + block / p_d * (bytes per second of decoding)
 //                + block / p_c * (bytes per second of encoding)
@@ -35,8 +35,8 @@ enum class AutoObjective {
 inline constexpr std::array kAutoObjectives = {
     AutoObjective::kSpeed, AutoObjective::kBalanced, AutoObjective::kArchive};
 
-// A codec's, in bytes of text per second on one core. What counts is the ratio
-// of one to the other.
+// Speeds of a codec, in bytes of text per second on one core. Only their ratios
+// matter.
 struct AutoSpeed {
   uint64_t encode = 0;
   uint64_t decode = 0;
@@ -50,13 +50,13 @@ struct AutoMember {
   AutoSpeed speed;
 };
 
-// In order of id, for every objective of the same codecs: copy, lz4, xz,
-// numeric, rlz.
+// In order of id, the same codecs for every objective: copy, lz4, xz, numeric,
+// rlz.
 std::span<const AutoMember, kAutoMemberCount> AutoMembers(
     AutoObjective objective);
 
-// What encoding and decoding `raw_size` bytes of text cost. REQUIRES: raw_size
-// <= kBlockSizeBytesMax; `speed` is that of an AutoMember.
+// Returns the cost of encoding and decoding `raw_size` bytes of text, in bytes.
+// REQUIRES: raw_size <= kBlockSizeBytesMax; `speed` is that of an AutoMember.
 uint64_t TimeCost(const AutoSpeed& speed, AutoObjective objective,
                   size_t raw_size);
 

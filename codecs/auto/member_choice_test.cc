@@ -52,7 +52,7 @@ TEST(MemberChoiceTest, SlowDecodersMustSaveMore) {
             Cost(AutoObjective::kBalanced, CodecId::kXz, 14'100));
   EXPECT_GT(Cost(AutoObjective::kBalanced, CodecId::kRlz, 20'000),
             Cost(AutoObjective::kBalanced, CodecId::kXz, 13'900));
-  // What lz4 makes a little larger is read faster all the same.
+  // lz4 may be a little larger and is still read faster.
   EXPECT_GT(Cost(AutoObjective::kSpeed, CodecId::kRlz, 20'000),
             Cost(AutoObjective::kSpeed, CodecId::kLz4, 35'000));
   EXPECT_LT(Cost(AutoObjective::kBalanced, CodecId::kRlz, 20'000),

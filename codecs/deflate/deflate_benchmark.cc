@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our encoder next to zlib's deflate(), and the search for members next to a
+// Compares our encoder with zlib's deflate(), and the search for members with a
 // copy of the document. The text is the file that QUIRE_BENCHMARK_FILE names
-// (at most its first 16 MiB), or something small and generated, in pieces of 32
-// KiB as members have them.
+// (at most its first 16 MiB), or a small generated text, in pieces of 32 KiB, a
+// typical size of members.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ void BM_Encoder(benchmark::State& state) {
 
 BENCHMARK(BM_Encoder)->DenseRange(1, 9);
 
-// Documents without members, as most are.
+// Documents without members, the usual case.
 void BM_FindNothing(benchmark::State& state) {
   DeflateFinder finder;
   for (auto _ : state) {
@@ -99,7 +99,7 @@ void BM_FindNothing(benchmark::State& state) {
 
 BENCHMARK(BM_FindNothing);
 
-// Documents that are members, of each level; bytes are of their text.
+// Documents that are members, for each level; bytes are of their text.
 void BM_FindMembers(benchmark::State& state) {
   std::vector<std::string> documents;
   for (const std::string& piece : Pieces()) {

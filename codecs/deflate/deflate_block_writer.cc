@@ -15,12 +15,12 @@ constexpr size_t kEndOfBlock = 256;
 constexpr size_t kFirstLength = 257;
 constexpr size_t kLengthSymbols = 29;
 constexpr size_t kStoredSizeMax = 65535;
-// In bytes: with its size and that inverted.
+// Size and inverted size, in bytes.
 constexpr size_t kStoredOverhead = 4;
 constexpr unsigned kCodeLengthMax = 15;
 constexpr unsigned kLengthCodeLengthMax = 7;
-// Symbols of the code of code lengths: 3 to 6 of the last length again, 3 to
-// 10 and 11 to 138 zeros.
+// Symbols of the code of code lengths: repeat the last length 3 to 6 times; 3
+// to 10 and 11 to 138 zeros.
 constexpr size_t kRepeat = 16;
 constexpr size_t kFewZeros = 17;
 constexpr size_t kManyZeros = 18;
@@ -59,7 +59,7 @@ constexpr unsigned DistanceExtraBits(size_t symbol) {
   return symbol < 4 ? 0 : static_cast<unsigned>(symbol / 2 - 1);
 }
 
-// Of a distance less 1.
+// Returns the symbol of a distance less 1.
 inline size_t DistanceSymbol(uint32_t distance) {
   if (distance < 4) {
     return distance;
@@ -101,7 +101,8 @@ const FixedCodes& Fixed() {
   return codes;
 }
 
-// The lengths of one code, runs of equal ones shortened, appended to `stored`.
+// Appends the lengths of one code, with runs of equal lengths shortened, to
+// `stored`.
 size_t StoreLengths(std::span<const uint8_t> lengths,
                     std::span<uint16_t> stored) {
   size_t size = 0;
@@ -141,7 +142,7 @@ size_t StoreLengths(std::span<const uint8_t> lengths,
 
 }  // namespace
 
-// What zlib compares, in bytes.
+// The sizes that zlib compares, in bytes.
 struct DeflateBlockWriter::Costs {
   size_t dynamic_bytes = 0;
   size_t fixed_bytes = 0;
@@ -186,7 +187,7 @@ DeflateBlockWriter::DistanceCost DeflateBlockWriter::CountDistances() {
   return cost;
 }
 
-// Writes at least 8 bytes of the buffer, of which whole ones count.
+// Writes at least 8 bytes of the buffer, of which only whole bytes are kept.
 inline void DeflateBlockWriter::PutWholeBytes() {
   StoreLittleEndian(bits_, buffer_.data() + buffered_);
   buffered_ += bit_count_ / 8;
@@ -249,7 +250,7 @@ DeflateBlockWriter::Costs DeflateBlockWriter::BuildCodes() {
         frequencies[i] * (size_t{length_lengths_[i]} + kLengthExtraBits[i]);
   }
   dynamic_bits += 3 * costs.length_count + 5 + 5 + 4;
-  // With the 3 bits of the block's header.
+  // Including the 3 bits of the block's header.
   costs.dynamic_bytes = (dynamic_bits + 3 + 7) / 8;
   costs.fixed_bytes = (fixed_bits + 3 + 7) / 8;
   return costs;
@@ -319,7 +320,7 @@ void DeflateBlockWriter::WriteCodes(const Costs& costs) {
 }
 
 bool DeflateBlockWriter::WriteSymbols(Sink sink) {
-  // Of each length of a match: its code with the bits that follow it.
+  // Per match length: its code with its extra bits.
   struct Coded {
     uint32_t bits;
     uint32_t count;
@@ -333,7 +334,8 @@ bool DeflateBlockWriter::WriteSymbols(Sink sink) {
                       uint32_t{kLengths.extra[i]} << length,
                   length + kLengths.extra_bits[symbol]};
   }
-  // Copies of what Put() changes: bytes that are written might be any of it.
+  // Local copies of the state of Put(): the compiler must assume that written
+  // bytes alias members.
   uint64_t bits = bits_;
   unsigned bit_count = bit_count_;
   uint8_t* to = buffer_.data() + buffered_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Symbols to blocks of a DEFLATE stream, coded as zlib and gzip do it; of
-// interest to deflate_state.cc only.
+// Encodes symbols as blocks of a DEFLATE stream, as zlib and gzip do. Internal
+// to deflate_state.cc.
 #ifndef QUIRE_CODECS_DEFLATE_DEFLATE_BLOCK_WRITER_H_
 #define QUIRE_CODECS_DEFLATE_DEFLATE_BLOCK_WRITER_H_
 
@@ -28,15 +28,15 @@ using DeflateSymbol = uint32_t;
 // Thread-compatible.
 class DeflateBlockWriter {
  public:
-  // The most symbols that a block of either encoder holds.
+  // Maximum number of symbols in a block, of either encoder.
   static constexpr size_t kSymbolsMax = 32767;
 
   DeflateBlockWriter();
 
-  // Begins a stream. With `fixed_only` no block has a code of its own.
+  // Begins a stream. With `fixed_only` all blocks use the fixed codes.
   void Start(bool fixed_only);
 
-  // Of the block that is being made.
+  // Symbols in the current block.
   size_t size() const { return size_; }
 
   std::span<const DeflateSymbol> symbols() const {
@@ -51,8 +51,8 @@ class DeflateBlockWriter {
         static_cast<DeflateSymbol>(distance << 8 | (length - kDeflateMatchMin));
   }
 
-  // How many of the symbols are matches, and how many bits their distances
-  // take if each code of one has 5.
+  // Number of matches in the block, and the bits of their distances if each
+  // distance code has 5.
   struct DistanceCost {
     size_t matches = 0;
     size_t bits = 0;
@@ -62,10 +62,10 @@ class DeflateBlockWriter {
 
   using Sink = absl::FunctionRef<bool(ByteView)>;
 
-  // Ends the block: in the form that is smallest by zlib's reckoning. `text` is
-  // what its symbols stand for; nothing if that is no longer there, so that it
-  // cannot be stored as it is. Passes bytes on as they fill a buffer, and all
-  // of them after the last block. Returns false once `sink` did.
+  // Ends the block and writes it in the form that zlib estimates to be
+  // smallest. `text` is the text of its symbols; without it, the block cannot
+  // be stored. Passes bytes to `sink` whenever a buffer is full, and the rest
+  // after the last block. Returns false once `sink` did.
   bool EndBlock(std::optional<ByteView> text, bool is_last, Sink sink);
 
  private:
@@ -82,12 +82,13 @@ class DeflateBlockWriter {
   bool Drain(Sink sink);
 
   static constexpr size_t kBufferSize = size_t{16} << 10;
-  // What is written between two looks at the buffer's end: the codes.
+  // Upper bound on the size of the codes, which are written between two checks
+  // for the end of the buffer.
   static constexpr size_t kBufferSlack = 1024;
 
   std::vector<DeflateSymbol> symbols_;
   size_t size_ = 0;
-  // How many symbols the frequencies have.
+  // Number of symbols that the frequencies count.
   size_t counted_ = 0;
   bool fixed_only_ = false;
 
@@ -97,8 +98,8 @@ class DeflateBlockWriter {
   std::array<uint8_t, 30> distance_lengths_;
   std::array<uint16_t, 286> literal_codes_;
   std::array<uint16_t, 30> distance_codes_;
-  // Code lengths as RFC 1951, section 3.2.7, stores them: a symbol in the low
-  // 5 bits, what follows it above.
+  // Code lengths as RFC 1951, section 3.2.7, stores them: a symbol in the low 5
+  // bits, its extra bits above.
   std::array<uint16_t, 286 + 30> stored_lengths_;
   size_t stored_lengths_size_ = 0;
   std::array<uint8_t, 19> length_lengths_;

@@ -17,26 +17,26 @@ namespace quire {
 
 class DeflateState;
 
-// What one text may cost. Work is counted in steps: one for each byte of text
-// and one for each earlier place in it that is compared, some 1 to 3 ns each.
-// The same text and parameters always take the same steps.
+// Limits on the cost of one text. Work is counted in steps: one per byte of
+// text and one per candidate that is compared, about 1 to 3 ns each. The count
+// is a function of text and parameters.
 struct DeflateLimits {
   uint64_t work_max = std::numeric_limits<uint64_t>::max();
-  // Asked after each 1,024 symbols of a block; true ends the work.
+  // Called after each 1,024 symbols of a block; true cancels the work.
   absl::FunctionRef<bool()> cancelled = Never;
 
   static bool Never() { return false; }
 };
 
 // Makes raw DEFLATE streams (RFC 1951), bit for bit those of zlib's deflate()
-// that gets a text as a whole, or of the program gzip. Written from the format
-// and from what the two do; uses neither of them.
+// for a text given as a whole, or of the program gzip. Written from the format
+// and from observed output; uses neither program.
 //
-// zlib's bytes do not depend on the sizes of the pieces in which a text comes,
-// with one exception: where small windows or memory level 9 meet text that does
-// not compress, they may. Here the text comes at once.
+// zlib's output does not depend on how the text is divided into pieces, with
+// one exception: incompressible text with small windows or memory level 9. Here
+// the output is that for the whole text.
 //
-// Thread-compatible. Some 700 KiB, allocated when the first text comes.
+// Thread-compatible. Takes about 700 KiB, allocated for the first text.
 class DeflateEncoder {
  public:
   DeflateEncoder();
@@ -44,32 +44,33 @@ class DeflateEncoder {
   DeflateEncoder(DeflateEncoder&&) noexcept;
   DeflateEncoder& operator=(DeflateEncoder&&) noexcept;
 
-  // Takes the next bytes of the stream, at most some 16 KiB; false ends the
-  // work, for example where only the front of a stream is wanted.
+  // Takes the next bytes of the stream, at most about 16 KiB. Returning false
+  // ends the work, for example where only the front of a stream is needed.
   using Sink = absl::FunctionRef<bool(ByteView)>;
 
   // Encodes `text` and passes the stream to `sink`.
   // Errors: InvalidArgument    the parameters are not valid, or the text has
   //                            4 GiB or more.
   //         ResourceExhausted  limits.work_max is not enough.
-  //         Cancelled          limits.cancelled() or `sink` said so.
+  //         Cancelled          limits.cancelled() returned true, or `sink`
+  //                            false.
   absl::Status Encode(const DeflateParameters& parameters, ByteView text,
                       Sink sink, const DeflateLimits& limits = {});
 
-  // The next piece of a text, which is valid until the next call; not empty.
+  // Returns the next piece of a text; not empty, and valid until the next call.
   using Source = absl::FunctionRef<absl::StatusOr<ByteView>()>;
 
-  // As Encode(), of a text of `text_size` bytes that comes in pieces of any
-  // size. Asks for no more than that.
+  // Encodes a text of `text_size` bytes that comes in pieces of any size. Reads
+  // no pieces past that size.
   // Errors: as Encode(), and those of `source`.
   absl::Status EncodePieces(const DeflateParameters& parameters,
                             uint64_t text_size, Source source, Sink sink,
                             const DeflateLimits& limits = {});
 
-  // The steps that the last Encode() took.
+  // Steps of the last Encode().
   uint64_t work() const;
 
-  // For DeflateFinder, which stops work that turns out to be in vain.
+  // For DeflateFinder, which cancels work whose result cannot match.
   DeflateState& state();
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a text, to our encoder and zlib's, which must make the same
-// stream; and to the finder, which must find it. The first four bytes choose
-// the parameters, and how often the text is repeated.
+// Encodes any bytes with our encoder and zlib's, which must make the same
+// stream, and searches the stream with the finder, which must find it. The
+// first four bytes choose the parameters and how often the text is repeated.
 #include <string>
 
 #include "codecs/base/bytes.h"

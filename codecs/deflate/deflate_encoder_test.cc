@@ -45,7 +45,7 @@ TEST(DeflateEncoderTest, MakesWhatZlibMakes) {
   }
 }
 
-// How many texts: QUIRE_DEFLATE_TEXTS, for more than a run of all tests allows.
+// Number of texts; QUIRE_DEFLATE_TEXTS sets more than a normal test run allows.
 int TextCount() {
   const char* const count = std::getenv("QUIRE_DEFLATE_TEXTS");
   return count == nullptr ? 2000 : std::atoi(count);
@@ -108,7 +108,7 @@ TEST(DeflateEncoderTest, MakesWhatGzipMakes) {
 TEST(DeflateEncoderTest, MakesWhatGzipMakesOfManyTexts) {
   TestRandom random(kSeed);
   DeflateEncoder encoder;
-  // Each starts a program.
+  // Each iteration starts a program.
   for (int i = 0; i < TextCount() / 50; ++i) {
     const size_t size =
         RandomBelow(random, size_t{2} << RandomBelow(random, 18));
@@ -125,8 +125,8 @@ TEST(DeflateEncoderTest, MakesWhatGzipMakesOfManyTexts) {
   }
 }
 
-// Texts whose chains of three bytes are long, up to beyond what any level
-// follows: the search is by four bytes then.
+// Texts with long chains of three bytes, up to longer than any level follows:
+// the search is then by four bytes.
 TEST(DeflateEncoderTest, MakesWhatZlibAndGzipMakeOfLongChains) {
   TestRandom random(kSeed);
   DeflateEncoder encoder;
@@ -142,7 +142,7 @@ TEST(DeflateEncoderTest, MakesWhatZlibAndGzipMakeOfLongChains) {
     }
     texts.push_back(text);
   }
-  // Lines that begin alike, and then bytes without any match.
+  // Lines that begin alike, followed by bytes without any match.
   std::string lines;
   while (lines.size() < 60000) {
     lines += "entry:" + std::to_string(RandomBelow(random, 100000)) + "\n";
@@ -170,8 +170,8 @@ TEST(DeflateEncoderTest, MakesWhatZlibAndGzipMakeOfLongChains) {
                       made.size() - kGzipHeaderSize - kGzipTrailerSize));
     }
   }
-  // Some 12 steps a byte by three bytes, of which each has many places, and 6
-  // by four.
+  // About 12 steps per byte by three bytes, each of which has many positions,
+  // and 6 by four.
   std::string numbers;
   while (numbers.size() < 60000) {
     numbers += std::to_string(RandomBelow(random, 1000000));
@@ -188,7 +188,7 @@ TEST(DeflateEncoderTest, EndsWhereItIsTold) {
   const uint64_t work = encoder.work();
   EXPECT_GE(work, text.size());
 
-  // A sink that has enough gets the front of the stream.
+  // A sink that stops early gets the front of the stream.
   std::string front;
   EXPECT_THAT(encoder.Encode({}, AsBytes(text),
                              [&](ByteView bytes) {
@@ -215,7 +215,7 @@ TEST(DeflateEncoderTest, EndsWhereItIsTold) {
   EXPECT_THAT(encoder.Encode({.level = 0}, AsBytes(text), all),
               FailsWith(absl::StatusCode::kInvalidArgument,
                         ::testing::HasSubstr("parameters")));
-  // Nothing of that is left.
+  // No state is left over.
   EXPECT_TRUE(EncodedStream(encoder, {}, text) == whole);
 }
 
@@ -229,8 +229,7 @@ TEST(DeflateParametersTest, HaveCodes) {
       EXPECT_EQ(DeflateParametersCode(*parameters), code);
     }
   }
-  // Of zlib 9 levels, 9 memory levels, 7 windows, 5 strategies; of gzip 9
-  // levels.
+  // zlib: 9 levels, 9 memory levels, 7 windows, 5 strategies; gzip: 9 levels.
   EXPECT_EQ(valid, 9 * 9 * 7 * 5 + 9);
   EXPECT_EQ(DeflateParametersText({}), "zlib level 6");
   EXPECT_EQ(

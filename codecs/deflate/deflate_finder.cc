@@ -13,21 +13,22 @@
 namespace quire {
 namespace {
 
-// Bytes are looked at in groups of so many, one test for each group.
+// Number of bytes tested as a group.
 constexpr size_t kGroup = 64;
-// A beginning that is followed costs at least so much. Steps.
+// Minimum cost of following a beginning, in steps.
 constexpr uint64_t kTryCost = 64;
-// How many steps in vain each byte of a document allows, and each document.
+// Steps without result that each byte of a document allows, and that each
+// document allows.
 constexpr uint64_t kVainWorkOfByte = 16;
 constexpr uint64_t kVainWorkFree = uint64_t{1} << 24;
-// After so many members in a row that no known encoder made, of those whose
-// header says the same of their maker only every eighth is tried: trials of all
-// parameters in vain are what takes the time.
+// After this many consecutive members without a known encoder, only every
+// eighth member whose header names the same maker is tried: fruitless trials of
+// all parameters dominate the time.
 constexpr uint32_t kForeignRow = 8;
 constexpr uint32_t kForeignStep = 8;
-// A stream of this size that the document's end cuts off counts as refused.
+// A stream of this size that the document's end truncates counts as refused.
 constexpr size_t kLongStreamSize = size_t{1} << 20;
-// The text of a document is first decoded to so much memory.
+// Initial size of the memory for a decoded text.
 constexpr size_t kTextSizeFirst = size_t{1} << 20;
 
 // RFC 1952, section 2.3.1.
@@ -37,8 +38,8 @@ constexpr uint8_t kGzipHasExtra = 4;
 constexpr uint8_t kGzipHasName = 8;
 constexpr uint8_t kGzipHasComment = 16;
 constexpr uint8_t kGzipFlagsMax = 31;
-// File systems allow names of 255 bytes. Bytes, of a name or comment with the
-// zero that ends it.
+// Maximum size of a name or comment with its final zero, in bytes. File systems
+// allow names of 255 bytes.
 constexpr size_t kGzipTextSizeMax = 4096;
 
 constexpr size_t kZlibHeaderSize = 2;
@@ -58,15 +59,15 @@ inline bool IsZlibHeader(uint8_t first, uint8_t second) {
          (first * 256U + second) % 31 == 0;
 }
 
-// Whether a header of some kind may be at these two bytes.
+// True if a header of some kind may begin with these two bytes.
 inline bool MayBegin(uint8_t first, uint8_t second) {
   return ((first & 0x8F) == 8 && (second & kZlibHasDictionary) == 0) ||
          (first == 0x1F && second == 0x8B) || (first == 'P' && second == 'K');
 }
 
-// The next place from `at` on where MayBegin() holds, else `last`, which is not
-// behind the last byte. The inner loop has no branch, so that the compiler
-// makes vector code of it.
+// Returns the first position from `at` on at which MayBegin() holds, or `last`,
+// which must be at most the last byte. The inner loop has no branch, so that
+// the compiler vectorises it.
 size_t NextBeginning(ByteView document, size_t at, size_t last) {
   const uint8_t* const bytes = document.data();
   while (at < last) {
@@ -95,8 +96,8 @@ size_t NextBeginning(ByteView document, size_t at, size_t last) {
   return last;
 }
 
-// The size of the gzip header at the front; nothing if there is none that is
-// whole. Adds the bytes that it looks at to `work`.
+// Returns the size of the gzip header at the front; unset if there is no
+// complete header. Adds the number of examined bytes to `work`.
 std::optional<size_t> GzipHeaderSize(ByteView bytes, uint64_t& work) {
   if (bytes.size() < kGzipHeaderSize || bytes[2] != 8 ||
       bytes[3] > kGzipFlagsMax) {
@@ -129,8 +130,8 @@ std::optional<size_t> GzipHeaderSize(ByteView bytes, uint64_t& work) {
   return size < bytes.size() ? std::optional(size) : std::nullopt;
 }
 
-// Whether a stream may begin like this: all but a few places in random bytes
-// fail here.
+// True if a stream may begin with `bytes`; false for nearly all positions in
+// random bytes.
 bool MayBeStream(ByteView bytes) {
   if (bytes.size() < 2) {
     return false;
@@ -143,7 +144,7 @@ bool MayBeStream(ByteView bytes) {
     case 1:
       return true;
     case 2:
-      // As many symbols as there are.
+      // No more symbols than the format has.
       return bytes[0] >> 3 <= 29 && (bytes[1] & 31) <= 29;
     default:
       return false;
@@ -184,7 +185,7 @@ void DeflateFinderCounts::Add(const DeflateFinderCounts& other) {
   }
 }
 
-// One document.
+// The search of one document.
 class DeflateFinder::Scan {
  public:
   Scan(DeflateFinder& finder, ByteView document,
@@ -210,26 +211,25 @@ class DeflateFinder::Scan {
   }
 
  private:
-  // The container, and two bytes of its header.
+  // The container, and two bytes of its header that depend on the maker.
   using Maker = std::tuple<DeflateContainer, uint8_t, uint8_t>;
 
-  // The size of what the text of a stream begins with: at its end, or where it
-  // gets too long.
+  // Sizes of the text and the stream decoded so far: up to the stream's end, or
+  // to the limit on the text.
   struct Decoded {
     size_t text_size = 0;
     size_t stream_size = 0;
     bool is_whole = false;
   };
 
-  // Looks at the header at `at`. Returns where to go on.
+  // Examines the header at `at`. Returns the position at which to continue.
   size_t Follow(size_t at) {
     header_begin_ = at;
     const ByteView bytes = document_.subspan(at);
     if (IsZlibHeader(bytes[0], bytes[1])) {
       maker_ = {DeflateContainer::kZlib, bytes[0], bytes[1]};
       if (!finder_.options_.png && IsPngData(at)) {
-        // What fills the rest of a chunk of PNG is compressed, and nothing
-        // else.
+        // The rest of a PNG chunk contains only compressed data.
         const uint32_t size =
             __builtin_bswap32(LoadLittleEndian<uint32_t>(bytes.data() - 8));
         return at + std::min<size_t>(size, bytes.size());
@@ -274,7 +274,7 @@ class DeflateFinder::Scan {
     if (method != kZipDeflated || (flags & kZipEncrypted) != 0) {
       return at;
     }
-    // The version that is needed, and the flags.
+    // Required version, and flags.
     maker_ = {DeflateContainer::kRaw, header[4], header[6]};
     std::optional<size_t> size;
     if ((flags & kZipSizesFollow) == 0) {
@@ -285,7 +285,7 @@ class DeflateFinder::Scan {
 
   void Spend(uint64_t work) { work_left_ -= std::min(work_left_, work); }
 
-  // Decodes the stream at the front of `bytes`; nothing if there is none.
+  // Decodes the stream at the front of `bytes`; unset if there is none.
   std::optional<Decoded> Decode(ByteView bytes) {
     const DeflateFinderOptions& options = finder_.options_;
     const size_t most =
@@ -321,8 +321,8 @@ class DeflateFinder::Scan {
     return end;
   }
 
-  // Takes what begins at `begin` as a stream, of `stream_size` bytes if that is
-  // known. Returns where to go on; 0 if it is no stream.
+  // Tries to decode a stream at `begin`, of `stream_size` bytes if that is
+  // known. Returns the position at which to continue; 0 if there is no stream.
   size_t Try(size_t begin, const DeflateHint& hint,
              std::optional<size_t> stream_size) {
     if (begin >= document_.size() || !MayBeStream(document_.subspan(begin))) {
@@ -340,7 +340,7 @@ class DeflateFinder::Scan {
     if (!decoded.has_value()) {
       const size_t read_size = finder_.decoder_.stored_size_so_far();
       Spend(std::max(read_size, finder_.decoder_.text_size_so_far()));
-      // A false beginning does not decode for this long.
+      // False beginnings do not decode for this long.
       return read_size >= bytes.size() && read_size >= kLongStreamSize
                  ? Refuse(begin + bytes.size(), bytes.size(), hint.container,
                           DeflateRefusal::kLarge)
@@ -373,7 +373,7 @@ class DeflateFinder::Scan {
     if (!std::ranges::equal(member.last(trailer_size),
                             ByteView(trailer).first(trailer_size))) {
       Spend(decoded.text_size);
-      // Short ones are not streams at all, but random bytes.
+      // Short ones are usually random bytes, not streams.
       return member_size < options.member_size_min
                  ? 0
                  : Refuse(end, member_size, container,
@@ -425,12 +425,12 @@ class DeflateFinder::Scan {
   absl::FunctionRef<void(const DeflateMember&)> found_;
   absl::FunctionRef<bool()> cancelled_;
   uint64_t work_left_;
-  // Of what is followed: where its header begins, and what that says of who
-  // made it.
+  // For the current member: the position of its header, and the maker that the
+  // header suggests.
   size_t header_begin_ = 0;
   Maker maker_ = {};
-  // By maker, how many members in a row no known encoder made; behind
-  // kForeignRow, how many were not tried since.
+  // Per maker, the number of consecutive members without a known encoder; above
+  // kForeignRow, the excess counts members that were not tried.
   std::map<Maker, uint32_t> foreign_rows_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds compressed members inside documents, by content, and how each is made
-// again from its text.
+// Finds compressed members inside documents, by content, and the recipe that
+// reproduces each from its text.
 #ifndef QUIRE_CODECS_DEFLATE_DEFLATE_FINDER_H_
 #define QUIRE_CODECS_DEFLATE_DEFLATE_FINDER_H_
 
@@ -21,16 +21,16 @@
 
 namespace quire {
 
-// Why the bytes of a stream stay as they are. A stream counts once.
+// Reasons to leave the bytes of a stream unchanged. Each stream counts once.
 enum class DeflateRefusal : uint8_t {
-  // No known encoder makes these bytes of the text.
+  // No known encoder reproduces these bytes from the text.
   kForeign = 0,
   // The text is longer than DeflateFinderOptions::text_size_max, or the stream
-  // has more than a block and does not end in the document.
+  // has several blocks and does not end in the document.
   kLarge,
-  // Less than DeflateFinderOptions::member_size_min.
+  // The member is smaller than DeflateFinderOptions::member_size_min.
   kSmall,
-  // Takes more than DeflateWorkMax() to make again.
+  // Reproducing the member takes more than DeflateWorkMax().
   kWork,
   // The text is longer than DeflateFinderOptions::ratio_max allows.
   kRatio,
@@ -43,20 +43,20 @@ inline constexpr size_t kDeflateRefusalCount = 6;
 absl::string_view DeflateRefusalName(DeflateRefusal refusal);
 
 struct DeflateFinderOptions {
-  // Members of less are not worth their recipe. Bytes.
+  // Smaller members are not worth their recipe. In bytes.
   size_t member_size_min = 64;
-  // Members of more text stay as they are: a range inside of one is made again
-  // from its start. Bytes.
+  // Members with more text stay unchanged: reading a range inside a member
+  // reproduces it from its start. In bytes.
   size_t text_size_max = size_t{1} << 20;
-  // The most bytes of text for each byte of a member; members of more would
-  // make a small document a large one.
+  // Maximum bytes of text per byte of a member. Members above would turn a
+  // small document into a large one.
   size_t ratio_max = 128;
-  // The zlib streams of PNG images, which compress worse when they are
+  // Find the zlib streams of PNG images, too; they compress worse when they are
   // inflated.
   bool png = false;
 };
 
-// By DeflateContainer.
+// Indexed by DeflateContainer.
 struct DeflateFinderCounts {
   struct OfContainer {
     uint64_t members = 0;
@@ -73,18 +73,18 @@ struct DeflateFinderCounts {
 
 // A member of a document.
 struct DeflateMember {
-  // Where its stream begins, behind the header. Bytes from the document's
+  // Offset of its stream, after the header. In bytes, from the document's
   // start.
   uint64_t offset = 0;
-  // Of the header that it was found by, which ends there. Bytes.
+  // Size of the header, which ends at `offset`. In bytes.
   uint64_t header_size = 0;
   DeflateRecipe recipe;
-  // Valid during the call that it is passed to.
+  // Valid during the call of `found`.
   ByteView text;
 };
 
-// Thread-compatible: one for each thread. Memory: at most 4 MiB and four times
-// text_size_max, whatever the document.
+// Thread-compatible: use one per thread. Memory: at most 4 MiB and four times
+// text_size_max, for any document.
 class DeflateFinder {
  public:
   explicit DeflateFinder(const DeflateFinderOptions& options = {});
@@ -92,20 +92,23 @@ class DeflateFinder {
   DeflateFinder& operator=(const DeflateFinder&) = delete;
 
   // Passes the members of `document` to `found`, in order of offset; they do
-  // not overlap. Each was made again and compared. Finds gzip members, several
-  // in a row, too; zlib streams anywhere; and the members of ZIP files.
-  // The time is at most proportional to the size of the document: headers with
-  // a name or comment of more than 4 KiB are not followed, and where too many
-  // false beginnings have been followed, the rest is left as it is.
-  // Members whose header begins at `begin_max` or later are not looked for:
-  // what a text is divided into may overlap by the longest member. `cancelled`
-  // is called between trials and as in DeflateLimits; true ends the search.
+  // not overlap. Each was reproduced and compared. Finds gzip members, also
+  // several in a row; zlib streams at any offset; and the members of ZIP files.
+  //
+  // Takes time at most proportional to the size of the document: skips headers
+  // with a name or comment of more than 4 KiB, and stops once it has followed
+  // too many false beginnings.
+  //
+  // Ignores members whose header begins at `begin_max` or later, so that a
+  // caller can divide a text into parts that overlap by the longest member.
+  // `cancelled` is called between trials and as in DeflateLimits; true ends the
+  // search.
   void Find(ByteView document,
             absl::FunctionRef<void(const DeflateMember&)> found,
             size_t begin_max = std::numeric_limits<size_t>::max(),
             absl::FunctionRef<bool()> cancelled = DeflateLimits::Never);
 
-  // Of all documents so far.
+  // Counts over all documents so far.
   const DeflateFinderCounts& counts() const { return counts_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a document: what is found must lie in it, in order, and be made
-// again from its text. The first byte chooses how large texts may be.
+// Searches any bytes as a document: the members must lie in it, in order, and
+// be reproducible from their text. The first byte chooses the limit on texts.
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +18,7 @@ void Check(ByteView input) {
   if (input.empty()) {
     return;
   }
-  // Memory of exactly the right size, for AddressSanitizer.
+  // Memory of the exact size, for AddressSanitizer.
   const std::vector<uint8_t> document(input.begin() + 1, input.end());
   DeflateFinder finder({.member_size_min = 8,
                         .text_size_max = size_t{64} << (input[0] & 15),

@@ -27,7 +27,7 @@ struct Found {
   std::string text;
 };
 
-// What is found; each is also made again and compared with the document.
+// Returns the members found; reproduces each and compares it with the document.
 std::vector<Found> FindAll(DeflateFinder& finder, const std::string& document) {
   std::vector<Found> all;
   DeflateEncoder encoder;
@@ -80,7 +80,7 @@ TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
   const std::string words = RandomText(random, 30000);
   const std::string other = RandomText(random, 200000);
   std::string gzip = ZlibStream({.level = 9}, words, DeflateContainer::kGzip);
-  // With a name, and a check of the header that nothing looks at.
+  // With a name, and a header check, which the finder ignores.
   gzip[3] = 2 | 8;
   gzip.insert(10, std::string("name.txt\0hc", 11));
 
@@ -90,7 +90,7 @@ TEST(DeflateFinderTest, FindsMembersOfAllKinds) {
   document += "endstream " + words.substr(0, 500);
   offsets.push_back(document.size() + 21);
   document += gzip;
-  // At once behind it.
+  // Directly after it.
   offsets.push_back(document.size() + 10);
   document += GzipProgramStream(9, other);
   offsets.push_back(document.size() + 35);
@@ -124,12 +124,12 @@ TEST(DeflateFinderTest, FindsAllParameters) {
   DeflateFinder finder;
   for (int i = 0; i < 400; ++i) {
     DeflateParameters parameters = RandomZlibParameters(random);
-    // Random bytes make each member long enough to be looked at.
+    // Random bytes make each member long enough to be considered.
     const std::string text = RandomBytes(random, 100) +
                              MixedText(random, RandomBelow(random, 80000));
     const auto container =
         i % 2 == 0 ? DeflateContainer::kZlib : DeflateContainer::kGzip;
-    // What the headers do not say, and a text of one block does not either.
+    // Neither the headers nor a text of one block reveal these.
     if (container == DeflateContainer::kGzip) {
       parameters.window_bits = 15;
     }
@@ -165,7 +165,7 @@ TEST(DeflateFinderTest, LeavesWhatItCannotMakeAgain) {
       refused(ZlibStream({}, std::string(500000, 'x'), DeflateContainer::kZlib),
               DeflateRefusal::kRatio),
       1);
-  // Cut by the end of the document.
+  // Truncated by the end of the document.
   for (const size_t size : {stream.size() - 1, stream.size() - 4,
                             stream.size() - 5, stream.size() / 2, size_t{64}}) {
     DeflateFinder finder;
@@ -198,7 +198,7 @@ TEST(DeflateFinderTest, ForeignMembersDoNotHideOthers) {
   std::vector<std::string> texts;
   for (int i = 0; i < 400; ++i) {
     document += FlushedMember(RandomText(random, 20000));
-    // Of another maker, as its header says.
+    // By another maker, according to its header.
     if (i % 4 == 0) {
       texts.push_back(RandomText(random, 10000));
       document +=
@@ -233,7 +233,7 @@ TEST(DeflateFinderTest, AKnownMakerIsFoundAgainAmongForeignMembers) {
 TEST(DeflateFinderTest, LeavesForeignStreams) {
   TestRandom random(kSeed);
   const std::string text = RandomText(random, 3000);
-  // Level 0: blocks stored as they are, though they can be compressed.
+  // Level 0: stored blocks, although they can be compressed.
   std::string stream("\x78\x01\x01", 3);
   AppendNumber(static_cast<uint32_t>(text.size()), 2, stream);
   AppendNumber(~static_cast<uint32_t>(text.size()), 2, stream);
@@ -275,11 +275,11 @@ TEST(DeflateFinderTest, FindsMembersWhereverTheyBegin) {
   }
 }
 
-// What looks like the beginning of a stream again and again must not take a
-// time that grows with the square of the size.
+// Many apparent beginnings of a stream must not take time quadratic in the
+// size.
 TEST(DeflateFinderTest, EndsInVainWork) {
   TestRandom random(kSeed);
-  // Blocks stored as they are, one inside the other, as many as there can be.
+  // As many nested stored blocks as possible.
   std::string document;
   while (document.size() < 3000000) {
     document += std::string("\x78\x9c\x00\xf9\xff\x06\x00", 7);
@@ -289,7 +289,7 @@ TEST(DeflateFinderTest, EndsInVainWork) {
   EXPECT_TRUE(FindAll(finder, RandomBytes(random, 1000000)).empty());
 }
 
-// Each name would be looked for up to the end of the document.
+// Each name would be searched up to the end of the document.
 TEST(DeflateFinderTest, BoundsTheSearchForTheEndOfNames) {
   std::string document;
   while (document.size() < size_t{1} << 20) {
@@ -304,12 +304,12 @@ TEST(DeflateFinderTest, BoundsTheSearchForTheEndOfNames) {
   };
   finder.Find(AsBytes(document), found, document.size(), count);
   EXPECT_GT(follow_count, 1000u);
-  // 2^24 steps and 16 for each byte, at 4 KiB for each name; two more bytes of
-  // each might begin something.
+  // 2^24 steps and 16 per byte, at 4 KiB per name; two more bytes of each may
+  // begin a header.
   EXPECT_LT(follow_count, 30'000u);
 }
 
-// Each beginning decodes up to the end of the document, where it is cut off.
+// Each beginning decodes up to the end of the document, where it is truncated.
 TEST(DeflateFinderTest, BoundsWhatIsDecodedInVain) {
   std::string document;
   while (document.size() < 200'000) {
@@ -325,7 +325,7 @@ TEST(DeflateFinderTest, BoundsWhatIsDecodedInVain) {
         ++follow_count;
         return false;
       });
-  // 2^24 steps and 16 for each byte, at 200,000 for each beginning.
+  // 2^24 steps and 16 per byte, at 200,000 per beginning.
   EXPECT_LT(follow_count, 1000u);
 }
 
@@ -362,7 +362,7 @@ TEST(DeflateFinderTest, EndsWhenItIsCancelled) {
   EXPECT_EQ(found_count, 3u);
 }
 
-// What follows a document in memory is not a part of it.
+// Memory after a document is not a part of it.
 TEST(DeflateFinderTest, DoesNotReadPastTheDocument) {
   TestRandom random(kSeed);
   for (const auto container :

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the encoders make of a text never changes, whatever libraries are
-// installed: archives hold members as their text and need the same bytes years
-// later. If this test fails, the change that made it fail is wrong, or needs an
-// encoder id of its own.
+// Checks that the encoders' output for a text never changes, whatever libraries
+// are installed: archives hold members as their text and need the same bytes
+// years later. If this test fails, the change that broke it is wrong, or needs
+// a new encoder id.
 #include <array>
 #include <cstdint>
 #include <string>
@@ -19,8 +19,8 @@
 namespace quire {
 namespace {
 
-// Made here, so that no other change can change them: a linear congruence gives
-// bytes, runs, words and what came before.
+// Generated here, so that no other change can affect it: a linear congruence
+// gives bytes, runs, words and repetitions of earlier text.
 std::string FrozenText(uint64_t seed, size_t size) {
   uint64_t state = seed;
   const auto next = [&](uint64_t bound) {
@@ -72,7 +72,7 @@ std::vector<std::string> FrozenTexts() {
                             size_t{20000}, size_t{150000}}) {
     texts.push_back(FrozenText(size + 1, size));
   }
-  // Bytes of which nothing can be made: blocks as they are.
+  // Incompressible bytes: stored blocks.
   std::string noise;
   for (uint64_t state = 1; noise.size() < 80000;) {
     state = state * 6364136223846793005U + 1442695040888963407U;
@@ -82,7 +82,7 @@ std::vector<std::string> FrozenTexts() {
   return texts;
 }
 
-// Of each level: zlib's usual bytes, those of other set-ups, and gzip's.
+// Per level: zlib's usual bytes, those of other parameters, and gzip's.
 struct Golden {
   uint64_t zlib;
   uint64_t zlib_others;

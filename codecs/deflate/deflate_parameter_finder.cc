@@ -13,7 +13,7 @@
 namespace quire {
 namespace {
 
-// So much of a text is looked at before any trial. Bytes.
+// Size of the front of a text that is examined before any trial, in bytes.
 constexpr size_t kFrontSizeMax = size_t{256} << 10;
 constexpr size_t kFilteredLengthMin = 6;
 constexpr size_t kGzipPeriod = 4096;
@@ -21,7 +21,7 @@ constexpr size_t kGzipBlockSymbols = 32767;
 constexpr uint8_t kGzipXflBest = 2;
 constexpr uint8_t kGzipXflFast = 4;
 
-// Levels by what a header says of them, the likely ones first; all are tried.
+// All levels, in the order of likelihood for a header.
 using Levels = std::array<uint8_t, 9>;
 constexpr Levels kLevelsBest = {9, 8, 7, 6, 5, 4, 3, 2, 1};
 constexpr Levels kLevelsUsual = {6, 9, 5, 4, 3, 2, 7, 8, 1};
@@ -65,7 +65,7 @@ DeflateParameterFinder::FirstBlock DeflateParameterFinder::ReadFirstBlock(
   size_t end = decoder_.first_block_end();
   const bool is_whole = block.is_last ? front_.size() == text.size() : end != 0;
   if (!is_whole || block.is_last) {
-    // The last match may be cut by the end of the front.
+    // The end of the front may truncate the last match.
     end = is_whole           ? text.size()
           : matches_.empty() ? front_.size()
                              : matches_.back().offset;
@@ -103,8 +103,8 @@ void DeflateParameterFinder::AddTrial(const DeflateParameters& parameters) {
 void DeflateParameterFinder::ListTrials(const FirstBlock& block,
                                         const DeflateHint& hint) {
   trials_.clear();
-  // How many symbols a block holds that is not the last says how zlib was set
-  // up, or that it was gzip.
+  // The symbol count of a block that is not the last reveals zlib's memory
+  // level, or gzip.
   bool may_be_gzip = hint.container != DeflateContainer::kZlib;
   std::vector<uint8_t> memory_levels = {8, 9};
   if (!block.is_last && block.symbol_count != 0) {
@@ -129,7 +129,7 @@ void DeflateParameterFinder::ListTrials(const FirstBlock& block,
   if (block.is_fixed) {
     strategies.push_back(DeflateStrategy::kFixed);
   }
-  // zlib makes a window of 9 bits where 8 are asked for.
+  // zlib makes a window of 9 bits if asked for 8.
   const std::array<uint8_t, 2> windows = {
       std::max<uint8_t>(hint.window_bits, 9), 15};
   for (const DeflateStrategy strategy : strategies) {

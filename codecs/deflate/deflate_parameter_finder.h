@@ -18,25 +18,26 @@
 
 namespace quire {
 
-// What a container's header says of the stream's encoder.
+// What a container's header reveals about the stream's encoder.
 struct DeflateHint {
   DeflateContainer container = DeflateContainer::kRaw;
-  // Of zlib: FLEVEL (RFC 1950), 0 to 3. Of gzip: XFL (RFC 1952). Else unused.
+  // zlib: FLEVEL (RFC 1950), 0 to 3. gzip: XFL (RFC 1952). Otherwise unused.
   uint8_t effort = 0;
-  // Of zlib: CINFO and 8. Of others: 15.
+  // zlib: CINFO + 8. Others: 15.
   uint8_t window_bits = 15;
 };
 
-// Finds out which encoder made a stream, by trying: those first that the header
-// names. The first symbols of the stream end most trials soon.
+// Finds the encoder of a stream by trial, starting with those that the header
+// suggests. Most trials end after the first symbols of the stream.
 // Thread-compatible.
 class DeflateParameterFinder {
  public:
-  // The parameters with which `text` becomes exactly `stream`, a raw DEFLATE
-  // stream whose text it is.
-  // REQUIRES: `text` is that of `stream`.
-  // Errors: NotFound           no encoder that is known here made it.
-  //         ResourceExhausted  it takes more than DeflateWorkMax() to make.
+  // Returns the parameters with which `text` encodes to exactly `stream`, a raw
+  // DEFLATE stream.
+  // REQUIRES: `text` is the text of `stream`.
+  // Errors: NotFound           no known encoder made it.
+  //         ResourceExhausted  reproducing it takes more than
+  //                            DeflateWorkMax().
   //         Cancelled          `cancelled` returned true; called as in
   //                            DeflateLimits.
   absl::StatusOr<DeflateParameters> Find(
@@ -47,12 +48,12 @@ class DeflateParameterFinder {
   uint64_t work() const { return work_; }
 
  private:
-  // What the first block tells.
+  // Properties of the first block.
   struct FirstBlock {
     bool is_stored = false;
     bool is_fixed = false;
     bool is_last = false;
-    // How many symbols it has, where that is known; else 0.
+    // Number of its symbols; 0 if unknown.
     size_t symbol_count = 0;
     bool has_matches = false;
     bool has_far_matches = false;

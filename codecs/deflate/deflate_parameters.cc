@@ -14,7 +14,7 @@ constexpr uint8_t kWindowBitsMin = 9;
 constexpr uint8_t kWindowBitsMax = 15;
 constexpr uint8_t kMemoryLevelDefault = 8;
 
-// The fields of a code, from the lowest bit on.
+// Shifts of the fields of a code, from the lowest bit on.
 constexpr unsigned kLevelShift = 4;
 constexpr unsigned kMemoryLevelShift = 8;
 constexpr unsigned kWindowShift = 12;

@@ -16,12 +16,13 @@
 namespace quire {
 namespace {
 
-// A symbol of one bit stands for at most 258 bytes, and a length and a distance
-// take one each; eight bits, so, for 1,032 bytes.
+// A match has at most 258 bytes, and its length and distance take at least one
+// bit each: eight bits stand for at most 1,032 bytes.
 constexpr uint64_t kTextOfByteMax = 1032;
-// The shortest stream: a block of a fixed code that ends at once.
+// The shortest stream: an empty block of fixed codes.
 constexpr uint64_t kStreamSizeMin = 2;
-// What a text of any kind may take, by its size, and each text all the same.
+// Limits on the steps of a text: per byte, per byte past the first MiB, and a
+// constant.
 constexpr uint64_t kWorkOfByteMax = 64;
 constexpr uint64_t kWorkOfFurtherByteMax = 32;
 constexpr uint64_t kFurtherFrom = uint64_t{1} << 20;
@@ -62,7 +63,7 @@ void DeflateTrailerMaker::Add(ByteView piece) {
 DeflateTrailer DeflateTrailerMaker::trailer() const {
   DeflateTrailer trailer = {};
   if (container_ == DeflateContainer::kZlib) {
-    // The only number here whose first byte is its highest.
+    // The only big-endian number here.
     StoreLittleEndian(__builtin_bswap32(sum_), trailer.data());
   } else if (container_ == DeflateContainer::kGzip) {
     StoreLittleEndian(sum_, trailer.data());

@@ -39,7 +39,7 @@ Made Make(DeflateContainer container, const std::string& text) {
   return made;
 }
 
-// The text comes in pieces of at most `piece_size_max` bytes.
+// The source returns pieces of at most `piece_size_max` bytes.
 absl::Status Recreate(const DeflateRecipe& recipe, const std::string& text,
                       std::string& out, size_t piece_size_max = SIZE_MAX) {
   DeflateEncoder encoder;
@@ -94,7 +94,7 @@ TEST(DeflateRecipeTest, SaysWhatIsWrong) {
                 FailsWith(absl::StatusCode::kDataLoss,
                           HasSubstr(more > 0 ? "gives fewer" : "gives more")));
   }
-  // What the source says comes first, wherever it ends.
+  // The source's error takes precedence, wherever it occurs.
   for (const size_t size :
        {size_t{0}, size_t{1}, size_t{70000}, made.text.size() - 1}) {
     EXPECT_THAT(Recreate(made.recipe, made.text.substr(0, size), out),
@@ -116,7 +116,7 @@ TEST(DeflateRecipeTest, BoundsTheWorkBySize) {
   EXPECT_EQ(DeflateWorkMax(UINT64_MAX), DeflateWorkMax(kDeflateTextSizeMax));
 }
 
-// Two letters in random order: at each byte thousands of places are compared.
+// Two letters in random order: thousands of positions are compared per byte.
 std::string LaboriousText(TestRandom& random) {
   std::string text;
   while (text.size() < 200000) {
@@ -144,8 +144,8 @@ TEST(DeflateRecipeTest, EndsWhatTakesTooLong) {
       HasCode(absl::StatusCode::kCancelled));
 }
 
-// Bytes of 9 bits each in the fixed code, in blocks as small as can be, which
-// zlib does not store: with a small window their text is gone by then.
+// Bytes of 9 bits each in the fixed code, in the smallest possible blocks. zlib
+// does not store them: with a small window their text is no longer available.
 TEST(DeflateRecipeTest, BoundsTheSizeOfWhatZlibMakes) {
   TestRandom random(kSeed);
   std::string text;
@@ -174,7 +174,7 @@ TEST(DeflateRecipeTest, BoundsTheSizeOfWhatZlibMakes) {
       }
     }
   }
-  // The bound is not lower than it could be by much.
+  // The bound is tight.
   EXPECT_GT(size_max, text.size() + text.size() / 8 + 64);
 }
 

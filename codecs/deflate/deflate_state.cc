@@ -15,29 +15,29 @@
 namespace quire {
 namespace {
 
-// What a search may need behind the place where it begins.
+// Maximum number of bytes that a search examines from its position on.
 constexpr size_t kAheadMin = kDeflateMatchMax + kDeflateMatchMin + 1;
-// A match of the shortest length further away than this costs more than its
-// bytes.
+// Matches of the shortest length cost more than their bytes if they are further
+// away than this.
 constexpr size_t kShortDistanceMax = 4096;
-// The longest match that the strategy `filtered` does not want.
+// The longest match that the strategy `filtered` rejects.
 constexpr size_t kFilteredLengthMax = 5;
-// gzip asks after so many symbols whether the block should end.
+// Number of symbols after which gzip checks whether the block should end.
 constexpr size_t kGzipPeriod = 4096;
 constexpr size_t kGzipBlockSymbols = 32767;
 constexpr uint8_t kGzipEarlyLevelMin = 3;
-// A comparison may read so many bytes behind what it compares.
+// Maximum number of bytes that a comparison reads past its end.
 constexpr size_t kWindowSlack = kDeflateMatchMax + 16;
-// The first symbols of a block are compared with what is expected after so
-// many, again and again.
+// Number of symbols after which the symbols of the first block are compared
+// with the expected ones, repeatedly.
 constexpr size_t kExpectedPeriod = 256;
-// After so many symbols of a block its limits are asked.
+// Number of symbols of a block after which its limits are checked.
 constexpr size_t kLimitsPeriod = 1024;
 
-// How hard each level searches: a shorter chain is followed where a match of
-// `good` is at hand; none is looked for behind one of `lazy`, which for the
-// levels that take the first match is the longest whose places are all
-// remembered; one of `nice` ends the search.
+// Search effort of a level. From a match of `good` bytes on, a quarter of the
+// chain is followed. At `lazy` bytes, no better match is searched for at the
+// next byte; for levels that take the first match, `lazy` is the longest match
+// whose positions are all inserted. A match of `nice` bytes ends the search.
 struct Effort {
   uint16_t good;
   uint16_t lazy;
@@ -46,8 +46,8 @@ struct Effort {
 };
 
 constexpr uint8_t kLazyLevelMin = 4;
-// From this level on the search may be by four bytes, once it takes more steps
-// than this for each byte.
+// From this level on the search can be by four bytes, once it takes more steps
+// per byte than this.
 constexpr uint8_t kByFourLevelMin = 8;
 constexpr uint64_t kByFourStepsMin = 8;
 constexpr uint32_t kHashOfFourBits = 15;
@@ -66,8 +66,8 @@ inline uint32_t HashOfFour(uint32_t bytes) {
   return (bytes * 0x9E3779B1U) >> (32 - kHashOfFourBits);
 }
 
-// How many bytes at `a` and `b` are equal, at most kDeflateMatchMax. Reads up
-// to 7 bytes behind those.
+// Returns the number of equal bytes at `a` and `b`, at most kDeflateMatchMax.
+// Reads up to 7 bytes past that maximum.
 inline size_t EqualSize(const uint8_t* a, const uint8_t* b) {
   size_t size = 0;
   while (size < kDeflateMatchMax) {
@@ -153,7 +153,7 @@ void DeflateState::Start(const DeflateParameters& parameters,
   distance_max_ = window_size_ - kAheadMin;
   search_end_ = is_gzip_ ? 2 * window_size_ - kAheadMin : 2 * window_size_;
 
-  // What is behind the text matters to gzip, whose window begins as zeros.
+  // gzip compares bytes past the text; its window begins as zeros.
   window_.resize(2 * window_size_ + kWindowSlack);
   if (is_gzip_ && text_size < window_.size()) {
     std::fill(window_.begin() + static_cast<ptrdiff_t>(text_size),
@@ -179,7 +179,7 @@ void DeflateState::Start(const DeflateParameters& parameters,
   SetStop();
 }
 
-// The window's upper half becomes its lower one.
+// Moves the window's upper half to the lower one.
 void DeflateState::Move() {
   std::memcpy(window_.data(), window_.data() + window_size_, window_size_);
   at_ -= window_size_;
@@ -195,7 +195,7 @@ void DeflateState::Move() {
   }
 }
 
-// False if the source failed: then the text ends here.
+// False if the source failed: the text then ends here.
 bool DeflateState::NextPiece() {
   absl::StatusOr<ByteView> piece = (*source_)();
   if (piece.ok() && !piece->empty()) {
@@ -227,8 +227,8 @@ void DeflateState::Fill() {
       room -= size;
     }
   } while (ahead_ < kAheadMin && left_size_ != 0);
-  // gzip looks for more only once in vain, and then clears so much that a
-  // hash has bytes. zlib may still move its window.
+  // gzip reads past the end of its input only once, and then clears enough
+  // bytes for a hash. zlib may still move its window.
   if (is_gzip_ && ahead_ < kAheadMin) {
     at_end_ = true;
     std::fill_n(window_.begin() + static_cast<ptrdiff_t>(at_ + ahead_),
@@ -243,7 +243,7 @@ inline uint32_t DeflateState::HashOfThree(size_t position) const {
          hash_mask_;
 }
 
-// Remembers a place. Returns the last one whose three bytes have the same hash.
+// Adds a position to its chain. Returns the last position with the same hash.
 inline uint32_t DeflateState::Insert(size_t position) {
   const uint32_t hash = HashOfThree(position);
   const uint16_t last = head_[hash];
@@ -255,8 +255,8 @@ inline uint32_t DeflateState::Insert(size_t position) {
   return last;
 }
 
-// From `at_` on the search is by four bytes.
-// REQUIRES: all places before have been inserted.
+// Switches to the search by four bytes, from `at_` on.
+// REQUIRES: all earlier positions have been inserted.
 void DeflateState::StartFours() {
   starts_fours_ = false;
   by_four_ = true;
@@ -281,9 +281,10 @@ inline void DeflateState::InsertFours() {
   }
 }
 
-// The longest match for what is next that is longer than `best`, along the
-// chain from `candidate` on: of equal ones the nearest. Sets match_at_; without
-// any returns `best`, or what is left of the text.
+// Returns the size of the longest match at `at_` that is longer than `best`,
+// along the chain from `candidate` on, and sets match_at_; takes the nearest of
+// equally long ones. Without such a match returns `best`, or the size of the
+// remaining text if that is smaller.
 size_t DeflateState::LongestMatch(uint32_t candidate, size_t best) {
   const uint8_t* const window = window_.data();
   const uint8_t* const next = window + at_;
@@ -300,9 +301,10 @@ size_t DeflateState::LongestMatch(uint32_t candidate, size_t best) {
     --chain;
     return candidate > limit && chain != 0;
   };
-  // Goes along the chain to a place that may be longer: one that equals the
-  // bytes up to `best`, of which the last are compared. Those of the hash are
-  // equal but for collisions, so that up to 6, and 10, these are all.
+  // Follows the chain to a position whose match may be longer than `best`, by
+  // comparing the last bytes of the text up to there. Bytes with the same hash
+  // are equal except for collisions: up to a size of 6, or 10, these are
+  // therefore all bytes.
   const auto seek = [&]<typename Word>(Word all) {
     const size_t at = best < sizeof(Word) - 1 ? 0 : best + 1 - sizeof(Word);
     const Word wanted = LoadLittleEndian<Word>(next + at) & all;
@@ -333,7 +335,7 @@ size_t DeflateState::LongestMatch(uint32_t candidate, size_t best) {
   return std::min(best, ahead_);
 }
 
-// The same, by the chains of four bytes. REQUIRES: ahead_ >= kAheadMin.
+// Same, by the chains of four bytes. REQUIRES: ahead_ >= kAheadMin.
 size_t DeflateState::LongestMatchByFour(uint32_t candidate, size_t best) {
   InsertFours();
   const uint8_t* const window = window_.data();
@@ -347,11 +349,11 @@ size_t DeflateState::LongestMatchByFour(uint32_t candidate, size_t best) {
   size_t longest = std::max(best, kDeflateMatchMin);
   uint32_t steps = 0;
   uint32_t place = head_of_four_[HashOfFour(bytes)];
-  // Only the first place of the chain of three bytes may lie at the limit.
+  // Only the first position of the chain of three bytes may be at the limit.
   for (; place > limit || (place == limit && place == candidate);
        place = previous[place & mask]) {
     if (++steps > chain) {
-      // Mostly other bytes that have the same hash.
+      // The chain mostly holds other bytes with the same hash.
       work_ += steps;
       return LongestMatch(candidate, best);
     }
@@ -428,7 +430,7 @@ bool DeflateState::FindGreedily(DeflateEncoder::Sink sink) {
   }
 }
 
-// A match is taken only if the one from the next byte on is no longer.
+// Takes a match only if the match at the next byte is no longer.
 bool DeflateState::FindLazily(DeflateEncoder::Sink sink) {
   constexpr size_t kNoMatch = kDeflateMatchMin - 1;
   size_t length = kNoMatch;
@@ -456,7 +458,7 @@ bool DeflateState::FindLazily(DeflateEncoder::Sink sink) {
       }
     }
     if (last_length >= kDeflateMatchMin && length <= last_length) {
-      // From the byte before on.
+      // Starts at the previous byte.
       block_.AddMatch(at_ - 1 - last_match_at, last_length);
       const size_t insert_end =
           std::min(at_ + last_length - 1,
@@ -539,7 +541,7 @@ void DeflateState::SetStop() {
   }
 }
 
-// Whether the first block is as expected so far.
+// True if the first block equals the expected symbols so far.
 bool DeflateState::IsExpected() {
   const std::span<const DeflateSymbol> symbols = block_.symbols();
   const size_t end = std::min(symbols.size(), expected_.size());
@@ -553,8 +555,8 @@ bool DeflateState::IsExpected() {
   return is_equal;
 }
 
-// Whether gzip would end the block here: if matches are few and what they save
-// is much, by a reckoning of its own.
+// True if gzip would end the block here: matches are few and, by gzip's
+// estimate, save much.
 bool DeflateState::EndsEarly(size_t symbol_at) {
   const size_t symbols = block_.size();
   if (!may_end_early_ || symbols % kGzipPeriod != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The search for matches, as zlib and gzip do it; what DeflateEncoder hides,
-// and DeflateFinder looks into.
+// The search for matches, as zlib and gzip do it. DeflateEncoder hides it;
+// DeflateFinder looks into it.
 #ifndef QUIRE_CODECS_DEFLATE_DEFLATE_STATE_H_
 #define QUIRE_CODECS_DEFLATE_DEFLATE_STATE_H_
 
@@ -19,29 +19,29 @@
 
 namespace quire {
 
-// A window of two times the distance that matches may have, through which the
-// text passes: when its upper half is nearly used up it moves down. Chains of
-// places whose next three bytes have the same hash lead back through it. Place
-// 0 ends a chain, so what lies there is never found: which place that is
-// depends on when the window moves, and so do the bytes.
+// A sliding window of twice the maximum distance of matches. The text passes
+// through it: once its upper half is nearly used up, that half moves down. Hash
+// chains link positions whose next three bytes have the same hash. Position 0
+// ends a chain, so it is never found as a match. Which byte of the text that is
+// depends on when the window moves, and so does the output.
 //
-// Where these turn out to be long, chains of places whose next four bytes have
-// the same hash are followed instead: they have all matches of four bytes and
-// more, and fewer places. As each place knows which one in its chain of three
-// bytes it is, how far the search would have gone there is known, and the
-// matches are the same.
+// Where these chains turn out to be long, chains of positions whose next four
+// bytes have the same hash are followed instead: they hold all matches of four
+// bytes and more, and fewer positions. Each position stores its rank in its
+// chain of three bytes. With it a search by four ends where a search by three
+// would, and the matches are the same.
 //
 // Thread-compatible.
 class DeflateState {
  public:
-  // As DeflateEncoder::Encode(), whose REQUIRES and errors hold. The first
-  // symbols must be `expected`, as far as it and the first block go: another
-  // ends the work soon, Cancelled.
+  // Same as DeflateEncoder::Encode(), whose REQUIRES and errors hold. Ends soon
+  // with Cancelled if the first symbols differ from `expected`, which may end
+  // earlier or later than the first block.
   absl::Status Encode(const DeflateParameters& parameters, ByteView text,
                       DeflateEncoder::Sink sink, const DeflateLimits& limits,
                       std::span<const DeflateSymbol> expected = {});
 
-  // As DeflateEncoder::EncodePieces(), and as Encode().
+  // Same for DeflateEncoder::EncodePieces().
   absl::Status EncodePieces(const DeflateParameters& parameters,
                             uint64_t text_size, DeflateEncoder::Source source,
                             DeflateEncoder::Sink sink,
@@ -50,8 +50,8 @@ class DeflateState {
 
   uint64_t work() const { return work_; }
 
-  // What the last Encode() that was ended early has not come to. Bytes of the
-  // text; work() counts them all.
+  // Bytes of the text that the last Encode() did not reach because it ended
+  // early; work() counts them all.
   size_t unread_size() const { return left_size_ + ahead_; }
 
  private:
@@ -78,8 +78,8 @@ class DeflateState {
   size_t LongestMatch(uint32_t candidate, size_t best);
   size_t LongestMatchByFour(uint32_t candidate, size_t best);
 
-  // After each symbol: false if the work is to end. The symbol is what the
-  // search at `symbol_at` led to.
+  // Called after each symbol; false if the work is to end. `symbol_at` is the
+  // position whose search led to the symbol.
   bool AfterSymbol(size_t symbol_at, DeflateEncoder::Sink sink) {
     return block_.size() != stop_ || AtStop(symbol_at, sink);
   }
@@ -97,7 +97,7 @@ class DeflateState {
   absl::Status status_;
   uint64_t work_ = 0;
 
-  // What the parameters mean.
+  // Derived from the parameters.
   bool is_gzip_ = false;
   bool may_end_early_ = false;
   bool only_long_ = false;
@@ -110,39 +110,38 @@ class DeflateState {
   uint32_t hash_mask_ = 0;
   size_t window_size_ = 0;
   size_t distance_max_ = 0;
-  // No match is looked for behind this place.
+  // No search starts after this position.
   size_t search_end_ = 0;
 
   size_t text_size_ = 0;
-  // How much of the text is not in the window yet, and the front of that.
+  // Size of the text that is not in the window yet, and the front of that text.
   size_t left_size_ = 0;
   ByteView piece_;
   std::vector<uint8_t> window_;
   std::vector<uint16_t> head_;
   std::vector<uint16_t> previous_;
-  // While the search is by four bytes: which one in its chain of three each
-  // place is, modulo 2^16, and how many places each of these has had.
+  // For the search by four bytes: the rank of each position in its chain of
+  // three, modulo 2^16, and the size of each of these chains.
   bool may_use_fours_ = false;
   bool starts_fours_ = false;
   bool by_four_ = false;
   std::vector<uint16_t> number_;
   std::vector<uint16_t> numbers_;
-  // Chains of places whose next four bytes have the same hash, of all places
-  // before `fours_end_`.
+  // Chains by four bytes, of all positions before `fours_end_`.
   std::vector<uint16_t> head_of_four_;
   std::vector<uint16_t> previous_of_four_;
   size_t fours_end_ = 0;
-  // Places in the window: what is encoded next, how much of the text follows
-  // there, where the last match that was found begins, and where the block
-  // does: below 0 once that has left the window.
+  // Position in the window of the next byte to encode; size of the text from
+  // there on; positions of the last match and of the block's start, which is
+  // negative once that has left the window.
   size_t at_ = 0;
   size_t ahead_ = 0;
   size_t match_at_ = 0;
   int64_t block_at_ = 0;
   bool at_end_ = false;
-  // How many symbols of the block call for a look at it.
+  // Size of the block at which it is next checked.
   size_t stop_ = 0;
-  // How many of the expected symbols have come.
+  // Number of expected symbols compared so far.
   size_t compared_ = 0;
 };
 

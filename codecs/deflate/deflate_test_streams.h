@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Streams made by zlib itself and by the program gzip, and texts for them: what
-// our encoder is held against in tests, fuzzing and benchmarks.
+// Streams made by zlib itself and by the program gzip, and texts for them.
+// Tests, fuzzing and benchmarks compare our encoder with them.
 #ifndef QUIRE_CODECS_DEFLATE_DEFLATE_TEST_STREAMS_H_
 #define QUIRE_CODECS_DEFLATE_DEFLATE_TEST_STREAMS_H_
 
@@ -16,28 +16,29 @@
 
 namespace quire {
 
-// Of zlib's deflate(), called once, with the container's header. Aborts if zlib
-// refuses. REQUIRES: parameters.encoder is kZlib.
+// Returns the stream of one call of zlib's deflate(), with the container's
+// header. Aborts if zlib refuses. REQUIRES: parameters.encoder is kZlib.
 std::string ZlibStream(const DeflateParameters& parameters,
                        const std::string& text,
                        DeflateContainer container = DeflateContainer::kRaw);
 
-// Of `gzip -n -LEVEL`, with the 10 bytes of its header. Aborts if there is no
-// such program.
+// Returns the output of `gzip -n -LEVEL`, with the 10 bytes of its header.
+// Aborts if the program is missing.
 std::string GzipProgramStream(int level, const std::string& text);
 
-// Of our encoder. Aborts if it fails.
+// Returns the stream of our encoder. Aborts if it fails.
 std::string EncodedStream(DeflateEncoder& encoder,
                           const DeflateParameters& parameters,
                           const std::string& text);
 
-// Parameters of zlib, all as likely.
+// Returns parameters of zlib, uniformly distributed.
 DeflateParameters RandomZlibParameters(TestRandom& random);
 
-// Texts of `size` bytes of all kinds: those of TestInputs(), and a mixture.
+// Returns texts of `size` bytes of all kinds: those of TestInputs(), and a
+// mixture.
 std::vector<TestInput> DeflateTexts(TestRandom& random, size_t size);
 
-// Pieces of random bytes, runs, words and what came before.
+// Returns pieces of random bytes, runs, words and earlier text.
 std::string MixedText(TestRandom& random, size_t size);
 
 }  // namespace quire

@@ -12,8 +12,9 @@ namespace {
 constexpr size_t kLengthMax = 15;
 constexpr size_t kNodesMax = 2 * kDeflateTreeSymbolsMax;
 
-// A node of the heap: its frequency (16 bits), height (6 bits: the most that
-// 65,535 symbols reach is 23) and number (10 bits). Only the first two count.
+// A node of the heap: its frequency (16 bits), height (6 bits; 65,535 symbols
+// reach at most 23) and number (10 bits). Only the first two count in
+// comparisons.
 using Entry = uint32_t;
 
 constexpr unsigned kNumberBits = 10;
@@ -38,7 +39,7 @@ constexpr Entry MakeEntry(uint32_t frequency, uint32_t height,
          number;
 }
 
-// Which goes up where both may.
+// True if `a` may be the parent of `b` in the heap.
 constexpr bool IsNotAfter(Entry a, Entry b) {
   return a >> kNumberBits <= b >> kNumberBits;
 }
@@ -83,12 +84,12 @@ class Heap {
     entries_[at] = entry;
   }
 
-  // From 1 on.
+  // Indexed from 1.
   std::array<Entry, kDeflateTreeSymbolsMax + 1> entries_;
   size_t size_ = 0;
 };
 
-// Nodes in the order in which they found their parent; the root is last.
+// Nodes in the order in which they got their parent; the root is last.
 struct Tree {
   std::array<uint16_t, kNodesMax> order;
   size_t size = 0;
@@ -115,8 +116,8 @@ void Join(Heap& heap, size_t symbol_count, Tree& tree) {
 
 using Counts = std::array<uint16_t, kLengthMax + 1>;
 
-// Moves `excess` leaves that would be too deep: each time a leaf of the deepest
-// level above the last takes one of them as its sibling.
+// Moves `excess` leaves that are too deep: each time a leaf of the deepest
+// level above the limit becomes the sibling of one of them.
 void LimitCounts(unsigned length_max, int excess, Counts& counts) {
   for (; excess > 0; excess -= 2) {
     size_t level = length_max - 1;
@@ -145,7 +146,7 @@ size_t BuildDeflateLengths(std::span<const uint16_t> frequencies,
       heap.Add(MakeEntry(frequencies[i], 0, static_cast<uint32_t>(i)));
     }
   }
-  // What the format needs: two symbols, the first that do not occur.
+  // The format requires two symbols: add the first ones that do not occur.
   bool has_first = heap.size() != 0;
   while (heap.size() < 2) {
     const size_t symbol = has_first && last < 2 ? last + 1 : 0;

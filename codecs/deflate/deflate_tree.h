@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prefix codes as zlib and gzip choose them: of interest to
-// deflate_block_writer.cc only. Which of several best codes they take depends
-// on how ties are broken, so the steps here are theirs: a binary heap, ties by
-// height, lengths limited as RFC 1951's authors did it.
+// Prefix codes as zlib and gzip choose them; internal to
+// deflate_block_writer.cc. Several codes can be optimal, and the choice depends
+// on how ties are broken. The steps here are therefore theirs: a binary heap,
+// ties by height, lengths limited as RFC 1951's authors did it.
 #ifndef QUIRE_CODECS_DEFLATE_DEFLATE_TREE_H_
 #define QUIRE_CODECS_DEFLATE_DEFLATE_TREE_H_
 
@@ -15,11 +15,11 @@ namespace quire {
 
 inline constexpr size_t kDeflateTreeSymbolsMax = 286;
 
-// Sets lengths[i], in bits, for each symbol by its frequency; 0 for those that
-// do not occur, except that at least two symbols get a length. Returns the last
-// symbol that has one.
-// REQUIRES: as many frequencies as lengths, 2 to kDeflateTreeSymbolsMax, of a
-//           sum of at most 65,535; codes of length_max bits for all of them.
+// Sets lengths[i], in bits, for each symbol by its frequency; 0 for symbols
+// that do not occur, except that at least two symbols get a length. Returns the
+// last symbol that has one.
+// REQUIRES: as many frequencies as lengths, 2 to kDeflateTreeSymbolsMax, with a
+//           sum of at most 65,535; codes of length_max bits suffice for all.
 size_t BuildDeflateLengths(std::span<const uint16_t> frequencies,
                            unsigned length_max, std::span<uint8_t> lengths);
 

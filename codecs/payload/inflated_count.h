@@ -15,20 +15,19 @@ namespace quire {
 // Members of one container that are stored as their text.
 struct InflatedMembers {
   uint64_t count = 0;
-  // Of the members, in bytes.
+  // Size of the members, in bytes.
   uint64_t size_bytes = 0;
-  // What they take: of each block's payload the part that their text is of its
-  // text. Bytes.
+  // Their share of the blocks' payloads, in bytes: of each payload, the
+  // fraction that the members' text is of the block's text.
   uint64_t stored_size_bytes = 0;
 
   bool operator==(const InflatedMembers&) const = default;
 };
 
-// By DeflateContainer. Thread-compatible.
+// Indexed by DeflateContainer. Thread-compatible.
 class InflatedCount {
  public:
-  // `payload` begins with a recipe. A malformed one adds nothing, or any
-  // numbers.
+  // `payload` begins with a recipe. A malformed recipe may add any numbers.
   void Add(ByteView payload);
   void Add(const InflatedCount& other);
 

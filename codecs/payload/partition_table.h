@@ -2,7 +2,7 @@
 //
 // The sizes that precede the partitions of a payload. A payload of n partitions
 // begins with
-//   n - 1 varints    stored sizes of all partitions but the last
+//   n - 1 varints    stored sizes of all partitions except the last
 // and the partitions follow, one after the other to its end.
 #ifndef QUIRE_CODECS_PAYLOAD_PARTITION_TABLE_H_
 #define QUIRE_CODECS_PAYLOAD_PARTITION_TABLE_H_
@@ -21,9 +21,9 @@ namespace quire {
 
 inline constexpr size_t kPartitionCountMax = 256;
 
-// The partition size of a coded text of `text_size` bytes: `partition_size`, or
-// kBlockSizeBytesMax for 0, doubled until kPartitionCountMax partitions hold
-// the text.
+// Returns the partition size of a coded text of `text_size` bytes:
+// `partition_size`, or kBlockSizeBytesMax for 0, doubled until
+// kPartitionCountMax partitions hold the text.
 // REQUIRES: partition_size is 0 or IsPartitionSize().
 size_t FittedPartitionSize(size_t text_size, uint32_t partition_size);
 
@@ -31,11 +31,12 @@ inline size_t PartitionCount(size_t text_size, size_t fitted_size) {
   return (text_size + fitted_size - 1) / fitted_size;
 }
 
-// Upper bound on the size of the table of so many partitions, in bytes.
+// Upper bound on the size of the table of `partition_count` partitions, in
+// bytes.
 size_t PartitionTableSizeMax(size_t partition_count);
 
 // Writes the table of partitions of these stored sizes; returns its size.
-// REQUIRES: `table` has PartitionTableSizeMax(); no size is 0.
+// REQUIRES: `table` has PartitionTableSizeMax() bytes; no size is 0.
 size_t WritePartitionTable(std::span<const uint32_t> stored_sizes,
                            MutableByteView table);
 

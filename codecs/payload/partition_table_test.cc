@@ -78,11 +78,11 @@ TEST(PartitionTableTest, HasSpaceForTheLargestBlock) {
 }
 
 TEST(PartitionTableTest, RefusesBadHeads) {
-  // A size of 0, at either place.
+  // A size of 0, in either field.
   ExpectRefused(std::string("\0xyz", 4), 2 * kSize, "claims 0 stored");
   ExpectRefused(Head({2, 2}) + "xx", 2 * kSize, "expected more than 2");
   ExpectRefused("", kSize, "has 0 bytes of partitions");
-  // More than there is: of one partition, of two together, of the sum of
+  // More than `stored` has: in one partition, in two together, in the sum of
   // sizes in 64 bits.
   ExpectRefused(Head({9, 1}) + "xyz", 2 * kSize, "claims 9 stored");
   ExpectRefused(Head({3, 2, 1}) + "vwxyz", 3 * kSize, "expected more than 5");

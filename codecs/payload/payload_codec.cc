@@ -18,14 +18,14 @@
 namespace quire {
 namespace {
 
-// Memory of a scratch for recipes besides the partition coder's: the encoder's
-// tables, a partition of the inflated text, a member, and the recipe.
+// Memory of a scratch for recipes in addition to the partition coder's: the
+// encoder's tables, a partition of the inflated text, a member, and the recipe.
 constexpr size_t kRecipeScratchSizeMax = size_t{4} << 20;
 
 // Reads the text of a payload with a recipe, one decoded partition at a time.
 class CodedTextReader {
  public:
-  // `buffer` holds the partition decoded last, `of_coder` is the coder's.
+  // `buffer` holds the last decoded partition, `of_coder` is the coder's.
   CodedTextReader(const PartitionCoder& coder, const PartitionTable& table,
                   size_t text_size, size_t partition_size,
                   std::vector<uint8_t>& buffer, BlockCodec::Scratch& of_coder)
@@ -36,8 +36,9 @@ class CodedTextReader {
         buffer_(buffer),
         of_coder_(of_coder) {}
 
-  // The text from `offset` on, at least one byte and at most `size_max`. Valid
-  // until the next call. REQUIRES: offset < text size, size_max > 0.
+  // Returns the text from `offset` on, at least one byte and at most
+  // `size_max`. Valid until the next call. REQUIRES: offset < text size,
+  // size_max > 0.
   absl::StatusOr<ByteView> PieceAt(size_t offset, size_t size_max) {
     const size_t index = offset / partition_size_;
     const size_t begin = index * partition_size_;
@@ -85,7 +86,7 @@ absl::Status InPayload(const CodecInfo& info, ByteView stored,
 
 struct PayloadCodec::PayloadScratch final : public Scratch {
   std::unique_ptr<Scratch> of_coder;
-  // For payloads with a recipe, made with the first.
+  // For payloads with a recipe, created for the first one.
   Recipe recipe;
   std::vector<uint8_t> text;
   std::vector<uint8_t> member;
@@ -212,7 +213,7 @@ absl::Status PayloadCodec::DecodeText(ByteView stored, size_t text_size,
             ? coder_->Decode(stored, /*is_last=*/true, text_size, out, of_coder)
             : coder_->DecodeRange(stored, /*is_last=*/true, text_size, offset,
                                   out, of_coder);
-    // Other codecs name themselves.
+    // Other codecs put their names into errors.
     return info_.id == CodecId::kZlib ? InPayload(info_, stored, status)
                                       : status;
   }
@@ -259,7 +260,7 @@ absl::Status PayloadCodec::DecodeWithRecipe(ByteView stored, size_t raw_size,
   CodedTextReader text(*coder_, table, recipe.text_size_bytes, partition_size,
                        scratch.text, *scratch.of_coder);
   const size_t end = offset + out.size();
-  // Copies what lies between members: bytes [from, to) of the block, whose text
+  // Copies the text between members: bytes [from, to) of the block, whose text
   // begins at `text_from`.
   const auto copy_gap = [&](size_t from, size_t to, size_t text_from) {
     const size_t first = std::max(from, offset);

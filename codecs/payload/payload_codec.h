@@ -45,7 +45,7 @@ struct Payload {
 size_t DecodeScratchBytesMax(CodecId codec, size_t block_size_bytes_max,
                              bool has_recipes);
 
-// Thread-safe, given a scratch of its own for each thread.
+// Thread-safe, given one scratch per thread.
 class PayloadCodec {
  public:
   using Scratch = BlockCodec::Scratch;
@@ -67,7 +67,7 @@ class PayloadCodec {
 
   std::unique_ptr<Scratch> NewScratch() const;
 
-  // As BlockCodec::MemoryBytes().
+  // See BlockCodec::MemoryBytes().
   size_t MemoryBytes() const;
 
   // Encodes a block. The result is `raw` itself where encoding does not make it
@@ -88,9 +88,9 @@ class PayloadCodec {
                            size_t offset, MutableByteView out,
                            Scratch& scratch) const;
 
-  // The text around such a range that is decoded with it, and that a cache may
-  // as well keep: partitions of the block's text; all of it without partitions.
-  // An empty range touches none.
+  // Returns the range of text that is decoded together with `range`, and that a
+  // cache may therefore keep: whole partitions of the block's text; all of it
+  // without partitions. An empty range touches none.
   TextRange DecodedRange(size_t raw_size, TextRange range) const;
 
  private:
@@ -111,19 +111,19 @@ class PayloadCodec {
   const size_t inflated_text_size_max_;
 };
 
-// The payload codec of `spec`. Errors: as MakeBlockCodec().
+// Returns the payload codec of `spec`. Errors: as MakeBlockCodec().
 absl::StatusOr<std::unique_ptr<PayloadCodec>> MakePayloadCodec(
     const CodecSpec& spec, std::shared_ptr<const CodecContext> context,
     CodecUse use, size_t inflated_text_size_max = 0);
 
-// The same over a codec that exists.
+// Same, with a codec that exists already.
 std::unique_ptr<PayloadCodec> MakePayloadCodec(
     std::unique_ptr<const BlockCodec> codec, const CodecSpec& spec,
     size_t inflated_text_size_max = 0);
 
-// The bytes to append to a stored partition so that a decoder of the codec
-// takes it for a whole block: none, but for zlib, whose final block only the
-// last partition has. Valid for ever.
+// Returns the bytes to append to a stored partition so that a decoder of the
+// codec accepts it as a whole block. Empty, except for zlib, whose final block
+// only the last partition has. Always valid.
 ByteView PartitionTail(CodecId codec, bool is_last);
 
 }  // namespace quire

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a payload of partitions, with a recipe or without: decoding the
-// whole block accepts it exactly if decoding each partition by itself does, and
-// gives the same text. With a recipe the parts may be accepted where the whole
-// is not. The first four bytes choose codec, form and block size; the rest is
-// the payload.
+// Decodes any bytes as a payload of partitions, with or without a recipe:
+// decoding the whole block accepts it exactly if decoding each partition alone
+// does, and gives the same text. With a recipe, parts may be accepted if the
+// whole is not. The first four bytes choose codec, form and block size; the
+// rest is the payload.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -52,7 +52,7 @@ void Compare(ByteView input) {
   }
   const Subject& subject = (*subjects)[input[0] % subjects->size()];
   const size_t raw_size = 1 + LoadLittleEndian<uint16_t>(&input[2]);
-  // Memory of exactly the right size, for AddressSanitizer.
+  // Memory of the exact size, for AddressSanitizer.
   const std::vector<uint8_t> stored(input.begin() + kHeaderSize, input.end());
   const Payload payload = {.bytes = stored, .has_recipe = (input[1] & 1) != 0};
   std::vector<uint8_t> raw(raw_size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What partitions add to what block_codec_test.cc tests of all codecs.
+// Tests specific to partitions; block_codec_test.cc covers all codecs.
 #include <lz4.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -45,7 +45,7 @@ class PayloadPartitionsTest : public ::testing::Test {
     return payload.ok() ? std::string(AsText(payload->bytes)) : "";
   }
 
-  // The partitions of a block as Encode() made it.
+  // Returns the partitions of a block that Encode() made.
   static std::vector<std::string> Split(const std::string& stored,
                                         size_t raw_size) {
     PartitionTable table;
@@ -83,8 +83,8 @@ class PayloadPartitionsTest : public ::testing::Test {
     return out;
   }
 
-  // Damage of one partition is seen by every range that has it whole, and by no
-  // range of the others.
+  // Expects that every range that has the damaged partition whole detects the
+  // damage, and that no range of the others does.
   void ExpectDamagedPartition(const std::string& stored,
                               const std::string& text, size_t damaged,
                               const char* message) {
@@ -110,7 +110,7 @@ class PayloadPartitionsTest : public ::testing::Test {
       MakeTestContext(64 << 10);
   std::unique_ptr<PayloadCodec> codec_;
   std::unique_ptr<PayloadCodec::Scratch> scratch_;
-  // Whether the last block was stored as its text.
+  // True if the last block was stored as its text.
   bool is_raw_ = false;
 };
 
@@ -207,7 +207,7 @@ TEST_F(PayloadPartitionsTest, SaysWhichPartitionsARangeDecodes) {
   expect({.offset = 2 * kSize + 5, .size = kSize}, 2 * kSize, kSize + 1000);
   expect({.offset = kTextSize - 1, .size = 1}, 3 * kSize, 1000);
   expect({.offset = 5, .size = 0}, 0, 0);
-  // Others decode all of a block, or none.
+  // Other codecs decode all of a block, or none.
   QUIRE_ASSERT_OK_AND_ASSIGN(const CodecSpec spec, ParseCodecSpec("zlib"));
   QUIRE_ASSERT_OK_AND_ASSIGN(
       codec_, MakePayloadCodec(spec, nullptr, CodecUse::kDecode));
@@ -258,7 +258,7 @@ TEST_F(PayloadPartitionsTest, PartitionsAreExactlyTheirTextAndNoMore) {
   }
 }
 
-// A decoder that inflates all of a block as one stream would take these.
+// A decoder that inflates all of a block as one stream would accept these.
 TEST_F(PayloadPartitionsTest, ZlibMatchesMustNotLeaveTheirPartition) {
   Use("zlib");
   const std::string half = RandomText(random_, kSize);
@@ -293,10 +293,10 @@ TEST_F(PayloadPartitionsTest, ZlibPartitionsEndWithAFullFlush) {
     EXPECT_TRUE(parts[i].ends_with(std::string("\0\0\xFF\xFF", 4)));
   }
   std::vector<std::string> edited = parts;
-  // A final block where others follow.
+  // A final block before other partitions.
   edited[1] = RawDeflate(text_.substr(kSize, kSize));
   ExpectDamagedPartition(Join(edited), text_, 1, "final block");
-  // An empty final block behind all text, in front of the flush.
+  // An empty final block after all text, before the flush.
   edited[1] = parts[1].substr(0, parts[1].size() - 4) +
               std::string("\0\0\xFF\xFF\x03\0", 6);
   ExpectDamagedPartition(Join(edited), text_, 1, "final block");
@@ -306,7 +306,7 @@ TEST_F(PayloadPartitionsTest, ZlibPartitionsEndWithAFullFlush) {
                     kSize + 1000)[0];
   EXPECT_THAT(DecodeRange(Join(edited), kTextSize, 3 * kSize, 1000),
               HasCode(absl::StatusCode::kDataLoss));
-  // Two flushes are as good as one.
+  // Two flushes are valid.
   edited = parts;
   edited[0] += std::string("\0\0\0\xFF\xFF", 5);
   EXPECT_TRUE(DecodeRange(Join(edited), kTextSize, 0, kTextSize).value_or("") ==

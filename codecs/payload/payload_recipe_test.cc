@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes of payloads. What every codec does is tested in block_codec_test.cc.
+// Tests of payloads with recipes; block_codec_test.cc covers all codecs.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ MATCHER_P(HoldsText, text, "has the text") {
   return arg.ok() && *arg == text;
 }
 
-// Words that are no use to each other: what only a dictionary helps.
+// Words that only a dictionary helps to compress.
 std::string Words(TestRandom& random, size_t size) {
   return RandomText(random, size, 2000);
 }
@@ -80,13 +80,13 @@ class PayloadRecipeTest : public ::testing::Test {
     return block;
   }
 
-  // `stored` as what Encode() returned last.
+  // Returns `stored` as the result of the last Encode().
   Payload PayloadOf(const std::string& stored) const {
     return {
         .bytes = AsBytes(stored), .is_raw = is_raw_, .has_recipe = has_recipe_};
   }
 
-  // Of the dictionary, so that it takes next to nothing once it is inflated.
+  // Text of the dictionary, which takes almost no space once it is inflated.
   std::string KnownText(size_t offset, size_t size) const {
     return context_->dictionary.substr(offset, size);
   }
@@ -95,7 +95,7 @@ class PayloadRecipeTest : public ::testing::Test {
   const std::unique_ptr<PayloadCodec> codec_;
   const std::unique_ptr<PayloadCodec> text_codec_;
   const std::unique_ptr<PayloadCodec::Scratch> scratch_;
-  // Of the last block encoded.
+  // Set for the last encoded block.
   bool has_recipe_ = false;
   bool is_raw_ = false;
 };
@@ -149,7 +149,7 @@ TEST_F(PayloadRecipeTest, LeavesWhatDoesNotPayOrCannotBeMadeAgain) {
   damaged[damaged.size() / 2] ^= 1;
   const std::vector<std::string> blocks = {
       Words(random, 5000), stream.substr(0, stream.size() - 1), damaged,
-      // One that no dictionary helps: its text takes more than the stream.
+      // A member that no dictionary helps: its text takes more than the stream.
       ZlibStream({.level = 9}, MixedText(random, 3000),
                  DeflateContainer::kZlib)};
   for (const std::string& block : blocks) {
@@ -198,7 +198,7 @@ TEST_F(PayloadRecipeTest, EncodesALargeTextInParts) {
     for (size_t i = 0; i < 60; ++i) {
       for (const char flip : {'\x01', '\x40', '\x80'}) {
         stored[i] ^= flip;
-        // Where a flip changes nothing of the text, as in zstd's unused bits.
+        // The flip may not affect the text, as in zstd's unused bits.
         const auto decoded = Decode(stored, block.size());
         EXPECT_TRUE(decoded.ok() ? decoded->substr(110) == block.substr(110)
                                  : absl::IsDataLoss(decoded.status()))
@@ -248,11 +248,11 @@ TEST_F(PayloadRecipeTest, IsCounted) {
   EXPECT_EQ(of_gzip.count, 1u);
   EXPECT_EQ(of_gzip.size_bytes, gzip.size() - 10);
   EXPECT_EQ(count.of(DeflateContainer::kRaw), InflatedMembers());
-  // Each takes its part of the payload; the words have some.
+  // Each gets its share of the payload; the words take some of it.
   EXPECT_NEAR(static_cast<double>(of_zlib.stored_size_bytes),
               3.0 * static_cast<double>(of_gzip.stored_size_bytes), 6);
   EXPECT_LT(of_zlib.stored_size_bytes + of_gzip.stored_size_bytes, with.size());
-  // What is damaged does no harm, and both add up.
+  // Damaged payloads are harmless, and both counts add up.
   InflatedCount sum;
   sum.Add(count);
   sum.Add(count);
@@ -263,7 +263,7 @@ TEST_F(PayloadRecipeTest, IsCounted) {
 }
 
 TEST_F(PayloadRecipeTest, BoundsWhatABlockBecomes) {
-  // Each is a bomb of 300 KiB in some 300 bytes.
+  // Each is a bomb of 300 KiB in about 300 bytes.
   const std::string bomb = ZlibStream({.level = 9}, std::string(300 << 10, 'x'),
                                       DeflateContainer::kZlib);
   std::string block;
@@ -286,10 +286,10 @@ TEST_F(PayloadRecipeTest, DeliversNothingThatDiffers) {
     for (const char flip : {'\x01', '\x10', '\x80'}) {
       stored[i] ^= flip;
       const auto decoded = Decode(stored, block.size());
-      // Where a flip changes nothing of the text, as in zstd's unused bits.
+      // The flip may not affect the text, as in zstd's unused bits.
       if (decoded.ok()) {
         // The container's header is not a part of the member; the frame's
-        // checksum is over all.
+        // checksum covers everything.
         EXPECT_TRUE(absl::string_view(*decoded).substr(10) ==
                     absl::string_view(block).substr(10));
       } else {
@@ -302,7 +302,7 @@ TEST_F(PayloadRecipeTest, DeliversNothingThatDiffers) {
   EXPECT_GT(refused, stored.size() * 2);
 }
 
-// A range must not pay for members that it does not touch, nor notice damage
+// A range must not decode members that it does not touch, nor detect damage
 // there.
 TEST_F(PayloadRecipeTest, RangesReproduceOnlyTheirMembers) {
   TestRandom random(kSeed);
@@ -407,7 +407,7 @@ TEST(RecipeTest, RefusesWhatCannotBe) {
   Recipe head = SomeRecipe();
   head.text_size_bytes = kInflatedBlockSizeMax + 1;
   expect(head, 1000, "size of the inflated text");
-  // One member may have more.
+  // A single member may have more.
   head = SomeRecipe();
   head.members.pop_back();
   head.members[0].recipe.member_size = 60000;

@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// Takes a number of at most `max` off the front of `stored`.
+// Parses a number of at most `max`, and removes it from the front of `stored`.
 absl::StatusOr<size_t> TakeNumber(const char* what, uint64_t max,
                                   ByteView& stored) {
   QUIRE_ASSIGN_OR_RETURN(const uint64_t value, TakeVarint(stored));

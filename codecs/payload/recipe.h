@@ -22,7 +22,8 @@
 
 namespace quire {
 
-// Shorter members stay as they are. Bytes, of the member and of its text.
+// Minimum size of an inflated member, and of its text, in bytes. Shorter
+// members stay unchanged.
 inline constexpr size_t kInflatedMemberSizeMin = 64;
 // Limit on the inflated text of a block with several members, in bytes.
 inline constexpr size_t kInflatedBlockSizeMax = kBlockSizeBytesMax;
@@ -53,10 +54,9 @@ struct Recipe {
 // Appends to `out`. REQUIRES: at least one member, and all as above.
 void AppendRecipe(const Recipe& recipe, std::string& out);
 
-// Takes the recipe of a block of `raw_size_bytes` off the front of `stored`.
-// Replaces the contents of `recipe`.
+// Parses the recipe of a block of `raw_size_bytes`, and removes it from the
+// front of `stored`. Replaces the contents of `recipe`.
 // Errors: DataLoss  malformed or truncated; members that do not lie in the
-//                   block, or exceed one of the bounds above.
 absl::Status TakeRecipe(ByteView& stored, size_t raw_size_bytes,
                         Recipe& recipe);
 
@@ -74,14 +74,14 @@ absl::Status RecreateMember(const InflatedMember& member,
 // member that it inflates, and the inflated block.
 class BlockInflater {
  public:
-  // Members of more than `member_text_size_max` bytes of text stay as they are,
-  // and of more than kInflatedLargeSizeMax.
+  // Members with more text than `member_text_size_max` bytes, or than
+  // kInflatedLargeSizeMax, stay unchanged.
   explicit BlockInflater(size_t member_text_size_max);
 
-  // False if `block` has no members that may be inflated: then text() and
-  // recipe() are those of the block before, or none. Members that reach over
-  // the block's ends stay as they are. REQUIRES: 0 < block.size() <=
-  // kBlockSizeBytesMax.
+  // False if `block` has no members to inflate; text() and recipe() are then
+  // those of an earlier block, or empty. Members that cross the block's ends
+  // stay unchanged.
+  // REQUIRES: 0 < block.size() <= kBlockSizeBytesMax.
   bool Inflate(ByteView block);
 
   ByteView text() const { return text_; }
@@ -89,8 +89,8 @@ class BlockInflater {
   const Recipe& recipe() const { return recipe_; }
 
  private:
-  // Whether one more member may be inflated, by which the block's text, with
-  // what follows the member, would have so many bytes.
+  // True if one more member may be inflated, which makes the inflated block,
+  // with the bytes after the member, `text_size` bytes long.
   bool MayAdd(const DeflateRecipe& recipe, size_t text_size,
               uint64_t work_left) const;
 

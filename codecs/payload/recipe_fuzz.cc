@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recipes, which are untrusted: parsed, and followed with any text.
+// Parses untrusted recipes, and applies them to any text.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -25,11 +25,11 @@ void TakeAndFollow(ByteView input) {
   if (!TakeRecipe(stored, raw_size, recipe).ok()) {
     return;
   }
-  // There is one form of each recipe.
+  // Each recipe has only one form.
   std::string again;
   AppendRecipe(recipe, again);
   QUIRE_CHECK(std::ranges::equal(AsBytes(again), begin.first(again.size())));
-  // The rest of the input as the text, over and over.
+  // The rest of the input as the text, repeated.
   std::vector<uint8_t> text(recipe.text_size_bytes);
   for (size_t i = 0; i < text.size() && !stored.empty(); ++i) {
     text[i] = stored[i % stored.size()];
@@ -63,7 +63,7 @@ void InflateAndRecreate(ByteView block) {
   for (const InflatedMember& member : recipe.members) {
     const auto size = static_cast<size_t>(member.recipe.member_size);
     std::vector<uint8_t> raw(size);
-    // In pieces that end anywhere.
+    // In pieces that end at any offset.
     ByteView left = inflater->text().subspan(
         member.text_offset, static_cast<size_t>(member.recipe.text_size));
     const auto next = [&] {

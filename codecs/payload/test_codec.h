@@ -11,7 +11,7 @@
 namespace quire {
 
 // A codec as tests name it: NAME[:LEVEL], then "/parts" for partitions of the
-// least size and "/inflate" for recipes.
+// smallest size and "/inflate" for recipes.
 struct TestCodec {
   CodecSpec spec;
   // For MakePayloadCodec().

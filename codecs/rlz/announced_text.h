@@ -8,8 +8,8 @@
 
 namespace quire {
 
-// Holds a dictionary builder's caller to the size of the text that it
-// announced, in each pass anew. Thread-compatible.
+// Checks that each pass over a dictionary builder's text has the announced
+// size. Thread-compatible.
 class AnnouncedText {
  public:
   // In bytes.
@@ -17,14 +17,14 @@ class AnnouncedText {
 
   uint64_t size() const { return size_; }
 
-  // How much of the text was added in this pass, in bytes.
+  // Bytes added in this pass.
   uint64_t position() const { return position_; }
 
-  // Counts `size` bytes more of the pass. Errors: FailedPrecondition  that is
-  // more than was announced; nothing is counted then.
+  // Counts `size` more bytes of the pass. Errors: FailedPrecondition  more than
+  // was announced; then nothing is counted.
   absl::Status Add(uint64_t size);
 
-  // The next pass begins. Errors: FailedPrecondition  less than was announced.
+  // Starts the next pass. Errors: FailedPrecondition  less than was announced.
   absl::Status FinishPass();
 
  private:

@@ -35,7 +35,7 @@ TEST(AnnouncedTextTest, RefusesMoreThanWasAnnounced) {
   // No sum of sizes overflows.
   EXPECT_THAT(text.Add(UINT64_MAX),
               HasCode(absl::StatusCode::kFailedPrecondition));
-  // What was refused does not count.
+  // Refused text does not count.
   EXPECT_EQ(text.position(), 9u);
   QUIRE_EXPECT_OK(text.Add(1));
   QUIRE_EXPECT_OK(text.FinishPass());
@@ -47,7 +47,7 @@ TEST(AnnouncedTextTest, RefusesLessThanWasAnnounced) {
   EXPECT_THAT(text.FinishPass(),
               FailsWith(absl::StatusCode::kFailedPrecondition,
                         HasSubstr("has 9 bytes, not the 10")));
-  // A later pass is held to the same size.
+  // A later pass must have the same size.
   AnnouncedText again(10);
   QUIRE_EXPECT_OK(again.Add(10));
   QUIRE_EXPECT_OK(again.FinishPass());

@@ -18,25 +18,26 @@ namespace {
 
 constexpr uint64_t kBlockSizeBytesLeast = 16 << 10;
 constexpr uint64_t kBlockSizeBytesMost = 64 << 10;
-// A repetition that costs less is free already.
+// A repetition that costs less than this is practically free.
 constexpr uint32_t kWorthBitsMin = 8;
-// How far table lookups run ahead of their use.
+// Number of items by which prefetching is ahead.
 constexpr size_t kAheadCount = 24;
 
 constexpr uint32_t kIntervalMin = 32;
-// Up to here that interval is kept, beyond it grows with the dictionary.
+// Up to this size the interval is constant; above, it grows with the
+// dictionary.
 constexpr uint64_t kFineDictionarySizeBytesMax = uint64_t{256} << 20;
 
 struct Sizing {
   uint32_t interval = kIntervalMin;
-  // Of the table.
+  // Entries of the table.
   uint64_t repeat_count = 0;
   uint64_t first_count = 0;
 };
 
-// The dictionary has space for dictionary_size / interval k-mers; eight times
-// as many compete for it, and those seen once until now are four times as many
-// again, or as many as there are.
+// The dictionary has space for dictionary_size / interval k-mers. Eight times
+// as many compete for it; four times as many again have been seen once, or as
+// many as there are.
 Sizing SizingFor(uint64_t dictionary_size, uint64_t text_size) {
   Sizing sizing;
   while (dictionary_size / sizing.interval >
@@ -134,7 +135,7 @@ class CoverageDictionaryBuilder final : public DictionaryBuilder {
   AnnouncedText text_;
   const Sizing sizing_;
   bool is_counting_ = true;
-  // What was added and is not a whole block yet.
+  // Added text that does not fill a block yet.
   std::vector<uint8_t> block_;
   std::vector<SampledKmer> kmers_;
   BlockCost cost_;
@@ -151,7 +152,7 @@ MakeCoverageDictionaryBuilder(const CoverageDictionaryOptions& options,
     return absl::InvalidArgumentError(
         "the least worth of dictionary text must be at least 1 bit, got 0");
   }
-  // It checks the size too.
+  // Checks the size too.
   if (options.dictionary_size_bytes > kDictionarySizeBytesMax ||
       options.dictionary_size_bytes >= text_size_bytes) {
     return MakeUniformDictionaryBuilder(

@@ -18,7 +18,7 @@
 namespace quire {
 namespace {
 
-// The text in pieces of random sizes up to `piece_max`, which is not 0.
+// Feeds the text in pieces of random sizes up to `piece_max`, which is not 0.
 void Feed(DictionaryBuilder& builder, const std::string& text,
           TestRandom& random, size_t piece_max) {
   ByteView left = AsBytes(text);
@@ -49,8 +49,8 @@ std::string BuildDictionary(uint64_t dictionary_size, const std::string& text,
   return (*builder)->Take();
 }
 
-// Documents of about 3 KiB, each with one of `template_count` templates of 2
-// KiB in it.
+// Returns documents of about 3 KiB, each with one of `template_count` templates
+// of 2 KiB in it.
 std::string SiteText(TestRandom& random, size_t size, size_t template_count) {
   std::vector<std::string> templates;
   for (size_t i = 0; i < template_count; ++i) {
@@ -65,7 +65,8 @@ std::string SiteText(TestRandom& random, size_t size, size_t template_count) {
   return text;
 }
 
-// How many of `text`'s stretches of 64 bytes are in the dictionary, in percent.
+// Returns the share of `text`'s pieces of 64 bytes that are in the dictionary,
+// in percent.
 size_t PercentFound(const std::string& text, const std::string& dictionary) {
   size_t found = 0;
   size_t count = 0;
@@ -83,8 +84,8 @@ TEST(CoverageDictionaryTest, HoldsPiecesOfTheTextInItsOrder) {
     const std::string dictionary = BuildDictionary(size, text);
     EXPECT_LE(dictionary.size(), size);
     EXPECT_GT(dictionary.size(), size * 9 / 10);
-    // Each piece is found behind the one before. A piece that was taken from
-    // further on may seem to begin earlier, and then seems to be two.
+    // Each piece is found after the previous one. A piece that was taken from
+    // further on may seem to begin earlier, and then looks like two.
     size_t pieces = 0;
     size_t at = 0;
     for (size_t done = 0; done < dictionary.size();) {
@@ -112,7 +113,7 @@ TEST(CoverageDictionaryTest, DoesNotDependOnPieces) {
   }
 }
 
-// A change of this number is a change of every archive that is built.
+// A change of this number changes every archive.
 TEST(CoverageDictionaryTest, IsTheSameOnEveryMachine) {
   TestRandom random(3);
   const std::string text = SiteText(random, 1 << 20, 100);
@@ -123,7 +124,7 @@ TEST(CoverageDictionaryTest, IsTheSameOnEveryMachine) {
 
 TEST(CoverageDictionaryTest, LeavesOutWhatBlocksHoldThemselves) {
   TestRandom random(9);
-  // In each 64 KiB the same 12 KiB come twice, 32 KiB apart.
+  // In each 64 KiB the same 12 KiB occur twice, 32 KiB apart.
   std::string text;
   for (int i = 0; i < 16; ++i) {
     const std::string twice = RandomText(random, 12 << 10, 100000);
@@ -171,7 +172,7 @@ TEST(CoverageDictionaryTest, RepetitionWithinABlockIsWorthNothing) {
   const std::string across = RandomText(random, 4096);
   std::string text;
   for (int i = 0; i < 20; ++i) {
-    // Eight times, but blocks have them all.
+    // Eight times, but all within blocks.
     const std::string within = RandomText(random, 4096);
     text += across;
     for (int j = 0; j < 8; ++j) {
@@ -200,7 +201,7 @@ TEST(CoverageDictionaryTest, KeepsCompressedTextOutUnlessItRepeats) {
   const std::string dictionary = BuildDictionary(256 << 10, text);
   EXPECT_GE(PercentFound(repeated, dictionary), 95);
   EXPECT_GE(PercentFound(logo, dictionary), 90);
-  // Of the images that come once nothing but edges.
+  // Of the images that occur once, only edges.
   EXPECT_LE(PercentFound(images, dictionary), 1);
 }
 

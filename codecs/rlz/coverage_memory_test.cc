@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts every byte that a dictionary builder allocates, and holds it to what
-// it says.
+// Counts every byte that a dictionary builder allocates, and checks its stated
+// memory.
 #include <algorithm>
 #include <cstdlib>
 #include <new>
@@ -17,13 +17,13 @@
 
 namespace {
 
-// As asked for: what malloc adds is not the program's.
+// As requested, without malloc's overhead.
 size_t held_size = 0;
 size_t held_size_max = 0;
 
 constexpr size_t kHeaderSize = 64;
 
-// The size is kept before the memory.
+// The size is stored before the memory.
 void* AllocateCounted(size_t size) {
   auto* const memory = static_cast<char*>(
       std::aligned_alloc(kHeaderSize, kHeaderSize + (size + 63) / 64 * 64));
@@ -105,7 +105,7 @@ absl::StatusOr<Counted> CountWhileBuilding(uint64_t dictionary_size,
 TEST(CoverageMemoryTest, HoldsNoMoreThanItSays) {
   TestRandom random(1);
   const std::string once = RandomText(random, 1500000, 3000);
-  // Much of it is worth a place, so that the pool overflows again and again.
+  // Much of it is worth taking, so that the pool overflows repeatedly.
   const std::string text = once + once + EditedPieces(random, once, 3000000);
   for (const uint64_t dictionary_size :
        {uint64_t{1}, uint64_t{5000}, uint64_t{64} << 10, uint64_t{300000},
@@ -114,7 +114,7 @@ TEST(CoverageMemoryTest, HoldsNoMoreThanItSays) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const Counted counted,
                                CountWhileBuilding(dictionary_size, text));
     EXPECT_LE(counted.held_size_max, counted.memory_bytes_max);
-    // Nor does it say far too much.
+    // The stated memory is not far too large either.
     EXPECT_GE(counted.held_size_max * 2, counted.memory_bytes_max);
   }
 }

@@ -13,12 +13,12 @@
 
 namespace quire {
 
-// The largest dictionary there can be, in bytes: positions in it are 31 bits.
+// Maximum size of a dictionary, in bytes: offsets in it have 31 bits.
 inline constexpr uint64_t kDictionarySizeBytesMax = 0x7FFFFFFF;
 
 // Chooses the dictionary's text from a collection that is far larger than
-// memory. The collection is fed in order, in pieces of any size, as often as
-// the builder asks:
+// memory. The caller feeds the whole collection in order, in pieces of any
+// size, once per pass:
 //
 //   for (int pass = 0; pass < builder->pass_count(); ++pass) {
 //     for each piece of the whole text { builder->Add(piece); }
@@ -26,29 +26,29 @@ inline constexpr uint64_t kDictionarySizeBytesMax = 0x7FFFFFFF;
 //   }
 //   builder->Take();
 //
-// What is chosen depends on the text only, not on how it is cut into pieces.
+// The choice depends on the text only, not on how it is divided into pieces.
 // Thread-compatible.
 class DictionaryBuilder {
  public:
   virtual ~DictionaryBuilder() = default;
 
-  // How often the whole text must be fed; the same during the builder's life.
+  // Number of times that the whole text must be fed; constant.
   virtual int pass_count() const = 0;
 
-  // The most memory in bytes that the builder ever holds, dictionary included.
+  // Peak memory of the builder in bytes, dictionary included.
   virtual size_t MemoryBytesMax() const = 0;
 
-  // Adds what follows in the current pass. `piece` is not kept.
+  // Adds the next text of the current pass. Does not keep `piece`.
   // REQUIRES: fewer than pass_count() passes are finished.
   // Errors: FailedPrecondition  more text than was announced, or than in the
-  //                             passes before: the input changed meanwhile.
+  //                             earlier passes: the input changed meanwhile.
   virtual absl::Status Add(ByteView piece) = 0;
 
   // Ends a pass.
   // Errors: FailedPrecondition  less text than was announced, or than before.
   virtual absl::Status FinishPass() = 0;
 
-  // Gives the dictionary away; the builder is of no more use.
+  // Returns the dictionary; the builder is unusable afterwards.
   // REQUIRES: all passes are finished.
   virtual std::string Take() = 0;
 };

@@ -14,11 +14,11 @@ class SuffixIndex;
 
 // A block as pieces of the dictionary ("Access Time Tradeoffs in Archive
 // Compression", section 2). Factor i stands for the lengths[i] bytes of the
-// dictionary from offsets[i] on; or, if lengths[i] is 0, for the single byte
-// offsets[i], a literal, which is then at most 255.
+// dictionary from offsets[i] on. If lengths[i] is 0, it stands for the single
+// byte offsets[i], at most 255: a literal.
 //
-// Two arrays rather than one of pairs, because they are coded apart, and
-// a search for a place in the text needs the lengths only.
+// Two arrays instead of one of pairs: they are coded separately, and a search
+// for a position in the text needs the lengths only.
 struct FactorList {
   std::vector<uint32_t> offsets;
   std::vector<uint32_t> lengths;
@@ -37,18 +37,17 @@ struct FactorList {
   }
 };
 
-// How many bytes of text a factor of this length stands for.
+// Returns the number of bytes of text that a factor of this length stands for.
 inline size_t TextSizeOf(uint32_t length) {
   return length == 0 ? 1 : length;
 }
 
-// Cuts `block` into factors from left to right, each the longest there is in
-// the dictionary that `index` was built of; a byte that does not occur in it
-// becomes a literal. Among equally long matches it takes the index's choice.
-// The text of the factors is the block; there is at least one for a block that
-// is not empty, and at most block.size().
+// Divides `block` into factors from left to right, each the longest match in
+// the dictionary of `index`. A byte that does not occur in the dictionary
+// becomes a literal. The index chooses among equally long matches. A block that
+// is not empty has between one and block.size() factors.
 //
-// `factors` is overwritten; its memory is reused.
+// Overwrites `factors` and reuses its memory.
 // Thread-safe.
 void FactoriseGreedily(const SuffixIndex& index, ByteView block,
                        FactorList& factors);

@@ -52,7 +52,7 @@ TEST(FactoriserTest, EveryFactorIsTheLongestAndTheirTextIsTheBlock) {
       } else {
         ASSERT_EQ(factors.offsets[i], static_cast<uint8_t>(block[at]));
       }
-      // One byte more, or the literal itself, must not occur.
+      // Neither the match and one more byte, nor the literal itself, may occur.
       if (at + length < block.size() || factors.lengths[i] == 0) {
         const size_t longer = factors.lengths[i] == 0 ? 1 : length + 1;
         ASSERT_EQ(dictionary.find(block.substr(at, longer)), std::string::npos);

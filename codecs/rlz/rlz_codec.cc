@@ -14,7 +14,7 @@ namespace quire {
 namespace {
 
 // Level max parses blocks up to this size with all the effort that pays: they
-// are chosen for quick access, and what they cost is the price of that.
+// are chosen for quick access, which costs size.
 constexpr size_t kSmallBlockSizeBytes = 16 << 10;
 
 OptimalParserOptions ThoroughOptions() {
@@ -45,7 +45,7 @@ std::unique_ptr<Parser> MakeParser(RlzLevel level, bool small) {
 
 class RlzCodec final : public ZstdFrameCodec {
  public:
-  // `index` is null when made for decoding.
+  // `index` is null for decoding.
   RlzCodec(const CodecInfo& info, RlzLevel level,
            std::shared_ptr<const CodecContext> context, CodecUse use,
            std::unique_ptr<const DictionaryIndex> index)
@@ -83,7 +83,7 @@ class RlzCodec final : public ZstdFrameCodec {
 
  private:
   struct RlzScratch final : public FrameScratch {
-    // Made when first needed: decoding does without.
+    // Made on first use: decoding needs none.
     std::unique_ptr<Parser> parser;
     std::unique_ptr<Parser> small_block_parser;
     SequenceList sequences;
@@ -91,7 +91,7 @@ class RlzCodec final : public ZstdFrameCodec {
   };
 
   const RlzLevel level_;
-  // Of the context's dictionary.
+  // Index of the context's dictionary.
   const std::unique_ptr<const DictionaryIndex> index_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is particular to rlz; block_codec_test.cc has what all codecs do.
+// Tests specific to rlz; block_codec_test.cc covers all codecs.
 #define ZSTD_STATIC_LINKING_ONLY
 #include "codecs/rlz/rlz_codec.h"
 
@@ -44,7 +44,7 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
 
-// As any program would that has libzstd and the dictionary.
+// Decodes as any program with libzstd and the dictionary would.
 std::string DecodeByZstd(const std::string& stored,
                          const std::string& dictionary, size_t size,
                          bool as_prefix) {
@@ -85,7 +85,7 @@ TEST(RlzCodecTest, WritesFramesThatZstdReads) {
       EXPECT_EQ(header.frameContentSize, size);
       EXPECT_EQ(header.dictID, 0u);
       EXPECT_EQ(header.checksumFlag, 0u);
-      // A single segment: the decoder needs no window besides the text.
+      // A single segment: the decoder needs no window apart from the text.
       EXPECT_EQ(header.windowSize, size);
     }
   }
@@ -132,8 +132,8 @@ TEST(RlzCodecTest, HigherLevelsAreSmaller) {
   EXPECT_LT(best, normal);
 }
 
-// Text that came compressed is stored as it is, and copies from the dictionary
-// in its midst are found all the same.
+// Compressed text is stored unchanged; copies from the dictionary within it are
+// found nevertheless.
 TEST(RlzCodecTest, KeepsWhatDoesNotCompress) {
   TestRandom random(1);
   const std::string dictionary = RandomText(random, 100000);

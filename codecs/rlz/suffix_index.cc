@@ -17,14 +17,15 @@ namespace quire {
 namespace {
 
 constexpr size_t kBucketCount = size_t{1} << 16;
-// At 8 the keys take one byte for each byte of text.
+// At 8 the keys take one byte per byte of text.
 constexpr size_t kKeyStride = 8;
 
 size_t KeyCount(size_t text_size) {
   return (text_size + kKeyStride - 1) / kKeyStride;
 }
 
-// How many bytes `a` and `b` have in common, given that it is at least `known`.
+// Returns the number of bytes that `a` and `b` have in common, at least
+// `known`.
 size_t CommonPrefix(ByteView a, ByteView b, size_t known) {
   const size_t size = std::min(a.size(), b.size());
   size_t i = known;
@@ -42,7 +43,7 @@ size_t CommonPrefix(ByteView a, ByteView b, size_t known) {
   return i;
 }
 
-// The first eight bytes as a number that compares as they do.
+// The first eight bytes as a number that sorts as they do.
 uint64_t KeyOf(ByteView bytes) {
   if (bytes.size() >= sizeof(uint64_t)) {
     return __builtin_bswap64(LoadLittleEndian<uint64_t>(bytes.data()));
@@ -74,7 +75,8 @@ absl::StatusOr<std::unique_ptr<const SuffixIndex>> SuffixIndex::Build(
   index->suffixes_ = std::make_unique_for_overwrite<int32_t[]>(text.size());
   index->keys_ =
       std::make_unique_for_overwrite<uint64_t[]>(KeyCount(text.size()));
-  // libdivsufsort rejects empty input. Otherwise it fails only without memory.
+  // libdivsufsort rejects empty input. Otherwise it fails only if out of
+  // memory.
   QUIRE_CHECK(text.empty() ||
               divsufsort(text.data(), index->suffixes_.get(),
                          static_cast<saidx_t>(text.size())) == 0);
@@ -126,14 +128,16 @@ SuffixIndex::Match SuffixIndex::LongestMatch(ByteView pattern) const {
   return {.offset = static_cast<uint32_t>(suffixes_[rank]), .length = 1};
 }
 
-// Where in order `pattern` would be inserted, the suffixes before and behind
-// share the longest prefixes with it. This finds the place by bisection,
-// keeping how much of the pattern the suffixes at both ends share: all between
-// them share at least the smaller of the two, which need not be compared again.
+// The suffixes before and after the rank at which `pattern` would be inserted
+// share the longest prefixes with it. Finds that rank by bisection, and keeps
+// the sizes of the prefixes that the suffixes at both ends share with the
+// pattern. All suffixes between them share at least the smaller of the two,
+// which need not be compared again.
 SuffixIndex::Match SuffixIndex::LongestMatchInBucket(ByteView pattern,
                                                      Ranks bucket) const {
   // begin - 1 and end are known to be below and above the pattern, or outside
-  // the bucket; what they share with the pattern is known only if compared.
+  // the bucket; the prefix that they share with the pattern is known only after
+  // a comparison.
   Ranks ranks = NarrowByKeys(pattern, bucket);
   constexpr size_t kShared = 2;
   size_t below = kShared;
@@ -174,7 +178,7 @@ SuffixIndex::Match SuffixIndex::LongestMatchInBucket(ByteView pattern,
           .length = static_cast<uint32_t>(below)};
 }
 
-// An interval in which the pattern's place is, its end included.
+// Returns an interval that contains the pattern's rank, its end included.
 SuffixIndex::Ranks SuffixIndex::NarrowByKeys(ByteView pattern,
                                              Ranks bucket) const {
   if (pattern.size() < sizeof(uint64_t) ||
@@ -187,7 +191,7 @@ SuffixIndex::Ranks SuffixIndex::NarrowByKeys(ByteView pattern,
       keys_.get() + (bucket.end + kKeyStride - 1) / kKeyStride;
   const uint64_t key = KeyOf(pattern);
   const uint64_t* const not_below = std::lower_bound(begin, end, key);
-  // Mostly few keys are equal: gallop rather than bisect all that is left.
+  // Usually few keys are equal: gallop instead of bisecting the whole rest.
   const uint64_t* above = not_below;
   for (ptrdiff_t step = 1; above != end && *above == key; step *= 2) {
     const ptrdiff_t left = end - above;
@@ -210,15 +214,15 @@ SuffixIndex::Ranks SuffixIndex::NarrowByKeys(ByteView pattern,
   return ranks;
 }
 
-// The first of the suffixes from `lowest` on that start with `prefix`, as
-// `known` does.
+// Returns the first of the suffixes from `lowest` on that start with `prefix`,
+// as `known` does.
 uint32_t SuffixIndex::FirstRankWithPrefix(ByteView prefix, uint32_t lowest,
                                           uint32_t known) const {
   const auto has_prefix = [&](uint32_t rank) {
     return CommonPrefix(prefix, Suffix(rank), 0) == prefix.size();
   };
-  // Suffixes below `low` do not have the prefix, `known` always has. Mostly few
-  // have it: gallop.
+  // Suffixes below `low` do not have the prefix, `known` always does. Usually
+  // few have it: gallop.
   uint32_t low = lowest;
   for (uint32_t step = 1; known - lowest >= step; step *= 2) {
     if (!has_prefix(known - step)) {

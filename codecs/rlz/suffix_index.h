@@ -16,35 +16,36 @@ namespace quire {
 // Finds the longest prefix of a pattern that occurs in a text ("Access Time
 // Tradeoffs in Archive Compression", section 2, "Factoring the Collection").
 //
-// Inside: the suffix array of the text; where in it the suffixes begin that
-// start with each two bytes; and of every eighth suffix its first eight bytes,
-// so that the first steps of a search read an array of integers rather than
-// jump about in suffix array and text. About five bytes per byte of text.
+// Contains the suffix array of the text; for each two bytes, the rank of the
+// first suffix that starts with them; and the first eight bytes of every eighth
+// suffix, so that the first steps of a search read an array of integers instead
+// of random positions of suffix array and text. Takes about five bytes per byte
+// of text.
 //
 // Immutable after Build(), hence thread-safe.
 class SuffixIndex {
  public:
   struct Match {
-    // Where in the text; 0 if there is no match.
+    // Offset in the text; 0 if there is no match.
     uint32_t offset = 0;
     // In bytes; 0 if the pattern's first byte does not occur in the text.
     uint32_t length = 0;
   };
 
-  // Takes about 0.1 s for each MiB of text. `text` must outlive the index; it
-  // may be empty.
+  // Takes about 0.1 s per MiB of text. `text` must outlive the index; it may be
+  // empty.
   // Errors: InvalidArgument  text.size() > kDictionarySizeBytesMax.
   static absl::StatusOr<std::unique_ptr<const SuffixIndex>> Build(
       ByteView text);
 
-  // The longest prefix of `pattern` that is a substring of the text. Of several
-  // such places it is that of the suffix that comes first in order, which makes
-  // the result a function of text and prefix: what follows in the pattern does
-  // not matter, and equal prefixes give equal matches (which helps whatever
-  // compresses the offsets).
+  // Returns the longest prefix of `pattern` that is a substring of the text. Of
+  // several occurrences, takes that of the suffix that sorts first. The result
+  // is therefore a function of text and prefix alone: equal prefixes give equal
+  // matches, which helps to compress the offsets.
   Match LongestMatch(ByteView pattern) const;
 
-  // What Build() of a text of that size needs at most, besides the text.
+  // Upper bound on the memory of Build() for a text of that size, without the
+  // text.
   static size_t MemoryBytesFor(size_t text_size);
 
   size_t MemoryBytes() const { return MemoryBytesFor(text_.size()); }
@@ -71,15 +72,15 @@ class SuffixIndex {
   }
 
   const ByteView text_;
-  // Starts of all suffixes, in their order (unsigned bytes; a suffix that is a
+  // Starts of all suffixes in sorted order (unsigned bytes; a suffix that is a
   // prefix of another comes before it).
   std::unique_ptr<int32_t[]> suffixes_;
   // bucket_begin_[b0 << 8 | b1] is the rank of the first suffix that starts
-  // with b0 b1, or of the first after where it would be. The suffix of one byte
-  // counts as being followed by 00.
+  // with b0 b1, or of its successor if there is none. The suffix of one byte
+  // counts as followed by 00.
   std::vector<uint32_t> bucket_begin_;
-  // Of each kKeyStride-th suffix the first eight bytes, as one big-endian
-  // number, filled up with 00 at the text's end.
+  // The first eight bytes of every kKeyStride-th suffix, as one big-endian
+  // number, padded with 00 at the text's end.
   std::unique_ptr<uint64_t[]> keys_;
 };
 

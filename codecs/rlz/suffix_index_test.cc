@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint64_t kSeed = 11;
 
-// The definition: the longest prefix that occurs, at the suffix that is first
-// in order.
+// By definition: the longest prefix that occurs, at the suffix that sorts
+// first.
 std::pair<size_t, size_t> SlowLongestMatch(const std::string& text,
                                            const std::string& pattern) {
   for (size_t length = pattern.size(); length > 0; --length) {
@@ -48,7 +48,7 @@ void ExpectRightMatch(const SuffixIndex& index, const std::string& text,
 }
 
 // Texts over a few letters have many long and equally long matches; these
-// letters are those where signs, ends and zeros can go wrong.
+// letters are prone to errors of signs, ends and zeros.
 TEST(SuffixIndexTest, FindsTheLongestMatch) {
   SCOPED_TRACE(absl::StrCat("seed ", kSeed));
   TestRandom random(kSeed);
@@ -94,7 +94,7 @@ TEST(SuffixIndexTest, FindsAllPrefixesOfAllSuffixes) {
 }
 
 TEST(SuffixIndexTest, HandlesTheSuffixOfOneByte) {
-  // Its bucket is that of the byte and 00, where it has no place.
+  // Its bucket is that of the byte and 00, where it does not belong.
   for (const std::string& text :
        {std::string("a"), std::string("ba"), std::string("a\0ba", 4),
         std::string("\0", 1), std::string("\0\0", 2), std::string("\xFF")}) {
@@ -119,7 +119,7 @@ TEST(SuffixIndexTest, OfNothingFindsNothing) {
 }
 
 TEST(SuffixIndexTest, RefusesATextThatIsTooLarge) {
-  // Only the size is looked at: nothing is read.
+  // Only the size is used; nothing is read.
   const uint8_t byte = 0;
   const ByteView text(&byte, size_t{1} << 31);
   EXPECT_THAT(SuffixIndex::Build(text),

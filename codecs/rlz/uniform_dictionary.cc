@@ -31,7 +31,7 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
   int pass_count() const override { return 1; }
 
   size_t MemoryBytesMax() const override {
-    // A string has a byte more than it holds.
+    // A string allocates one more byte than its capacity.
     return sizeof(*this) + dictionary_size_ + 1;
   }
 
@@ -40,7 +40,7 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
     QUIRE_RETURN_IF_ERROR(text_.Add(piece.size()));
     const uint64_t piece_end = text_.position();
     while (dictionary_.size() < dictionary_size_) {
-      // The rest of the sample that is being taken, or the next sample.
+      // The rest of the current sample, or the next sample.
       const uint64_t from = SampleStart(dictionary_.size() / sample_size_) +
                             dictionary_.size() % sample_size_;
       if (from >= piece_end) {
@@ -65,7 +65,7 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
  private:
   // REQUIRES: index < sample_count_.
   uint64_t SampleStart(uint64_t index) const {
-    // i * left_out / n without its overflow: both counts are below 2^31.
+    // i * left_out / n without overflow: both counts are below 2^31.
     const uint64_t left_out = text_.size() - dictionary_size_;
     return index * sample_size_ + left_out / sample_count_ * index +
            left_out % sample_count_ * index / sample_count_;
@@ -73,7 +73,7 @@ class UniformDictionaryBuilder final : public DictionaryBuilder {
 
   const uint64_t dictionary_size_;
   const uint64_t sample_size_;
-  // What was added of it is always before the next byte to be taken.
+  // Its position is never after the next byte to take.
   AnnouncedText text_;
   const uint64_t sample_count_;
   std::string dictionary_;
@@ -94,7 +94,7 @@ absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeUniformDictionaryBuilder(
   }
   const uint64_t dictionary_size =
       std::min(options.dictionary_size_bytes, text_size_bytes);
-  // A sample larger than the dictionary is cut to it.
+  // A sample larger than the dictionary is truncated to it.
   const uint64_t sample_size = std::min(options.sample_size_bytes,
                                         std::max<uint64_t>(dictionary_size, 1));
   return std::make_unique<UniformDictionaryBuilder>(

@@ -16,21 +16,21 @@ namespace quire {
 
 // All of these affect the dictionary.
 struct UniformDictionaryOptions {
-  // In bytes, at most kDictionarySizeBytesMax. The dictionary has this size
-  // exactly, or is the whole text if that is no larger.
+  // Size in bytes, at most kDictionarySizeBytesMax. The dictionary has exactly
+  // this size, or is the whole text if that is no larger.
   uint64_t dictionary_size_bytes = 16 << 20;
   // In bytes, at least 1; the paper's experiments use 1024 (section 4).
   uint64_t sample_size_bytes = 1024;
 };
 
-// Sizes need not divide each other. Of `n` samples all have the sample's size
-// but the last, which may be shorter; what the dictionary leaves out of the
-// text is spread evenly before the samples, so that they never overlap: sample
-// i starts at i * sample_size + floor(i * left_out / n). Where sizes divide
-// these are the paper's positions, i * text_size / n.
+// Sizes need not divide each other. All `n` samples have the sample size except
+// the last, which may be shorter. The text that the dictionary leaves out is
+// spread evenly before the samples, so that they never overlap: sample i starts
+// at i * sample_size + floor(i * left_out / n). Where the sizes divide, these
+// are the paper's offsets, i * text_size / n.
 //
-// One pass; memory: the dictionary.
-// `text_size_bytes` is the size of the whole text, which must be known.
+// Makes one pass; memory: the dictionary. `text_size_bytes` is the size of the
+// whole text, which must be known.
 // Errors: InvalidArgument  an option out of range.
 absl::StatusOr<std::unique_ptr<DictionaryBuilder>> MakeUniformDictionaryBuilder(
     const UniformDictionaryOptions& options, uint64_t text_size_bytes);

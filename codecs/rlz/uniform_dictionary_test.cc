@@ -14,8 +14,8 @@
 namespace quire {
 namespace {
 
-// Text in which every four bytes say where they are, so that a dictionary shows
-// where it was taken from.
+// Text in which every four bytes contain their offset, so that a dictionary
+// shows where it was taken from.
 std::string NumberedText(size_t size) {
   std::string text;
   for (uint32_t i = 0; text.size() < size; ++i) {
@@ -85,7 +85,7 @@ TEST(UniformDictionaryTest, SamplesAreInOrderApartAndEvenlySpread) {
     size_t end = 0;
     for (size_t i = 0; i < count; ++i) {
       const size_t length = std::min(sample, size - i * sample);
-      // Found from the end of the sample before: never an overlap.
+      // Searched from the end of the preceding sample: samples never overlap.
       const size_t start = i * sample + (text.size() - size) * i / count;
       ASSERT_GE(start, end);
       end = start + length;
@@ -94,7 +94,7 @@ TEST(UniformDictionaryTest, SamplesAreInOrderApartAndEvenlySpread) {
                 text.substr(start, length))
           << i;
     }
-    // What is left behind the last sample is a share like the others.
+    // The text after the last sample is a share like the others.
     if (count > 0) {
       EXPECT_LE(text.size() - end, (text.size() - size) / count + 1);
     }

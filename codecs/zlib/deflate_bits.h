@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bits of a DEFLATE stream, from the lowest of its first byte on (RFC 1951,
-// section 3.1.1); of interest to DeflateDecoder only.
+// Reads bits of a DEFLATE stream, from the lowest of its first byte on (RFC
+// 1951, section 3.1.1); internal to DeflateDecoder.
 #ifndef QUIRE_CODECS_ZLIB_DEFLATE_BITS_H_
 #define QUIRE_CODECS_ZLIB_DEFLATE_BITS_H_
 
@@ -17,19 +17,19 @@ inline uint64_t LowBits(uint64_t bits, unsigned count) {
   return bits & ((uint64_t{1} << count) - 1);
 }
 
-// What comes next in the stream. Thread-compatible.
+// Read position in a stream. Thread-compatible.
 struct DeflateBits {
   uint64_t buffer = 0;
-  // How many bits of the buffer are good.
+  // Number of valid bits in the buffer.
   unsigned count = 0;
-  // What of the stream is not in the buffer, at least not as good bits.
+  // First byte of the stream that is not in the buffer as valid bits.
   const uint8_t* next = nullptr;
   const uint8_t* end = nullptr;
-  // How many bytes of zeros were put into the buffer behind the end.
+  // Number of zero bytes appended to the buffer past the end.
   size_t past_end = 0;
 
-  // Makes at least 56 bits good; behind the end with zeros, which are counted.
-  // False if zeros were taken for bits of the stream already.
+  // Refills to at least 56 valid bits; past the end with zeros, which are
+  // counted. False if zeros were consumed already.
   bool Fill();
 
   // REQUIRES: size <= count.
@@ -40,7 +40,7 @@ struct DeflateBits {
 
 inline bool DeflateBits::Fill() {
   if (end - next >= static_cast<ptrdiff_t>(sizeof(uint64_t))) [[likely]] {
-    // The bits above `count` are those of `next` already, where they are set.
+    // The bits above `count` already equal those of `next`, where they are set.
     buffer |= LoadLittleEndian<uint64_t>(next) << count;
     next += (63 - count) >> 3;
     count |= 56;
@@ -49,7 +49,7 @@ inline bool DeflateBits::Fill() {
   if (IsPastEnd()) {
     return false;
   }
-  // The fast way may have left bits above `count`.
+  // The fast path may have left bits above `count`.
   buffer = LowBits(buffer, count);
   while (count < 56) {
     if (next < end) {

@@ -15,9 +15,9 @@ namespace quire {
 namespace {
 
 struct Outcome {
-  // The stream is good, ends within the output buffer, and nothing follows it.
+  // The stream is valid, ends within the output buffer, and nothing follows it.
   bool whole = false;
-  // All of the output buffer is text, whatever comes then.
+  // All of the output buffer is text, whatever follows.
   bool full = false;
   std::vector<uint8_t> text;
 };
@@ -30,7 +30,7 @@ Outcome ByZlib(ByteView stored, ByteView dictionary, size_t output_size) {
     inflateSetDictionary(&stream, dictionary.data(),
                          static_cast<uInt>(dictionary.size()));
   }
-  // zlib takes no null pointers; one byte more shows an end that is not there.
+  // zlib rejects null pointers; one more byte reveals a wrong end.
   outcome.text.resize(output_size + 1);
   std::vector<uint8_t> input(stored.begin(), stored.end());
   uint8_t nothing = 0;
@@ -105,8 +105,8 @@ std::string DifferenceToZlib(ByteView stored, ByteView dictionary,
         return absl::StrCat("zlib ", expected.whole ? "takes" : "refuses",
                             " the stream", how);
       }
-      // A match that crosses the end of the output buffer may be bad behind it
-      // only for the one that looks at all of it.
+      // Of a match that crosses the end of the output buffer, only one of the
+      // two may check the part past the end.
       if (found.full != expected.full && slack == 0) {
         return absl::StrCat("zlib ", expected.full ? "fills" : "does not fill",
                             " the output", how);

@@ -61,8 +61,8 @@ uint32_t EntryFor(uint32_t symbol, unsigned code_bits) {
 }
 
 // Codes are read from their first bit on, which is the lowest of an index: the
-// table has them reversed. This is the reversed code that follows `code` among
-// those of `length` bits. (After the last, all ones, comes itself again.)
+// table has them reversed. Returns the reversed code that follows `code` among
+// those of `length` bits. After the last, all ones, returns the same again.
 uint32_t NextReversed(uint32_t code, unsigned length) {
   const uint32_t zeros = ~code & ((uint32_t{1} << length) - 1);
   const uint32_t carry = std::bit_floor(zeros);
@@ -77,8 +77,8 @@ struct SortedCode {
   size_t used = 0;
 };
 
-// False if more codes are asked for than there are. `left` is how much of the
-// space of codes is not used, in codes of 15 bits.
+// False if the lengths need more codes than there are. `left` is the unused
+// part of the space of codes, in codes of 15 bits.
 bool SortByCode(std::span<const uint8_t> lengths, SortedCode& sorted,
                 int& left) {
   for (const uint8_t length : lengths) {
@@ -107,8 +107,8 @@ bool SortByCode(std::span<const uint8_t> lengths, SortedCode& sorted,
 }
 
 // Fills the table for codes of up to `root` bits. The table doubles with the
-// length: what it has for shorter codes is then right for either next bit.
-// Returns the first code that is longer, reversed, and its place in `sorted`.
+// length: its entries for shorter codes are valid for either next bit. Returns
+// the first longer code, reversed, and its index in `sorted`.
 struct RootFill {
   uint32_t code = 0;
   size_t place = 0;
@@ -131,8 +131,8 @@ RootFill FillRoot(const SortedCode& sorted, std::span<const uint32_t> symbols,
   return at;
 }
 
-// Codes longer than the root, by their first `root` bits: each such group has a
-// table of its own, for the longest code in it.
+// Codes longer than the root, grouped by their first `root` bits: each group
+// has its own table, sized for the longest code in it.
 void FillSubtables(SortedCode& sorted, std::span<const uint32_t> symbols,
                    unsigned root, RootFill at, std::span<uint32_t> table) {
   const uint32_t root_mask = (uint32_t{1} << root) - 1;

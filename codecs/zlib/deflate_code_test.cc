@@ -16,7 +16,7 @@
 namespace quire {
 namespace {
 
-// As DeflateDecoder has them.
+// The shapes that DeflateDecoder uses.
 struct TableShape {
   size_t symbol_count;
   unsigned root_bits_max;
@@ -26,7 +26,7 @@ struct TableShape {
 constexpr TableShape kShapes[] = {{288, 11, 2342}, {32, 8, 402}, {19, 7, 2342}};
 constexpr uint32_t kUntouched = 0xDEADBEEF;
 
-// The values of symbols are their numbers.
+// Symbols whose values are their numbers.
 std::vector<uint32_t> NumberedSymbols(size_t count) {
   std::vector<uint32_t> symbols(count);
   for (uint32_t i = 0; i < count; ++i) {
@@ -35,8 +35,9 @@ std::vector<uint32_t> NumberedSymbols(size_t count) {
   return symbols;
 }
 
-// Lengths of a complete code of `used` of the symbols: the depths of the leaves
-// of a tree that splits at random, or always one of its deepest leaves.
+// Returns lengths of a complete code of `used` of the symbols: the depths of
+// the leaves of a tree that splits at random, or always at one of its deepest
+// leaves.
 std::vector<uint8_t> CompleteCode(TestRandom& random, size_t symbol_count,
                                   size_t used, bool is_deep) {
   std::vector<uint8_t> leaves = {0};
@@ -55,8 +56,8 @@ std::vector<uint8_t> CompleteCode(TestRandom& random, size_t symbol_count,
   return leaves;
 }
 
-// The code of each symbol, as RFC 1951, section 3.2.2, makes it, and its bits
-// in the order in which they are read, from the lowest on.
+// Returns the code of each symbol, by RFC 1951, section 3.2.2, with its bits in
+// the order in which they are read, from the lowest on.
 std::vector<uint32_t> ReversedCodes(const std::vector<uint8_t>& lengths) {
   std::array<uint32_t, kDeflateCodeLengthMax + 2> next = {};
   for (size_t length = 1; length <= kDeflateCodeLengthMax; ++length) {
@@ -79,7 +80,7 @@ struct Found {
   unsigned bits = 0;
 };
 
-// What the table has for a stream that goes on with `stream`.
+// Returns the table's entry for a stream that continues with `stream`.
 Found LookUp(const std::vector<uint32_t>& table, unsigned root_bits,
              uint32_t stream) {
   uint32_t entry = table[stream & ((1u << root_bits) - 1)];
@@ -104,7 +105,7 @@ TEST(DeflateCodeTest, FindsEverySymbolOfACompleteCode) {
       const size_t used = 2 + RandomBelow(random, shape.symbol_count - 1);
       const std::vector<uint8_t> lengths =
           CompleteCode(random, shape.symbol_count, used, round % 3 == 0);
-      // One more, which must not be written.
+      // One more entry, which must not be written.
       std::vector<uint32_t> table(shape.size + 1, kUntouched);
       unsigned root_bits = 0;
       ASSERT_TRUE(BuildDeflateTable(lengths, symbols, shape.root_bits_max,
@@ -118,7 +119,7 @@ TEST(DeflateCodeTest, FindsEverySymbolOfACompleteCode) {
         if (lengths[i] == 0) {
           continue;
         }
-        // Whatever follows the code.
+        // The bits after the code do not matter.
         for (const uint32_t rest : {uint32_t{0}, UINT32_MAX}) {
           const Found found =
               LookUp(table, root_bits, codes[i] | rest << lengths[i]);
@@ -205,7 +206,7 @@ TEST(DeflateCodeTest, SymbolsMeanWhatTheFormatSays) {
   }
 }
 
-// All lengths once and the longest twice is a complete code.
+// All lengths once and the longest twice are a complete code.
 TEST(DeflateCodeTest, RefusesOneCodeMoreThanThereIsSpaceFor) {
   std::vector<uint8_t> lengths;
   for (uint8_t length = 1; length <= kDeflateCodeLengthMax; ++length) {

@@ -15,19 +15,20 @@
 namespace quire {
 
 // Decodes bytes [offset, offset + out.size()) of a block of `raw_size` bytes
-// that is one DEFLATE stream, primed with `dictionary`; up to the range's end
-// only. If that is the block's, the stream must be all of `stored`, and end
-// there, as `ending` says. `scratch` may be the one that `decoder` belongs to.
+// that is one DEFLATE stream, primed with `dictionary`; only up to the range's
+// end. If the range ends with the block, the stream must be all of `stored` and
+// end there as `ending` specifies. `scratch` may be the one that owns
+// `decoder`.
 // REQUIRES: offset + out.size() <= raw_size.
-// Errors: DataLoss  malformed, or not that long.
+// Errors: DataLoss  malformed, or of another size.
 absl::Status DecodeDeflateRange(
     ByteView stored, ByteView dictionary, size_t raw_size, size_t offset,
     MutableByteView out, DeflateDecoder& decoder, BlockCodec::Scratch& scratch,
     DeflateEnding ending = DeflateEnding::kFinalBlock);
 
-// A codec whose stored block holds the text as one DEFLATE stream. Decodes all
-// of it; what derives from it encodes, and says where the stream begins and
-// what it is primed with.
+// A codec whose stored block holds the text as one DEFLATE stream. This class
+// decodes; derived classes encode, and find the stream and the text that primes
+// it.
 class DeflateCodec : public CodecBase {
  public:
   absl::Status Decode(ByteView stored, MutableByteView raw,
@@ -37,7 +38,7 @@ class DeflateCodec : public CodecBase {
                            MutableByteView out, Scratch& scratch) const final;
 
  protected:
-  // What NewScratch() returns, or derives from.
+  // NewScratch() returns this or a derived class.
   struct DeflateScratch : public Scratch {
     explicit DeflateScratch(int level) : deflate(level) {}
 
@@ -47,7 +48,7 @@ class DeflateCodec : public CodecBase {
 
   struct PrimedStream {
     ByteView stream;
-    // As DeflateDecoder::Start() takes it.
+    // See DeflateDecoder::Start().
     ByteView dictionary;
   };
 

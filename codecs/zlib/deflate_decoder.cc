@@ -17,8 +17,8 @@ constexpr size_t kDistanceCountMax = 30;
 constexpr size_t kLengthCountMax = 286;
 constexpr size_t kCodeLengthCount = 19;
 constexpr unsigned kCodeLengthRootBits = 7;
-// The order in which RFC 1951, section 3.2.7, stores the lengths of codes of
-// code lengths.
+// Order of the code lengths of the code of code lengths (RFC 1951, section
+// 3.2.7).
 constexpr std::array<uint8_t, kCodeLengthCount> kCodeLengthOrder = {
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
 
@@ -78,7 +78,7 @@ size_t DeflateDecoder::UnreadSize() const {
          bits_.past_end;
 }
 
-// Goes on until the text has `wanted` bytes, the stream is at its end, or it
+// Continues until the text has `wanted` bytes, the stream is at its end, or it
 // would overflow the output buffer.
 absl::Status DeflateDecoder::Run(size_t wanted) {
   while (text_size_ < wanted && !at_end_ && !overflowed_) {
@@ -160,7 +160,7 @@ absl::Status DeflateDecoder::ReadStoredHeader() {
   if (size != (~check & 0xFFFF)) {
     return Malformed("the size of a stored block");
   }
-  // What follows is read from the stream itself: give back what the buffer has.
+  // The block is read from the stream itself: return the bytes of the buffer.
   bits_.next -= bits_.count / 8 - bits_.past_end;
   bits_.buffer = 0;
   bits_.count = 0;
@@ -209,7 +209,7 @@ void DeflateDecoder::UseFixedCodes() {
   has_fixed_codes_ = true;
 }
 
-// RFC 1951, section 3.2.7. Codes are refused as zlib does it.
+// RFC 1951, section 3.2.7. Rejects the same codes as zlib.
 absl::Status DeflateDecoder::ReadCodes() {
   has_fixed_codes_ = false;
   if (!bits_.Fill()) {

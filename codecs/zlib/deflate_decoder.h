@@ -17,59 +17,57 @@
 
 namespace quire {
 
-// Decompresses raw DEFLATE streams (RFC 1951) that lie in memory as a whole,
+// Decompresses raw DEFLATE streams (RFC 1951) that are completely in memory,
 // about twice as fast as zlib's inflate(), which must be able to stop at any
 // byte of either side. Accepts exactly the streams that zlib accepts.
 //
-// Usage: Start(), then DecodeTo() as often as more text is wanted, then
-// Finish() if the stream is to end there.
+// Usage: Start(), then DecodeTo() as often as more text is needed, then
+// Finish() if the stream must end there.
 //
-// Thread-compatible. About 12 KiB; allocates nothing.
+// Thread-compatible. Takes about 12 KiB; allocates nothing.
 class DeflateDecoder {
  public:
-  // How many bytes of space behind the text that is wanted let all of it be
-  // decoded at full speed: the last bytes of the output buffer take twice the
-  // time.
+  // Space after the wanted text, in bytes, with which all of it decodes at full
+  // speed: the last bytes of the output buffer take twice the time.
   static constexpr size_t kRoomSlack = 320;
 
-  // Starts on the stream at the front of `stored`. Text goes to `output`, all
-  // of which may be written to, and which no call goes beyond. Matches may
-  // reach back into `dictionary`, which is taken to lie just before the text
-  // (of it the last 32 KiB count); it may be empty. With kFullFlush `stored` is
-  // a piece of a stream that must not have its final block.
-  // All three must outlive the calls that follow; `output` must not be changed
-  // between them.
+  // Starts on the stream at the front of `stored`. All of `output` may be
+  // overwritten; no call writes past it. Matches may reach back into
+  // `dictionary` (its last 32 KiB), as if it preceded the text; it may be
+  // empty. With kFullFlush, `stored` is a piece of a stream that must not have
+  // its final block. All three must outlive the later calls; `output` must not
+  // be changed between them.
   void Start(ByteView stored, MutableByteView output, ByteView dictionary = {},
              DeflateEnding ending = DeflateEnding::kFinalBlock);
 
-  // From here on appends each match that is decoded to `matches`, in order,
-  // which makes decoding several times slower. Until the next Start();
-  // `matches` must outlive the calls that follow.
+  // From now until the next Start(), appends each decoded match to `matches`,
+  // in order, which makes decoding several times slower. `matches` must outlive
+  // the later calls.
   void RecordMatches(std::vector<TextMatch>& matches) { matches_ = &matches; }
 
   // Decodes until at least the first `wanted` bytes of the output buffer are
-  // text, or the stream ends. Returns how many bytes of text there are now:
-  // fewer than `wanted` only at the stream's end, and perhaps some more.
-  // REQUIRES: wanted <= output.size(), and the calls before have succeeded.
-  // Errors: DataLoss  malformed, or cut.
+  // text, or the stream ends. Returns the size of the text so far: less than
+  // `wanted` only at the stream's end, otherwise possibly more.
+  // REQUIRES: wanted <= output.size(), and all earlier calls have succeeded.
+  // Errors: DataLoss  malformed or truncated.
   absl::StatusOr<size_t> DecodeTo(size_t wanted);
 
-  // How many bytes of what Start() was given have been used, a byte of which
-  // some bits have been as a whole: at the stream's end, its size. After an
-  // error, how many were read before it; at least all if the stream was cut.
+  // Number of bytes of `stored` used so far, counting a partly used byte as
+  // whole; at the stream's end, its size. After an error, the number of bytes
+  // read before it; at least all if the stream was truncated.
   size_t stored_size_so_far() const {
     return static_cast<size_t>(bits_.end - stored_begin_) - UnreadSize();
   }
 
-  // How many bytes of text were decoded, also before an error.
+  // Number of bytes of text decoded so far, also before an error.
   size_t text_size_so_far() const { return text_size_; }
 
-  // The text of the stream's first block that is not stored as it is, in bytes
-  // from the text's start; 0 while it is not at its end.
+  // End of the first block that is not stored, in bytes from the text's start;
+  // 0 before it is reached.
   size_t first_block_end() const { return first_block_end_; }
 
-  // OK if the stream has exactly `text_size` bytes of text and fills all of
-  // what Start() was given.
+  // OK if the stream has exactly `text_size` bytes of text and uses all of
+  // `stored`.
   // REQUIRES: DecodeTo(text_size) has succeeded.
   // Errors: DataLoss  otherwise.
   absl::Status Finish(size_t text_size);
@@ -86,21 +84,21 @@ class DeflateDecoder {
                        unsigned root_bits);
   void UseFixedCodes();
   void CopyStored(size_t wanted);
-  // Decode symbols until the text has `wanted` bytes: in the output buffer up
-  // to FastEnd(), without a look at its end, or all of it. In
-  // deflate_symbols.cc.
+  // Decode symbols until the text has `wanted` bytes: the first up to
+  // FastEnd(), without checking for the end of the output buffer, the second
+  // all of it. In deflate_symbols.cc.
   Result DecodeRoomy(size_t wanted);
   Result DecodeCarefully(size_t wanted);
   Result DecodeRoomyLoop(size_t wanted);
   Result DecodeRoomyPlain(size_t wanted);
   Result DecodeRoomyBmi2(size_t wanted);
   size_t FastEnd() const;
-  // Bytes of the stream behind the last bit that was taken.
+  // Size of the stream after the last bit that was taken.
   size_t UnreadSize() const;
   bool CopyFromDictionary(size_t distance, size_t length, uint8_t* to) const;
 
-  // Room for any code with these roots: what zlib's examples/enough.c finds for
-  // 288 symbols, 11 bits and 32 symbols, 8 bits.
+  // Space for any code with these roots: the results of zlib's
+  // examples/enough.c for 288 symbols, 11 bits and 32 symbols, 8 bits.
   static constexpr unsigned kLengthRootBits = 11;
   static constexpr unsigned kDistanceRootBits = 8;
   std::array<uint32_t, 2342> length_table_;
@@ -119,10 +117,10 @@ class DeflateDecoder {
   Block block_ = Block::kNone;
   DeflateEnding ending_ = DeflateEnding::kFinalBlock;
   bool is_last_block_ = false;
-  // What was read last is an empty stored block.
+  // The last block was an empty stored block.
   bool is_flushed_ = false;
   bool at_end_ = false;
-  // The stream has more text than the output buffer holds.
+  // The text of the stream is larger than the output buffer.
   bool overflowed_ = false;
   size_t stored_left_ = 0;
 };

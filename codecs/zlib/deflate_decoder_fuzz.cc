@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes as a DEFLATE stream, to DeflateDecoder and zlib: both must take or
-// refuse it, and give the same text. The first four bytes choose the output
-// buffer's size, how much of a dictionary there is, and the size of steps.
+// Decodes any bytes with DeflateDecoder and zlib: both must accept or refuse
+// the stream and give the same text. The first four bytes choose the sizes of
+// the output buffer, the dictionary, and the steps.
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -27,7 +27,7 @@ void Check(ByteView input) {
   for (size_t i = 0; i < dictionary.size(); ++i) {
     dictionary[i] = static_cast<uint8_t>(i * i >> 5);
   }
-  // Memory of exactly the right size, for AddressSanitizer.
+  // Memory of the exact size, for AddressSanitizer.
   const std::vector<uint8_t> stored(input.begin() + kHeaderSize, input.end());
   const std::string difference =
       DifferenceToZlib(stored, dictionary, output_size, size_t{1} + input[3]);

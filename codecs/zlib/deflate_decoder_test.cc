@@ -71,7 +71,7 @@ TEST(DeflateDecoderTest, ReachesBackIntoTheDictionary) {
       const std::string text = EditedPieces(random, dictionary, size);
       const std::string stored = RawDeflate(text, dictionary);
       ExpectLikeZlib(stored, size, dictionary);
-      // With less of a dictionary, some match reaches too far; or none does.
+      // With a shorter dictionary, some match may reach too far.
       ExpectLikeZlib(stored, size, dictionary.substr(dictionary_size / 2));
       ExpectLikeZlib(stored, size);
     }
@@ -79,7 +79,7 @@ TEST(DeflateDecoderTest, ReachesBackIntoTheDictionary) {
 }
 
 // A stream whose first match begins at the dictionary's first byte, decoded in
-// the fast loop (spare space behind the text) and in the careful one.
+// the fast loop (spare space after the text) and in the careful one.
 TEST(DeflateDecoderTest, ReachesTheDictionarysFirstByteAndNoFurther) {
   TestRandom random(kSeed);
   for (const size_t size :
@@ -109,7 +109,7 @@ TEST(DeflateDecoderTest, ReachesTheDictionarysFirstByteAndNoFurther) {
   }
 }
 
-// Without a dictionary, as far as the text's first byte.
+// Without a dictionary, up to the text's first byte.
 TEST(DeflateDecoderTest, ReachesTheTextsFirstByteAndNoFurther) {
   // A final block of fixed codes (RFC 1951, section 3.2.6): three times "a",
   // then a match of three bytes at distance 3 or 4 (both without extra bits).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of DeflateDecoder that takes the time: symbols to text.
+// The hot part of DeflateDecoder: symbols to text.
 #include <algorithm>
 #include <cstring>
 
@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kMatchLengthMax = 258;
 constexpr size_t kCopyStep = 16;
-// What one turn of the fast loop may write: literals and a match, copied in
-// steps.
+// Upper bounds on what one iteration of the fast loop writes: literals and a
+// match, copied in steps.
 constexpr size_t kTurnLiteralsMax = 4;
 constexpr size_t kTurnSizeMax = kTurnLiteralsMax + kMatchLengthMax + kCopyStep;
 static_assert(kTurnSizeMax <= DeflateDecoder::kRoomSlack);
@@ -59,7 +59,7 @@ inline void TakeLiteral(uint32_t entry, DeflateBits& bits, uint8_t*& to) {
   *to++ = static_cast<uint8_t>(entry >> 16);
 }
 
-// The length or distance of `entry`, its extra bits added.
+// Returns the length or distance of `entry`, including its extra bits.
 inline size_t TakeValue(uint32_t entry, DeflateBits& bits) {
   const uint64_t extra = LowBits(bits.buffer, DeflateEntryBits(entry)) >>
                          DeflateEntryCodeBits(entry);
@@ -67,7 +67,7 @@ inline size_t TakeValue(uint32_t entry, DeflateBits& bits) {
   return (entry >> 16) + static_cast<size_t>(extra);
 }
 
-// What `entry`, which is special, stands for in its table.
+// Returns the entry that the special `entry` refers to in its table.
 inline uint32_t Resolve(const uint32_t* table, uint32_t entry,
                         DeflateBits& bits) {
   if ((entry & (kDeflateEndOfBlock | kDeflateInvalid)) != 0) {
@@ -78,7 +78,7 @@ inline uint32_t Resolve(const uint32_t* table, uint32_t entry,
                LowBits(bits.buffer, DeflateEntryCodeBits(entry))];
 }
 
-// The same where there is no space to spare.
+// Same, without writing past `length`.
 inline void CopyMatchExactly(uint8_t* to, size_t distance, size_t length) {
   const uint8_t* from = to - distance;
   for (size_t i = 0; i < length; ++i) {
@@ -106,10 +106,10 @@ bool DeflateDecoder::CopyFromDictionary(size_t distance, size_t length,
   return true;
 }
 
-// Between two turns the buffer is filled, to 56 bits or more: enough for four
-// literals of the root table and a look at what follows, and enough for a match
-// (20 bits for its length, 28 for its distance). What follows a match is looked
-// up before the match is copied.
+// Before each iteration the buffer is filled to at least 56 bits: enough for
+// four literals of the root table and a look at the next code, and enough for a
+// match (20 bits for its length, 28 for its distance). The code after a match
+// is looked up before the match is copied.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline DeflateDecoder::Result
 DeflateDecoder::DecodeRoomyLoop(size_t wanted) {
   static_assert(kTurnLiteralsMax * kLengthRootBits + kLengthRootBits <= 56);
@@ -210,7 +210,7 @@ DeflateDecoder::Result DeflateDecoder::DecodeRoomy(size_t wanted) {
   return HasBmi2() ? DecodeRoomyBmi2(wanted) : DecodeRoomyPlain(wanted);
 }
 
-// One symbol at a time.
+// Decodes one symbol at a time.
 DeflateDecoder::Result DeflateDecoder::DecodeCarefully(size_t wanted) {
   DeflateBits bits = bits_;
   uint8_t* const begin = output_.data();

@@ -7,7 +7,7 @@
 namespace quire {
 
 // A match of an LZ77 parse: `size` bytes of text from `offset` on equal those
-// that begin `distance` before. All count bytes.
+// that begin `distance` bytes earlier.
 struct TextMatch {
   uint32_t offset = 0;
   uint32_t size = 0;

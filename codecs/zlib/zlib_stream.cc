@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codecs/zlib/zlib_stream.h"
 
-// zlib's interface takes const input only with this.
+// Makes zlib's interface accept const input.
 #define ZLIB_CONST
 #include <zlib.h>
 
@@ -38,7 +38,7 @@ absl::StatusOr<size_t> DeflateStream::Compress(ByteView raw,
                                                DeflateEnding ending) {
   if (stream_ == nullptr) {
     auto stream = std::make_unique<z_stream>();
-    // It fails only without memory.
+    // Fails only if out of memory.
     QUIRE_CHECK(deflateInit2(stream.get(), level_, Z_DEFLATED, kRawWindowBits,
                              kMemoryLevel, Z_DEFAULT_STRATEGY) == Z_OK);
     stream_ = std::move(stream);

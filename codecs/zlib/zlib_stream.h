@@ -17,17 +17,17 @@ struct z_stream_s;
 
 namespace quire {
 
-// How a DEFLATE stream, or a piece of one, ends.
+// Ending of a DEFLATE stream or of a piece of one.
 enum class DeflateEnding {
-  // With its final block: it is whole.
+  // With its final block: the stream is complete.
   kFinalBlock,
   // With zlib's full flush: an empty stored block (RFC 1951, section 3.2.4), up
-  // to a byte's end. Any piece may follow whose matches begin in itself.
+  // to the end of a byte. Any piece whose matches stay within it may follow.
   kFullFlush,
 };
 
-// An upper bound of the size of any DEFLATE stream for `raw_size` bytes that
-// DeflateStream makes; and what a full flush adds to it.
+// Upper bound on the size of a DEFLATE stream that DeflateStream makes of
+// `raw_size` bytes; and the further size of a full flush.
 size_t DeflateSizeMax(size_t raw_size);
 inline constexpr size_t kFullFlushSizeMax = 6;
 

@@ -25,7 +25,7 @@ std::string Compress(DeflateStream& stream, const std::string& text,
   return stored.substr(0, size.value_or(0));
 }
 
-// With or without a dictionary, which must leave nothing to the next stream.
+// With or without a dictionary, which must not affect the next stream.
 TEST(DeflateStreamTest, WritesWhatZlibWrites) {
   TestRandom random(51);
   const std::string dictionary = RandomText(random, 50000);
@@ -68,7 +68,7 @@ TEST(DeflateStreamTest, SaysHowLargeAStreamCanBe) {
   }
 }
 
-// Less space than is required makes an error, and nothing that stays.
+// Less space than required is an error, and does not affect later calls.
 TEST(DeflateStreamTest, GoesOnAfterAnError) {
   TestRandom random(54);
   const std::string text = RandomBytes(random, 5000);

@@ -20,7 +20,7 @@
 namespace quire {
 namespace {
 
-// Tables of a decoder and the objects around the indexes.
+// Memory of a decoder's tables and of the objects around the indexes.
 constexpr uint64_t kFixedMemoryBytes = 64 << 10;
 
 // ArchiveOutline::memory_bytes and Archive::memory_bytes_max().
@@ -42,9 +42,9 @@ uint64_t PlannedMemoryBytes(const Manifest& manifest) {
 
 struct Archive::Segment {
   SegmentFile file;
-  // Reads `file`.
+  // Reader of `file`.
   SegmentReader reader;
-  // Of the segment, in the logical space and among the ordinals.
+  // Start of the segment in the logical space and among the ordinals.
   uint64_t start = 0;
   uint64_t first_ordinal = 0;
 
@@ -113,7 +113,7 @@ absl::Status Archive::Load(const ArchiveDirectory& directory,
         context->dictionary,
         ReadDictionaryFile(**files.dictionary, *manifest.dictionary,
                            options.cancel));
-    // Blocks copy from all over it.
+    // Blocks copy from random offsets of it.
     PreferHugePages(AsMutableBytes(context->dictionary));
     memory_.dictionary_bytes = context->dictionary.capacity();
   }
@@ -219,7 +219,8 @@ const Archive::Segment& Archive::SegmentOfDocument(uint64_t ordinal) const {
   const auto after = std::upper_bound(
       segments_.begin(), segments_.end(), ordinal,
       [](uint64_t value, const Segment& s) { return value < s.first_ordinal; });
-  // Of segments that begin with the same ordinal, only the last has documents.
+  // If several segments begin with the same ordinal, only the last has
+  // documents.
   return *std::prev(after);
 }
 
@@ -332,7 +333,8 @@ Archive::FoundDocument Archive::FindDocument(
   for (const Segment& segment : segments_) {
     const DocumentIndex& documents = segment.reader.documents();
     const IdTable::Ranks ranks = documents.ids().Find(id);
-    // What was in a segment before wraps, and is far above their count.
+    // An occurrence in an earlier segment wraps to a rank far above the number
+    // of documents.
     const uint64_t end = found.count + ranks.count();
     const uint64_t rank = ranks.end - (end - occurrence.value_or(end - 1));
     if (rank - ranks.begin < ranks.count()) {
@@ -416,7 +418,7 @@ void Archive::VisitDocuments(
       positions.push_back(std::move(position));
     }
   }
-  // Merges the segments; ordinals of a later one are all higher.
+  // Merges the segments; all ordinals of a later segment are higher.
   const auto comes_later = [&positions](size_t a, size_t b) {
     const int order =
         positions[a].cursor.id().compare(positions[b].cursor.id());

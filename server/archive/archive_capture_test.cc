@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Which of several documents of one id is found by record type and time,
-// compared with a model that looks at all of them.
+// Compares the selection among documents of one id, by record type and time,
+// with a model that examines all of them.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,7 @@ using Types = std::vector<absl::string_view>;
 constexpr absl::string_view kTypes[] = {"response", "request", "revisit", "",
                                         "resource"};
 
-// A segment whose ids occur a few times, around the number from which on they
+// A segment with ids that occur a few times, around the count from which they
 // are sorted, and many times; equal times, types and absent times are frequent.
 TestSegment RandomCaptures(std::mt19937_64& random, int64_t time_count) {
   TestSegment segment;
@@ -50,10 +50,10 @@ TestSegment RandomCaptures(std::mt19937_64& random, int64_t time_count) {
   return segment;
 }
 
-// The rule of archive.proto, as a sum of sort orders.
+// The rule of archive.proto, as a combination of sort orders.
 std::optional<uint64_t> Expected(const TestSegment& all, absl::string_view id,
                                  const Types& types, int64_t at_ms) {
-  // Whether it is in time, how near it is, its ordinal.
+  // True if in time; distance in time; ordinal.
   std::optional<std::tuple<bool, int64_t, uint64_t>> best;
   for (uint64_t i = 0; i < all.size(); ++i) {
     if (all[i].id != id || std::find(types.begin(), types.end(),
@@ -138,7 +138,8 @@ TEST(ArchiveCaptureTest, FindsWhatTheModelFinds) {
   }
 }
 
-// With neither types nor times the last document is meant, of however many.
+// Without types and times the last document is selected, however many there
+// are.
 TEST(ArchiveCaptureTest, FindsTheLastOfPlainDocuments) {
   const TestSegment segment(1000, TestDocument{.id = "a", .text = "x"});
   const TemporaryDirectory directory;

@@ -2,7 +2,7 @@
 //
 // Damages every byte of an archive in turn. Each time the archive must refuse
 // to open, or refuse to read the block, with a message that names the file, or
-// still say exactly what it said before.
+// return exactly the same contents.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +30,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// All that an archive says, as one string; or the first error.
+// Returns all contents of an archive as one string; or the first error.
 absl::StatusOr<std::string> Contents(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const auto archive, Archive::Open(path));
   QUIRE_ASSIGN_OR_RETURN(
@@ -49,7 +49,7 @@ absl::StatusOr<std::string> Contents(const std::string& path) {
   return contents;
 }
 
-// The text of a block, in an archive without layouts.
+// Returns the text of a block in an archive without layouts.
 LogicalRange BlockRangeIn(const Archive& archive, BlockAddress block) {
   uint64_t offset = block.block_index * archive.info().block_size_bytes;
   for (uint32_t s = 0; s < block.segment_index; ++s) {
@@ -81,7 +81,7 @@ Verified Verify(const std::string& path, uint32_t thread_count = 3) {
 class ArchiveDamageTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // Small once compressed, as the time taken goes with its square.
+    // Small once compressed: the test's time is quadratic in the size.
     const auto text = [](size_t size) {
       std::string result;
       while (result.size() < size) {
@@ -195,8 +195,8 @@ TEST_F(ArchiveDamageTest, FindsBlocksInTheWrongPlace) {
                                         HasSubstr("block 0: checksum is")));
 }
 
-// Whatever bit of an index of ids or attributes is damaged: opened without it,
-// all text is found by range and by ordinal, and no document by a wrong id.
+// Any damaged bit in an index of ids or attributes: without the index, all text
+// is found by range and by ordinal, and no document by a wrong id.
 TEST_F(ArchiveDamageTest, OpensWithoutDamagedIndexesOfIdsAndAttributes) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto whole, Archive::Open(path_));
   const std::string file = "segment-00000000";
@@ -353,7 +353,7 @@ TEST_F(ArchiveDamageTest, VerifySaysWhatItCannotFind) {
   EXPECT_THAT(std::string(verified.damages[1].status.message()),
               HasSubstr("blocks after it"));
   EXPECT_EQ(verified.damages[1].block, (BlockAddress{1, 0}));
-  // Which documents they are of is in the damaged footer.
+  // The damaged footer names the documents.
   EXPECT_FALSE(verified.damages[1].is_document_count_exact);
   EXPECT_EQ(verified.damages[1].document_count, segments_[1].size());
   std::filesystem::remove(name);
@@ -454,7 +454,7 @@ TEST(CraftedArchiveTest, KeepsItsHistoryAndItsWriter) {
       [](const ArchiveDamage& damage) { ADD_FAILURE() << damage.status; }));
 }
 
-// Counts that a writer never makes, in an archive that is whole.
+// Counts that a writer never makes, in an undamaged archive.
 TEST(CraftedArchiveTest, RefusesMembersOfNoBlockAndBlocksThatGrew) {
   const TemporaryDirectory directory;
   Crafted made;
@@ -471,7 +471,7 @@ TEST(CraftedArchiveTest, RefusesMembersOfNoBlockAndBlocksThatGrew) {
   members.pop_back();
   made.UseCodec(CodecId::kAuto, "\x02longer than its text", "hello you all");
   members[0].stored_size_bytes = made.stored.size();
-  // A frame would hold the text itself.
+  // A writer's frame would hold the text itself.
   made.edit_frame = [&](std::string& frame) {
     frame.insert(kFrameWordSizeBytes, made.stored.size() - made.text.size(),
                  'x');

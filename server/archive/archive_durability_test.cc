@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The order in which a writer syncs, renames and removes, and that its lock
-// holds what it names: seen in its system calls.
+// Checks, by its system calls, the order in which a writer syncs, renames and
+// removes, and that it locks the file that its name refers to.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ void ExpectWhole(const std::string& path, char letter) {
   EXPECT_EQ(text, std::string(size_t{2} * 9000, letter));
 }
 
-// What a writer had the kernel do, in order.
+// System calls of a writer, in order.
 class CallLog {
  public:
   explicit CallLog(const std::string& directory)
@@ -70,7 +70,7 @@ class CallLog {
                       Add(absl::StrCat("remove ", name));
                     }}) {}
 
-  // The place of the only such call; fails the test if there is none.
+  // Returns the index of the only such call; fails the test if there is none.
   size_t Find(const std::string& call) const {
     EXPECT_EQ(std::ranges::count(calls_, call), 1)
         << call << " in " << ::testing::PrintToString(calls_);
@@ -86,7 +86,7 @@ class CallLog {
     calls_.push_back(std::move(call));
   }
 
-  // With the size, as a file that is written to afterwards is not synced.
+  // With the size: a file that is written to afterwards counts as not synced.
   void AddSync(int fd) {
     const std::string path =
         std::filesystem::read_symlink(absl::StrCat("/proc/self/fd/", fd));
@@ -104,7 +104,7 @@ class CallLog {
   }
 
   const std::string prefix_;
-  // The dictionary is written by a thread of its own.
+  // A separate thread writes the dictionary.
   std::mutex mutex_;
   std::vector<std::string> calls_;
   const ScopedSystemCallHooks hooks_;
@@ -119,9 +119,9 @@ class ArchiveDurabilityTest : public ::testing::Test {
                                      Segments(letter), context));
   }
 
-  // That all files of the archive in place were synced as they are now, then
-  // their directory, before the rename, and the parent after it. Returns the
-  // place of the last.
+  // Expects that all files of the archive were synced in their present state,
+  // then their directory, before the rename, and the parent after it. Returns
+  // the index of the last sync.
   size_t ExpectSyncedInOrder(const CallLog& log) const {
     const size_t directory = log.Find("sync a.partial");
     size_t file_count = 0;
@@ -153,7 +153,7 @@ TEST_F(ArchiveDurabilityTest,
   ExpectSyncedInOrder(log);
 }
 
-// A journal must be durable before blocks are that it describes.
+// A journal must be durable before the blocks that it describes.
 TEST_F(ArchiveDurabilityTest, SyncsAJournalThenItsDirectory) {
   std::filesystem::create_directory(path_);
   const UniqueFd fd(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -198,7 +198,7 @@ TEST_F(ArchiveDurabilityTest, ALockOnWhatWasPublishedMeanwhileIsNone) {
     QUIRE_ASSERT_OK(
         WriteTestSegment(segment, kBlockSizeBytes, nullptr, *first));
   }
-  // The second has opened the first one's mark and is about to lock it.
+  // The second writer has opened the first one's mark and is about to lock it.
   int lock_count = 0;
   const ScopedSystemCallHooks hooks({.before_flock = [&] {
     if (lock_count++ == 0) {
@@ -218,7 +218,7 @@ TEST_F(ArchiveDurabilityTest, ALockOnWhatWasPublishedMeanwhileIsNone) {
   ExpectWhole(path_, 'y');
 }
 
-// The name exists again, but means the directory of a third writer.
+// The name exists again, but refers to the directory of a third writer.
 TEST_F(ArchiveDurabilityTest, ALockOnWhatAnotherFileReplacedIsNone) {
   QUIRE_ASSERT_OK_AND_ASSIGN(
       const auto first,

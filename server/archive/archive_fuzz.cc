@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Whole archives whose checksums are right and whose contents are anything:
-// must be refused, or opened, read and searched without a fault.
+// Whole archives with valid checksums and arbitrary contents: they must be
+// refused, or opened, read and searched without a fault.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <cstddef>
@@ -22,8 +22,8 @@
 namespace quire {
 namespace {
 
-// A layout of the text that there is, and a document of what the layout says,
-// or nearly so.
+// Adds a layout of the existing text, and a document of the layout's size, or
+// nearly so.
 void AddLayout(FuzzedDataProvider& input, Crafted& made) {
   CraftedLayout layout;
   layout.stored_text_size_bytes = made.text.size();
@@ -60,7 +60,7 @@ void AddLayout(FuzzedDataProvider& input, Crafted& made) {
   };
 }
 
-// Block spans of the text, or nearly so. Only the first block is there.
+// Adds block spans of the text, or nearly so. Only the first block exists.
 void AddBlockSpans(FuzzedDataProvider& input, Crafted& made) {
   const auto count = input.ConsumeIntegralInRange<uint64_t>(1, 20);
   std::vector<uint64_t> counts;
@@ -111,7 +111,8 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
         codec, input.ConsumeRandomLengthString(200),
         std::string(input.ConsumeIntegralInRange<size_t>(1, 4096), 'x'));
   }
-  // From a good archive on: each section is kept, replaced, added or dropped.
+  // Starts from a valid archive: each section is kept, replaced, added or
+  // dropped.
   if (input.ConsumeBool()) {
     made.document_count = input.ConsumeIntegral<uint8_t>();
     made.id_size_bytes = input.ConsumeIntegral<uint16_t>();
@@ -140,7 +141,7 @@ Crafted MakeArchive(FuzzedDataProvider& input) {
   return made;
 }
 
-// A forged layout may claim more text than there is time to read.
+// A forged layout may claim more text than can be read in time.
 constexpr uint64_t kReadSizeBytesMax = 1 << 16;
 
 void ReadAll(const std::string& path) {
@@ -179,7 +180,7 @@ void ReadAll(const std::string& path) {
 }  // namespace quire
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // In memory where there is such a place: a disk would slow this down tenfold.
+  // In memory if possible: a disk would be ten times slower.
   static const quire::TemporaryDirectory directory(
       std::filesystem::exists("/dev/shm") ? "/dev/shm" : "");
   FuzzedDataProvider input(data, size);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Archives whose text is stored otherwise than in its own order.
+// Archives whose text is not stored in its own order.
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -29,7 +29,7 @@ std::string Noise(size_t size, uint64_t seed) {
 }
 
 // Blocks of 4 KiB: "a" is in the first four, "b" in the next three; "c" repeats
-// them in turns.
+// them alternately.
 class ArchiveLayoutTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -128,9 +128,10 @@ TEST_F(ArchiveLayoutTest, VerifyNamesAllDocumentsOfADamagedBlock) {
   EXPECT_EQ(damages[0].documents[1].id, "c");
 }
 
-// Two parts of one document do not make it two documents.
+// Two parts of one document count as one document.
 TEST_F(ArchiveLayoutTest, VerifyCountsADocumentOnce) {
-  // Bytes 20480 to 24575 of the stored text: of b, and of both halves in c.
+  // Bytes 20480 to 24575 of the stored text: they belong to b and to both
+  // halves of c.
   SpoilBlock(5);
   const std::vector<ArchiveDamage> damages = Verify();
   ASSERT_THAT(damages, SizeIs(1));

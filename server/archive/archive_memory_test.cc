@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// That an archive takes what it says, and was estimated at no less, whatever is
-// in it.
+// Checks that an archive takes the memory that it reports, and no more than was
+// estimated, for any contents.
 #include <malloc.h>
 
 #include <cstdint>
@@ -25,15 +25,15 @@
 namespace quire {
 namespace {
 
-// Bytes of the heap in use; nothing where a sanitizer has an allocator of its
-// own.
+// Returns the heap bytes in use; unset if a sanitizer replaces the allocator.
 std::optional<uint64_t> HeapBytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks == 0 ? std::nullopt
                             : std::optional(info.uordblks + info.hblkhd);
 }
 
-// With the estimate at least what is held, and that near what was allocated.
+// Expects the estimate to be at least the memory held, and that to be near the
+// memory allocated.
 void ExpectAccounted(const std::string& path, double estimate_factor_max) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const ArchiveOutline outline,
                              Archive::ReadOutline(path));
@@ -51,7 +51,7 @@ void ExpectAccounted(const std::string& path, double estimate_factor_max) {
     const double taken =
         static_cast<double>(*after) - static_cast<double>(*before);
     EXPECT_LE(taken, static_cast<double>(memory) * 1.05 + kSlackBytes);
-    // Counted, and taken later: a table for answers.
+    // Counted already, but allocated later: a table for answers.
     const uint64_t taken_later = archive->memory().symbol_table_bytes;
     EXPECT_GE(taken, static_cast<double>(memory) * 0.95 - kSlackBytes -
                          static_cast<double>(taken_later));
@@ -85,7 +85,7 @@ TEST(ArchiveMemoryTest, OfManyAttributesAndLongIdsIsAccounted) {
   }
 }
 
-// Ids that occur often are kept in another order, too.
+// Ids that occur often are also kept in another order.
 TEST(ArchiveMemoryTest, OfManyCapturesIsAccounted) {
   for (const uint64_t captures_per_id : {2u, 65u, 100000u}) {
     SCOPED_TRACE(captures_per_id);
@@ -126,8 +126,8 @@ TEST(ArchiveMemoryTest, OfEachCodecIsAccounted) {
   }
 }
 
-// A dictionary is the largest part of most archives. Sizes just past a power of
-// two are those that a string which grows takes most for.
+// A dictionary is the largest part of most archives. A growing string wastes
+// most memory at sizes just above a power of two.
 TEST(ArchiveMemoryTest, OfDictionariesOfAnySizeIsAccounted) {
   for (const size_t size_bytes :
        {size_t{1} << 20, (size_t{2} << 20) + 1, size_t{5} << 20}) {
@@ -146,11 +146,11 @@ TEST(ArchiveMemoryTest, OfDictionariesOfAnySizeIsAccounted) {
   }
 }
 
-// Sections that a writer does not make, but that are within the format.
+// Sections that a writer does not make, but that the format allows.
 TEST(ArchiveMemoryTest, OfStringColumnsIsAccounted) {
   std::vector<std::string> sections;
   const std::string one_value = CraftedColumn({0});
-  // Empty strings only, strings of one byte, and one long one.
+  // Only empty strings, strings of one byte, and one long string.
   constexpr uint64_t kCount = 100'000;
   const std::string count = CraftedVarints({kCount});
   sections.push_back(count + std::string(kCount, '\0') + one_value);

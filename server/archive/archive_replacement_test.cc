@@ -32,7 +32,7 @@ class ArchiveReplacementTest : public ::testing::Test {
  protected:
   void SetUp() override { Replace(); }
 
-  // By one with other contents, each time.
+  // Replaces the archive by one with other contents, each time.
   void Replace() {
     ArchiveWriterOptions options;
     options.codec = ParseCodecSpec("rlz").value();
@@ -133,7 +133,7 @@ TEST_F(ArchiveReplacementTest, ReadsNoFileDirectlyThatReplacedASegment) {
                         HasSubstr("was replaced while it was opened")));
 }
 
-// As after a merge: MANIFEST is another file in the same directory.
+// As after a merge: MANIFEST is a new file in the same directory.
 TEST_F(ArchiveReplacementTest, ReadsTheNewManifestWhereASegmentIsGone) {
   int manifest_count = 0;
   const std::string segment = path_ + "/segment-00000002";
@@ -161,7 +161,7 @@ TEST_F(ArchiveReplacementTest, ReadsTheNewManifestWhereASegmentIsGone) {
 }
 
 TEST_F(ArchiveReplacementTest, IsGivenUpWhenItNeverStands) {
-  // Two archives without a file change places all the time.
+  // Two archives, each without a file, are exchanged continually.
   const std::string other = directory_.File("b");
   std::filesystem::remove(path_ + "/segment-00000001");
   std::filesystem::copy(path_, other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A million documents: that all of them are found, and what they take in RAM.
+// A million documents: checks that all of them are found, and their memory.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 constexpr uint64_t kCount = 1000000;
 constexpr uint64_t kBlockSizeBytes = 1 << 20;
 
-// Ids fall out of order, every hundredth document is empty.
+// Ids are not in order; every hundredth document is empty.
 std::string IdOf(uint64_t ordinal) {
   return absl::StrFormat("doc/%07u", ordinal * 7919 % kCount);
 }

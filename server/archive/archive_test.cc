@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Archives are written and read back through the public interface, and compared
-// with a plain model of what they should hold.
+// with a plain model of their contents.
 #include "server/archive/archive.h"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ ArchiveWriterOptions Options(const std::string& codec) {
   return options;
 }
 
-// What an archive should say, kept the plain way.
+// A simple model of an archive's contents.
 class Model {
  public:
   explicit Model(const std::vector<TestSegment>& segments) {

@@ -147,7 +147,7 @@ TEST_F(ArchiveVaryingBlocksTest, VerifyNamesTheDocumentsOfADamagedBlock) {
   EXPECT_EQ(damages[0].documents[1].id, "end");
 }
 
-// Without the section nothing says how much text each block has.
+// Only the section records the size of each block's text.
 TEST_F(ArchiveVaryingBlocksTest, VerifySaysThatAllIsLostWithTheSizes) {
   const uint64_t size = ReadTestFile(path_ + "/segment-00000001").size();
   Spoil("/segment-00000001", size - 20);
@@ -159,7 +159,7 @@ TEST_F(ArchiveVaryingBlocksTest, VerifySaysThatAllIsLostWithTheSizes) {
   EXPECT_EQ(damages[0].document_count, 2u);
 }
 
-// And a damaged frame behind it has no place, either.
+// Without the sizes, a damaged frame has no known offset in the text either.
 TEST_F(ArchiveVaryingBlocksTest, VerifyFindsDamagedFramesWithoutTheSizes) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const auto archive, Archive::Open(path_));
   Spoil("/segment-00000001", archive->BlockExtent({1, 1}).offset.value + 5);

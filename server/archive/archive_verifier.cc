@@ -25,21 +25,21 @@
 namespace quire {
 namespace {
 
-// Blocks between two looks at what the threads found: bounds what they hold.
+// Blocks verified by the threads per batch: bounds the memory of their results.
 constexpr uint64_t kBatchBlockCount = 1024;
 
-// Of a segment whose indexes of blocks and documents are of no use.
+// For a segment whose indexes of blocks and documents are unusable.
 constexpr char kSegmentEffect[] =
     "a single point of loss for this segment: the archive is not served "
     "without "
     "it; the other segments, and blocks of this one that are not named, are "
     "whole";
 
-// Hands out 0, 1, 2, ... to all threads; unset at the end.
+// Returns 0, 1, 2, ... across all threads; unset at the end.
 using Next = std::function<std::optional<uint64_t>()>;
 
-// Calls `work` on `thread_count` threads, one of them the calling one, or fewer
-// where there is less to do; they share the numbers below `count`.
+// Calls `work` on `thread_count` threads, including the calling one, or fewer
+// if there are fewer items; they share the numbers below `count`.
 void WorkInThreads(uint32_t thread_count, uint64_t count,
                    const std::function<void(const Next&)>& work) {
   if (count == 0) {
@@ -56,15 +56,15 @@ void WorkInThreads(uint32_t thread_count, uint64_t count,
     std::ranges::generate(threads,
                           [&] { return std::jthread([&] { work(next); }); });
   } catch (const std::system_error&) {
-    // The system gives no more threads: those that run do all the work.
+    // The system refuses more threads: the running ones do all the work.
   }
   work(next);
 }
 
-// Text of a segment, of blocks that were found good; the newest ones are kept.
+// Reads the text of a segment from good blocks; caches the newest ones.
 class TextReader {
  public:
-  // No block has more than `block_size_bytes_max` of text.
+  // All blocks have at most `block_size_bytes_max` of text.
   TextReader(const SegmentReader& segment, const PayloadCodec& codec,
              uint32_t block_size_bytes_max)
       : segment_(segment),
@@ -72,7 +72,8 @@ class TextReader {
         block_count_max_(kKeptSizeBytes / block_size_bytes_max),
         scratch_(codec.NewScratch()) {}
 
-  // Checksum64() of a part of the text. Errors: as SegmentReader::ReadFrame().
+  // Returns Checksum64() of a part of the text. Errors: as
+  // SegmentReader::ReadFrame().
   absl::StatusOr<uint64_t> ChecksumOf(uint64_t offset, uint64_t size_bytes) {
     const SegmentLayout& layout = segment_.layout();
     Checksummer64 checksum;
@@ -128,7 +129,7 @@ class TextReader {
   const std::unique_ptr<PayloadCodec::Scratch> scratch_;
   std::vector<uint8_t> frame_;
   std::vector<Kept> blocks_;
-  // Index of what gives way next.
+  // Index of the entry to replace next.
   size_t oldest_ = 0;
 };
 
@@ -148,7 +149,7 @@ class Verifier {
   struct BlockResult {
     absl::Status status;
     uint64_t checksum = 0;
-    // Of a good block of codec auto.
+    // For a good block of codec auto.
     uint8_t member = 0;
     uint64_t stored_size_bytes = 0;
   };
@@ -157,7 +158,7 @@ class Verifier {
   absl::StatusOr<std::string> ReadSymbolTable();
   void VerifySegment(uint32_t segment_index);
   void VerifyBlocks(uint32_t segment_index, const SegmentReader& segment);
-  // Compares what was counted of the members with the manifest.
+  // Compares the counted members with the manifest.
   void VerifyMembers();
   std::vector<BlockResult> ReadBatch(const SegmentReader& segment,
                                      uint64_t first_block_index,
@@ -167,11 +168,11 @@ class Verifier {
                       PayloadCodec::Scratch* scratch) const;
   // Checks the text of a segment with a layout. REQUIRES: its blocks are good.
   void VerifyText(const SegmentReader& segment);
-  // Reads the blocks of a segment whose indexes are of no use, from its start.
-  // `file` is null if it cannot be opened.
+  // Reads the blocks of a segment with unusable indexes, from its start. `file`
+  // is null if it cannot be opened.
   void SalvageSegment(uint32_t segment_index, const ReadableFile* file,
                       const absl::Status& why);
-  // Moves `position` past the block's frame if that can be told.
+  // Moves `position` past the block's frame if its size can be determined.
   absl::Status SalvageBlock(const ReadableFile& opened, BlockAddress block,
                             uint64_t& position) const;
 
@@ -189,30 +190,30 @@ class Verifier {
   }
 
   void AddProgress(uint64_t block_count);
-  // Fills in what a block's text is in, and its documents.
+  // Sets the lost text of a block, and its documents.
   void AddLost(const SegmentReader& segment, uint64_t block_index,
                ArchiveDamage& damage) const;
-  // Adds a part of the segment's text to what is lost, and its documents from
+  // Adds a part of the segment's text to the lost text, with its documents from
   // `first_document` on. Returns the document after the last of them.
-  // REQUIRES: parts come in their order.
+  // REQUIRES: calls are in the order of the parts.
   uint64_t AddLostPart(const SegmentReader& segment, uint64_t offset,
                        uint64_t size_bytes, uint64_t first_document,
                        ArchiveDamage& damage) const;
-  // Of a block's text.
+  // Returns the size of a block's text.
   uint32_t BlockTextSizeBytes(BlockAddress block) const;
 
   const ArchiveDirectory directory_;
   ArchiveFiles files_;
   const VerifyOptions& options_;
   const std::function<void(const ArchiveDamage&)>& on_damage_;
-  // Null if the dictionary is damaged: then blocks are checked, not decoded.
+  // Null if the dictionary is damaged: blocks are then checked but not decoded.
   std::unique_ptr<const PayloadCodec> codec_;
   VerifyReport report_;
   VerifyProgress progress_;
-  // Of the blocks that were decoded.
+  // Counts over the decoded blocks.
   MemberCount members_;
   uint64_t member_block_count_ = 0;
-  // Of the current segment.
+  // Start of the current segment.
   uint64_t segment_start_ = 0;
   uint64_t first_ordinal_ = 0;
 };
@@ -283,7 +284,7 @@ absl::StatusOr<std::string> Verifier::ReadSymbolTable() {
   auto table = file.ok() ? ReadSymbolTableFile(*file, *manifest.symbol_table)
                          : file.status();
   if (!table.ok() && !FindCodec(manifest.codec.id)->needs_symbol_table) {
-    // Nothing but answers in FSST needs it.
+    // Only answers in FSST need it.
     ArchiveDamage damage;
     damage.status = table.status();
     damage.effect =
@@ -300,7 +301,7 @@ void Verifier::VerifySegment(uint32_t segment_index) {
   const ManifestSegment& expected = manifest.segments[segment_index];
   absl::StatusOr<SegmentFile> file = std::move(files_.segments[segment_index]);
   if (absl::IsUnavailable(file.status())) {
-    // Too many files were open: those of the segments before no longer are.
+    // Too many files were open: those of earlier segments are closed by now.
     std::string note;
     file = OpenSegmentFile(directory_, expected.number, DirectIo::kOff, note);
   }
@@ -370,7 +371,7 @@ void Verifier::VerifyBlocks(uint32_t segment_index,
 }
 
 void Verifier::VerifyMembers() {
-  // Of damaged blocks nothing says which they were.
+  // The members of damaged blocks are unknown.
   if (codec_ == nullptr || member_block_count_ != report_.info.block_count ||
       members_.members() == report_.info.members) {
     return;
@@ -482,8 +483,8 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     AddProgress(expected.block_count);
     return;
   }
-  // Without the indexes the text of a block is known only where blocks have
-  // equal sizes and the text is stored in order.
+  // Without the indexes the text of a block is known only if blocks have equal
+  // sizes and the text is stored in order.
   const bool has_equal_blocks =
       expected.HasEqualBlocks(directory_.manifest.block_size_bytes);
   const bool has_place = !expected.has_layout() && has_equal_blocks;
@@ -516,7 +517,7 @@ void Verifier::SalvageSegment(uint32_t segment_index, const ReadableFile* file,
     }
     uint64_t lost_block_count = 1;
     if (position == before) {
-      // Without the index nothing says where the next frame begins.
+      // Without the index the offset of the next frame is unknown.
       lost_block_count = expected.block_count - i;
       if (has_place) {
         damage.lost.size_bytes =
@@ -640,7 +641,7 @@ absl::StatusOr<VerifyReport> VerifyArchive(
         directory = std::move(opened);
         return files->FirstFault(directory.manifest);
       });
-  // The fault of a file is damage, which is reported where it belongs.
+  // A file's fault is damage, which is reported for that file.
   if (!files.has_value() || files->FirstFault(directory.manifest) != status) {
     return status;
   }

@@ -102,7 +102,7 @@ absl::Status ArchiveWriter::ReadKept(
 
 ArchiveWriter::~ArchiveWriter() {
   if (is_resumable_ && segment_.has_value()) {
-    // What cannot be written is not there for a later writer.
+    // On an error, a later writer does without the unwritten blocks.
     segment_->WriteBuffered().IgnoreError();
   }
 }
@@ -221,7 +221,7 @@ absl::StatusOr<ArchiveInfo> ArchiveWriter::Commit() {
   }
   manifest_.uuid = manifest_.DeriveUuid();
   const std::string file = EncodeManifest(manifest_);
-  // What no reader would take is not published.
+  // Never publish a manifest that readers reject.
   QUIRE_RETURN_IF_ERROR(Keep(ParseManifest(AsBytes(file)).status()));
   const absl::Status status = directory_.Publish(AsBytes(file));
   Keep(absl::FailedPreconditionError("the archive is written already"))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the writer refuses, and that a path holds a whole archive or nothing,
-// whenever the writer is killed and whatever the file system refuses.
+// Tests the writer's errors, and that a path holds a complete archive or
+// nothing, whenever the writer is killed and whatever error the file system
+// returns.
 #include "server/archive/archive_writer.h"
 
 #include <sys/resource.h>
@@ -89,7 +90,7 @@ TEST(ArchiveWriterTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(std::filesystem::exists(directory.File("a.partial")));
 }
 
-// Files are written by the mebibyte.
+// Files are written in pieces of a mebibyte.
 TEST(ArchiveWriterTest, WritesFilesLargerThanItsBuffer) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
@@ -193,7 +194,7 @@ TEST(ArchiveWriterTest, Replaces) {
   QUIRE_ASSERT_OK(WriteTestArchive(path, Options(true), Segments('y')));
   ExpectWhole(path, 'y');
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
-  // A reader of the old one reads on.
+  // A reader of the old archive continues.
   QUIRE_ASSERT_OK_AND_ASSIGN(const std::string text,
                              ReadTestRange(*old, {{0}, 100}));
   EXPECT_EQ(text, std::string(100, 'x'));
@@ -219,12 +220,12 @@ TEST(ArchiveWriterTest, ClearsLeftoversOfItsOwnKindOnly) {
 
   const std::string other = directory.File("b");
   std::filesystem::create_directory(other + ".partial");
-  // The names of an archive's files have just so many digits.
+  // The names of an archive's files have a fixed number of digits.
   for (const std::string name :
        {"thesis.tex", "segment-000000001", "symbols-0123456789abcdef0"}) {
     const std::string file = absl::StrCat(other, ".partial/", name);
     WriteTestFile(file, "precious");
-    // Marked or not.
+    // With and without the mark.
     for (int i = 0; i < 2; ++i) {
       EXPECT_THAT(ArchiveWriter::Create(other, Options(), nullptr),
                   FailsWith(absl::StatusCode::kAlreadyExists, HasSubstr(name)));
@@ -250,14 +251,15 @@ TEST(ArchiveWriterTest, LeavesAnArchiveAloneThatIsCalledPartial) {
           absl::StatusCode::kAlreadyExists,
           HasSubstr("a.partial: holds \"MANIFEST\" but no file PARTIAL")));
   ExpectWhole(partial, 'x');
-  // Nor is one that was replaced.
+  // A replaced archive is not removed either.
   QUIRE_ASSERT_OK(WriteTestArchive(partial, Options(true), Segments('y')));
   EXPECT_THAT(ArchiveWriter::Create(path, Options(), nullptr),
               HasCode(absl::StatusCode::kAlreadyExists));
   ExpectWhole(partial, 'y');
 }
 
-// Writes archives over and over in a child, which is killed after a while.
+// Writes archives repeatedly in a child process, which is killed after the
+// delay.
 void KillAWriter(const std::string& path, char letter, bool replace,
                  useconds_t delay_us) {
   int ready[2];
@@ -301,7 +303,7 @@ TEST(ArchiveWriterCrashTest, LeavesAWholeArchiveOrNone) {
     } else {
       ++absent;
       EXPECT_THAT(Archive::Open(path), HasCode(absl::StatusCode::kNotFound));
-      // The next writer clears what is there.
+      // The next writer removes the leftovers.
       QUIRE_ASSERT_OK(WriteTestArchive(path, Options(), Segments('y')));
       ExpectWhole(path, 'y');
     }
@@ -329,7 +331,8 @@ TEST(ArchiveWriterCrashTest, KeepsAWholeArchiveWhileItIsReplaced) {
 TEST(ArchiveWriterTest, SurvivesAFullDisk) {
   const TemporaryDirectory directory;
   const std::string path = directory.File("a");
-  // In a child, because the limit and the signal concern the whole process.
+  // In a child process, because the limit and the signal affect the whole
+  // process.
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

@@ -28,7 +28,7 @@ absl::StatusOr<bool> HasHeader(const ReadableFile& file,
   return std::ranges::equal(found, AsBytes(EncodeSegmentHeader(header)));
 }
 
-// Reads the frame at `offset`; false if it is not whole.
+// Reads the frame at `offset`; false if it is incomplete.
 absl::StatusOr<bool> ReadFrameAt(const ReadableFile& file, uint64_t offset,
                                  std::vector<uint8_t>& frame) {
   const uint64_t left = file.size_bytes() - offset;

@@ -27,20 +27,20 @@ struct KeptBlock {
 
 struct KeptBlocks {
   std::vector<KeptBlock> blocks;
-  // Of all of them (ExtendBlockChain()).
+  // Checksum of all of them (ExtendBlockChain()).
   uint64_t block_chain = 0;
   // The compressed members that they store as text.
   InflatedCount inflated;
   // Some of them have a recipe.
   bool has_recipes = false;
-  // Where the last of them ends in the file.
+  // Offset in the file at which the last of them ends.
   uint64_t end = 0;
 };
 
 // Reads the segment that `header` describes in the directory, from its start to
-// the first frame that is damaged or not there. No blocks if there is no such
-// file, or one with another header. `on_read` is told of the bytes read, now
-// and then, and ends it with an error.
+// the first frame that is damaged or missing. Returns no blocks if the file is
+// missing or has another header. Passes the number of bytes read to `on_read`
+// periodically; an error from it ends the reading.
 // Errors: those of `on_read`; DataLoss, Unavailable  the device refuses.
 absl::StatusOr<KeptBlocks> ReadKeptBlocks(
     int directory_fd, const std::string& directory, const SegmentHeader& header,

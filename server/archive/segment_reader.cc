@@ -19,8 +19,8 @@
 namespace quire {
 namespace {
 
-// More than the objects of a segment take without their arrays, with a path of
-// some hundred bytes.
+// Upper bound on the objects of a segment without their arrays, with a path of
+// about a hundred bytes.
 constexpr uint64_t kSegmentFixedMemoryBytes = 3 << 10;
 
 absl::string_view SectionName(uint32_t type) {
@@ -102,7 +102,7 @@ absl::Status CompareWithManifest(const SegmentFooter& footer,
   if (footer.id_size_bytes != expected.id_size_bytes) {
     return Differs("size of ids", footer.id_size_bytes, expected.id_size_bytes);
   }
-  // What the memory was estimated from must be what is loaded.
+  // The loaded sections must be those that the memory was estimated from.
   const bool same_sections = std::ranges::equal(
       footer.sections, expected.sections,
       [](const SectionEntry& a, const ManifestSection& b) {
@@ -382,7 +382,7 @@ absl::Status SegmentReader::DecodeCheckedFrame(
 }
 
 void SegmentReader::AddMemory(ArchiveMemory& memory) const {
-  // With what describes the segment and its file.
+  // Includes the descriptions of the segment and its file.
   memory.block_index_bytes +=
       frames_.MemoryBytes() + blocks_.MemoryBytes() + sizeof(SegmentFile) +
       sizeof(*this) + 2 * file_.capacity() +

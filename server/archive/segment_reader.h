@@ -30,12 +30,11 @@ namespace quire {
 // Movable. Thread-safe.
 class SegmentReader {
  public:
-  // Reads all but the blocks of the segment that `expected` describes. Borrows
-  // the open descriptors of `file`. `cancel` is looked at now and then, if
-  // given.
-  // Errors: DataLoss, FailedPrecondition, Unavailable, Cancelled, ...: the
-  // message begins with the file's path. `index_damages` is as in
-  // DocumentIndex::Parse().
+  // Reads the segment that `expected` describes, except its blocks. Borrows the
+  // open descriptors of `file`. `cancel`, if given, is checked periodically.
+  // `index_damages` is as in DocumentIndex::Parse().
+  // Errors: DataLoss, FailedPrecondition, Unavailable, Cancelled, ...; the
+  //   message begins with the file's path.
   static absl::StatusOr<SegmentReader> Open(
       const SegmentFile& file, const Manifest& manifest,
       const ManifestSegment& expected, const std::atomic<bool>* cancel,
@@ -54,7 +53,7 @@ class SegmentReader {
 
   const SegmentLayout& layout() const { return layout_; }
 
-  // Text of the blocks.
+  // Sizes of the text of the blocks.
   const BlockSpans& blocks() const { return blocks_; }
 
   // REQUIRES for both: block_index < block_count().
@@ -68,27 +67,27 @@ class SegmentReader {
   // Errors: as Open().
   absl::StatusOr<std::vector<TextChecksum>> ReadTextChecksums() const;
 
-  // As Archive::DecodeBlock().
+  // See Archive::DecodeBlock().
   absl::Status DecodeBlock(uint64_t block_index, ByteView frame,
                            std::span<const BlockPart> parts,
                            const PayloadCodec& codec,
                            PayloadCodec::Scratch& scratch) const;
-  // As Archive::CheckBlock().
+  // See Archive::CheckBlock().
   absl::Status CheckBlock(uint64_t block_index, ByteView frame) const;
-  // Reads the block's frame with a blocking pread, over what was in `frame`,
-  // and checks it; returns its checksum. Errors: as Archive::ReadBlock().
+  // Reads the block's frame into `frame` with a blocking pread, and checks it;
+  // returns its checksum. Errors: as Archive::ReadBlock().
   absl::StatusOr<uint64_t> ReadFrame(uint64_t block_index,
                                      std::vector<uint8_t>& frame) const;
-  // Decodes all of a block, from a frame that ReadFrame() returned.
+  // Decodes a whole block, from a frame that ReadFrame() returned.
   absl::Status DecodeCheckedFrame(uint64_t block_index, ByteView frame,
                                   MutableByteView raw,
                                   const PayloadCodec& codec,
                                   PayloadCodec::Scratch& scratch) const;
 
   void AddMemory(ArchiveMemory& memory) const;
-  // Upper bound on what AddMemory() adds in all.
+  // Upper bound on what AddMemory() adds.
   static uint64_t EstimateMemoryBytes(const ManifestSegment& segment);
-  // Memory that Open() takes in addition to that while it runs.
+  // Further memory that Open() takes while it runs.
   static uint64_t EstimateOpeningBytes(const Manifest& manifest,
                                        const ManifestSegment& segment);
 
@@ -103,12 +102,12 @@ class SegmentReader {
                                  std::vector<absl::Status>* index_damages);
   absl::Status InBlock(uint64_t block_index, const absl::Status& status) const;
   absl::Status ParseBlockSizes(ByteView section);
-  // Makes a layout of one run where the segment has no section for it.
+  // Makes a layout of one run if the segment has no section for it.
   absl::Status ReadLayout(const ManifestSegment& expected,
                           const std::atomic<bool>* cancel);
   // Checks the upper bound that the manifest states.
   absl::Status CheckSlices(uint32_t slices_per_mib_max) const;
-  // The section, checked and decompressed.
+  // Returns the section, checked and decompressed.
   absl::StatusOr<std::string> ReadSection(
       const SectionEntry& entry, const std::atomic<bool>* cancel) const;
 

@@ -34,20 +34,19 @@ class SegmentWriter {
   static absl::StatusOr<SegmentWriter> Create(int directory_fd,
                                               const std::string& directory,
                                               const SegmentHeader& header);
-  // Goes on with the file that has these blocks, which come first; there is at
-  // least one.
+  // Continues the file that has these blocks, at least one; they come first.
   static absl::StatusOr<SegmentWriter> Continue(int directory_fd,
                                                 const std::string& directory,
                                                 const SegmentHeader& header,
                                                 KeptBlocks kept);
 
-  // The next of the blocks kept; null after the last.
+  // Returns the next of the kept blocks; null after the last.
   const KeptBlock* NextKept() const {
     return block_sizes_.size() < kept_.size() ? &kept_[block_sizes_.size()]
                                               : nullptr;
   }
 
-  // Takes NextKept() as the next block, which has that many bytes of text.
+  // Takes NextKept(), which has `size_bytes` of text, as the next block.
   // REQUIRES: there is one.
   // Errors: FailedPrecondition  it cannot be a block of that size.
   absl::Status KeepBlock(uint64_t size_bytes);
@@ -72,7 +71,7 @@ class SegmentWriter {
  private:
   SegmentWriter(const SegmentHeader& header, std::string file,
                 FileWriter writer);
-  // Errors: InvalidArgument  no block of that size may come next.
+  // Errors: InvalidArgument  a block of that size is not allowed next.
   absl::Status CheckBlockSize(uint64_t size_bytes) const;
   void CountBlock(uint64_t size_bytes, uint64_t payload_size_bytes);
   absl::Status AppendSection(SectionType type, ByteView raw);
@@ -87,13 +86,13 @@ class SegmentWriter {
   std::string file_;
   FileWriter writer_;
   SegmentFooter footer_;
-  // Of the blocks.
+  // Size of the blocks' text.
   uint64_t text_size_bytes_ = 0;
-  // Of the last block; kept for its memory.
+  // Frame of the last block; kept to reuse its memory.
   std::vector<uint8_t> frame_;
-  // What Continue() was given.
+  // The blocks given to Continue().
   std::vector<KeptBlock> kept_;
-  // Payload sizes: 8 bytes a block until the segment ends.
+  // Payload sizes: 8 bytes per block until the segment ends.
   std::vector<uint64_t> block_sizes_;
   // Sizes of the blocks' text.
   std::vector<BlockSpan> spans_;

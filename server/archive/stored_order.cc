@@ -61,7 +61,7 @@ void StoredOrder::LoadSegment() {
   is_loaded_ = true;
   SkipEmptySegments();
   const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
-  // Looked up once: a look-up takes longer than a comparison.
+  // Cached, since a look-up takes longer than a comparison.
   std::vector<RunStart> starts(layout.run_count());
   for (uint32_t run = 0; run < starts.size(); ++run) {
     starts[run] = {StoredStart(layout, run), run};
@@ -126,8 +126,8 @@ bool StoredOrder::AppendPlaces(uint64_t end, size_t max,
                                std::vector<StoredPlace>& places) {
   const SegmentLayout& layout = archive_->SegmentLayoutOf(segment_);
   const uint64_t logical_start = archive_->SegmentStart(segment_);
-  // Each run that is open and begins before `end` has a place, and they are in
-  // order: that of number n is the run of number n.
+  // Each open run that begins before `end` has a place, in the same order:
+  // place n belongs to run n.
   for (uint64_t i = places_given_; i < open_.size(); ++i) {
     ++work_;
     const uint64_t in_text = layout.StartOf(open_[i]);
@@ -154,7 +154,7 @@ StoredOrder::BlockRange StoredOrder::Peek(
   LoadSegment();
   const uint64_t block_count = archive_->SegmentBlockCount(segment_);
   BlockRange range;
-  // What was given in part is finished first.
+  // Finish a block that was returned in part first.
   uint64_t most = places_given_ > 0 ? block_ + 1 : block_count;
   for (uint64_t block = block_; block < most; ++block) {
     const uint32_t size = archive_->BlockSizeBytes({segment_, block});
@@ -166,8 +166,8 @@ StoredOrder::BlockRange StoredOrder::Peek(
     range.blocks.push_back(
         {.block = {segment_, block}, .offset_in_block = 0, .size_bytes = size});
     range.size_bytes += size;
-    // Block by block: no more runs are open than one message and one block
-    // have, as each step looks at them.
+    // Block by block: each step examines all open runs, which must be no more
+    // than those of one message and one block.
     StartRuns(start_ + range.size_bytes);
   }
   while (true) {

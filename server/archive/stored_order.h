@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // An archive in the order in which its text is stored: each block once, with
-// all places of the logical space that its bytes belong to.
+// all parts of the logical space that its bytes belong to.
 #ifndef QUIRE_SERVER_ARCHIVE_STORED_ORDER_H_
 #define QUIRE_SERVER_ARCHIVE_STORED_ORDER_H_
 
@@ -16,11 +16,11 @@
 
 namespace quire {
 
-// A part of a range of blocks, and its place in the logical space.
+// A part of a range of blocks, and its offset in the logical space.
 struct StoredPlace {
-  // Of the logical space.
+  // Offset in the logical space.
   uint64_t offset = 0;
-  // In the text of the range.
+  // Offset in the text of the range.
   uint32_t offset_in_text = 0;
   uint32_t size_bytes = 0;
 
@@ -30,9 +30,10 @@ struct StoredPlace {
 // Thread-compatible. Views the archive.
 class StoredOrder {
  public:
-  // Before a block; some of its places may have been given already.
+  // Position before a block; some places of the block may have been returned
+  // already.
   struct Position {
-    // Bytes of stored text, of all segments in order.
+    // Bytes of stored text before it, over all segments in order.
     uint64_t offset = 0;
     uint64_t places_given = 0;
 
@@ -44,22 +45,22 @@ class StoredOrder {
     std::vector<BlockSlice> blocks;
     uint64_t size_bytes = 0;
     std::vector<StoredPlace> places;
-    // What follows it.
+    // Position after the range.
     Position next;
   };
 
-  // Whether there is another order than the logical one, and memory can hold
-  // what it takes.
+  // True if the archive has a layout, and the runs of each segment can be
+  // numbered with 32 bits.
   static bool IsThere(const Archive& archive);
 
-  // What one takes at most: 24 bytes for each run of the largest segment while
+  // Upper bound on its memory: 24 bytes per run of the largest segment while
   // that is begun, 8 later.
   static uint64_t MemoryBytes(const Archive& archive);
 
   explicit StoredOrder(const Archive& archive) : archive_(&archive) {}
 
-  // Continues at `position`, the next of an earlier range. REQUIRES: the first
-  // call. Errors: OutOfRange  no block begins there.
+  // Continues at `position`, the `next` of an earlier range. REQUIRES: the
+  // first call. Errors: OutOfRange  no block begins there.
   absl::Status GoTo(Position position);
 
   // Bytes of stored text before the next block.
@@ -67,43 +68,43 @@ class StoredOrder {
 
   bool at_end() const { return segment_ == archive_->info().segment_count; }
 
-  // The next blocks: as many as `fits`, but one in any case, with at most
-  // `places_max` places. A block that has more comes again, with others.
-  // Does not move. REQUIRES: !at_end(), places_max > 0.
+  // Returns the next blocks, at least one: as many as `fits` accepts, with at
+  // most `places_max` places. A block that has more places is returned again
+  // with the others. Does not move. REQUIRES: !at_end(), places_max > 0.
   BlockRange Peek(uint64_t size_bytes_max, size_t places_max,
                   absl::FunctionRef<bool(const std::vector<BlockSlice>&)> fits);
 
-  // Moves past `range`, the last that Peek() returned.
+  // Moves past `range`, the last result of Peek().
   void Pass(const BlockRange& range);
 
-  // Runs that Peek() and Pass() have looked at: some two for each place that
-  // was given and `places_max` for each range.
+  // Number of runs that Peek() and Pass() have examined: about two per place
+  // returned and `places_max` per range.
   uint64_t work() const { return work_; }
 
  private:
   void LoadSegment();
-  // To a segment that has blocks.
+  // Moves to a segment that has blocks.
   void SkipEmptySegments();
   uint64_t EndOfRun(uint64_t run) const;
-  // Remembers the runs that begin before `end`.
+  // Adds the runs that begin before `end` to the open runs.
   void StartRuns(uint64_t end);
-  // True if more than `max` of them do.
+  // True if more than `max` open runs begin before `end`.
   bool HasOpenMoreThan(size_t max, uint64_t end) const;
-  // Appends the places before `end` of the runs that are remembered, without
-  // those that were given, until there are `max`. True if none is left.
+  // Appends the places of the open runs before `end` that were not returned
+  // yet, up to `max` places in total. True if none remain.
   bool AppendPlaces(uint64_t end, size_t max, std::vector<StoredPlace>& places);
 
   const Archive* archive_;
   uint32_t segment_ = 0;
   bool is_loaded_ = false;
   uint64_t block_ = 0;
-  // In the segment's stored text, of the block.
+  // Start of the block in the segment's stored text.
   uint64_t start_ = 0;
-  // Stored text of the segments before.
+  // Size of the stored text of all earlier segments.
   uint64_t segment_start_ = 0;
   uint64_t places_given_ = 0;
-  // The segment's runs by where they are stored, of which those before `next_`
-  // have begun, and those of these that have not ended.
+  // Runs of the segment in stored order; those before `next_` have begun. After
+  // it, those that have begun and not ended.
   std::vector<uint32_t> runs_;
   size_t next_ = 0;
   std::vector<uint32_t> open_;

@@ -20,10 +20,10 @@ namespace {
 
 constexpr uint32_t kBlockSize = 4096;
 
-// No two runs in a row are shorter than this together.
+// Any two consecutive runs have at least this size together.
 constexpr uint64_t kPiece = 600;
 
-// Any stored text, and runs of it that use all of it, some of it often.
+// Writes random stored text, and runs that cover all of it, some of it often.
 void WriteRandomSegment(uint64_t seed, ArchiveWriter& writer,
                         std::string& text) {
   std::mt19937_64 random(seed);
@@ -33,7 +33,7 @@ void WriteRandomSegment(uint64_t seed, ArchiveWriter& writer,
   }
   std::vector<StoredRun> runs;
   std::string own;
-  // Runs that go on are one.
+  // Contiguous runs are one run.
   const auto add = [&](uint64_t from, uint64_t size) {
     own += stored.substr(from, size);
     if (!runs.empty() &&
@@ -54,7 +54,7 @@ void WriteRandomSegment(uint64_t seed, ArchiveWriter& writer,
   }
   std::ranges::shuffle(order, random);
   for (const size_t i : order) {
-    // All of it once, and parts again, which reach over cuts.
+    // The whole text once, and then parts of it, which cross boundaries.
     add(random() % (stored.size() - 2 * kPiece), kPiece + random() % kPiece);
     add(cuts[i], cuts[i + 1] - cuts[i]);
   }
@@ -115,7 +115,7 @@ TEST_F(StoredOrderTest, GivesEachByteItsPlacesOnce) {
     QUIRE_ASSERT_OK(order.GoTo({}));
     StoredOrder::Position position;
     while (!order.at_end()) {
-      // Now and then it is taken up by another one.
+      // Sometimes another one resumes.
       if (random() % 4 == 0) {
         StoredOrder other(*archive_);
         QUIRE_ASSERT_OK(other.GoTo(position));
@@ -148,7 +148,7 @@ TEST_F(StoredOrderTest, GivesEachByteItsPlacesOnce) {
     EXPECT_TRUE(made == text_);
     EXPECT_EQ(count, std::string(text_.size(), '\1'));
     EXPECT_EQ(position.offset, archive_->info().stored_text_size_bytes);
-    // At the end there is nothing more, and not everywhere is a block.
+    // At the end there are no more blocks, and not every offset begins one.
     StoredOrder end(*archive_);
     QUIRE_EXPECT_OK(end.GoTo(position));
     EXPECT_TRUE(end.at_end());
@@ -161,8 +161,8 @@ TEST_F(StoredOrderTest, GivesEachByteItsPlacesOnce) {
   }
 }
 
-// A block that very many runs refer to comes in as many messages; none of them
-// looks at all of the runs again.
+// A block that very many runs refer to is returned in as many messages; none of
+// them examines all of the runs again.
 TEST_F(StoredOrderTest, WorksInProportionToThePlacesOfABlock) {
   constexpr uint64_t kPlaceCount = 20'000;
   constexpr size_t kPlacesMax = 50;
@@ -171,7 +171,7 @@ TEST_F(StoredOrderTest, WorksInProportionToThePlacesOfABlock) {
   for (char& byte : stored) {
     byte = static_cast<char>(random());
   }
-  // Runs of the second block, which no two in a row make one, then all text.
+  // Runs of the second block, no two of which are contiguous, then all text.
   std::vector<StoredRun> runs;
   std::string text;
   for (uint64_t i = 0; i < kPlaceCount; ++i) {
@@ -201,7 +201,7 @@ TEST_F(StoredOrderTest, WorksInProportionToThePlacesOfABlock) {
     ++range_count;
     order.Pass(range);
   }
-  // Each block has a place of the run of all.
+  // Each block also has a place of the run over all text.
   EXPECT_EQ(place_count, kPlaceCount + 3);
   EXPECT_GE(range_count, kPlaceCount / kPlacesMax);
   EXPECT_LE(order.work(), 4 * (place_count + range_count));

@@ -23,7 +23,7 @@
 namespace quire {
 namespace {
 
-// The lines that differ, on one line: "codec zstd:3, block size 65536".
+// Returns the lines that differ, on one line: "codec zstd:3, block size 65536".
 std::string DifferentLines(const std::string& lines, const std::string& other) {
   const std::vector<std::string> others = absl::StrSplit(other, '\n');
   std::string different;
@@ -116,11 +116,11 @@ absl::Status UnfinishedArchive::StartWriting(const CodecContext* context) {
     hash = Checksum64(AsBytes(context->dictionary));
   }
   if (journal_.dictionary_hash == hash) {
-    // The others are written anew.
+    // All other files are written again.
     return directory_.RemoveFiles(
         [](absl::string_view name) { return !IsSegmentFileName(name); });
   }
-  // Before the journal means the new one.
+  // Remove them first: the new journal must not describe old blocks.
   QUIRE_RETURN_IF_ERROR(directory_.RemoveFiles(AnyFile));
   journal_.dictionary_hash = hash;
   return WriteJournal(directory_.fd(), directory_.name(), journal_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// An archive that one writer began and another may finish.
+// An archive that one writer began and another can finish.
 #ifndef QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_
 #define QUIRE_SERVER_ARCHIVE_UNFINISHED_ARCHIVE_H_
 
@@ -18,16 +18,16 @@
 
 namespace quire {
 
-// Holds PATH.partial until ArchiveWriter::Continue() takes it over. Movable.
+// Holds PATH.partial until ArchiveWriter::Continue() takes ownership. Movable.
 // Thread-compatible.
 class UnfinishedArchive {
  public:
-  // Opens what an earlier writer left for `path`, or begins anew where there is
-  // nothing, or nothing to go on with. `parameters` are lines that say what the
-  // archive is made from and how: of the same ones every writer of the same
-  // `build_version` makes the same blocks. What a writer of another version
-  // left is dropped; with `restart`, what any left. Errors: FailedPrecondition
-  // it was begun with other parameters.
+  // Opens what an earlier writer left for `path`, or starts afresh if nothing
+  // can be resumed. `parameters` are lines that describe the archive's inputs
+  // and options: writers of one `build_version` with equal parameters make the
+  // same blocks. Drops what a writer of another version left; with `restart`,
+  // of any.
+  // Errors: FailedPrecondition  it was begun with other parameters.
   //         as PartialDirectory::Create().
   static absl::StatusOr<UnfinishedArchive> Open(const std::string& path,
                                                 bool replace,
@@ -35,20 +35,19 @@ class UnfinishedArchive {
                                                 uint32_t build_version,
                                                 bool restart);
 
-  // Whether an earlier writer came as far as to write blocks, or to choose the
-  // dictionary of them.
+  // True if an earlier writer wrote blocks or chose their dictionary.
   bool is_resumed() const { return is_resumed_; }
 
   // True if Open() dropped blocks, of another version or with a damaged
   // journal.
   bool has_dropped_blocks() const { return has_dropped_blocks_; }
 
-  // The text of the dictionary that the blocks were made with, if it is there
-  // and whole. Errors: Unavailable  the device refuses.
+  // Returns the text of the dictionary that the blocks were made with; unset if
+  // it is missing or damaged. Errors: Unavailable  the device refuses.
   std::optional<std::string> ReadDictionary() const;
 
-  // Notes the dictionary, or that there is none (null). Drops blocks that were
-  // made with another. Errors: as PartialDirectory::Create().
+  // Records the dictionary, or that there is none (null). Drops blocks that
+  // were made with another dictionary. Errors: as PartialDirectory::Create().
   absl::Status StartWriting(const CodecContext* context);
 
   PartialDirectory Take() && { return std::move(directory_); }

@@ -20,13 +20,13 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kPieceSizeBytes = uint64_t{1} << 20;
-// A smaller text is a sample of little worth.
+// Minimum size of a representative sample.
 constexpr uint64_t kSampleSizeBytesMin = uint64_t{64} << 20;
-// What part of the text is enough.
+// Fraction of the text that suffices.
 constexpr uint64_t kSampleDivisor = 8;
 // Documents of a run, on average.
 constexpr uint64_t kRunLength = 16;
-// With fewer keys in a sample the names say nothing about the text.
+// With fewer keys in a sample the choice by names is not random enough.
 constexpr size_t kKeyCountMin = 64;
 
 uint64_t Hash(absl::string_view text) {
@@ -36,7 +36,7 @@ uint64_t Hash(absl::string_view text) {
 // Splits documents into runs, by their ids in order.
 class RunCutter {
  public:
-  // `uses_whole_ids`: the runs of each key are one run.
+  // With `uses_whole_ids`, the key of a run is the id of its first document.
   explicit RunCutter(bool uses_whole_ids) : uses_whole_ids_(uses_whole_ids) {}
 
   void Next(absl::string_view id) {
@@ -61,7 +61,7 @@ class RunCutter {
                                        "/", name));
   }
 
-  // Of a piece of the current document.
+  // Returns the key of a piece of the current document.
   uint64_t KeyOf(uint64_t piece) const {
     return piece == 0 ? run_key_ : Hash(absl::StrCat(run_key_, " ", piece));
   }
@@ -76,11 +76,11 @@ class RunCutter {
 // Text of each key.
 using KeySizes = absl::flat_hash_map<uint64_t, uint64_t>;
 using Part = CollectionSample::Part;
-// Half of each key that is kept.
+// The half that each kept key belongs to.
 using KeptKeys = absl::flat_hash_map<uint64_t, Part>;
 
-// The first keys in order that have at least `size_bytes`, in turns for either
-// half. Keys are hashes, so that the order says nothing about the text.
+// Returns the first keys in order that have at least `size_bytes`, alternately
+// for either half. Keys are hashes: their order is independent of the text.
 KeptKeys Choose(const KeySizes& sizes, uint64_t size_bytes) {
   std::vector<std::pair<uint64_t, uint64_t>> sorted(sizes.begin(), sizes.end());
   std::ranges::sort(sorted);
@@ -172,7 +172,7 @@ class SampleTaker {
         });
   }
 
-  // Both pass to the end of a piece, and return its size.
+  // Both read to the end of a piece, and return its size.
   absl::StatusOr<uint64_t> Skip(SourceReader& reader) {
     QUIRE_ASSIGN_OR_RETURN(const uint64_t size, reader.Skip(kPieceSizeBytes));
     QUIRE_RETURN_IF_ERROR(walk_.AddText(reader, size));
@@ -194,7 +194,7 @@ class SampleTaker {
       size += got;
       QUIRE_RETURN_IF_ERROR(walk_.AddText(reader, got));
     }
-    // A document of whole pieces has no further, empty one.
+    // A document of whole pieces has no further, empty piece.
     if (number > 0 && size == 0) {
       return 0;
     }

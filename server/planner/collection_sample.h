@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Documents of a collection that stand for all of it.
+// A representative sample of a collection's documents.
 #ifndef QUIRE_SERVER_PLANNER_COLLECTION_SAMPLE_H_
 #define QUIRE_SERVER_PLANNER_COLLECTION_SAMPLE_H_
 
@@ -19,7 +19,7 @@
 namespace quire {
 
 struct SampleOptions {
-  // Text to keep in memory. A sample exceeds it by one key (see below).
+  // Limit on the text in memory. A sample can exceed it by one key (see below).
   uint64_t size_bytes_max = uint64_t{256} << 20;
   // BuildOptions::input_size_bytes_max.
   std::optional<uint64_t> input_size_bytes_max = std::nullopt;
@@ -28,18 +28,18 @@ struct SampleOptions {
 };
 
 // A sample keeps runs of neighbouring documents, because blocks hold
-// neighbours. A run has a key, taken from the name of its directory and of its
-// first document, without the directories above. All runs of a key are kept or
-// none: of a collection with several releases, a sample has all releases of
-// some runs, and so the duplicates that the collection has. Documents are cut
-// into pieces of 1 MiB, whose number is part of the key; a piece is a document
-// of the sample.
+// neighbours. The key of a run consists of the name of its directory and that
+// of its first document, without the directories above. All runs of a key are
+// kept or none: of a collection with several releases, a sample has all
+// releases of some runs, and therefore the collection's duplicates. Documents
+// are divided into pieces of 1 MiB, whose number is part of the key; each piece
+// is a document of the sample.
 // Thread-compatible.
 class CollectionSample {
  public:
   enum class Part { kAll, kFirstHalf, kSecondHalf };
 
-  // Goes over all sources twice: once for names and sizes, once for text. Keeps
+  // Reads all sources twice: once for names and sizes, once for text. Keeps
   // everything if there are at most `options.size_bytes_max` bytes, or at most
   // 64 MiB of them; otherwise an eighth, but at least 64 MiB. Blocks on the
   // disk.
@@ -48,18 +48,19 @@ class CollectionSample {
       std::span<const std::unique_ptr<Source>> sources,
       const SampleOptions& options);
 
-  // Of all documents of the sources.
+  // Size of all documents of the sources.
   uint64_t text_size_bytes() const { return text_size_bytes_; }
 
   uint64_t document_count() const { return document_count_; }
 
-  // Of the sample.
+  // Size of the sample.
   uint64_t size_bytes() const { return size_bytes_; }
 
   bool is_whole() const { return size_bytes_ == text_size_bytes_; }
 
-  // The documents of the part, in the order of the sources. Both halves have
-  // about as much text, and different keys. The sample must outlive the source.
+  // Returns the documents of the part, in the order of the sources. Both halves
+  // have about equally much text, and different keys. The sample must outlive
+  // the source.
   std::unique_ptr<Source> SourceOf(Part part) const;
 
  private:

@@ -18,19 +18,20 @@ namespace {
 
 // Memory of a server without archives.
 constexpr double kServerMemoryBytes = 112.0 * (1 << 20);
-// Part of the limit that an archive may take.
+// Fraction of the limit that an archive may take.
 constexpr double kFreeMemoryShare = 0.9;
-// CPU time of a call and of each byte that is sent, besides its blocks.
+// CPU time of a call and of each byte sent, without its blocks.
 constexpr double kCallSeconds = 33e-6;
 constexpr double kSentByteSeconds = 0.55e-9;
 constexpr double kDriveReadSeconds = 12e-6;
-// Part of a sample that its dictionary may be, at least.
+// Minimum fraction of a sample that its dictionary may take.
 constexpr double kDictionaryShareMin = 1.0 / 16;
-// A smaller part of the text is too little to speak for it.
+// Samples of a smaller fraction of the text are not representative.
 constexpr int kScaleMax = 64;
-// Doublings of the text after which halves save each other no more.
+// Doublings of the text after which halves share no further text.
 constexpr double kDoublingsMax = 4;
-// Least half width of an interval: of a size that was built, and of another.
+// Minimum half width of an interval: of a size that was built, and of a
+// forecast.
 constexpr double kBuiltError = 0.01;
 constexpr double kForecastError = 0.05;
 
@@ -96,8 +97,8 @@ class Planner {
                                      static_cast<uint64_t>(text_bytes_));
   }
 
-  // A dictionary grows with the text up to its limit. So that of a sample is
-  // smaller, or it would hold most of the sample.
+  // A dictionary grows with the text up to its limit. A sample's dictionary is
+  // therefore smaller; at full size it would hold most of the sample.
   uint64_t DictionarySizeFor(uint64_t limit_bytes, Part part) const {
     const auto sample_bytes = static_cast<double>(sample_.size_bytes());
     if (is_whole()) {
@@ -175,8 +176,8 @@ class Planner {
     }
   }
 
-  // The smallest cell that is fast enough for the objective, as a share of the
-  // fastest.
+  // Recommends the smallest cell that is fast enough for the objective,
+  // relative to the fastest.
   void Recommend() {
     double fastest = 0;
     for (const PlanCell& cell : plan_.cells) {
@@ -217,9 +218,9 @@ SizeForecast ForecastSize(const BuiltSample& all,
   }
   const double scale = text_bytes / all.text_bytes;
   const double in_halves = halves[0].stored_bytes + halves[1].stored_bytes;
-  // What halves save each other: a constant, or the same part of the size at
-  // each doubling of the text. If the whole takes more than its halves, their
-  // dictionary held much of them, which it does of no large text.
+  // Text that the halves share: a constant, or a constant fraction of the size
+  // at each doubling of the text. If the whole takes more than its halves,
+  // their dictionary held much of them, which does not happen with large texts.
   const double shared = in_halves - all.stored_bytes;
   const double by_constant = all.stored_bytes * scale - shared * (scale - 1);
   const double by_part =

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// How large archives of a collection would be with some options of a build, how
-// many random reads a server would answer and what would limit it, and which
-// options to take. Each candidate is built by the build's own code from a
-// sample of the collection.
+// Forecasts for archives of a collection with several sets of build options:
+// their sizes, the rate of random reads of a server and its bottleneck; and a
+// recommendation. Each candidate is built by the build's own code from a sample
+// of the collection.
 #ifndef QUIRE_SERVER_PLANNER_PLAN_H_
 #define QUIRE_SERVER_PLANNER_PLAN_H_
 
@@ -27,22 +27,22 @@ enum class PlanObjective { kArchive, kBalanced, kSpeed };
 
 // One way to build the archive.
 struct PlanCandidate {
-  // Options of `quired build` that say the same as `build`; may be empty.
+  // Options of `quired build` that are equivalent to `build`; may be empty.
   std::string arguments;
   BuildOptions build;
 };
 
 struct PlanOptions {
-  // Text of the collection that the inputs stand for; 0: that of the inputs.
+  // Size of the full collection; 0: same as the inputs.
   uint64_t text_size_bytes = 0;
   PlannedDrive drive;
   double network_bytes_per_second = 1.25e9;
   uint32_t core_count = 1;
   // Limit on `quired serve --memory`; 0: none.
   uint64_t memory_bytes = 0;
-  // Euro; 0: unknown.
+  // In euro; 0: unknown.
   double price_per_tb = 0;
-  // Euro; 0: no limit.
+  // In euro; 0: no limit.
   double budget = 0;
   uint64_t read_size_bytes = 16 << 10;
   PlanObjective objective = PlanObjective::kBalanced;
@@ -52,10 +52,10 @@ struct PlanOptions {
   std::function<void(const std::string&)> on_progress = {};
 };
 
-// What archives of a collection would take, in bytes.
+// Forecast of the size of archives of a collection, in bytes.
 struct SizeForecast {
   double size_bytes = 0;
-  // An interval that holds the size in most cases; never empty.
+  // Interval that contains the size in most cases; never empty.
   double size_bytes_min = 0;
   double size_bytes_max = 0;
 };
@@ -67,10 +67,10 @@ struct PlanCell {
   uint64_t dictionary_size_bytes = 0;
   // All files of the archive.
   SizeForecast size;
-  // Euro; unset without PlanOptions::price_per_tb.
+  // In euro; unset without PlanOptions::price_per_tb.
   std::optional<double> price;
   double build_seconds = 0;
-  // Least memory that serves the archive.
+  // Minimum memory to serve the archive.
   double memory_bytes = 0;
   // Upper bound on reads of one range per second, from a cold cache, and the
   // part of the server that sets it: "processors", "drive" or "network".
@@ -78,7 +78,7 @@ struct PlanCell {
   std::string bottleneck;
   // No other cell is both smaller and faster.
   bool is_pareto = false;
-  // Why it cannot be recommended; empty if it can.
+  // The reason why it cannot be recommended; empty if it can.
   std::string unfit;
 };
 
@@ -86,17 +86,17 @@ struct Plan {
   uint64_t text_size_bytes = 0;
   uint64_t sample_size_bytes = 0;
   uint64_t document_count = 0;
-  // Sentences on figures that are uncertain.
+  // Sentences about uncertain figures.
   std::vector<std::string> notes;
   // Smallest first.
   std::vector<PlanCell> cells;
-  // Index of the recommended one; unset if none is fit.
+  // Index of the recommended cell; unset if none is suitable.
   std::optional<size_t> recommended;
 };
 
 // Returns the size of an archive of `text_bytes` from archives of both halves
-// of a sample and of all of it. Halves are not looked at where the sample is
-// the collection. `dictionary_bytes_max` bounds the dictionary.
+// of a sample and of all of it. Ignores the halves if the sample is the whole
+// collection. `dictionary_bytes_max` bounds the dictionary.
 SizeForecast ForecastSize(const BuiltSample& all,
                           std::span<const BuiltSample> halves,
                           double text_bytes, double dictionary_bytes_max);

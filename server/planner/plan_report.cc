@@ -36,7 +36,7 @@ std::string Name(const PlanCell& cell) {
   return cell.arguments.empty() ? "(defaults)" : cell.arguments;
 }
 
-// "'it'\''s'": for a shell.
+// Quotes for a shell: "'it'\''s'".
 std::string Quoted(const std::string& word) {
   const bool is_plain =
       !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
@@ -152,7 +152,7 @@ std::string Html(const std::string& text) {
                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
 }
 
-// The cells by size and speed, both axes logarithmic.
+// Plots the cells by size and speed, both axes logarithmic.
 std::string Svg(const Plan& plan) {
   constexpr double kWidth = 640;
   constexpr double kHeight = 400;

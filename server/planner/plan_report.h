@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A plan as people and programs read it.
+// Formats a plan for people and programs.
 #ifndef QUIRE_SERVER_PLANNER_PLAN_REPORT_H_
 #define QUIRE_SERVER_PLANNER_PLAN_REPORT_H_
 
@@ -11,25 +11,26 @@
 
 namespace quire {
 
-// What the user asked for, repeated in every form.
+// The user's request, repeated in every format.
 struct PlanRequest {
   std::vector<std::string> inputs;
   PlanOptions options;
 };
 
-// A table with the rows that no other beats first, what they mean, and the
-// commands for the recommended one. Fit for terminals.
+// Returns a table with the Pareto-optimal rows first, their meaning, and the
+// commands for the recommended one. Suitable for terminals.
 std::string FormatPlan(const PlanRequest& request, const Plan& plan);
 
-// The same as JSON, for programs. "version" is 1; it rises when a field changes
-// its meaning or goes, not when one is added. Sizes are bytes, times seconds.
+// Returns the plan as JSON, for programs. "version" is 1; it rises when a field
+// changes its meaning or is removed, but not when one is added. Sizes are in
+// bytes, times in seconds.
 std::string FormatPlanJson(const PlanRequest& request, const Plan& plan);
 
-// The same as a page without references to others, with a plot of size and
+// Returns the plan as a self-contained HTML page, with a plot of size and
 // random reads.
 std::string FormatPlanHtml(const PlanRequest& request, const Plan& plan);
 
-// The command lines that build and serve the cell.
+// Returns the command lines that build and serve the cell.
 std::vector<std::string> CommandsFor(const PlanRequest& request,
                                      const PlanCell& cell);
 

@@ -47,7 +47,8 @@ MemorySource::Documents SimilarDocuments(size_t count, size_t size) {
   return documents;
 }
 
-// Releases of `count` files each; those of a file are alike, and no others.
+// Releases of `count` files each; the releases of a file are similar, others
+// are not.
 MemorySource::Documents Releases(int releases, int count, size_t size) {
   MemorySource::Documents documents;
   for (int release = 0; release < releases; ++release) {
@@ -112,7 +113,7 @@ TEST(CollectionSampleTest, KeepsAllReleasesOfADocument) {
   for (const auto& [name, count] : counts) {
     EXPECT_EQ(count, 4) << name;
   }
-  // Halves have no document in common, not in different releases either.
+  // Halves have no document in common, not even in different releases.
   std::map<std::string, int> halves;
   uint64_t size_bytes = 0;
   for (const Part part : {Part::kFirstHalf, Part::kSecondHalf}) {

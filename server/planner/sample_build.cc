@@ -37,7 +37,7 @@ double ThreadSeconds() {
          static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// The blocks of a range, each once.
+// Returns the blocks of a range, each once.
 absl::StatusOr<std::vector<BlockAddress>> BlocksOf(const Archive& archive,
                                                    LogicalRange range) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,

@@ -14,10 +14,11 @@
 
 namespace quire {
 
-// A directory with a name of its own in `parent`, removed with what is in it.
+// A directory with a unique name in `parent`, removed with its contents on
+// destruction.
 class WorkDirectory {
  public:
-  // Errors: Unavailable  `parent` cannot hold it.
+  // Errors: Unavailable  it cannot be created in `parent`.
   static absl::StatusOr<WorkDirectory> Create(const std::string& parent);
   WorkDirectory(WorkDirectory&& other) noexcept;
   WorkDirectory& operator=(WorkDirectory&&) = delete;
@@ -28,19 +29,19 @@ class WorkDirectory {
  private:
   explicit WorkDirectory(std::string path);
 
-  // Empty once it has been moved from.
+  // Empty after a move.
   std::string path_;
 };
 
-// Sizes are bytes.
+// Sizes are in bytes.
 struct BuiltSample {
   double text_bytes = 0;
-  // All files but the dictionary's.
+  // All files except the dictionary's.
   double stored_bytes = 0;
   // The dictionary, as text and as a file; 0 without one.
   double dictionary_bytes = 0;
   double dictionary_file_bytes = 0;
-  // What a server holds of it in memory, without the dictionary.
+  // Memory that a server holds for it, without the dictionary.
   double memory_bytes = 0;
   double build_seconds = 0;
 };
@@ -52,12 +53,12 @@ absl::StatusOr<BuiltSample> BuildSample(const CollectionSample& sample,
                                         const BuildOptions& options,
                                         const std::string& directory);
 
-// What reading a range at a random place costs, on average.
+// Average cost of reading a range at a random offset.
 struct RangeCost {
-  // To read blocks from memory and to decode them, on one core.
+  // Time to read blocks from memory and to decode them, on one core.
   double cpu_seconds = 0;
   double blocks = 0;
-  // All blocks of a range together, as stored.
+  // Stored size of all blocks of a range together.
   double stored_bytes = 0;
 };
 

@@ -11,12 +11,12 @@ namespace quire {
 namespace {
 
 constexpr size_t kMatchSizeMin = 6;
-// Offset, length and what leads to the literals: about what zstd spends.
+// Cost of offset, length and the header of literals: about that of zstd.
 constexpr uint32_t kMatchBits = 20;
 constexpr uint32_t kBlockSizeBytesEnd = uint32_t{1} << 24;
 
 uint32_t HashOf(uint64_t bytes, int bits) {
-  // Of the first six bytes.
+  // Hash of the first six bytes.
   return static_cast<uint32_t>((bytes << 16) * 0x9E3779B97F4A7C15 >>
                                (64 - bits));
 }
@@ -76,7 +76,7 @@ void BlockCost::Estimate(ByteView block) {
   };
   for (const Match& match : matches_) {
     literals_until(match.begin);
-    // All of it on the first byte.
+    // The first byte carries the whole cost.
     sums_[at++] = sum;
     sum += kMatchBits * kUnitsPerBit;
     std::fill(&sums_[at], &sums_[match.end], sum);
@@ -110,7 +110,7 @@ void BlockCost::FindMatches(ByteView block) {
         continue;
       }
     }
-    // The longer nothing matches, the less is tried.
+    // The longer nothing matches, the fewer positions are tried.
     at += 1 + (misses++ >> 6);
   }
 }

@@ -11,21 +11,21 @@
 
 namespace quire {
 
-// Estimates what each stretch of a block costs when the block is compressed on
-// its own: what matches earlier text of the block is nearly free, other bytes
-// cost what their frequency among such bytes says.
-// Memory stays with the object; Thread-compatible.
+// Estimates the cost of each part of a block if the block is compressed alone:
+// matches of earlier text of the block are nearly free, and the cost of other
+// bytes follows from their frequency among such bytes. Keeps its memory;
+// Thread-compatible.
 class BlockCost {
  public:
   // REQUIRES: block_size_bytes_max < 2^24.
   explicit BlockCost(size_t block_size_bytes_max);
 
-  // Goes over `block`, which is not kept.
+  // Analyses `block`, which is not kept.
   // REQUIRES: block.size() is at most the size given to the constructor.
   void Estimate(ByteView block);
 
-  // The cost of the bytes [begin, end) of the block last given to Estimate(),
-  // in bits, rounded down. REQUIRES: begin <= end <= its size.
+  // Returns the cost of the bytes [begin, end) of the block last given to
+  // Estimate(), in bits, rounded down. REQUIRES: begin <= end <= its size.
   uint32_t Bits(size_t begin, size_t end) const {
     return (sums_[end] - sums_[begin]) / kUnitsPerBit;
   }
@@ -44,13 +44,13 @@ class BlockCost {
   void FindMatches(ByteView block);
   void PriceLiterals(ByteView block);
 
-  // By hash of the bytes there: the last place, plus `base_`.
+  // Last position of each hash, plus `base_`.
   std::vector<uint32_t> places_;
-  // What the place 0 of this block is called in places_, so that the table need
-  // not be cleared for each block.
+  // Position 0 of this block in places_, so that the table need not be cleared
+  // for each block.
   uint32_t base_ = 0;
   std::vector<Match> matches_;
-  // Of each byte value as a literal, in units.
+  // Cost of each byte value as a literal, in units.
   std::array<uint32_t, 256> literal_units_ = {};
   // sums_[i] is the cost of the first i bytes, in units.
   std::vector<uint32_t> sums_;

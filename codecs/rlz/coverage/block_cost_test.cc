@@ -21,7 +21,7 @@ TEST(BlockCostTest, RepeatedTextIsNearlyFree) {
   EXPECT_GT(first, 8000 * 2);
   EXPECT_LT(first, 8000 * 6);
   EXPECT_LT(cost.Bits(8000, 16000), 200);
-  // Of a block before it knows nothing.
+  // It keeps no state of earlier blocks.
   cost.Estimate(AsBytes(text));
   EXPECT_EQ(cost.Bits(0, 8000), first);
 }

@@ -12,8 +12,8 @@ namespace {
 
 using GearTable = std::array<uint32_t, 256>;
 
-// Any fixed table of unrelated numbers does; these are the upper halves of what
-// the generator SplitMix64 gives from 0 on.
+// Any fixed table of unrelated numbers works; these are the upper halves of
+// SplitMix64's output from 0 on.
 constexpr GearTable MakeGearTable() {
   GearTable table = {};
   uint64_t state = 0;

@@ -10,29 +10,28 @@
 
 namespace quire {
 
-// The size in bytes of what is compared: k of the k-mers.
+// Size of a k-mer, in bytes.
 inline constexpr uint32_t kKmerSizeBytes = 32;
 
-// A stretch of kKmerSizeBytes bytes.
+// A run of kKmerSizeBytes bytes.
 struct SampledKmer {
-  // A hash of its bytes; that two differ in bytes but not in hash is as good as
-  // impossible.
+  // Hash of its bytes; collisions are practically impossible.
   uint64_t hash = 0;
-  // Where it ends in its block, in bytes: of the byte behind it.
+  // Offset of its end in the block, in bytes.
   uint32_t end = 0;
 };
 
-// Picks about one of `interval` of the k-mers of `block` by their contents
-// alone, so that the same bytes are picked wherever they occur, and puts them
-// into `kmers` in place of what was there, by ascending end. The choice is a
-// rolling hash's: each byte shifts it by a bit, so that it knows nothing of a
-// byte after 32 others ("gear" hash: Xia et al., "Ddelta", 2014, section 3.2).
-// Where many are picked close together, as in a long run of one byte, some are
-// left out. REQUIRES: block.size() < 2^32; interval > 0.
+// Samples about one of `interval` of the k-mers of `block` by their contents
+// alone, so that the same bytes are sampled wherever they occur. Replaces the
+// contents of `kmers` by them, by ascending end. A rolling hash chooses: each
+// byte shifts it by a bit, so that it depends on the last 32 bytes only ("gear"
+// hash: Xia et al., "Ddelta", 2014, section 3.2). Where many would be sampled
+// close together, as in a long run of one byte, some are left out. REQUIRES:
+// block.size() < 2^32; interval > 0.
 void SampleKmers(ByteView block, uint32_t interval,
                  std::vector<SampledKmer>& kmers);
 
-// The most that it picks from a block of that size.
+// Upper bound on the number of k-mers of a block of that size.
 constexpr size_t SampledKmerCountMax(size_t block_size, uint32_t interval) {
   return block_size / (interval < 4 ? 1 : interval / 4) + 1;
 }

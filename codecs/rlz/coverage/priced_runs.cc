@@ -14,7 +14,7 @@ const std::vector<PricedRun>& RunFinder::Find(std::span<const WorthyKmer> kmers,
   const int64_t start_cost = int64_t{price} * (kSize + int64_t{start_size});
   steps_.resize(kmers.size());
   runs_.clear();
-  // K-mers that end before k-mer i begins.
+  // Number of k-mers that end before k-mer i begins.
   size_t apart_count = 0;
   for (size_t i = 0; i < kmers.size(); ++i) {
     const int64_t worth = kmers[i].worth;
@@ -39,7 +39,7 @@ const std::vector<PricedRun>& RunFinder::Find(std::span<const WorthyKmer> kmers,
     step.ends_run = step.gain_inside > step.gain;
     step.gain = std::max(step.gain, step.gain_inside);
   }
-  // From the end: the last run, then what is best before it.
+  // From the end: the last run, then the best before it.
   for (size_t i = kmers.size(); i > 0;) {
     const Step& step = steps_[i - 1];
     if (!step.ends_run) {

@@ -9,40 +9,40 @@
 
 namespace quire {
 
-// A k-mer of some text (kmer_sampler.h) that is worth something.
+// A k-mer of some text (kmer_sampler.h) with a worth above 0.
 struct WorthyKmer {
-  // Where it ends in the text, in bytes.
+  // Offset of its end in the text, in bytes.
   uint32_t end = 0;
-  // What all its bytes together are worth, in whatever unit prices have too.
+  // Worth of all its bytes together, in the unit of prices.
   uint32_t worth = 0;
 };
 
-// A stretch of text, from the beginning of a k-mer to the end of one.
+// A run of text, from the beginning of a k-mer to the end of a k-mer.
 struct PricedRun {
   // In bytes.
   uint32_t begin = 0;
   uint32_t end = 0;
-  // Of the k-mers, by index: [kmer_begin, kmer_end).
+  // Its k-mers, by index: [kmer_begin, kmer_end).
   size_t kmer_begin = 0;
   size_t kmer_end = 0;
-  // What it is worth beyond its price, in kKmerSizeBytes-ths of the unit.
+  // Worth less price, in kKmerSizeBytes-ths of the unit.
   int64_t gain = 0;
 };
 
-// Chooses from a text the runs that are worth their price.
-// Memory stays with the object; Thread-compatible.
+// Chooses from a text the runs that are worth their price. Keeps its memory;
+// Thread-compatible.
 class RunFinder {
  public:
-  // `kmer_count_max` of the k-mers that Find() will be given.
+  // `kmer_count_max` is the limit on the k-mers of Find().
   explicit RunFinder(size_t kmer_count_max) {
     steps_.reserve(kmer_count_max);
     runs_.reserve(kmer_count_max);
   }
 
-  // The runs that gain most together if kKmerSizeBytes bytes of text cost
-  // `price` and beginning a run costs as much as `start_size` bytes more. Each
-  // byte of a run is worth what it is in the k-mer that covers it first. Runs
-  // are in order and do not overlap; they are valid until the next call.
+  // Returns the runs with the largest total gain if kKmerSizeBytes bytes of
+  // text cost `price` and beginning a run costs as much as `start_size` more
+  // bytes. The worth of a byte is its share of the first k-mer that covers it.
+  // Runs are in order and do not overlap; they are valid until the next call.
   // REQUIRES: ends of `kmers` strictly ascend, from kKmerSizeBytes on.
   const std::vector<PricedRun>& Find(std::span<const WorthyKmer> kmers,
                                      uint32_t price, uint32_t start_size);
@@ -54,10 +54,9 @@ class RunFinder {
 
  private:
   struct Step {
-    // The most that is gained by this k-mer and those before it.
+    // Maximum gain of this k-mer and those before it.
     int64_t gain = 0;
-    // What of it is gained by a run that ends with this k-mer, if that is
-    // where the last run ends.
+    // Maximum gain if the last run ends with this k-mer.
     int64_t gain_inside = 0;
     // The first k-mer of that run.
     size_t run_begin = 0;

@@ -37,10 +37,10 @@ void RepeatTable::Add(uint64_t hash, uint32_t worth) {
           std::min<uint64_t>(uint64_t{entry.worth} + worth, kWorthMax));
       return;
     }
-    // An entry that is not in use is worth 0.
+    // An unused entry is worth 0.
     least = entry.worth < least->worth ? &entry : least;
   }
-  // Of bits that do not choose the place in `firsts_`.
+  // Bits that do not choose the position in `firsts_`.
   const auto first_tag =
       static_cast<uint16_t>(std::max<uint64_t>(hash >> 48, 1));
   uint16_t& first = firsts_[hash & first_mask_];

@@ -9,36 +9,36 @@
 
 namespace quire {
 
-// What the repetitions of things (of k-mers, by their hashes) are worth, in
-// memory that is bounded whatever comes: things seen once are kept apart, in
-// two bytes each, and where space is short what is worth least gives way.
-// Deterministic. Thread-compatible.
+// Sums up the worth of repetitions of items (k-mers, by their hashes) in
+// bounded memory. Items seen once are stored separately, in two bytes each;
+// when space is short, the item of least worth is evicted. Deterministic.
+// Thread-compatible.
 class RepeatTable {
  public:
-  // Where a thing is in the table; valid as long as nothing is added.
+  // Position of an item in the table; valid until the next addition.
   using Slot = uint32_t;
   static constexpr Slot kNoSlot = UINT32_MAX;
 
-  // Room for `repeat_count` things seen more than once, and `first_count` seen
-  // once, both rounded up to a power of two.
+  // Reserves space for `repeat_count` items seen more than once, and
+  // `first_count` seen once, both rounded up to a power of two.
   // REQUIRES: both at least 64 and less than 2^31.
   RepeatTable(uint64_t repeat_count, uint64_t first_count);
 
   static size_t MemoryBytesFor(uint64_t repeat_count, uint64_t first_count);
 
-  // Brings what Add() and Find() need near the processor; call it some dozens
-  // of hashes ahead.
+  // Prefetches memory for Add() and Find(); call it some dozens of hashes
+  // ahead.
   void PrefetchAdd(uint64_t hash) const;
   void PrefetchFind(uint64_t hash) const;
 
-  // Adds `worth` to what the thing has, unless it is the first time.
+  // Adds `worth` to that of the item, unless it is seen for the first time.
   // REQUIRES: nothing is taken.
   void Add(uint64_t hash, uint32_t worth);
 
-  // kNoSlot if it is not there.
+  // Returns kNoSlot if the item is not in the table.
   Slot Find(uint64_t hash) const;
 
-  // 0 while the thing is taken.
+  // Returns 0 while the item is taken.
   uint32_t Worth(Slot slot) const {
     return (At(slot).worth & kTaken) != 0 ? 0 : At(slot).worth;
   }
@@ -50,11 +50,11 @@ class RepeatTable {
  private:
   static constexpr uint32_t kTaken = uint32_t{1} << 31;
   static constexpr uint32_t kWorthMax = kTaken - 1;
-  // A line of the cache holds as many.
+  // Number of entries in a cache line.
   static constexpr size_t kBucketSize = 8;
 
   struct Entry {
-    // Never 0 in an entry that is in use.
+    // Never 0 in a used entry.
     uint32_t tag = 0;
     uint32_t worth = 0;
   };
@@ -73,7 +73,7 @@ class RepeatTable {
     return buckets_[slot / kBucketSize].entries[slot % kBucketSize];
   }
 
-  // The bits below those that choose the bucket; 0 and 1 are the same.
+  // Returns the bits below those that choose the bucket; 0 and 1 are the same.
   static uint32_t TagOf(uint64_t hash) {
     const auto low = static_cast<uint32_t>(hash);
     return low == 0 ? 1 : low;
@@ -82,7 +82,7 @@ class RepeatTable {
   uint64_t bucket_mask_;
   uint64_t first_mask_;
   std::vector<Bucket> buckets_;
-  // Tags of things that were seen once; the last that came to a place is there.
+  // Tags of items that were seen once; a later item replaces an earlier one.
   std::vector<uint16_t> firsts_;
 };
 

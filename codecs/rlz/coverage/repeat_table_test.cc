@@ -28,7 +28,7 @@ TEST(RepeatTableTest, AddsUpAllButTheFirst) {
     const RepeatTable::Slot slot = table.Find(hash);
     exact += slot != RepeatTable::kNoSlot && table.Worth(slot) == 410 ? 1 : 0;
   }
-  // Some were forgotten for another with the same place.
+  // Some were evicted by another item at the same position.
   EXPECT_GT(exact, 480);
   EXPECT_EQ(table.Find(random()), RepeatTable::kNoSlot);
 }

@@ -8,13 +8,13 @@
 namespace quire {
 namespace {
 
-// Dearer than any k-mer.
+// Above the worth of any k-mer.
 constexpr uint32_t kPriceEnd = uint32_t{1} << 31;
-// What it costs to begin a segment, in text; less in a small dictionary.
-// README.md has what other sizes give.
+// Cost of beginning a segment, in bytes of text; less in a small dictionary.
+// README.md has the results of other sizes.
 constexpr uint64_t kStartSizeBytesMax = 4096;
 constexpr uint32_t kSegmentSizeBytesMin = 256;
-// How far table lookups run ahead of their use.
+// Number of items by which prefetching is ahead.
 constexpr size_t kAheadCount = 24;
 
 }  // namespace
@@ -58,8 +58,7 @@ size_t SegmentPool::MemoryBytesFor(uint64_t dictionary_size_bytes,
                                    size_t block_size_max, uint32_t interval) {
   const size_t block_kmers = SampledKmerCountMax(block_size_max, interval);
   const size_t kmer_size = sizeof(WorthyKmer) + sizeof(RepeatTable::Slot);
-  // Of segments there are the old and the new while some of them go, and then
-  // what decides.
+  // Old and new segments coexist while some are dropped; then the candidates.
   return sizeof(SegmentPool) + block_kmers * kmer_size +
          RunFinder::MemoryBytesFor(block_kmers) +
          TextSizeMax(dictionary_size_bytes, block_size_max) + 1 +
@@ -208,7 +207,7 @@ std::vector<uint32_t> SegmentPool::SizesThatFit() const {
     }
     candidates[i] = {.worth = worth * 1024 / segments_[i].size, .segment = i};
   }
-  // Of equals the first come first.
+  // At equal worth the first segments come first.
   std::sort(candidates.begin(), candidates.end(),
             [](const Candidate& a, const Candidate& b) {
               return a.worth != b.worth ? a.worth > b.worth

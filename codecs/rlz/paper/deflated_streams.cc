@@ -11,7 +11,7 @@
 namespace quire {
 namespace {
 
-// How many bytes of tokens are decoded at a time when not all are needed.
+// Number of token bytes decoded at a time if not all are needed.
 constexpr size_t kTokenChunk = 512;
 
 }  // namespace

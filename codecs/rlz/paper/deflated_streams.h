@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sequences of factors as DEFLATE streams, decoded no further than a range of
+// Sequences of factors as DEFLATE streams, decoded only as far as a range of
 // the text needs.
 #ifndef QUIRE_CODECS_RLZ_PAPER_DEFLATED_STREAMS_H_
 #define QUIRE_CODECS_RLZ_PAPER_DEFLATED_STREAMS_H_
@@ -19,29 +19,30 @@
 
 namespace quire {
 
-// A stream's bytes, in memory of its own, which is kept for the next.
+// Decoded bytes of a stream, in its own memory, which the next stream reuses.
 // Thread-compatible.
 class DeflatedStream {
  public:
   // `name` is for messages; it must outlive the stream.
   explicit DeflatedStream(absl::string_view name) : name_(name) {}
 
-  // Starts on a stream of at most `size_max` bytes. `stored` must outlive what
-  // follows.
+  // Starts decoding a stream of at most `size_max` bytes. `stored` must outlive
+  // the later calls.
   void Start(ByteView stored, size_t size_max);
 
-  // Decodes at least the first `wanted` bytes, size_max at most, or all there
-  // are. Errors: DataLoss  malformed.
+  // Decodes at least the first `wanted` bytes, up to size_max or the stream's
+  // end. Errors: DataLoss  malformed.
   absl::Status DecodeTo(size_t wanted);
 
-  // OK if all that was decoded is all there is.
+  // OK if the whole stream was decoded.
   // Errors: DataLoss  otherwise.
   absl::Status Finish();
 
-  // What was decoded so far, at most size_max bytes.
+  // Bytes decoded so far, at most size_max.
   ByteView bytes() const { return {memory_.get(), size_}; }
 
-  // The same, and some bytes more which are of no meaning, but may be read.
+  // Same, and some bytes more whose values are undefined, but which may be
+  // read.
   ByteView bytes_and_more() const {
     return {memory_.get(), size_ + kReadableBehind};
   }
@@ -61,19 +62,20 @@ class DeflatedStream {
   size_t size_ = 0;
 };
 
-// The places between which a range of the text lies.
+// Positions in the tokens around a range of the text.
 struct TokenRange {
-  // Before the token in which it begins.
+  // Before the token in which the range begins.
   TokenPlace begin;
-  // Behind the token in which it ends, or before that if it ends inside it.
+  // After the token in which the range ends, or before it if the range ends
+  // inside it.
   TokenPlace end;
 };
 
-// Decodes as many tokens as it takes to reach byte `end` of the text, and finds
-// those for the text from `begin` on. If end == raw_size, the tokens must stand
-// for exactly that much text, and be all of the stream.
+// Decodes the tokens up to byte `end` of the text, and finds those of the text
+// from `begin` on. If end == raw_size, the tokens must stand for exactly that
+// much text, and be all of the stream.
 // REQUIRES: tokens.Start() was called; begin <= end <= raw_size.
-// Errors: DataLoss  malformed, or not as much text.
+// Errors: DataLoss  malformed, or less text.
 absl::StatusOr<TokenRange> FindTokens(TokenKind kind, size_t begin, size_t end,
                                       size_t raw_size, DeflatedStream& tokens);
 

@@ -23,7 +23,7 @@ TEST(DeflatedStreamTest, DecodesAsFarAsIsWanted) {
   const std::string text = RandomText(random, 50000);
   const std::string stored = RawDeflate(text);
   DeflatedStream stream("test");
-  // Again with the memory of the time before.
+  // The second round reuses the memory.
   for (int round = 0; round < 2; ++round) {
     stream.Start(AsBytes(stored), text.size());
     EXPECT_EQ(stream.size_max(), text.size());
@@ -91,7 +91,7 @@ class FindTokensTest : public ::testing::Test {
     return FindTokens(TokenKind::kFactors, begin, end, raw_size, tokens_);
   }
 
-  // The last place at or before a byte of the text.
+  // The last position at or before a byte of the text.
   const TokenPlace& PlaceOf(size_t text_position) const {
     size_t i = places_.size() - 1;
     while (places_[i].text_size > text_position) {

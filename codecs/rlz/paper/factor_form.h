@@ -12,7 +12,7 @@
 
 namespace quire {
 
-// How a block's factors are stored: what the paper's codecs differ in. A form
+// Stored form of a block's factors; the paper's codecs differ in it. A form
 // never begins with a byte 00 (see paper_codec.h).
 // Thread-compatible; keeps its memory between calls.
 class FactorForm {
@@ -27,8 +27,8 @@ class FactorForm {
                                          const FactorList& factors) = 0;
 
   // Decodes bytes [offset, offset + out.size()) of a block of `raw_size` bytes
-  // of text. `stored` is untrusted; if all of the block is asked for, all of it
-  // is accounted for.
+  // of text. `stored` is untrusted. A call for the whole block checks that all
+  // of `stored` is used.
   // REQUIRES: offset + out.size() <= raw_size <= kBlockSizeBytesMax.
   // Errors: DataLoss  malformed.
   virtual absl::Status Read(ByteView stored, ByteView dictionary,

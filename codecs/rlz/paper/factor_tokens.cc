@@ -15,42 +15,43 @@
 namespace quire {
 namespace {
 
-// Looking for the place of a byte in a block is adding up tokens until it is
-// reached. Most are one byte long, so that eight of them fit a word and are
-// added by arithmetic on the whole of it: bytes side by side, none of which may
-// overflow into the next, hence the bounds below.
+// To find the position of a byte in a block, tokens are added up until it is
+// reached. Most tokens have one byte, so that eight of them fit into a word and
+// are added by arithmetic on the whole word. No byte may overflow into the
+// next, hence the bounds below.
 
 // A one, and the highest bit, in each byte of a word.
 constexpr uint64_t kByteOnes = 0x0101010101010101;
 constexpr uint64_t kByteHighBits = 0x80 * kByteOnes;
 
-// The sum of the eight bytes of a word. REQUIRES: each is below 0xFF, and so
-// any two make less than the 16 bits that they are added in.
+// Returns the sum of the eight bytes of a word. REQUIRES: each is below 0xFF,
+// so that any two sum to less than the 16 bits that they are added in.
 inline uint64_t SumOfBytes(uint64_t bytes) {
   constexpr uint64_t kEven = 0x00FF00FF00FF00FF;
   const uint64_t pairs = (bytes & kEven) + (bytes >> 8 & kEven);
   return (pairs * 0x0001000100010001) >> 48;
 }
 
-// What one token, or up to eight, stand for.
+// Sums over one token, or up to eight.
 struct TokenSum {
   // Bytes of text.
   size_t text_size;
-  // Offsets into the dictionary that they take from the block's list of these.
+  // Offsets that they take from the block's list.
   size_t offsets;
-  // Bytes that they take from its list of literals.
+  // Bytes that they take from the block's literals.
   size_t literals;
 };
 
-// Of tokens of TokenKind::kFactors.
+// For tokens of TokenKind::kFactors.
 struct FactorTokenSums {
-  // Of any token.
+  // Sums over one token.
   static TokenSum Of(uint32_t token) {
     return {
         .text_size = std::max<uint32_t>(token, 1), .offsets = 1, .literals = 0};
   }
 
-  // Of `count` tokens, in the lowest bytes of `tokens`; the others are 0.
+  // Sums over `count` tokens, in the lowest bytes of `tokens`; the other bytes
+  // are 0.
   // REQUIRES: all are below 0x80.
   static TokenSum OfShort(uint64_t tokens, size_t count) {
     const uint64_t not_zero = (tokens + 0x7F * kByteOnes) & kByteHighBits;
@@ -61,9 +62,9 @@ struct FactorTokenSums {
   }
 };
 
-// Of tokens of TokenKind::kFactorsAndRuns.
+// For tokens of TokenKind::kFactorsAndRuns.
 struct RunTokenSums {
-  // Of any token.
+  // Sums over one token.
   static TokenSum Of(uint32_t token) {
     if (token < kRunTokens) {
       return {.text_size = token + 1, .offsets = 0, .literals = token + 1};
@@ -71,7 +72,7 @@ struct RunTokenSums {
     return {.text_size = token - kRunTokens + 1, .offsets = 1, .literals = 0};
   }
 
-  // As FactorTokenSums::OfShort(), with the same requirements.
+  // Same as FactorTokenSums::OfShort(), with its requirements.
   static TokenSum OfShort(uint64_t tokens, size_t count) {
     const uint64_t is_factor =
         ((tokens + (0x80 - kRunTokens) * kByteOnes) & kByteHighBits) >> 7;
@@ -83,7 +84,7 @@ struct RunTokenSums {
   }
 };
 
-// Moves `place` past tokens that are `token_bytes` long and stand for `sum`.
+// Moves `place` past tokens of `token_bytes` bytes that sum to `sum`.
 inline void Advance(const TokenSum& sum, size_t token_bytes,
                     TokenPlace& place) {
   place.token_bytes += token_bytes;
@@ -92,16 +93,16 @@ inline void Advance(const TokenSum& sum, size_t token_bytes,
   place.text_size += sum.text_size;
 }
 
-// A token as it is stored: a varint in its shortest form, of at most
-// kTokenSizeBytesMax bytes.
+// A stored token: a varint in its shortest form, of at most kTokenSizeBytesMax
+// bytes.
 struct Token {
   uint32_t value = 0;
   size_t size = 0;
 };
 
-// The token at the front of `bytes`, which are not trusted. `size` is the bytes
-// it takes; 0 if `bytes` ends inside it, larger than kTokenSizeBytesMax if it
-// is malformed.
+// Reads the token at the front of `bytes`, which is untrusted. `size` is 0 if
+// `bytes` ends inside it, and larger than kTokenSizeBytesMax if it is
+// malformed.
 inline Token ReadToken(ByteView bytes) {
   Token token;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -117,15 +118,15 @@ inline Token ReadToken(ByteView bytes) {
   return {};
 }
 
-// How far ahead, in offsets, the dictionary is fetched into the cache: about
-// the time that one access to memory takes. Of each factor two lines, as half
-// of the factors lie across two.
+// Number of offsets by which prefetching into the cache is ahead: about the
+// time of one memory access. Two lines per factor, since half of the factors
+// cross a line.
 constexpr size_t kPrefetchDistance = 24;
 constexpr size_t kCacheLineSize = 64;
 // Copies are made in steps of this size: most take one.
 constexpr size_t kCopyStep = 32;
 static_assert(kRunTokens <= kCopyStep);
-// What an offset is loaded with.
+// Size of the load of an offset.
 constexpr size_t kLoadSize = sizeof(uint64_t);
 
 absl::Status MalformedToken() {
@@ -137,7 +138,7 @@ absl::StatusOr<bool> SkipTokensOf(ByteView tokens, size_t text_position,
                                   TokenPlace& place) {
   QUIRE_DCHECK(place.text_size <= text_position);
   while (tokens.size() - place.token_bytes >= sizeof(uint64_t)) {
-    // As many as are short, and the long one after them.
+    // Take the leading short tokens, and then the long one after them.
     const auto eight =
         LoadLittleEndian<uint64_t>(tokens.data() + place.token_bytes);
     const auto short_bits =
@@ -188,7 +189,7 @@ inline void CopyStep(const uint8_t* from, uint8_t* to) {
   std::memcpy(to + kCopyStep / 2, from + kCopyStep / 2, kCopyStep / 2);
 }
 
-// kBits is how wide offsets are, or 0 if that is known at run time only.
+// kBits is the width of offsets, or 0 if it is only known at run time.
 template <typename Kind, unsigned kBits>
 class Copier {
  public:
@@ -207,8 +208,8 @@ class Copier {
     }
     while (done_ < out_.size()) {
       CopyFast();
-      // Not looked at for each run: until here it is what is readable that
-      // counts, which may be more.
+      // Not checked per run: CopyFast() only respects the readable size, which
+      // may be larger.
       if (place_.literals > factors_.literal_count) {
         return TooFewLiterals();
       }
@@ -220,7 +221,7 @@ class Copier {
   }
 
  private:
-  // REQUIRES: kLoadSize bytes are there.
+  // REQUIRES: kLoadSize bytes are readable.
   uint64_t LoadOffset(size_t index) const {
     const size_t bit = index * bits_;
     return LoadLittleEndian<uint64_t>(factors_.offsets.data() + bit / 8) >>
@@ -236,7 +237,7 @@ class Copier {
     return bytes >> bit % 8 & mask_;
   }
 
-  // How many of the offsets can be loaded as LoadOffset() does it.
+  // Number of offsets that LoadOffset() may load.
   size_t LoadableOffsets() const {
     if (factors_.offsets.size() < kLoadSize) {
       return 0;
@@ -257,9 +258,9 @@ class Copier {
     // NOLINTEND(performance-no-int-to-ptr)
   }
 
-  // Copies until an end is near or a token is not in order: the last factors,
-  // tokens of three bytes, and all errors are left to CopyOne(). There is no
-  // branch between literals and factors, which cannot be predicted.
+  // Copies until an end is near or a token is irregular. CopyOne() handles the
+  // last factors, tokens of three bytes, and all errors. Has no branch between
+  // literals and factors, which would be unpredictable.
   void CopyFast() {
     const size_t loadable = LoadableOffsets();
     if (loadable <= place_.offsets || dictionary_.size() < kCopyStep) {
@@ -327,8 +328,8 @@ class Copier {
     return end - at >= static_cast<ptrdiff_t>(size);
   }
 
-  // Copies a long factor in whole steps; false, and nothing done, if either
-  // side has no space for the last.
+  // Copies a long factor in whole steps. Returns false and does nothing if
+  // either side has no space for the last step.
   bool CopyLong(const uint8_t* from, size_t length, uint8_t* to,
                 const uint8_t* to_end) const {
     const size_t copy_size = length + kCopyStep;
@@ -342,8 +343,8 @@ class Copier {
     return true;
   }
 
-  // Copies what the next token stands for, but for the first `skip` bytes, with
-  // all checks.
+  // Copies the text of the next token, without its first `skip` bytes, with all
+  // checks.
   absl::Status CopyOne(size_t skip) {
     const Token token = ReadToken(factors_.tokens.subspan(place_.token_bytes));
     if (token.size == 0) {

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Factors put together by the format's description alone, with their text.
+// Factors assembled from the format's description alone, with their text.
 struct Made {
   TokenKind kind = TokenKind::kFactors;
   unsigned offset_bits = 32;
@@ -62,7 +62,7 @@ struct Made {
   }
 };
 
-// Decodes a range of `made`. Everything ends at a page that cannot be accessed.
+// Decodes a range of `made`. All inputs end at a page that cannot be accessed.
 absl::StatusOr<std::string> Decode(const std::string& dictionary,
                                    const Made& made, size_t begin,
                                    size_t size) {
@@ -112,7 +112,7 @@ TEST(FactorTokensTest, DecodesAnyRange) {
     for (const unsigned bits : Widths(kind)) {
       Made made = {.kind = kind, .offset_bits = bits};
       for (int i = 0; i < 800; ++i) {
-        // Rarely long ones; for a while nothing but usual ones.
+        // Few long factors; between them only usual ones.
         const size_t longest = i % 97 == 0 ? 20000 : i % 11 == 0 ? 300 : 60;
         const size_t length = 1 + RandomBelow(random, longest);
         made.AddFactor(
@@ -179,7 +179,7 @@ TEST(FactorTokensTest, SkipsToWhatWasAskedForOnly) {
       ASSERT_EQ(place.literals, expected.literals);
       ASSERT_EQ(place.text_size, expected.text_size);
     }
-    // What is cut off from the tokens is not taken for malformed.
+    // Truncated tokens are not reported as malformed.
     for (size_t size = 0; size < made.tokens.size(); ++size) {
       TokenPlace place;
       QUIRE_ASSERT_OK_AND_ASSIGN(
@@ -213,7 +213,7 @@ TEST(FactorTokensTest, RefusesWhatIsNotInTheDictionary) {
         for (int i = 0; i < behind; ++i) {
           made.AddFactor(dictionary, 5, 20);
         }
-        // All of it: factors are decoded fast only far from the text's end.
+        // The whole text: factors are decoded fast only far from its end.
         EXPECT_THAT(Decode(dictionary, made, 0,
                            length + static_cast<size_t>(behind) * 20),
                     FailsWith(absl::StatusCode::kDataLoss,
@@ -223,8 +223,8 @@ TEST(FactorTokensTest, RefusesWhatIsNotInTheDictionary) {
   }
 }
 
-// Copies are made in wide steps, which read more than they need: near the
-// dictionary's end they must not.
+// Copies have wide steps, which read more than they need; near the dictionary's
+// end they must not.
 TEST(FactorTokensTest, ReadsTheDictionaryToItsLastByteAndNoFurther) {
   TestRandom random(9);
   const std::string dictionary = RandomText(random, 4096);
@@ -267,7 +267,7 @@ TEST(FactorTokensTest, RefusesWhatIsMissing) {
     EXPECT_THAT(Decode(dictionary, factors, 0, 1),
                 FailsWith(absl::StatusCode::kDataLoss,
                           HasSubstr("variable-length integer")));
-    // Among eight and more.
+    // Among eight tokens and more.
     factors.tokens = "\x01\x01" + std::string(bad) + std::string(20, '\1');
     EXPECT_THAT(Decode(dictionary, factors, 10, 1),
                 FailsWith(absl::StatusCode::kDataLoss,
@@ -275,8 +275,8 @@ TEST(FactorTokensTest, RefusesWhatIsMissing) {
   }
 }
 
-// What lies behind the good literals may be read, but is no text; not even
-// where factors are decoded fast, which is far from the last of them.
+// Bytes after the valid literals may be read, but are no text; not even in the
+// fast loop, which ends far before the last of them.
 TEST(FactorTokensTest, RefusesLiteralsThatAreOnlyReadable) {
   const std::string dictionary(500, 'x');
   Made made = {.kind = TokenKind::kFactorsAndRuns};

@@ -9,7 +9,7 @@
 //                    first byte on; 0 to 7 bits of 0 fill the last byte
 //   lengths          n varints, to the end
 //
-// Nothing is unpacked before it is used: a factor is found from its number.
+// Nothing is unpacked in advance: a factor is addressed by its number.
 #ifndef QUIRE_CODECS_RLZ_PAPER_FIXED_FORM_H_
 #define QUIRE_CODECS_RLZ_PAPER_FIXED_FORM_H_
 
@@ -35,8 +35,8 @@ class FixedForm final : public FactorForm {
   std::string stored_;
 };
 
-// The width of RLZ-PV's offsets: the least that holds all positions in the
-// dictionary and a literal.
+// Returns the width of RLZ-PV's offsets: the smallest that holds all offsets in
+// the dictionary and a literal.
 unsigned PackedOffsetBits(size_t dictionary_size);
 
 }  // namespace quire

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is particular to rlz-uv and rlz-pv; block_codec_test.cc has what all
-// codecs do.
+// Tests specific to rlz-uv and rlz-pv; block_codec_test.cc covers all codecs.
 #include "codecs/rlz/paper/fixed_form.h"
 
 #include <string>
@@ -40,7 +39,7 @@ TEST(FixedFormTest, WritesAndReadsTheDocumentedForm) {
       16);
   EXPECT_EQ(uv.Encode(text), stored);
   EXPECT_EQ(uv.Decode(stored, text.size()).value_or(""), text);
-  // Six bits would do for 40 positions, but not for a literal.
+  // Six bits suffice for 40 positions, but not for a literal.
   CodecUnderTest pv(CodecId::kRlzPv, dictionary);
   const std::string packed("\x03\0\xFE\x07\x28\0\x14", 7);
   EXPECT_EQ(pv.Encode(text), packed);

@@ -21,7 +21,7 @@ constexpr uint8_t kTextFollows = 0;
 
 class PaperCodec final : public CodecBase {
  public:
-  // `index` is null when made for decoding.
+  // `index` is null for decoding.
   PaperCodec(const CodecInfo& info, int level,
              std::shared_ptr<const CodecContext> context, CodecUse use,
              std::unique_ptr<const SuffixIndex> index)
@@ -104,7 +104,7 @@ class PaperCodec final : public CodecBase {
 
   const int level_;
   const std::shared_ptr<const CodecContext> context_;
-  // Of the context's dictionary.
+  // Index of the context's dictionary.
   const std::unique_ptr<const SuffixIndex> index_;
 };
 

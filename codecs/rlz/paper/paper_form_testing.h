@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the tests of the forms share.
+// Helpers of the forms' tests.
 #ifndef QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
 #define QUIRE_CODECS_RLZ_PAPER_PAPER_FORM_TESTING_H_
 
@@ -13,12 +13,12 @@
 
 namespace quire {
 
-// At its highest level, for this dictionary, with scratch of its own.
+// Codec at its highest level, for this dictionary, with its own scratch.
 class CodecUnderTest {
  public:
   CodecUnderTest(CodecId id, const std::string& dictionary);
 
-  // Fails the test, and returns nothing, if that fails.
+  // Fails the test and returns an empty string if encoding fails.
   std::string Encode(const std::string& text);
   absl::StatusOr<std::string> Decode(const std::string& stored, size_t size);
 

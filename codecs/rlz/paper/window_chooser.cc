@@ -10,7 +10,7 @@ namespace quire {
 namespace {
 
 constexpr size_t kStringSize = sizeof(uint64_t);
-// One in this many strings counts.
+// One in this many strings is sampled.
 constexpr uint64_t kSampling = 8;
 // Windows begin at multiples of this.
 constexpr size_t kBinSize = 4096;
@@ -27,7 +27,7 @@ bool Counts(uint64_t hash) {
 }  // namespace
 
 WindowChooser::WindowChooser(ByteView dictionary) : dictionary_(dictionary) {
-  // A table of about as many hashes as a quarter of the strings that count.
+  // The table has about a quarter as many hashes as there are sampled strings.
   const size_t hash_count =
       std::bit_ceil(dictionary.size() / kSampling / kPlaces + 16);
   table_bits_ = static_cast<unsigned>(std::countr_zero(hash_count));
@@ -47,7 +47,7 @@ size_t WindowChooser::Choose(ByteView block, Memory& memory) const {
   if (dictionary_.size() <= kWindowSize) {
     return 0;
   }
-  // Each string once: what the block repeats, deflate finds in the block.
+  // Each string once: deflate finds the block's own repetitions in the block.
   memory.strings.clear();
   for (size_t i = 0; i + kStringSize <= block.size(); ++i) {
     const auto string = LoadLittleEndian<uint64_t>(block.data() + i);

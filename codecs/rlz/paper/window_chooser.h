@@ -10,20 +10,19 @@
 
 namespace quire {
 
-// Finds the part of a dictionary that has most in common with a block: what to
-// prime zlib with ("Access Time Tradeoffs in Archive Compression", section 5,
-// "Priming": "text drawn from the dictionary in the vicinity of the block").
-// A block does not know where in the collection it is, but what is near it
-// shares its phrases.
+// Finds the part of a dictionary that has most in common with a block, to prime
+// zlib with ("Access Time Tradeoffs in Archive Compression", section 5,
+// "Priming": "text drawn from the dictionary in the vicinity of the block"). A
+// block does not know its position in the collection, but text near it shares
+// its phrases.
 //
-// Inside: one in eight of the dictionary's strings of eight bytes, chosen by
-// their hash, with the last places of each. The block's strings that are chosen
-// by the same rule vote for their places. About one byte of memory per byte of
-// dictionary.
-// Immutable after it was made, hence thread-safe.
+// Samples one in eight of the dictionary's strings of eight bytes, by their
+// hash, and keeps the last positions of each. The block's strings that the same
+// rule samples vote for their positions. Takes about one byte of memory per
+// byte of dictionary. Immutable, hence thread-safe.
 class WindowChooser {
  public:
-  // What deflate can reach back to (RFC 1951).
+  // Maximum distance of deflate's matches (RFC 1951).
   static constexpr size_t kWindowSize = 32768;
 
   // Working memory of Choose().
@@ -35,19 +34,19 @@ class WindowChooser {
   // `dictionary` must outlive the chooser.
   explicit WindowChooser(ByteView dictionary);
 
-  // Where the window begins; it has kWindowSize bytes, or ends with the
-  // dictionary. A function of dictionary and block.
+  // Returns the offset of the window, which has kWindowSize bytes or ends with
+  // the dictionary. A function of dictionary and block.
   size_t Choose(ByteView block, Memory& memory) const;
 
   size_t MemoryBytes() const { return places_.size() * sizeof(uint32_t); }
 
  private:
-  // How many places of strings with the same hash are kept.
+  // Number of positions kept per hash.
   static constexpr size_t kPlaces = 4;
 
   const ByteView dictionary_;
   unsigned table_bits_ = 0;
-  // Of each hash kPlaces places, plus 1; 0 is none.
+  // kPlaces positions per hash, plus 1; 0 is none.
   std::vector<uint32_t> places_;
 };
 

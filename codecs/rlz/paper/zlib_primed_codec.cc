@@ -79,7 +79,7 @@ class ZlibPrimedCodec final : public DeflateCodec {
 
   const int level_;
   const std::shared_ptr<const CodecContext> context_;
-  // None when made for decoding.
+  // Unset for decoding.
   std::optional<WindowChooser> chooser_;
 };
 

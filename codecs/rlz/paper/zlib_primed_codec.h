@@ -17,11 +17,11 @@
 
 namespace quire {
 
-// `info` is the codec's entry in the registry; `level` is zlib's, 1 to 9.
-// A range is decoded up to its end only.
+// `info` is the codec's entry in the registry; `level` is zlib's, 1 to 9. A
+// range is decoded up to its end only.
 //
-// An empty dictionary is allowed. Made for encoding it holds about one byte for
-// each byte of the dictionary.
+// An empty dictionary is allowed. For encoding, the codec holds about one byte
+// per byte of the dictionary.
 // REQUIRES: context != nullptr, its dictionary is not larger than
 //           kDictionarySizeBytesMax.
 std::unique_ptr<BlockCodec> MakeZlibPrimedCodec(

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is particular to zlib-primed; block_codec_test.cc has what all codecs
-// do.
+// Tests specific to zlib-primed; block_codec_test.cc covers all codecs.
 #include "codecs/rlz/paper/zlib_primed_codec.h"
 
 #include <string>
@@ -33,7 +32,8 @@ TEST(ZlibPrimedCodecTest, WritesAndReadsTheDocumentedForm) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const uint64_t window, TakeVarint(rest));
   EXPECT_EQ(AsText(rest), RawDeflate(text, dictionary.substr(window, 32768)));
   EXPECT_TRUE(codec.Decode(stored, text.size()).value_or("") == text);
-  // Any window will do that the matches stay in, at the dictionary's end, too.
+  // Any window is valid that contains the matches, also at the dictionary's
+  // end.
   for (const size_t at :
        {size_t{0}, dictionary.size() - 100, dictionary.size()}) {
     std::string other;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned kOffsetBits = 32;
 
-// The integers' bytes in memory are their stored form.
+// The integers are stored as in memory.
 static_assert(std::endian::native == std::endian::little);
 
 ByteView BytesOf(const std::vector<uint32_t>& integers) {
@@ -87,7 +87,7 @@ absl::Status ZzForm::Read(ByteView stored, ByteView dictionary, size_t raw_size,
         "claims ", factor_count, " factors, but has ", range.end.offsets));
   }
   offsets_.Start(stored.first(offsets_size), factor_count * sizeof(uint32_t));
-  // One more, for a factor in which the range ends.
+  // Includes the factor in which the range ends.
   const size_t needed = std::min(
       factor_count, range.end.offsets + (range.end.text_size < end ? 1 : 0));
   QUIRE_RETURN_IF_ERROR(offsets_.DecodeTo(needed * sizeof(uint32_t)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is particular to rlz-zz; block_codec_test.cc has what all codecs do.
+// Tests specific to rlz-zz; block_codec_test.cc covers all codecs.
 #include "codecs/rlz/paper/zz_form.h"
 
 #include <string>
@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A stored block put together by the format's description alone.
+// A stored block assembled from the format's description alone.
 std::string StoredBlock(const FactorList& factors) {
   std::string offsets;
   std::string lengths;
@@ -56,7 +56,7 @@ TEST(ZzFormTest, WritesAndReadsTheDocumentedForm) {
     dictionary.push_back(static_cast<char>('0' + i));
   }
   CodecUnderTest codec(CodecId::kRlzZz, dictionary);
-  // Long runs of the dictionary, so that the streams win over the text.
+  // Long runs of the dictionary, so that the streams are smaller than the text.
   std::string text = dictionary + "\xFE" + dictionary.substr(7) + dictionary;
   text += dictionary.substr(1) + dictionary.substr(2, 30);
   const std::string expected = StoredBlock(
@@ -82,7 +82,7 @@ TEST(ZzFormTest, WorksWithAnEmptyDictionary) {
   EXPECT_EQ(codec.Decode(stored, text.size()).value_or(""), text);
 }
 
-// Blocks that are well-formed for zlib and wrong for us.
+// Blocks that zlib accepts and the form must not.
 TEST(ZzFormTest, NamesWhatIsWrongWithABlock) {
   CodecUnderTest codec(CodecId::kRlzZz, "0123456789");
   const auto expect = [&](const std::string& stored, const char* message) {
@@ -129,8 +129,8 @@ TEST(ZzFormTest, RangeEndsWhereTheRangeDoes) {
               HasCode(absl::StatusCode::kDataLoss));
 }
 
-// Lengths of one, two and three bytes, across all places where the reader's
-// chunks can cut them.
+// Lengths of one, two and three bytes, across all positions at which the
+// reader's chunks can split them.
 TEST(ZzFormTest, ReadsLengthsAcrossChunks) {
   TestRandom random(1);
   const std::string dictionary = RandomText(random, 20000);

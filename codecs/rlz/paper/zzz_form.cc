@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// An offset costs some 20 bits after zlib, a literal 5 to 6.
+// An offset costs about 20 bits after zlib, a literal 5 to 6.
 constexpr uint32_t kFactorLengthMin = 6;
 
 enum Stream { kTokens, kOffsets, kLiterals };
@@ -123,7 +123,7 @@ absl::Status ZzzForm::Read(ByteView stored, ByteView dictionary,
                                             " bytes of tokens, but has ",
                                             tokens_.bytes().size()));
   }
-  // More than is needed, for a token in which the range ends.
+  // One token more if the range ends inside it.
   const bool cut = range.end.text_size < end;
   const auto read = [whole](ByteView from, size_t needed, DeflatedStream& to) {
     to.Start(from, needed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is particular to rlz-zzz; block_codec_test.cc has what all codecs do.
+// Tests specific to rlz-zzz; block_codec_test.cc covers all codecs.
 #include "codecs/rlz/paper/zzz_form.h"
 
 #include <string>
@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A stored block put together by the format's description alone.
+// A stored block assembled from the format's description alone.
 std::string StoredBlock(const std::string& tokens, const std::string& offsets,
                         const std::string& literals) {
   const std::string token_stream = RawDeflate(tokens);
@@ -135,7 +135,7 @@ TEST(ZzzFormTest, MissesEveryLiteralOfALongBlock) {
       literals += "literals";
       text += "literals";
     }
-    // 40 bytes from the begin.
+    // 40 bytes from the beginning.
     tokens += "\x37";
     text += dictionary.substr(0, 40);
   }

@@ -142,7 +142,7 @@ absl::StatusOr<CompressionMethod> ParseCompressionMethod(
   return static_cast<CompressionMethod>(value);
 }
 
-// Whether `size_bytes` can come out of `stored_size_bytes`.
+// True if `size_bytes` can be the decompressed size of `stored_size_bytes`.
 bool IsPlausibleExpansion(CompressionMethod method, uint64_t stored_size_bytes,
                           uint64_t size_bytes) {
   if (method == CompressionMethod::kNone) {

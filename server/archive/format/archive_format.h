@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the files of an archive have in common, as FORMAT.md defines it: limits,
+// The common parts of an archive's files, as FORMAT.md defines them: limits,
 // names, magics, and the headers of dictionary and symbol table. Segments are
 // in segment_format.h, block frames in block_frame.h, the manifest in
 // manifest.h.
 //
-// Everything in these headers is pure: bytes in, struct out, or the reverse. A
-// struct that a Parse function returned has been checked against its checksum
-// and against every limit that can be known without the rest of the file, and
-// is safe to allocate from where it says so.
+// All functions in these headers are pure: bytes in, struct out, or the
+// reverse. Parse functions check a struct against its checksum and against
+// every limit that can be checked without the rest of the file; sizes are safe
+// to allocate by where the comment says so.
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_ARCHIVE_FORMAT_H_
 
@@ -33,7 +33,7 @@ inline constexpr uint32_t kFormatVersion = 4;
 
 using Magic = std::array<uint8_t, 8>;
 // The first byte is not ASCII and the last is a newline, so that a transfer in
-// text mode shows.
+// text mode is detected.
 inline constexpr Magic kManifestMagic = {0x8A, 'Q', 'u', 'i',
                                          'r',  'e', 'M', '\n'};
 inline constexpr Magic kDictionaryMagic = {0x8A, 'Q', 'u', 'i',
@@ -56,15 +56,15 @@ inline constexpr uint64_t kSegmentDocumentCountMax = (uint64_t{1} << 32) - 1;
 inline constexpr uint64_t kLogicalSizeBytesMax = (uint64_t{1} << 62) - 1;
 inline constexpr uint64_t kSectionSizeBytesMax = uint64_t{1} << 40;
 inline constexpr uint64_t kDictionaryTextSizeBytesMax = (uint64_t{1} << 31) - 1;
-// A table without symbols, and the largest there can be.
+// Sizes of a table without symbols and of the largest table.
 inline constexpr uint32_t kSymbolTableSizeBytesMin = 17;
 inline constexpr uint32_t kSymbolTableSizeBytesMax = 2057;
 inline constexpr size_t kDocumentIdSizeBytesMax = 65535;
 inline constexpr size_t kAttributeSizeBytesMax = 65535;
-// Capture times, in milliseconds either side of 1970.
+// Limit on capture times, in milliseconds before or after 1970.
 inline constexpr int64_t kCaptureTimeMsMax = int64_t{1} << 53;
-// Decompressed bytes that one stored byte of a section or dictionary may stand
-// for: above what any of the methods reaches.
+// Upper bound on the decompressed bytes per stored byte of a section or
+// dictionary; no method reaches it.
 inline constexpr uint64_t kExpansionMax = 65536;
 
 inline constexpr char kManifestFileName[] = "MANIFEST";
@@ -75,12 +75,12 @@ std::string DictionaryFileName(uint64_t hash);
 // "symbols-0123456789abcdef".
 std::string SymbolTableFileName(uint64_t hash);
 bool IsSegmentFileName(absl::string_view name);
-// Whether a file of this name can belong to an archive of this version.
+// True if a file of this name can belong to an archive of this version.
 bool IsArchiveFileName(absl::string_view name);
-// What no archive consists of: left by a writer that can be resumed.
+// Journal of a resumable writer; never part of an archive.
 inline constexpr char kJournalFileName[] = "JOURNAL";
 
-// How a section or a dictionary is compressed. Never renumbered.
+// Compression method of a section or dictionary. Never renumbered.
 enum class CompressionMethod : uint32_t {
   kNone = 0,
   kZstd = 1,
@@ -95,9 +95,9 @@ struct DictionaryHeader {
   CompressionMethod method = CompressionMethod::kNone;
   uint64_t size_bytes = 0;
   uint64_t stored_size_bytes = 0;
-  // Of the text; its name.
+  // Checksum of the text; the file's name has it.
   uint64_t hash = 0;
-  // Of the stored bytes.
+  // Checksum of the stored bytes.
   uint64_t stored_checksum = 0;
 };
 
@@ -109,28 +109,30 @@ absl::StatusOr<DictionaryHeader> ParseDictionaryHeader(ByteView bytes);
 
 // --- Symbol table ---
 
-// What the file has besides the table: magic, version and size before it, a
-// checksum of all that behind it.
+// Size of the file without the table: magic, version and size before it, and a
+// checksum of them all after it.
 inline constexpr size_t kSymbolTableOverheadBytes = 24;
 
-// The whole file. REQUIRES: table.size() <= kSymbolTableSizeBytesMax.
+// Returns the whole file. REQUIRES: table.size() <= kSymbolTableSizeBytesMax.
 std::string EncodeSymbolTableFile(ByteView table);
-// The table in such a file, a view into it; what it says is not looked at.
+// Returns the table of such a file as a view into it. Does not check the table
+// itself.
 // Errors: as ParseDictionaryHeader().
 absl::StatusOr<ByteView> ParseSymbolTableFile(ByteView file);
 
-// --- What the parsers share ---
+// --- Shared by the parsers ---
 
-// A value from disk as a CompressionMethod; `what` names the structure.
+// Converts a value from disk to a CompressionMethod; `what` names the
+// structure.
 // Errors: FailedPrecondition  not a method of this version.
 absl::StatusOr<CompressionMethod> ParseCompressionMethod(
     uint32_t value, absl::string_view what);
 
-// Whether `size_bytes` can come out of `stored_size_bytes`.
+// True if `size_bytes` can be the decompressed size of `stored_size_bytes`.
 bool IsPlausibleExpansion(CompressionMethod method, uint64_t stored_size_bytes,
                           uint64_t size_bytes);
 
-// Writes fields one after the other.
+// Appends fields.
 class FieldWriter {
  public:
   void Bytes(ByteView bytes) {
@@ -144,7 +146,7 @@ class FieldWriter {
     Bytes(bytes);
   }
 
-  // Of all fields so far.
+  // Checksum of all fields so far.
   uint64_t Checksum(uint64_t seed = 0) const {
     return Checksum64(AsBytes(out_), seed);
   }
@@ -155,7 +157,7 @@ class FieldWriter {
   std::string out_;
 };
 
-// Reads fields one after the other. REQUIRES: they are there.
+// Reads fields in order. REQUIRES: the bytes contain them.
 class FieldReader {
  public:
   explicit FieldReader(ByteView in) : in_(in) {}
@@ -179,8 +181,8 @@ std::string FormatChecksum(uint64_t checksum);
 // DataLoss: "WHAT", and what to do.
 absl::Status Damaged(absl::string_view what);
 
-// DataLoss: "WHAT is FOUND, expected EXPECTED; ..." in the one wording that all
-// readers use.
+// DataLoss: "WHAT is FOUND, expected EXPECTED; ...", in the same words for all
+// readers.
 absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
                               uint64_t expected);
 
@@ -190,7 +192,7 @@ absl::Status ChecksumMismatch(absl::string_view what, uint64_t found,
 absl::Status CheckMagicAndVersion(ByteView bytes, const Magic& magic,
                                   absl::string_view what);
 
-// `status` with "FILE: " before its message.
+// Returns `status` with "FILE: " before its message.
 absl::Status InFile(absl::string_view file, const absl::Status& status);
 
 }  // namespace quire

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// A column of integers as index sections store it: one byte that says how many
-// bytes each integer has (0 to 8), then the lowest byte of all of them, then
-// the next byte of all of them, and so on. Bytes of one significance are alike,
-// which is what the compression of the section lives on.
+// A column of integers in an index section: one byte with the number of bytes
+// per integer (0 to 8), then the lowest byte of each integer, then the next
+// byte of each, and so on. Bytes of equal significance are similar, which helps
+// compression.
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_COLUMN_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_COLUMN_H_
 
@@ -20,14 +20,14 @@ namespace quire {
 
 void AppendColumn(std::span<const uint64_t> values, std::string& out);
 
-// A column in place. Borrows the bytes it was made from. Thread-safe.
+// A column in place. Borrows its bytes. Thread-safe.
 class ColumnView {
  public:
   // `bytes` is untrusted. Errors: DataLoss  not a column of `count` integers.
   static absl::StatusOr<ColumnView> Parse(ByteView bytes, uint64_t count);
 
-  // The same for a column at the start of `section`, which then begins after
-  // it. REQUIRES: count <= the size of the section that holds it.
+  // Takes a column off the front of `section`. REQUIRES: count <= the size of
+  // the section that holds it.
   static absl::StatusOr<ColumnView> Take(ByteView& section, uint64_t count);
 
   uint64_t count() const { return count_; }

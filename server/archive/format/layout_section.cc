@@ -55,7 +55,7 @@ std::string EncodeTextChecksums(std::span<const TextChecksum> checksums) {
 absl::StatusOr<std::vector<TextChecksum>> ParseTextChecksums(
     ByteView section, uint64_t size_bytes) {
   QUIRE_ASSIGN_OR_RETURN(const uint64_t count, TakeVarint(section));
-  // Each has a size, so that the column of sizes has a byte for it.
+  // Each run has a size, so that the column of sizes has a byte for it.
   if (count > section.size()) {
     return absl::DataLossError(
         absl::StrCat(count, " checksums in ", section.size(), " bytes"));

@@ -52,7 +52,7 @@ class TextChecksummer {
 std::string EncodeTextChecksums(std::span<const TextChecksum> checksums);
 
 // `section` is untrusted. Sizes in the result are at least 1 and add up to
-// `size_bytes`. Errors: DataLoss  not the checksums of that much text.
+// `size_bytes`. Errors: DataLoss  not the checksums of `size_bytes` of text.
 absl::StatusOr<std::vector<TextChecksum>> ParseTextChecksums(
     ByteView section, uint64_t size_bytes);
 

@@ -21,7 +21,7 @@ namespace pb = ::quire::archive::v1;
 
 constexpr size_t kHeaderSizeBytes = 16;
 constexpr size_t kChecksumSizeBytes = 8;
-// Their codecs' numbers fit into a byte.
+// Codec numbers of members fit into a byte.
 constexpr int kMemberCountMax = 255;
 
 template <typename T>
@@ -118,7 +118,7 @@ FoundMembers FromProto(const pb::FoundMembers& message) {
   return found;
 }
 
-// Containers and reasons of later programs are left out.
+// Drops containers and reasons of later versions.
 absl::Status TakeFoundMembers(const pb::Manifest& message, Manifest& manifest) {
   std::optional<uint32_t> previous;
   manifest.has_recipes = message.has_recipes();
@@ -205,8 +205,8 @@ const ManifestSection* FindSection(const ManifestSegment& segment,
   return section == segment.sections.end() ? nullptr : &*section;
 }
 
-// The numbers of runs and spans determine memory, so that the sections that
-// hold them must have room for them.
+// The numbers of runs and spans determine memory: their sections must be large
+// enough for them.
 absl::Status CheckBlocksAndRuns(const ManifestSegment& segment) {
   const ManifestSection* const layout =
       FindSection(segment, SectionType::kLayout);
@@ -303,7 +303,7 @@ absl::Status CheckSegments(const Manifest& manifest) {
   uint64_t file_size_bytes = 0;
   for (const ManifestSegment& segment : manifest.segments) {
     const std::string name = absl::StrCat("segment ", segment.number);
-    // With these, no sum over 65536 segments overflows.
+    // With these checks, no sum over 65536 segments overflows.
     if (segment.size_bytes > kLogicalSizeBytesMax - size_bytes ||
         segment.file_size_bytes > kLogicalSizeBytesMax - file_size_bytes ||
         segment.block_count > kSegmentBlockCountMax ||
@@ -335,7 +335,7 @@ absl::Status CheckSegments(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
-// REQUIRES: CheckSegments() said OK.
+// REQUIRES: CheckSegments() returned OK.
 absl::Status CheckMembers(const Manifest& manifest) {
   if (manifest.codec.id != CodecId::kAuto) {
     return manifest.members.empty()
@@ -352,7 +352,7 @@ absl::Status CheckMembers(const Manifest& manifest) {
   }
   MemberBlocks sum;
   for (const MemberBlocks& member : manifest.members) {
-    // Each is compared with what is left, so that no sum overflows.
+    // Compared with the rest, so that no sum overflows.
     if (member.codec <= sum.codec || member.block_count == 0 ||
         member.block_count > all.block_count - sum.block_count ||
         member.size_bytes > all.size_bytes - sum.size_bytes ||
@@ -410,7 +410,7 @@ absl::Status CheckManifest(const Manifest& manifest) {
   return CheckMembers(manifest);
 }
 
-// The protobuf message out of the file.
+// Returns the protobuf message in the file.
 absl::StatusOr<ByteView> TakePayload(ByteView file) {
   QUIRE_RETURN_IF_ERROR(CheckMagicAndVersion(file, kManifestMagic, "manifest"));
   if (file.size() < kHeaderSizeBytes + kChecksumSizeBytes) {
@@ -443,7 +443,7 @@ bool ManifestSegment::HasEqualBlocks(uint32_t block_size_bytes) const {
 
 Manifest::Uuid Manifest::DeriveUuid() const {
   const CodecInfo* const info = FindCodec(codec.id);
-  // To other codecs the table makes no difference in what can be read.
+  // Other codecs can be read without the table.
   const bool uses_table =
       symbol_table.has_value() && info != nullptr && info->needs_symbol_table;
   std::string facts;

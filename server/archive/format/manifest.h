@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The MANIFEST of an archive: what it consists of.
+// The MANIFEST of an archive: its description and the list of its files.
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_MANIFEST_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_MANIFEST_H_
 
@@ -21,7 +21,8 @@
 namespace quire {
 
 inline constexpr size_t kManifestFileSizeBytesMax = size_t{64} << 20;
-// Messages about unread inputs in a manifest, and bytes of each.
+// Limits on the number of messages about unread inputs, and on the bytes of
+// each.
 inline constexpr size_t kUnreadInputsMax = 20;
 inline constexpr size_t kUnreadInputSizeBytesMax = 4096;
 inline constexpr size_t kWriterSizeBytesMax = 256;
@@ -63,8 +64,8 @@ struct ManifestSegment {
 
   bool has_layout() const { return run_count > 1; }
 
-  // True if all blocks but the last can be of `block_size_bytes`, and the last
-  // of no more.
+  // True if all blocks except the last can have `block_size_bytes`, and the
+  // last has no more.
   bool HasEqualBlocks(uint32_t block_size_bytes) const;
 };
 
@@ -96,7 +97,7 @@ struct Manifest {
   std::vector<MemberBlocks> members;
   // In order of container.
   std::vector<FoundMembers> found_members;
-  // As in ArchiveInfo.
+  // See ArchiveInfo.
   bool has_recipes = false;
 
   using Uuid = std::array<uint8_t, 16>;
@@ -108,16 +109,16 @@ struct Manifest {
 
   // The uuid that FORMAT.md derives from the other fields.
   Uuid DeriveUuid() const;
-  // Sums over the segments. `manifest_file_size_bytes` goes into the stored
-  // size.
+  // Sums over the segments. The stored size includes
+  // `manifest_file_size_bytes`.
   ArchiveInfo Describe(uint64_t manifest_file_size_bytes) const;
 };
 
-// The whole file.
+// Returns the whole file.
 std::string EncodeManifest(const Manifest& manifest);
 
-// `file` is the whole file, untrusted. What is returned is within all limits,
-// its sums do not overflow, and its codec is known to this program.
+// `file` is the whole file, untrusted. The result is within all limits, its
+// sums do not overflow, and this program knows its codec.
 // Errors: DataLoss            damaged or contradictory.
 //         FailedPrecondition  of a later version, or a codec not known here.
 absl::StatusOr<Manifest> ParseManifest(ByteView file);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Any bytes as a manifest, and as the message of one whose frame is right. What
-// is taken must come out the same after it is written again.
+// Parses any bytes as a manifest, and as the message of a valid frame. An
+// accepted manifest must be the same after it is written again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Counts what the members of codec auto hold of an archive.
+// Counts the blocks of each member of codec auto.
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_MEMBER_COUNT_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_MEMBER_COUNT_H_
 
@@ -13,18 +13,19 @@
 
 namespace quire {
 
-// The CodecId of the member of a payload of codec auto: copy for the text
-// itself, auto for a payload that may hold several. `has_partitions` is whether
-// the archive's blocks have partitions. The result is not checked.
+// Returns the CodecId of the member of a payload of codec auto: copy for the
+// text itself, auto for a payload that may hold several members.
+// `has_partitions` is true if the archive's blocks have partitions. The result
+// is not checked.
 uint8_t MemberOf(const Payload& payload, bool has_partitions);
 
 // Thread-compatible.
 class MemberCount {
  public:
-  // A block of `size_bytes` of text.
+  // Adds a block of `size_bytes` of text.
   void Add(uint8_t member, uint64_t size_bytes, uint64_t stored_size_bytes);
 
-  // In order of codec, those with blocks.
+  // Members with blocks, in order of codec.
   const std::vector<MemberBlocks>& members() const { return members_; }
 
  private:

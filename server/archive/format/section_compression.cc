@@ -20,18 +20,18 @@ namespace {
 
 constexpr uint64_t kZstdWorthTryingSizeBytes = uint64_t{1} << 20;
 constexpr int kZstdLevelIfSmall = 19;
-// FORMAT.md bounds both: no reader needs more than 128 MiB of history.
+// FORMAT.md limits both: no reader needs more than 128 MiB of history.
 constexpr int kZstdWindowLogMax = 27;
-// Of a dictionary of 192 MiB, history as long as that made 0.2 % less.
+// A longer history saves 0.2 % of a dictionary of 192 MiB.
 constexpr uint32_t kXzHistorySizeBytesMax = uint32_t{64} << 20;
 constexpr uint64_t kXzDecoderMemoryBytesMax = uint64_t{130} << 20;
-// Between two looks at `cancel` while other threads compress.
+// Interval between two checks of `cancel` while other threads compress.
 constexpr uint32_t kCancelIntervalMs = 100;
 // Smaller texts lose more by being halved.
 constexpr int kHalvingTrialLevel = 3;
 constexpr size_t kHalvedSizeBytesMin = size_t{2} << 20;
-// How much goes through an encoder between two looks at `cancel`, and how much
-// comes out of a decoder; its output grows as fast, and faster later.
+// Input of an encoder between two checks of `cancel`, and initial output of a
+// decoder, whose output grows at least as fast.
 constexpr size_t kStepSizeBytes = size_t{64} << 10;
 constexpr size_t kGrowthSizeBytes = size_t{1} << 20;
 
@@ -70,7 +70,7 @@ lzma_ret StartXz(lzma_stream& stream, size_t size, bool is_text,
       block_size, LZMA_DICT_SIZE_MIN,
       is_halved ? kXzHistorySizeBytesMax / 2 : kXzHistorySizeBytesMax));
   if (is_text) {
-    // What a letter is depends on the one before it, not on its address.
+    // A letter depends on the preceding one, not on its address.
     options.lc = 4;
     options.pb = 0;
   }
@@ -88,7 +88,7 @@ lzma_ret StartXz(lzma_stream& stream, size_t size, bool is_text,
   return lzma_stream_encoder_mt(&stream, &halves);
 }
 
-// Nothing if the result would not be smaller than `raw`.
+// Unset if the result would not be smaller than `raw`.
 absl::StatusOr<std::optional<std::string>> CompressXz(
     ByteView raw, bool is_text, bool is_halved,
     const std::atomic<bool>* cancel) {
@@ -158,9 +158,9 @@ absl::StatusOr<std::optional<std::string>> CompressZstd(
   }
 }
 
-// Makes space for the next piece of output, in step with what came so far.
+// Makes space for the next piece of output, in proportion to the output so far.
 // The space is exact: archives are planned by the size of their dictionary, and
-// resize() of a string that holds some may take nearly twice as much.
+// resize() of a string with contents may take nearly twice as much.
 void Grow(std::string& out, uint64_t size_bytes) {
   const uint64_t more = std::max<uint64_t>(kGrowthSizeBytes, out.size());
   const uint64_t grown_size = std::min<uint64_t>(size_bytes, out.size() + more);
@@ -250,7 +250,7 @@ absl::StatusOr<std::string> DecompressZstd(ByteView stored, uint64_t size_bytes,
   std::string out;
   size_t done = 0;
   size_t hint = 1;
-  // A frame is at its end when the hint is 0, and one frame is all there is.
+  // A frame is complete when the hint is 0; there is only one frame.
   while (hint != 0) {
     if (IsCancelled(cancel)) {
       return Cancelled();

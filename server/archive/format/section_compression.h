@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // Compression of an archive's dictionary and index sections: slow and strong,
-// as they are written once and read at opening.
+// since they are written once and read only when an archive is opened.
 #ifndef QUIRE_SERVER_ARCHIVE_FORMAT_SECTION_COMPRESSION_H_
 #define QUIRE_SERVER_ARCHIVE_FORMAT_SECTION_COMPRESSION_H_
 
@@ -22,52 +22,53 @@ struct CompressedBytes {
   std::string bytes;
 };
 
-// How long compression may take.
+// Trades time for size.
 struct CompressionEffort {
-  // Upper bound on what xz compresses, at 1 to 5 MB/s.
+  // Largest input that xz compresses, at 1 to 5 MB/s.
   uint64_t xz_size_bytes_max;
-  // For text: xz uses settings that suit it, and from 2 MiB on compresses two
-  // halves on two threads unless they have much in common.
+  // True for text: xz uses settings for text, and compresses inputs of 2 MiB
+  // and more as two halves on two threads unless these have much in common.
   bool is_text;
-  // Level of zstd, with a long window, above that bound.
+  // Level of zstd, with a long window, for larger inputs.
   int zstd_level;
 };
 
 // For dictionaries, which are compressed while blocks are encoded. Always xz: a
 // dictionary is a large part of an archive, and zstd at level 19 takes as long
-// for 4 to 10 % more.
+// for a result that is 4 to 10 % larger.
 inline constexpr CompressionEffort kDictionaryEffort = {
     .xz_size_bytes_max = uint64_t{1} << 31, .is_text = true, .zstd_level = 19};
-// For estimates: about a fifth more than kDictionaryEffort, in a fiftieth of
-// its time.
+// For estimates: about a fifth larger than with kDictionaryEffort, in a
+// fiftieth of the time.
 inline constexpr CompressionEffort kTrialEffort = {
     .xz_size_bytes_max = 0, .is_text = true, .zstd_level = 5};
-// Compressed while nothing else happens: at most some 15 seconds with xz;
-// beyond, 10 MB/s and more for a tenth more size.
+// For sections, which are compressed while nothing else runs: at most about 15
+// seconds with xz. Larger inputs use zstd at 10 MB/s and more, for a tenth more
+// size.
 inline constexpr CompressionEffort kSectionEffort = {
     .xz_size_bytes_max = uint64_t{16} << 20,
     .is_text = false,
     .zstd_level = 12};
 
-// The smallest of `raw` itself and what the methods make of it within the
-// effort; up to a MiB, zstd at level 19 is tried too. Deterministic. Takes up
-// to 700 MB of working memory, and for text in halves twice `raw` more.
-// `cancel` is looked at now and then, if given; Cancelled once it is true.
-// Errors: Cancelled.
+// Returns the smallest of `raw` itself and the results of the methods within
+// the effort; for up to a MiB, also tries zstd at level 19. Deterministic.
+// Takes up to 700 MB of working memory, and for text in halves twice `raw`
+// more. `cancel`, if given, is checked periodically.
+// Errors: Cancelled  `cancel` is true.
 absl::StatusOr<CompressedBytes> CompressStrongly(
     ByteView raw, const CompressionEffort& effort,
     const std::atomic<bool>* cancel = nullptr);
 
-// Undoes it for `stored`, which is untrusted. Memory grows with what really
-// comes out, to `size_bytes` at most, besides 130 MiB for the decoder; the
-// string that is returned has no spare capacity. `cancel` is as above.
+// Decompresses `stored`, which is untrusted. Memory grows with the output, to
+// at most `size_bytes`, plus 130 MiB for the decoder; the result has no spare
+// capacity. `cancel` is as above.
 // Errors: DataLoss   not `size_bytes` bytes compressed by `method`.
 //         Cancelled
 absl::StatusOr<std::string> Decompress(
     CompressionMethod method, ByteView stored, uint64_t size_bytes,
     const std::atomic<bool>* cancel = nullptr);
 
-// About what Decompress() takes besides what it returns.
+// Estimates the memory of Decompress() without its result.
 uint64_t DecompressionBytes(uint64_t size_bytes);
 
 }  // namespace quire

@@ -35,7 +35,7 @@ absl::StatusOr<SectionEntry> ParseSectionEntry(ByteView bytes) {
   const std::string name = absl::StrCat("section of type ", entry.type);
   if (!IsKnownSectionType(entry.type)) {
     if ((entry.type & kSectionIgnorableBit) != 0) {
-      // Nothing but its offset and stored size concerns this program.
+      // Only its offset and stored size matter to this program.
       return entry;
     }
     return absl::FailedPreconditionError(absl::StrCat(
@@ -80,8 +80,8 @@ absl::Status CheckSectionPlaces(const SegmentFooter& footer,
   return absl::OkStatus();
 }
 
-// The counts against each other and against the sections that carry them, so
-// that they are safe to allocate from.
+// Checks the counts against each other and against the sections that carry
+// them, so that they are safe to allocate by.
 absl::Status CheckCounts(const SegmentFooter& footer) {
   const uint64_t block_count = footer.block_count;
   if (footer.size_bytes > kLogicalSizeBytesMax ||

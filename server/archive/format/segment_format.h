@@ -21,7 +21,7 @@ namespace quire {
 
 inline constexpr size_t kSegmentHeaderSizeBytes = 48;
 
-// With it, blocks can be decoded in order without manifest and footer.
+// Lets a reader decode blocks in order without manifest and footer.
 struct SegmentHeader {
   uint32_t number = 0;
   uint32_t block_size_bytes = 0;
@@ -66,20 +66,21 @@ inline constexpr uint32_t kSectionIgnorableBit = uint32_t{1} << 31;
 inline constexpr size_t kSectionEntrySizeBytes = 40;
 inline constexpr size_t kTrailerSizeBytes = 72;
 inline constexpr size_t kSectionCountMax = 16;
-// Reading this much at the end of a segment gets table and trailer in one go.
+// Upper bound on the size of table and trailer: one read of this size at the
+// end of a segment gets both.
 inline constexpr size_t kFooterSizeBytesMax =
     kSectionCountMax * kSectionEntrySizeBytes + kTrailerSizeBytes;
 
 struct SectionEntry {
-  // As on disk: a SectionType, or one from the future.
+  // Type as on disk: a SectionType, or one of a later version.
   uint32_t type = 0;
   CompressionMethod method = CompressionMethod::kNone;
-  // In the segment file.
+  // Offset in the segment file.
   uint64_t offset = 0;
   uint64_t stored_size_bytes = 0;
-  // Decompressed; at most stored_size_bytes * kExpansionMax.
+  // Decompressed size; at most stored_size_bytes * kExpansionMax.
   uint64_t size_bytes = 0;
-  // Of the stored bytes.
+  // Checksum of the stored bytes.
   uint64_t checksum = 0;
 };
 
@@ -92,10 +93,10 @@ struct SegmentFooter {
   uint64_t size_bytes = 0;
   // Length of all ids together.
   uint64_t id_size_bytes = 0;
-  // Where the last frame ends and the first section begins.
+  // Offset at which the last frame ends and the first section begins.
   uint64_t blocks_end = 0;
   uint64_t block_chain = 0;
-  // Of table and trailer, itself excluded; filled in by both functions below.
+  // Checksum of table and trailer, without itself; set by both functions below.
   uint64_t checksum = 0;
 
   const SectionEntry* Find(SectionType type) const;
@@ -103,13 +104,13 @@ struct SegmentFooter {
 
 std::string EncodeSegmentFooter(SegmentFooter& footer, uint32_t segment_number);
 
-// The number of bytes that table and trailer take, from the trailer alone.
+// Returns the size of table and trailer, from the trailer alone.
 // REQUIRES: trailer.size() == kTrailerSizeBytes.
 absl::StatusOr<size_t> SegmentFooterSizeBytes(ByteView trailer);
 
 // `bytes` is table and trailer, the last bytes of a file of `file_size_bytes`.
-// In what it returns, sections tile the file from blocks_end to the table, the
-// counts fit each other and the limits, and may be allocated from.
+// In the result, sections tile the file from blocks_end to the table, and the
+// counts fit each other and the limits and are safe to allocate by.
 absl::StatusOr<SegmentFooter> ParseSegmentFooter(ByteView bytes,
                                                  uint64_t file_size_bytes,
                                                  uint32_t segment_number);

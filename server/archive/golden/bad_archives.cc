@@ -295,7 +295,7 @@ void WriteBadIndexes(const std::string& directory) {
   });
 }
 
-// Frames, and blocks of codecs that need nothing but the block.
+// Frames, and blocks of codecs that depend on the block alone.
 void WriteBadBlocks(const std::string& directory) {
   WriteBad(directory, "block-checksum", [](Crafted& made) {
     made.edit_frame = [](std::string& frame) { frame[5] ^= 1; };
@@ -341,7 +341,7 @@ void WriteBadBlocks(const std::string& directory) {
         std::pair("block-numeric-kind", '\x24'),
         std::pair("block-numeric-width", '\x41')}) {
     WriteBad(directory, name, [head = header](Crafted& made) {
-      // The start of a frame; or a transform that there is not.
+      // The start of a frame; or an undefined transform.
       made.UseCodec(CodecId::kNumeric,
                     absl::StrCat(std::string(1, head), "\x28\xB5\x2F\xFD"),
                     "hello you all");
@@ -405,7 +405,7 @@ void WriteBadInflatedBlocks(const std::string& directory) {
     made.has_recipe = true;
     made.edit_manifest = [](Manifest& m) { m.has_recipes = true; };
   });
-  // A good recipe in an archive that says that it has none.
+  // A valid recipe in an archive without has_recipes.
   WriteBad(directory, "block-inflate-unsaid", [](Crafted& made) {
     made.UseDictionary("dictionary text");
     made.UseCodec(CodecId::kRlz,
@@ -503,7 +503,8 @@ std::string ZerosInPartitions(CodecId id, size_t size) {
   return std::string(AsText(payload.bytes));
 }
 
-// Of two partitions of zeros. The table has one byte, the size of the first.
+// Blocks of two partitions of zeros. The table has one byte, the size of the
+// first.
 void WriteBadPartitions(const std::string& directory) {
   constexpr size_t kSize = 5000;
   const auto write = [&](const std::string& name, CodecId id,
@@ -525,7 +526,7 @@ void WriteBadPartitions(const std::string& directory) {
   write_with_size("block-partition-past", 127);
   write_with_size("block-partition-overlap", static_cast<char>(first_size - 1));
   write("block-partition-left", CodecId::kZlib, good + '\0');
-  // All of the first partition's text as a stream that is whole.
+  // All of the first partition's text as a complete stream.
   const std::string whole = ZerosInPartitions(CodecId::kZlib, 4096);
   write("block-partition-final", CodecId::kZlib,
         std::string({static_cast<char>(whole.size())}) + whole + second);
@@ -622,7 +623,7 @@ void WriteBadLayouts(const std::string& directory) {
   });
 }
 
-// What only reading everything shows.
+// Faults that only a complete read detects.
 void WriteBadSums(const std::string& directory) {
   WriteBad(directory, "block-chain", [](Crafted& made) {
     made.edit_footer = [](SegmentFooter& f) { f.block_chain ^= 1; };
@@ -654,7 +655,7 @@ void WriteBadBlockSpans(const std::string& directory) {
     made.SetSection(9, CraftedColumns({1, 1}, {3, 3}));
     made.edit_footer = [](SegmentFooter& f) { f.block_count = 2; };
     made.edit_manifest = [](Manifest& m) { m.segments[0].span_count = 2; };
-    // Room for two frames.
+    // Space for two frames.
     made.text = std::string(26, 'x');
     made.SetSection(2, CraftedColumn({26}));
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The program against the golden files next to it.
+// Compares the program with the golden files next to this test.
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -56,7 +56,7 @@ std::string Escaped(const std::string& bytes) {
   return result;
 }
 
-// What reference_reader.py prints: `check`, then `list`.
+// Returns the output of reference_reader.py: `check`, then `list`.
 std::string Listing(const Archive& archive) {
   std::string listing =
       absl::StrCat(absl::StrReplaceAll(archive.info().uuid, {{"-", ""}}), "\n");
@@ -142,7 +142,7 @@ TEST(GoldenTest, RefusesTheBadForTheReasonGiven) {
       std::vector<uint8_t> raw((*archive)->BlockSizeBytes({0, 0}));
       status = (*archive)->ReadBlock({0, 0}, raw, *scratch);
     }
-    // Verification never says that such an archive is good.
+    // Verification never reports such an archive as good.
     absl::Status damage_status;
     const auto report =
         VerifyArchive(path, {}, [&](const ArchiveDamage& damage) {

@@ -5,11 +5,11 @@
 // usage: make_golden DIRECTORY
 //        make_golden --adversarial ARCHIVE
 //
-// The second writes an archive that takes much memory for its size, which is
-// too large to be kept (testing/adversarial_archive.h).
+// The second form writes an archive that takes much memory for its size, which
+// is too large to be kept (testing/adversarial_archive.h).
 //
-// Golden files of a released version of the format stay as they are: later
-// programs must still read or refuse them.
+// Golden files of a released version of the format never change: later programs
+// must still read or refuse them.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -42,8 +42,8 @@ std::string Verse(size_t size) {
   return text.substr(0, size);
 }
 
-// A serialised table of symbols for Verse(). Not trained, so that it stays the
-// same when training gets better.
+// A serialised table of symbols for Verse(). Not trained, so that better
+// training does not change it.
 std::string VerseTable() {
   std::vector<FsstSymbol> symbols;
   for (const char* const text :
@@ -84,7 +84,7 @@ std::vector<TestSegment> MixedSegments() {
            {.id = "twice", .text = "the third of that name"}}};
 }
 
-// Enough of everything that all methods of compression occur.
+// Enough documents and attributes that all methods of compression occur.
 std::vector<TestSegment> ManySegments() {
   std::mt19937_64 random(2);
   TestSegment segment;
@@ -128,7 +128,7 @@ std::vector<TestSegment> NumberSegments() {
   return {segment};
 }
 
-// What zlib or gzip makes of `text`, with the container's header.
+// Returns the output of zlib or gzip for `text`, with the container's header.
 std::string Compressed(const DeflateParameters& parameters,
                        DeflateContainer container, const std::string& text) {
   std::string member = container == DeflateContainer::kZlib
@@ -148,8 +148,8 @@ std::string Compressed(const DeflateParameters& parameters,
   return member;
 }
 
-// Compressed members of several kinds: alone, in a row, in the middle of
-// a document, over the end of a block, and one that is damaged.
+// Compressed members of several kinds: alone, in sequence, in the middle of a
+// document, across the end of a block, and a damaged one.
 std::vector<TestSegment> MemberSegments() {
   const std::string text = Verse(9000);
   const std::string zlib =
@@ -196,7 +196,7 @@ void WriteGood(const std::string& directory, const std::string& name,
   QUIRE_CHECK(info.ok(), info.status().ToString());
 }
 
-// A segment whose second half comes again, and one in its own order.
+// A segment whose second half is repeated, and one in its own order.
 void WriteLayout(const std::string& directory) {
   const ArchiveWriterOptions options = {.codec = ParseCodecSpec("lz4").value(),
                                         .block_size_bytes = 4096,
@@ -229,8 +229,8 @@ void WriteLayout(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
-// Members in blocks that are cut around them, by hand; a segment with a layout
-// besides, and one whose blocks do not vary.
+// Members in blocks that are cut around them, by hand; a segment with a layout;
+// and one whose blocks do not vary.
 void WriteVarying(const std::string& directory) {
   const ArchiveWriterOptions options = {.codec = ParseCodecSpec("rlz").value(),
                                         .block_size_bytes = 4096,
@@ -246,7 +246,7 @@ void WriteVarying(const std::string& directory) {
   std::string text;
   std::mt19937_64 random(1);
   for (int i = 0; i < 900; ++i) {
-    // One after the other: compilers differ in the order of arguments.
+    // In separate statements: compilers differ in the order of arguments.
     const uint64_t left = random() % 100;
     const uint64_t bottle = random();
     absl::StrAppend(&text, "Bottle ", absl::Hex(bottle), " fell, ", left,
@@ -275,7 +275,7 @@ void WriteVarying(const std::string& directory) {
   QUIRE_CHECK(status.ok(), status.ToString());
 }
 
-// One block whose inflated text is longer than what is encoded at once.
+// One block whose inflated text is longer than a piece that is encoded at once.
 void WriteParts(const std::string& directory) {
   const ArchiveWriterOptions options = {.codec = ParseCodecSpec("rlz").value(),
                                         .block_size_bytes = 65536,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
 // An archive within all limits of the format that takes as much memory for its
-// size as one can; for tests only.
+// size as possible; for tests only.
 #ifndef QUIRE_SERVER_ARCHIVE_TESTING_ADVERSARIAL_ARCHIVE_H_
 #define QUIRE_SERVER_ARCHIVE_TESTING_ADVERSARIAL_ARCHIVE_H_
 
@@ -18,9 +18,9 @@ inline constexpr uint64_t kAdversarialMediaTypeCount = 200'000;
 inline constexpr uint64_t kAdversarialLongIdCount = 8;
 
 // Ordinal n below kAdversarialMediaTypeCount has the id "d" and the media type
-// "t/" with n in decimal behind them; the last kAdversarialLongIdCount have
-// ids, media types and record types of the longest kind, all different. Takes
-// some seconds. `replace` is as in ArchiveWriterOptions.
+// "t/" followed by n in decimal. The last kAdversarialLongIdCount documents
+// have ids, media types and record types of the longest kind, all different.
+// Takes some seconds. `replace` is as in ArchiveWriterOptions.
 absl::StatusOr<ArchiveInfo> WriteAdversarialArchive(const std::string& path,
                                                     bool replace = false);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What the tests of archives share, here and in other directories; for tests
+// Helpers of the tests of archives, here and in other directories; for tests
 // only.
 #ifndef QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
 #define QUIRE_SERVER_ARCHIVE_TESTING_ARCHIVE_TESTING_H_
@@ -23,10 +23,10 @@
 
 namespace quire {
 
-// An empty directory, removed at the end with all that is in it.
+// An empty directory, removed at the end with its contents.
 class TemporaryDirectory {
  public:
-  // Below `parent`, or the system's directory for such things if that is empty.
+  // In `parent`, or the system's temporary directory if that is empty.
   explicit TemporaryDirectory(const std::string& parent = "");
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
@@ -34,7 +34,7 @@ class TemporaryDirectory {
 
   const std::string& path() const { return path_; }
 
-  // A path in it.
+  // Returns a path in the directory.
   std::string File(const std::string& name) const;
 
  private:
@@ -51,7 +51,7 @@ struct TestDocument {
 
 using TestSegment = std::vector<TestDocument>;
 
-// Sizes of blocks; those after the last one given have as much as it.
+// Sizes of blocks; the last one is repeated.
 struct TestBlockSizes {
   // NOLINTNEXTLINE(google-explicit-constructor)
   TestBlockSizes(uint32_t size_bytes) : sizes_bytes({size_bytes}) {}
@@ -61,14 +61,14 @@ struct TestBlockSizes {
   std::vector<size_t> sizes_bytes;
 };
 
-// Adds the documents of one segment and their blocks, and ends the segment.
-// `codec` may be null: then blocks are stored raw.
+// Adds the documents of one segment and their blocks, and ends the segment. If
+// `codec` is null, blocks are stored raw.
 absl::Status WriteTestSegment(const TestSegment& segment,
                               const TestBlockSizes& block_sizes,
                               const PayloadCodec* codec, ArchiveWriter& writer);
 
-// The same for a segment whose blocks hold `stored_text`, of which `runs` make
-// the documents' text.
+// Same, for a segment whose blocks hold `stored_text`, of which `runs` make the
+// documents' text.
 absl::Status WriteTestSegment(const TestSegment& segment,
                               const std::string& stored_text,
                               std::vector<StoredRun> runs,
@@ -83,16 +83,16 @@ absl::StatusOr<ArchiveInfo> WriteTestArchive(
     const std::shared_ptr<const CodecContext>& context = nullptr,
     size_t inflated_text_size_max = 0);
 
-// The bytes of a range, read block by block.
+// Returns the bytes of a range, read block by block.
 absl::StatusOr<std::string> ReadTestRange(const Archive& archive,
                                           LogicalRange range);
 
-// Documents of the given number, reproducible from the generator: some of them
+// Returns `document_count` documents, reproducible from the generator: some
 // empty, some with the id of another, ids of any bytes, texts that compress.
 TestSegment RandomTestSegment(size_t document_count, size_t text_size_max,
                               std::mt19937_64& random);
 
-// A whole file.
+// Returns the contents of a file.
 std::string ReadTestFile(const std::string& path);
 void WriteTestFile(const std::string& path, const std::string& bytes);
 

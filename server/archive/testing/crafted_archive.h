@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// Archives made by hand, to be wrong in one place and right in all others.
+// Archives assembled by hand, with one fault and no other.
 #ifndef QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
 #define QUIRE_SERVER_ARCHIVE_TESTING_CRAFTED_ARCHIVE_H_
 
@@ -24,22 +24,21 @@ std::string CraftedColumns(const std::vector<uint64_t>& first,
                            const std::vector<uint64_t>& second);
 std::string CraftedVarints(const std::vector<uint64_t>& values);
 
-// What a layout says (FORMAT.md, "Layout"); at first the one of
+// Fields of a layout (FORMAT.md, "Layout"); by default that of
 // Crafted::UseLayout().
 struct CraftedLayout {
   uint64_t stored_text_size_bytes = 1024;
   uint64_t run_count = 2;
   char kind = 0;
   std::vector<uint64_t> sizes = {1024, 512};
-  // Of each run, from the end of the one before.
+  // Offset of each run from the end of the preceding one.
   std::vector<int64_t> steps = {0, -1024};
 
   std::string Section() const;
 };
 
 // An archive of one segment whose parts can be set to anything; checksums are
-// made right afterwards. At first it is a good one: one document "a" with the
-// text "hello".
+// computed afterwards. Initially valid: one document "a" with the text "hello".
 struct Crafted {
   std::string text = "hello";
   std::string stored;
@@ -59,7 +58,7 @@ struct Crafted {
   DictionaryHeader dictionary_header;
   // Serialised; empty: none.
   std::string symbol_table;
-  // Change what was made.
+  // Edit the assembled parts.
   std::function<void(SegmentHeader&)> edit_header = [](SegmentHeader&) {};
   std::function<void(std::string&)> edit_frame = [](std::string&) {};
   std::function<void(SegmentFooter&)> edit_footer = [](SegmentFooter&) {};
@@ -68,7 +67,7 @@ struct Crafted {
   std::function<void(std::string&)> edit_symbol_table_file = [](std::string&) {
   };
   std::function<void(Manifest&)> edit_manifest = [](Manifest&) {};
-  // After it was derived from the rest of the manifest.
+  // Called after the uuid was derived from the rest of the manifest.
   std::function<void(Manifest::Uuid&)> edit_uuid = [](Manifest::Uuid&) {};
   std::function<void(std::string&)> edit_manifest_bytes = [](std::string&) {};
 
@@ -90,10 +89,10 @@ struct Crafted {
     SetSection(9, CraftedColumns({1}, {text.size()}));
   }
 
-  // Replaces the section of that type, or adds it in its place.
+  // Replaces the section of that type, or adds it in order.
   void SetSection(uint32_t type, std::string section);
 
-  // Stores 1024 bytes once for a document of 1536: its beginning comes again.
+  // Stores 1024 bytes once for a document of 1536, whose beginning is repeated.
   // `section` is the layout, by default CraftedLayout().
   void UseLayout(std::string section);
 
@@ -108,11 +107,11 @@ struct Crafted {
 // A serialised symbol table of "the " and "e".
 std::string CraftedSymbolTable();
 
-// Makes the archive in the directory `path`.
+// Writes the archive to the directory `path`.
 void WriteCrafted(const std::string& path, const Crafted& made);
 
-// Makes the checksum right again that stands `trailing_bytes` before the end of
-// `file` and is over all before it.
+// Recomputes the checksum that is `trailing_bytes` before the end of `file` and
+// covers all bytes before it.
 void Reseal(std::string& file, size_t trailing_bytes = 0);
 
 }  // namespace quire

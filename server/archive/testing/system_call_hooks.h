@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// What a test is told of some system calls, before the kernel is; for tests
-// only. A program that links this calls the kernel through it.
+// Hooks that run before some system calls; for tests only. A program that links
+// this calls the kernel through it.
 #ifndef QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
 #define QUIRE_SERVER_ARCHIVE_TESTING_SYSTEM_CALL_HOOKS_H_
 
@@ -10,10 +10,10 @@
 
 namespace quire {
 
-// Each may be empty. Called on the thread that makes the call, which may be
-// any; what a hook itself calls goes to the kernel at once.
+// Each may be empty. Called on the calling thread, which may be any. System
+// calls of a hook itself bypass the hooks.
 struct SystemCallHooks {
-  // With the name, as it was given.
+  // Called with the name as given.
   std::function<void(const std::string& name)> before_openat = {};
   std::function<void(int fd)> before_fsync = {};
   std::function<void()> before_flock = {};
