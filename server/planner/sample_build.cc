@@ -43,6 +43,7 @@ absl::StatusOr<std::vector<BlockAddress>> BlocksOf(const Archive& archive,
   QUIRE_ASSIGN_OR_RETURN(const std::vector<BlockSlice> slices,
                          archive.Plan(range));
   std::vector<BlockAddress> blocks;
+  blocks.reserve(slices.size());
   for (const BlockSlice& slice : slices) {
     blocks.push_back(slice.block);
   }
