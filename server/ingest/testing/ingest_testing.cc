@@ -260,8 +260,10 @@ std::string MakeTestText(size_t size, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string text;
   while (text.size() < size) {
-    absl::StrAppend(&text, "word", random() % 500,
-                    random() % 12 == 0 ? "\n" : " ");
+    // Arguments of one call are evaluated in an order that compilers choose.
+    const uint64_t number = random() % 500;
+    const bool ends_line = random() % 12 == 0;
+    absl::StrAppend(&text, "word", number, ends_line ? "\n" : " ");
   }
   text.resize(size);
   return text;
