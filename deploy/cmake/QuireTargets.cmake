@@ -15,6 +15,10 @@ set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g1")
 # third of the objects: reports name functions, and UBSan's name lines.
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -fno-omit-frame-pointer")
 set(CMAKE_C_FLAGS_SANITIZE "-O1 -fno-omit-frame-pointer")
+if(QUIRE_SANITIZE MATCHES "thread")
+  # tsan_suppressions.cc names inline functions, which only line tables show.
+  string(APPEND CMAKE_CXX_FLAGS_SANITIZE " -gline-tables-only")
+endif()
 
 find_program(QUIRE_CCACHE ccache)
 if(QUIRE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
