@@ -8,7 +8,7 @@
 # usage: deploy/bootstrap.sh [build|all|bench|package]
 #   build   what compiling needs (g++, CMake, libraries)
 #   all     also what deploy/test.sh needs (clang, Python modules; kubernetes-validate
-#           from PyPI into build/python); the default
+#           from PyPI into build/python, buf from npm into build/buf); the default
 #   bench   only what loadtest/bench/archive_bench.py and device_bench.py measure
 #           against; neither building nor testing needs it
 #   package what compiling needs, and deploy/package_test.sh
@@ -110,10 +110,31 @@ python_modules() {
   fi
 }
 
+# buf checks the protos in the stage ecosystem. npm is not installed for it, as Debian's
+# conflicts with other versions of Node.
+buf_version=1.75.0
+buf() {
+  local here directory
+  here=$(cd "$(dirname "$0")/.." && pwd)
+  directory=$here/build/buf
+  if [[ "$1" != all ]] ||
+    grep -qs "\"version\": \"$buf_version\"" "$directory/node_modules/@bufbuild/buf/package.json"; then
+    return
+  fi
+  say "npm install @bufbuild/buf@$buf_version into $directory"
+  rm -rf "$directory"
+  if ! npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$directory" \
+    "@bufbuild/buf@$buf_version" </dev/null; then
+    rm -rf "$directory"
+    say "npm could not install it; proto_buf_test of the stage ecosystem will fail"
+  fi
+}
+
 mapfile -t missing < <(missing_packages)
 if ((${#missing[@]} == 0)); then
   say "all ${#wanted[@]} packages are installed; nothing to do"
   python_modules "${1:-all}"
+  buf "${1:-all}"
   exit 0
 fi
 say "${#missing[@]} of ${#wanted[@]} packages are missing: ${missing[*]}"
@@ -177,4 +198,5 @@ fi
 mapfile -t missing < <(missing_packages)
 ((${#missing[@]} == 0)) || die "still missing after installation: ${missing[*]}"
 python_modules "${1:-all}"
+buf "${1:-all}"
 say "done: all ${#wanted[@]} packages are installed"
