@@ -274,6 +274,11 @@ ARCHIVE = [
     Mutation("server/archive/archive.cc", "order > 0 || (order == 0 && a > b);",
              "order > 0 || (order == 0 && a < b);", "archive_test",
              "documents of one id are listed by falling segments"),
+    Mutation("server/archive/archive.cc", "id.find(listing.delimiter, listing.prefix.size())",
+             "id.find(listing.delimiter)", "archive_test", "a delimiter in the prefix counts"),
+    Mutation("server/archive/archive.cc", "while (absl::ConsumeSuffix(&prefix, \"\\xFF\")) {",
+             "while (prefix.empty()) {", "archive_test",
+             "common prefixes that end with the highest byte are not passed"),
     Mutation("server/archive/archive_writer.cc",
              "  if (status_.ok()) {\n"
              "    status_ = status;\n"
@@ -447,9 +452,10 @@ SERVICE = [
              "    items_.Shrink(0 * count);", "limits_test", "answered items stay charged"),
     Mutation("server/service/limits/admission.cc", "  total_bytes_ += size_bytes;\n",
              "", "limits_test", "memory is given out more than once"),
-    Mutation("server/service/calls/resume_token.cc", "return absl::StrCat(\"list/\", archive.info().uuid, \"/\", prefix);",
-             "return absl::StrCat(\"list/\", archive.info().uuid, \"/\", prefix.substr(0, 0));",
-             "server_test", "a page token of another prefix is taken"),
+    Mutation("server/service/calls/resume_token.cc", "request.prefix().size(), \"/\", request.prefix(), \"/\",",
+             "\"/\",", "server_test", "a page token of another prefix is taken"),
+    Mutation("server/archive/archive.h", "return uuid == info_.uuid;", "return !uuid.empty();",
+             "server_test", "contents are read that the request does not name"),
 ]
 
 INGEST = [
@@ -546,8 +552,8 @@ STREAMS = [
              "absl::CancelledError());\n      End(booking_.CheckAgain());",
              "absl::CancelledError());", "server_test",
              "they are not checked again after a batch's last write"),
-    Mutation("server/service/calls/resume_token.cc", 'absl::StrCat("stored scan/", archive',
-             'absl::StrCat("scan/", archive', "calls_test",
+    Mutation("server/service/calls/resume_token.cc",
+             "body->empty() || (*body)[0] != static_cast<char>(order)", "body->empty()", "calls_test",
              "a plain scan takes a token of one in stored order"),
     Mutation("server/service/calls/chunk_stream.cc",
              "(is_stored_order ? StoredOrder::MemoryBytes(",

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "codecs/base/status_macros.h"
 #include "server/archive/files/archive_directory.h"
@@ -390,61 +391,159 @@ absl::StatusOr<DocumentOrdinal> Archive::DocumentAt(
       segment.reader.documents().At(offset.value - segment.start)};
 }
 
-uint64_t Archive::FirstRank(const Segment& segment, absl::string_view prefix,
-                            const std::optional<IdCursor>& after) {
-  const DocumentIndex& documents = segment.reader.documents();
-  const uint64_t rank = documents.ids().LowerBound(prefix);
-  const uint64_t first = segment.first_ordinal;
-  return !after ? rank
-                : std::max(rank, documents.RankAbove(after->id, after->ordinal,
-                                                     first));
+// Ids of all segments from the start of a listing on, merged. Borrows the
+// segments.
+class Archive::ListingWalk {
+ public:
+  ListingWalk(const std::vector<Segment>& segments, const Listing& listing)
+      : prefix_(listing.prefix), next_(ComesLater{this}) {
+    cursors_.reserve(segments.size());
+    for (const Segment& segment : segments) {
+      segments_.push_back(&segment);
+      cursors_.emplace_back(IdsOf(segment), FirstRank(segment, listing.after));
+      if (!PushIfListed(cursors_.size() - 1)) {
+        segments_.pop_back();
+        cursors_.pop_back();
+      }
+    }
+  }
+
+  ListingWalk(const ListingWalk&) = delete;
+  ListingWalk& operator=(const ListingWalk&) = delete;
+
+  bool at_end() const { return next_.empty(); }
+
+  const ListingCost& cost() const { return cost_; }
+
+  // REQUIRES for the following: !at_end(). Valid until the next change.
+  absl::string_view id() const { return cursors_[next_.top()].id(); }
+
+  Document document() const {
+    const Segment& segment = *segments_[next_.top()];
+    const IdTable::Cursor& cursor = cursors_[next_.top()];
+    Document document = segment.Describe(
+        segment.reader.documents().OrdinalAtRank(cursor.rank()));
+    document.id = std::string(cursor.id());
+    return document;
+  }
+
+  void Next() {
+    const size_t i = next_.top();
+    next_.pop();
+    cursors_[i].Next();
+    PushIfListed(i);
+  }
+
+  // Passes all ids that start with `prefix`. REQUIRES: id() does.
+  void Pass(absl::string_view prefix) {
+    while (!at_end() && absl::StartsWith(id(), prefix)) {
+      const size_t i = next_.top();
+      next_.pop();
+      const IdTable& ids = IdsOf(*segments_[i]);
+      cursors_[i] = IdTable::Cursor(ids, RankPast(ids, prefix));
+      PushIfListed(i);
+    }
+  }
+
+ private:
+  // All ordinals of a later segment are higher.
+  struct ComesLater {
+    const ListingWalk* walk;
+
+    bool operator()(size_t a, size_t b) const {
+      const int order = walk->cursors_[a].id().compare(walk->cursors_[b].id());
+      return order > 0 || (order == 0 && a > b);
+    }
+  };
+
+  static const IdTable& IdsOf(const Segment& segment) {
+    return segment.reader.documents().ids();
+  }
+
+  uint64_t FirstRank(const Segment& segment, const IdCursor* after) {
+    ++cost_.search_count;
+    const uint64_t rank = IdsOf(segment).LowerBound(prefix_);
+    if (after == nullptr) {
+      return rank;
+    }
+    if (after->is_common_prefix) {
+      return std::max(rank, RankPast(IdsOf(segment), after->id));
+    }
+    ++cost_.search_count;
+    return std::max(
+        rank, segment.reader.documents().RankAbove(after->id, after->ordinal,
+                                                   segment.first_ordinal));
+  }
+
+  // The rank of the first id after all that start with `prefix`.
+  uint64_t RankPast(const IdTable& ids, absl::string_view prefix) {
+    ++cost_.search_count;
+    while (absl::ConsumeSuffix(&prefix, "\xFF")) {
+    }
+    if (prefix.empty()) {
+      return ids.size();
+    }
+    std::string next(prefix);
+    next.back() =
+        static_cast<char>(static_cast<unsigned char>(next.back()) + 1);
+    return ids.LowerBound(next);
+  }
+
+  // Returns false after the last id of the segment that is listed.
+  bool PushIfListed(size_t i) {
+    if (cursors_[i].at_end()) {
+      return false;
+    }
+    ++cost_.id_count;
+    if (!absl::StartsWith(cursors_[i].id(), prefix_)) {
+      return false;
+    }
+    next_.push(i);
+    return true;
+  }
+
+  const absl::string_view prefix_;
+  ListingCost cost_;
+  // Of the same segments.
+  std::vector<const Segment*> segments_;
+  std::vector<IdTable::Cursor> cursors_;
+  // Indexes of cursors at listed ids, the first id on top.
+  std::priority_queue<size_t, std::vector<size_t>, ComesLater> next_;
+};
+
+Archive::ListingCost Archive::VisitListing(
+    const Listing& listing,
+    absl::FunctionRef<bool(const Document&)> visit_document,
+    absl::FunctionRef<bool(absl::string_view common_prefix)> visit_prefix)
+    const {
+  ListingWalk walk(segments_, listing);
+  while (!walk.at_end()) {
+    const absl::string_view id = walk.id();
+    const size_t found =
+        listing.delimiter.empty()
+            ? absl::string_view::npos
+            : id.find(listing.delimiter, listing.prefix.size());
+    if (found == absl::string_view::npos) {
+      if (!visit_document(walk.document())) {
+        break;
+      }
+      walk.Next();
+    } else {
+      const std::string common(id.substr(0, found + listing.delimiter.size()));
+      if (!visit_prefix(common)) {
+        break;
+      }
+      walk.Pass(common);
+    }
+  }
+  return walk.cost();
 }
 
 void Archive::VisitDocuments(
     absl::string_view prefix, const std::optional<IdCursor>& after,
-    const std::function<bool(const Document&)>& visit) const {
-  struct Position {
-    const Segment* segment;
-    IdTable::Cursor cursor;
-  };
-
-  std::vector<Position> positions;
-  for (const Segment& segment : segments_) {
-    const uint64_t rank = FirstRank(segment, prefix, after);
-    Position position = {
-        &segment, IdTable::Cursor(segment.reader.documents().ids(), rank)};
-    if (!position.cursor.at_end() &&
-        absl::StartsWith(position.cursor.id(), prefix)) {
-      positions.push_back(std::move(position));
-    }
-  }
-  // Merges the segments; all ordinals of a later segment are higher.
-  const auto comes_later = [&positions](size_t a, size_t b) {
-    const int order =
-        positions[a].cursor.id().compare(positions[b].cursor.id());
-    return order > 0 || (order == 0 && a > b);
-  };
-  std::priority_queue<size_t, std::vector<size_t>, decltype(comes_later)> next(
-      comes_later);
-  for (size_t i = 0; i < positions.size(); ++i) {
-    next.push(i);
-  }
-  while (!next.empty()) {
-    const size_t i = next.top();
-    next.pop();
-    const Segment& segment = *positions[i].segment;
-    IdTable::Cursor& cursor = positions[i].cursor;
-    Document document = segment.Describe(
-        segment.reader.documents().OrdinalAtRank(cursor.rank()));
-    document.id = std::string(cursor.id());
-    if (!visit(document)) {
-      return;
-    }
-    cursor.Next();
-    if (!cursor.at_end() && absl::StartsWith(cursor.id(), prefix)) {
-      next.push(i);
-    }
-  }
+    absl::FunctionRef<bool(const Document&)> visit) const {
+  VisitListing({.prefix = prefix, .after = after ? &*after : nullptr}, visit,
+               [](absl::string_view) { return true; });
 }
 
 }  // namespace quire

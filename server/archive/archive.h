@@ -11,13 +11,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -98,6 +98,10 @@ class Archive {
   const std::string& SegmentPath(uint32_t segment_index) const;
 
   const ArchiveInfo& info() const { return info_; }
+
+  // True if `uuid` names contents that the archive has, so that positions and
+  // tokens of these contents mean the same here.
+  bool HasContents(absl::string_view uuid) const { return uuid == info_.uuid; }
 
   const ArchiveMemory& memory() const { return memory_; }
 
@@ -220,19 +224,51 @@ class Archive {
   // documents hold none. Errors: OutOfRange  past the end.
   absl::StatusOr<DocumentOrdinal> DocumentAt(LogicalOffset offset) const;
 
-  // Position in a listing. Ordered by (id, ordinal), bytewise.
+  // Entry of a listing: a document, or all documents with a common prefix.
+  // Entries are ordered by (id, ordinal), bytewise.
   struct IdCursor {
     std::string id;
     uint64_t ordinal = 0;
+    // Then `id` is the prefix, and `ordinal` has no meaning.
+    bool is_common_prefix = false;
   };
 
-  // Calls `visit` for the documents whose id starts with `prefix`, in order of
-  // (id, ordinal), until it returns false. Starts after `after` if given.
+  struct Listing {
+    // Documents whose id starts with it.
+    absl::string_view prefix = {};
+    // Unless empty, a document whose id has these bytes after `prefix` is not
+    // listed. Its common prefix is listed, once: the id up to the end of the
+    // first delimiter that begins after `prefix`.
+    absl::string_view delimiter = {};
+    // Starts after this entry unless null.
+    const IdCursor* after = nullptr;
+  };
+
+  // Work of a listing.
+  struct ListingCost {
+    // Searches in the sorted ids of a segment.
+    uint64_t search_count = 0;
+    // Ids that were read.
+    uint64_t id_count = 0;
+  };
+
+  // Calls one of the functions for each entry, in order, until one returns
+  // false. Documents with a common prefix are passed by one search in each
+  // segment that has some of them, however many they are. The prefix is valid
+  // during the call.
+  ListingCost VisitListing(
+      const Listing& listing,
+      absl::FunctionRef<bool(const Document&)> visit_document,
+      absl::FunctionRef<bool(absl::string_view common_prefix)> visit_prefix)
+      const;
+
+  // VisitListing() of all documents with a prefix.
   void VisitDocuments(absl::string_view prefix,
                       const std::optional<IdCursor>& after,
-                      const std::function<bool(const Document&)>& visit) const;
+                      absl::FunctionRef<bool(const Document&)> visit) const;
 
  private:
+  class ListingWalk;
   struct Segment;
 
   explicit Archive(std::string path);
@@ -248,10 +284,6 @@ class Archive {
   // The index of the segment of a byte. REQUIRES: offset < info_.size_bytes.
   size_t SegmentIndexAt(uint64_t offset) const;
   absl::Status CheckOrdinal(DocumentOrdinal ordinal) const;
-  // The rank in `segment` at which a listing begins.
-  static uint64_t FirstRank(const Segment& segment, absl::string_view prefix,
-                            const std::optional<IdCursor>& after);
-
   const std::string path_;
   ArchiveInfo info_;
   ArchiveMemory memory_;

@@ -174,6 +174,9 @@ void ReadAll(const std::string& path) {
             .ordinal.has_value());
     return true;
   });
+  archive.VisitListing(
+      {.delimiter = "/"}, [](const Document&) { return true; },
+      [](absl::string_view) { return true; });
 }
 
 }  // namespace

@@ -208,7 +208,8 @@ TEST_F(ServerLifeTest, ReloadReplacesChangedArchivesUnderCalls) {
   grpc::ClientContext resumed;
   const auto refused = stub().Scan(&resumed, request);
   EXPECT_FALSE(refused->Read(&response));
-  EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused->Finish().error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
 
   // What cannot be opened leaves the archive as it was.
   std::filesystem::remove(archive_path() + "/MANIFEST");

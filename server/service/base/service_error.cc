@@ -114,11 +114,12 @@ namespace {
 grpc::Status DescribeForWire(const absl::Status& status) {
   const Row& row = RowOf(status);
   if (const auto attached = AttachedDetails(status); attached.has_value()) {
-    // From below the service this code is of files.
-    return {status.code() == absl::StatusCode::kPermissionDenied
-                ? grpc::StatusCode::PERMISSION_DENIED
-                : row.outgoing,
-            std::string(status.message()), *attached};
+    // From below the service these codes are about files.
+    const bool is_kept = status.code() == absl::StatusCode::kPermissionDenied ||
+                         status.code() == absl::StatusCode::kFailedPrecondition;
+    return {
+        is_kept ? static_cast<grpc::StatusCode>(status.code()) : row.outgoing,
+        std::string(status.message()), *attached};
   }
   ErrorDetails details;
   details.reason = v1::ErrorReason_Name(row.reason);

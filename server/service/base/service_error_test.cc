@@ -48,13 +48,18 @@ TEST(ServiceErrorTest, DocumentedCodesKeepTheirNumber) {
   }
 }
 
-TEST(ServiceErrorTest, OnlyTheServiceDeniesPermission) {
-  EXPECT_EQ(ToGrpcStatus(absl::PermissionDeniedError("a file")).error_code(),
-            grpc::StatusCode::INTERNAL);
-  const absl::Status denied = ServiceError(absl::StatusCode::kPermissionDenied,
-                                           v1::READ_NOT_PERMITTED, "no");
-  EXPECT_EQ(ToGrpcStatus(denied).error_code(),
-            grpc::StatusCode::PERMISSION_DENIED);
+TEST(ServiceErrorTest, OnlyTheServiceSendsSomeCodes) {
+  const std::pair<absl::StatusCode, v1::ErrorReason> pairs[] = {
+      {absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED},
+      {absl::StatusCode::kFailedPrecondition, v1::ARCHIVE_STATE_UNKNOWN}};
+  for (const auto& [code, reason] : pairs) {
+    EXPECT_EQ(ToGrpcStatus(absl::Status(code, "a file")).error_code(),
+              grpc::StatusCode::INTERNAL);
+    const absl::Status own = ServiceError(code, reason, "no");
+    EXPECT_EQ(ToGrpcStatus(own).error_code(),
+              static_cast<grpc::StatusCode>(code));
+    EXPECT_EQ(ReasonOf(own), reason);
+  }
 }
 
 TEST(ServiceErrorTest, CarriesReasonMetadataAndRetry) {

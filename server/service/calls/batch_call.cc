@@ -158,20 +158,34 @@ class BatchCall
           absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
           "archive: a stream reads one archive; open another stream");
     }
+    if (!is_first && request.has_archive_uuid() &&
+        request.archive_uuid() != uuid_) {
+      return ServiceError(absl::StatusCode::kInvalidArgument,
+                          v1::MALFORMED_REQUEST,
+                          "archive_uuid: must be that of the stream's first "
+                          "message, or unset; open another stream");
+    }
     {
       MutexLock lock(&mutex_);
       if (archive_ != nullptr) {
         return archive_;
       }
     }
-    QUIRE_ASSIGN_OR_RETURN(
-        std::shared_ptr<const ServedArchive> archive,
-        booking_.access().FindToRead(is_first ? request.archive() : name_));
+    QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedArchive> archive,
+                           is_first ? booking_.access().FindContents(request)
+                                    : booking_.access().FindToRead(name_));
     if (is_first) {
       name_ = archive->name;
       contents_ = ContentsOf(*archive);
+      if (request.has_archive_uuid()) {
+        uuid_ = request.archive_uuid();
+      }
       encoding_ = ChooseEncoding(request.accepted_encodings(), *archive);
     } else if (ContentsOf(*archive) != contents_) {
+      if (uuid_.has_value()) {
+        QUIRE_RETURN_IF_ERROR(
+            CheckContents(*archive->archive, name_, *uuid_, "archive_uuid"));
+      }
       return ServiceError(
           absl::StatusCode::kUnavailable, v1::ARCHIVE_REPLACED,
           absl::StrCat("archive \"", name_,
@@ -399,6 +413,8 @@ class BatchCall
   // Set by the first message.
   std::string name_;
   std::string contents_;
+  // Contents that the first message named.
+  std::optional<std::string> uuid_;
   v1::WireEncoding encoding_ = v1::WIRE_ENCODING_IDENTITY;
   // Null while no item is unanswered, so that a silent stream keeps no archive
   // in memory that has been replaced.

@@ -20,6 +20,7 @@
 #include "grpcpp/server_context.h"
 
 #include "codecs/base/mutex.h"
+#include "codecs/base/status_macros.h"
 #include "server/service/catalog/catalog.h"
 #include "server/service/security/access_control.h"
 
@@ -66,6 +67,20 @@ class CallAccess {
   absl::StatusOr<std::shared_ptr<const ServedArchive>> FindToRead(
       absl::string_view name);
   absl::StatusOr<v1::ArchiveDescription> Describe(absl::string_view name);
+
+  // FindToRead() of the archive and the contents that `request` names.
+  // Errors: also FailedPrecondition (ARCHIVE_STATE_UNKNOWN).
+  template <typename Request>
+  absl::StatusOr<std::shared_ptr<const ServedArchive>> FindContents(
+      const Request& request) {
+    auto found = FindToRead(request.archive());
+    if (found.ok() && request.has_archive_uuid()) {
+      QUIRE_RETURN_IF_ERROR(CheckContents(*(*found)->archive, request.archive(),
+                                          request.archive_uuid(),
+                                          "archive_uuid"));
+    }
+    return found;
+  }
 
   // Of all that the client has the right to, by name.
   // Errors: as status().

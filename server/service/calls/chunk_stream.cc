@@ -363,7 +363,7 @@ class ReadStreamCall : public ChunkStream {
     booking_.NoteRequest(request);
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.archive,
-                           booking_.access().FindToRead(request.archive()));
+                           booking_.access().FindContents(request));
     QUIRE_ASSIGN_OR_RETURN(
         task.target, ResolveTarget(*task.archive->archive, request,
                                    core_.limits.document_id_size_bytes_max()));
@@ -403,7 +403,7 @@ class ScanCall : public ChunkStream {
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     Task task;
     QUIRE_ASSIGN_OR_RETURN(task.archive,
-                           booking_.access().FindToRead(request.archive()));
+                           booking_.access().FindContents(request));
     const Archive& archive = *task.archive->archive;
     if (request.stored_order() && StoredOrder::IsThere(archive)) {
       QUIRE_ASSIGN_OR_RETURN(task.position,

@@ -22,9 +22,11 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kPageSizeDefault = 100;
-// Ids and media types may be long: a page then ends early, before the document
-// that would take it past this, which its token comes on top of.
+// Ids and media types may be long: a page then ends early, before the entry
+// that would exceed this. Its token adds to it.
 constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
+// Bounds the comparisons for each byte of an id.
+constexpr size_t kDelimiterSizeBytesMax = 256;
 
 absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
                                   uint32_t page_size) {
@@ -112,49 +114,113 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                       "no archive here has a symbol table of that hash");
 }
 
+namespace {
+
+absl::Status CheckSelection(const v1::ListDocumentsRequest& request) {
+  if (request.has_first_ordinal() &&
+      (!request.prefix().empty() || request.has_delimiter())) {
+    return ServiceError(
+        absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+        "first_ordinal is set together with prefix or delimiter; a list is "
+        "ordered either by id, with these, or as the archive");
+  }
+  const size_t delimiter_size = request.delimiter().size();
+  if (request.has_delimiter() &&
+      (delimiter_size == 0 || delimiter_size > kDelimiterSizeBytesMax)) {
+    return ServiceError(
+        absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+        absl::StrCat("delimiter has ", delimiter_size,
+                     " bytes, must have 1 to ", kDelimiterSizeBytesMax,
+                     "; leave it out to list all documents"));
+  }
+  return absl::OkStatus();
+}
+
+// Entries of one page. Borrows all.
+class ListPage {
+ public:
+  ListPage(const Archive& archive, const v1::ListDocumentsRequest& request,
+           uint32_t size_max, v1::ListDocumentsResponse& response)
+      : archive_(archive),
+        request_(request),
+        size_max_(size_max),
+        response_(response) {}
+
+  // False: the page ends before this entry, and has its token.
+  bool Add(const Document& document) {
+    if (!HasRoom(document.id.size() + document.media_type.size() +
+                 document.record_type.size())) {
+      return false;
+    }
+    FillDocument(document, *response_.add_documents());
+    ends_with_prefix_ = false;
+    return true;
+  }
+
+  bool AddPrefix(absl::string_view common_prefix) {
+    if (!HasRoom(common_prefix.size())) {
+      return false;
+    }
+    response_.add_common_prefixes(common_prefix.data(), common_prefix.size());
+    ends_with_prefix_ = true;
+    return true;
+  }
+
+ private:
+  bool HasRoom(uint64_t entry_bytes) {
+    bytes_ += entry_bytes + kDocumentFramingSizeBytesMax;
+    const int count =
+        response_.documents_size() + response_.common_prefixes_size();
+    // One in any case, or the listing would not end.
+    if (count == 0 ||
+        (count < static_cast<int>(size_max_) && bytes_ <= kPageSizeBytesMax)) {
+      return true;
+    }
+    Archive::IdCursor last;
+    if (ends_with_prefix_) {
+      last.id = *response_.common_prefixes().rbegin();
+      last.is_common_prefix = true;
+    } else {
+      last.id = response_.documents().rbegin()->id();
+      last.ordinal = response_.documents().rbegin()->ordinal();
+    }
+    response_.set_next_page_token(MakePageToken(archive_, request_, last));
+    return false;
+  }
+
+  const Archive& archive_;
+  const v1::ListDocumentsRequest& request_;
+  const uint32_t size_max_;
+  v1::ListDocumentsResponse& response_;
+  uint64_t bytes_ = 0;
+  bool ends_with_prefix_ = false;
+};
+
+}  // namespace
+
 absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
                            const v1::ListDocumentsRequest& request,
                            v1::ListDocumentsResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedArchive> served,
-                         access.FindToRead(request.archive()));
+                         access.FindContents(request));
   QUIRE_ASSIGN_OR_RETURN(
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
   const Archive& archive = *served->archive;
-  if (request.has_first_ordinal() && !request.prefix().empty()) {
-    return ServiceError(absl::StatusCode::kInvalidArgument,
-                        v1::MALFORMED_REQUEST,
-                        "first_ordinal and prefix are both set; a list is "
-                        "either of a prefix, by id, or in the order of the "
-                        "archive");
-  }
+  QUIRE_RETURN_IF_ERROR(CheckSelection(request));
   std::optional<Archive::IdCursor> after;
   if (request.has_page_token()) {
-    QUIRE_ASSIGN_OR_RETURN(
-        after, ParsePageToken(archive, request.prefix(), request.page_token()));
+    QUIRE_ASSIGN_OR_RETURN(after, ParsePageToken(archive, request));
   }
-  uint64_t page_bytes = 0;
-  // False: the page ends before this document.
-  const auto add = [&](const Document& document) {
-    const uint64_t document_bytes = document.id.size() +
-                                    document.media_type.size() +
-                                    document.record_type.size();
-    page_bytes += document_bytes + kDocumentFramingSizeBytesMax;
-    const int count = response.documents_size();
-    // One in any case, or the listing would not end.
-    if (count == static_cast<int>(page_size) ||
-        (count > 0 && page_bytes > kPageSizeBytesMax)) {
-      const v1::Document& last = response.documents(count - 1);
-      response.set_next_page_token(MakePageToken(archive, request.prefix(),
-                                                 {last.id(), last.ordinal()}));
-      return false;
-    }
-    FillDocument(document, *response.add_documents());
-    return true;
-  };
+  ListPage page(archive, request, page_size, response);
   if (!request.has_first_ordinal()) {
-    archive.VisitDocuments(request.prefix(), after, add);
+    archive.VisitListing(
+        {.prefix = request.prefix(),
+         .delimiter = request.delimiter(),
+         .after = after.has_value() ? &*after : nullptr},
+        [&](const Document& document) { return page.Add(document); },
+        [&](absl::string_view prefix) { return page.AddPrefix(prefix); });
     return absl::OkStatus();
   }
   for (uint64_t ordinal = after.has_value() ? after->ordinal + 1
@@ -162,7 +228,7 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
        ordinal < archive.info().document_count; ++ordinal) {
     QUIRE_ASSIGN_OR_RETURN(const Document document,
                            archive.GetDocument(DocumentOrdinal{ordinal}));
-    if (!add(document)) {
+    if (!page.Add(document)) {
       break;
     }
   }

@@ -75,8 +75,7 @@ class ReadCall : public grpc::ServerUnaryReactor {
         *google::protobuf::Arena::CreateMessage<v1::ReadRequest>(&arena);
     QUIRE_RETURN_IF_ERROR(ParseRequest(buffer, request));
     booking_.NoteRequest(request);
-    QUIRE_ASSIGN_OR_RETURN(archive_,
-                           booking_.access().FindToRead(request.archive()));
+    QUIRE_ASSIGN_OR_RETURN(archive_, booking_.access().FindContents(request));
     const Archive& archive = *archive_->archive;
     QUIRE_ASSIGN_OR_RETURN(
         target_, ResolveTarget(archive, request,

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "server/service/calls/resume_token.h"
 
-#include <vector>
+#include <algorithm>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
 #include "codecs/base/checksum.h"
 #include "codecs/base/endian.h"
+#include "codecs/base/status_macros.h"
 #include "codecs/base/varint.h"
 #include "server/service/base/service_error.h"
+#include "server/service/catalog/catalog.h"
 #include "server/service/read/read_planner.h"
 
 namespace quire {
 namespace {
 
 constexpr char kBoundToArchives[] = "archives";
-constexpr char kOfRequest[] = "this archive as it is now and of this request";
+constexpr char kOfRequest[] = "this request";
 
 // A token is base64url of: a checksum of what it is bound to and of the rest,
 // then the rest. It is no secret, only protection against mistakes.
@@ -26,6 +29,13 @@ std::string Seal(absl::string_view bound_to, absl::string_view body) {
                     AsMutableBytes(sealed).data());
   sealed.append(body.data(), body.size());
   return absl::WebSafeBase64Escape(sealed);
+}
+
+absl::Status NoTokenOf(absl::string_view field, absl::string_view of_what) {
+  return ServiceError(
+      absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
+      absl::StrCat(field, " is not one of ", of_what,
+                   "; leave it out to start from the beginning"));
 }
 
 absl::StatusOr<std::string> Unseal(absl::string_view bound_to,
@@ -40,39 +50,84 @@ absl::StatusOr<std::string> Unseal(absl::string_view bound_to,
       return body;
     }
   }
-  return ServiceError(
-      absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-      absl::StrCat(field, " is not one of ", of_what,
-                   "; leave it out to start from the beginning"));
+  return NoTokenOf(field, of_what);
 }
 
-std::string BoundToScan(const Archive& archive) {
-  return absl::StrCat("scan/", archive.info().uuid);
+constexpr char kBoundToScan[] = "scan";
+
+std::string BoundToList(const v1::ListDocumentsRequest& request) {
+  return absl::StrCat("list/", request.has_first_ordinal(), "/",
+                      request.prefix().size(), "/", request.prefix(), "/",
+                      request.delimiter());
 }
 
-std::string BoundToStoredScan(const Archive& archive) {
-  return absl::StrCat("stored scan/", archive.info().uuid);
+// The body of a token that names the contents that it is of.
+std::string WithContents(const Archive& archive, absl::string_view body) {
+  const std::string& uuid = archive.info().uuid;
+  std::string result;
+  AppendVarint(uuid.size(), result);
+  absl::StrAppend(&result, uuid, body);
+  return result;
 }
 
-std::string BoundToList(const Archive& archive, absl::string_view prefix) {
-  return absl::StrCat("list/", archive.info().uuid, "/", prefix);
+// Returns the body that WithContents() was given.
+// Errors: as Unseal(); FailedPrecondition (ARCHIVE_STATE_UNKNOWN).
+absl::StatusOr<std::string> UnsealOfContents(const Archive& archive,
+                                             absl::string_view name,
+                                             absl::string_view bound_to,
+                                             absl::string_view token,
+                                             absl::string_view field) {
+  const absl::StatusOr<std::string> body = Unseal(bound_to, token, field);
+  if (!body.ok()) {
+    return body.status();
+  }
+  ByteView rest = AsBytes(*body);
+  const uint64_t uuid_size =
+      std::min<uint64_t>(TakeVarint(rest).value_or(0), rest.size());
+  QUIRE_RETURN_IF_ERROR(
+      CheckContents(archive, name, AsText(rest.first(uuid_size)), field));
+  return std::string(AsText(rest.subspan(uuid_size)));
+}
+
+// Order of a scan, in its token.
+enum class ScanOrder : uint8_t { kLogical = 0, kStored = 1 };
+
+std::string SealScan(const Archive& archive, ScanOrder order, uint64_t first,
+                     uint64_t second) {
+  std::string body(1, static_cast<char>(order));
+  AppendVarint(first, body);
+  AppendVarint(second, body);
+  return Seal(kBoundToScan, WithContents(archive, body));
+}
+
+// Returns the two numbers of a token of a scan in `order`.
+absl::StatusOr<std::pair<uint64_t, uint64_t>> UnsealScan(
+    const Archive& archive, ScanOrder order, const v1::ScanRequest& request) {
+  const absl::StatusOr<std::string> body =
+      UnsealOfContents(archive, request.archive(), kBoundToScan,
+                       request.resume_token(), "resume_token");
+  if (!body.ok()) {
+    return body.status();
+  }
+  if (body->empty() || (*body)[0] != static_cast<char>(order)) {
+    return NoTokenOf("resume_token", kOfRequest);
+  }
+  ByteView rest = AsBytes(*body).subspan(1);
+  const uint64_t first = TakeVarint(rest).value_or(0);
+  return std::pair(first, TakeVarint(rest).value_or(first));
 }
 
 }  // namespace
 
 std::string MakeResumeToken(const Archive& archive, ScanPosition position) {
-  std::string body;
-  AppendVarint(position.next_offset, body);
-  AppendVarint(position.end_offset, body);
-  return Seal(BoundToScan(archive), body);
+  return SealScan(archive, ScanOrder::kLogical, position.next_offset,
+                  position.end_offset);
 }
 
 std::string MakeResumeToken(const Archive& archive,
                             StoredOrder::Position position) {
-  std::string body;
-  AppendVarint(position.offset, body);
-  AppendVarint(position.places_given, body);
-  return Seal(BoundToStoredScan(archive), body);
+  return SealScan(archive, ScanOrder::kStored, position.offset,
+                  position.places_given);
 }
 
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
@@ -85,14 +140,10 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
   }
   StoredOrder::Position position;
   if (request.start_case() == v1::ScanRequest::kResumeToken) {
-    const absl::StatusOr<std::string> body = Unseal(
-        BoundToStoredScan(archive), request.resume_token(), "resume_token");
-    if (!body.ok()) {
-      return body.status();
-    }
-    ByteView rest = AsBytes(*body);
-    position.offset = TakeVarint(rest).value_or(0);
-    position.places_given = TakeVarint(rest).value_or(0);
+    QUIRE_ASSIGN_OR_RETURN(const auto token,
+                           UnsealScan(archive, ScanOrder::kStored, request));
+    position.offset = token.first;
+    position.places_given = token.second;
   }
   return position;
 }
@@ -101,22 +152,16 @@ absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
                                          const v1::ScanRequest& request) {
   v1::ByteRange range;
   if (request.start_case() == v1::ScanRequest::kResumeToken) {
-    absl::StatusOr<std::string> body =
-        Unseal(BoundToScan(archive), request.resume_token(), "resume_token");
-    if (!body.ok()) {
-      return body.status();
-    }
+    QUIRE_ASSIGN_OR_RETURN(const auto token,
+                           UnsealScan(archive, ScanOrder::kLogical, request));
     if (request.has_size_bytes()) {
       return ServiceError(absl::StatusCode::kInvalidArgument,
                           v1::MALFORMED_REQUEST,
                           "size_bytes: not together with resume_token, which "
                           "knows where the scan ends");
     }
-    ByteView rest = AsBytes(*body);
-    const uint64_t next_offset = TakeVarint(rest).value_or(0);
-    const uint64_t end_offset = TakeVarint(rest).value_or(next_offset);
-    range.set_offset(next_offset);
-    range.set_size_bytes(end_offset - next_offset);
+    range.set_offset(token.first);
+    range.set_size_bytes(token.second - token.first);
   } else {
     const uint64_t size_bytes = archive.info().size_bytes;
     range.set_offset(request.offset());
@@ -140,24 +185,29 @@ absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token) {
   return Unseal(kBoundToArchives, token, "page_token", "a list of archives");
 }
 
-std::string MakePageToken(const Archive& archive, absl::string_view prefix,
+std::string MakePageToken(const Archive& archive,
+                          const v1::ListDocumentsRequest& request,
                           const Archive::IdCursor& last) {
-  std::string body;
+  std::string body(1, last.is_common_prefix ? '\1' : '\0');
   AppendVarint(last.ordinal, body);
   body += last.id;
-  return Seal(BoundToList(archive, prefix), body);
+  return Seal(BoundToList(request), WithContents(archive, body));
 }
 
-absl::StatusOr<Archive::IdCursor> ParsePageToken(const Archive& archive,
-                                                 absl::string_view prefix,
-                                                 absl::string_view token) {
-  absl::StatusOr<std::string> body =
-      Unseal(BoundToList(archive, prefix), token, "page_token");
+absl::StatusOr<Archive::IdCursor> ParsePageToken(
+    const Archive& archive, const v1::ListDocumentsRequest& request) {
+  const absl::StatusOr<std::string> body =
+      UnsealOfContents(archive, request.archive(), BoundToList(request),
+                       request.page_token(), "page_token");
   if (!body.ok()) {
     return body.status();
   }
-  ByteView rest = AsBytes(*body);
+  if (body->empty()) {
+    return NoTokenOf("page_token", kOfRequest);
+  }
   Archive::IdCursor last;
+  last.is_common_prefix = (*body)[0] != '\0';
+  ByteView rest = AsBytes(*body).subspan(1);
   last.ordinal = TakeVarint(rest).value_or(0);
   last.id = std::string(AsText(rest));
   return last;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The opaque tokens by which clients go on where they stood.
+// Opaque tokens with which clients resume. A token names the contents that it
+// is of, and is valid while Archive::HasContents() says so.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 #define QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 
@@ -23,7 +24,6 @@ struct ScanPosition {
   uint64_t end_offset = 0;
 };
 
-// Good for this archive as it is now: bound to its uuid.
 std::string MakeResumeToken(const Archive& archive, ScanPosition position);
 
 // The same for one in stored order.
@@ -32,15 +32,17 @@ std::string MakeResumeToken(const Archive& archive,
 
 // Where a Scan request in stored order begins.
 // Errors: InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
-//                          other contents or another order; an offset or a
-//                          size besides stored_order.
+//                          another order; an offset or a size together with
+//                          stored_order.
+//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: a token of other contents.
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
     const Archive& archive, const v1::ScanRequest& request);
 
 // The range that a Scan request asks for.
 // Errors: OutOfRange       RANGE_PAST_END.
 //         InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
-//                          other contents; size_bytes besides a token.
+//                          another order; size_bytes together with a token.
+//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: a token of other contents.
 absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
                                          const v1::ScanRequest& request);
 
@@ -49,13 +51,16 @@ std::string MakeArchivesPageToken(absl::string_view last_name);
 // Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token);
 
-// Where a ListDocuments stands. Bound to the archive's uuid and to the prefix.
-std::string MakePageToken(const Archive& archive, absl::string_view prefix,
+// Position of a ListDocuments: after the entry `last`. Bound to the request,
+// except for its page_size and archive_uuid.
+std::string MakePageToken(const Archive& archive,
+                          const v1::ListDocumentsRequest& request,
                           const Archive::IdCursor& last);
-// Errors: InvalidArgument  MALFORMED_REQUEST.
-absl::StatusOr<Archive::IdCursor> ParsePageToken(const Archive& archive,
-                                                 absl::string_view prefix,
-                                                 absl::string_view token);
+// Parses request.page_token().
+// Errors: InvalidArgument     MALFORMED_REQUEST.
+//         FailedPrecondition  ARCHIVE_STATE_UNKNOWN: of other contents.
+absl::StatusOr<Archive::IdCursor> ParsePageToken(
+    const Archive& archive, const v1::ListDocumentsRequest& request);
 
 }  // namespace quire
 

@@ -237,6 +237,19 @@ absl::Status StillOpening(const std::string& name) {
       {{"archive", name}}, kOpeningRetryDelay);
 }
 
+absl::Status CheckContents(const Archive& archive, absl::string_view name,
+                           absl::string_view uuid, absl::string_view field) {
+  return archive.HasContents(uuid)
+             ? absl::OkStatus()
+             : ServiceError(
+                   absl::StatusCode::kFailedPrecondition,
+                   v1::ARCHIVE_STATE_UNKNOWN,
+                   absl::StrCat(field, ": archive \"", name,
+                                "\" does not have the contents that it names; "
+                                "it may have been replaced"),
+                   {{"archive", std::string(name)}});
+}
+
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others) {
   // It may be cut within a character, which no message could carry.
   const std::string quoted =

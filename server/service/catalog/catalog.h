@@ -138,6 +138,11 @@ inline constexpr size_t kConsideredNamesMax = 100;
 // NOT_FOUND (ARCHIVE_NOT_FOUND); names `others`.
 absl::Status NoSuchArchive(absl::string_view name, const NameSample& others);
 
+// Errors: FailedPrecondition (ARCHIVE_STATE_UNKNOWN): the archive does not have
+//         the contents `uuid`, which `field` of a request names.
+absl::Status CheckContents(const Archive& archive, absl::string_view name,
+                           absl::string_view uuid, absl::string_view field);
+
 // Archives that are open, and those that are named already but still being
 // opened; none is both. Thread-safe. Get() is a pointer copy; calls keep the
 // snapshot they started with, so that a reload never pulls an archive away from
