@@ -205,6 +205,9 @@ class AnswerSink {
       answer.result = run_.Read(answer.target);
     }
     const absl::Status status = answer.result.status();
+    if (IsOfOtherContents(status)) {
+      return status;
+    }
     if (!status.ok()) {
       if (!IsKnownDamage(status)) {
         run_.Complain(absl::StrCat("item ", number + 1, ", ",
@@ -345,7 +348,9 @@ class BatchRun {
       : run_(run),
         source_(source),
         order_(order),
-        batch_(run.client().StartBatch(View(run.settings().archive), {})) {}
+        batch_(run.client().StartBatch(
+            View(run.settings().archive),
+            {.archive_uuid = run.settings().archive_uuid})) {}
 
   absl::Status Run() {
     while (!run_.unreachable()) {

@@ -145,7 +145,7 @@ absl::Status CliRun::WriteData(ByteView data) {
 absl::StatusOr<ReadResult> CliRun::Read(const ReadTarget& target) {
   absl::StatusOr<ReadResult> result = ReadResult();
   QUIRE_RETURN_IF_ERROR(RetryWhileBusy([&] {
-    result = client_->Read(View(settings_.archive), target);
+    result = client_->Read(View(settings_.archive), target, read_options());
     return result.status();
   }));
   return result;
@@ -186,7 +186,8 @@ absl::Status CliRun::Print(const ReadTarget& target) {
           has_begun = true;
           progress_.Add(data.size(), 0);
           return WriteData(data);
-        });
+        },
+        read_options());
   });
 }
 
@@ -195,7 +196,7 @@ absl::Status CliRun::PrintPayload(const DocumentKey& key) {
   std::string payload;
   QUIRE_RETURN_IF_ERROR(RetryStreamWhileBusy([&](bool& has_begun) {
     return ReadPayload(
-        *client_, View(settings_.archive), key, {},
+        *client_, View(settings_.archive), key, {.read = read_options()},
         [&](const PayloadOrigin& found) {
           has_begun = true;
           origin = found;

@@ -70,6 +70,11 @@ class CliRun {
   //   FailedPrecondition  binary data would go to a terminal, without --force.
   absl::Status WriteData(ByteView data);
 
+  // The contents that the command line names.
+  ReadOptions read_options() const {
+    return {.archive_uuid = settings_.archive_uuid};
+  }
+
   // Read() that asks a busy server again when it says.
   absl::StatusOr<ReadResult> Read(const ReadTarget& target);
 

@@ -27,6 +27,15 @@ void AddArchive(CLI::App& subcommand, CliSettings& settings) {
       ->required();
 }
 
+void AddArchiveToRead(CLI::App& subcommand, CliSettings& settings) {
+  AddArchive(subcommand, settings);
+  subcommand
+      .add_option("--uuid", settings.archive_uuid,
+                  "Read only these contents of the archive, by the uuid that "
+                  "info prints; fail if it was replaced by others")
+      ->type_name("UUID");
+}
+
 void DefineListings(CLI::App& app, CliSettings& settings) {
   app.add_subcommand("archives", "List the archives of the server");
 
@@ -38,10 +47,19 @@ void DefineListings(CLI::App& app, CliSettings& settings) {
       "List documents, ordered by id, as batch takes them: where an id alone "
       "does not say which document is meant, a tab and @N follow, as of the "
       "N-th of that id, from 0");
-  AddArchive(*ls, settings);
+  AddArchiveToRead(*ls, settings);
   ls->add_option("PREFIX", settings.prefix,
                  "Only documents whose id starts with this")
       ->type_name("");
+  ls->add_option("--delimiter", settings.delimiter,
+                 "List ids that have this after PREFIX by their common prefix, "
+                 "up to its end; with / one level of a directory tree. batch "
+                 "does not take prefixes")
+      ->type_name("TEXT")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("must have at least 1 byte")
+                            : std::string();
+      });
   ls->add_flag("-l,--long", settings.long_listing,
                "Size, capture time, WARC record type, number and id of each");
   ls->add_flag("-0,--null", settings.null_separated,
@@ -53,7 +71,7 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
       "get",
       "Print documents, one after the other, in the order asked; of records of "
       "a web crawl what they carry");
-  AddArchive(*get, settings);
+  AddArchiveToRead(*get, settings);
   get->add_option("ID", settings.ids,
                   "Ids of documents; those that start with a dash go after --")
       ->type_name("")
@@ -114,7 +132,7 @@ void DefineGet(CLI::App& app, CliSettings& settings) {
 void DefineReads(CLI::App& app, CliSettings& settings) {
   CLI::App* range = app.add_subcommand(
       "range", "Print bytes of the archive's documents put end to end");
-  AddArchive(*range, settings);
+  AddArchiveToRead(*range, settings);
   range
       ->add_option("OFFSET", settings.offset,
                    "Where to start, in bytes; 64KiB and the like are known")
@@ -126,7 +144,7 @@ void DefineReads(CLI::App& app, CliSettings& settings) {
 
   CLI::App* scan =
       app.add_subcommand("scan", "Print all documents of an archive, in order");
-  AddArchive(*scan, settings);
+  AddArchiveToRead(*scan, settings);
   scan->add_option("--offset", settings.offset, "Where to start, in bytes")
       ->type_name("SIZE");
   scan->add_option("--length", settings.length,
@@ -139,7 +157,7 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
       "batch",
       "Read many documents or ranges at once, as is fastest for the "
       "server");
-  AddArchive(*batch, settings);
+  AddArchiveToRead(*batch, settings);
   batch
       ->add_option("FILE", settings.items_file,
                    "Items to read, one per line: an id; an id, a tab, @ and a "
@@ -172,7 +190,7 @@ void DefineBatch(CLI::App& app, CliSettings& settings) {
 void DefineExport(CLI::App& app, CliSettings& settings) {
   CLI::App* subcommand = app.add_subcommand(
       "export", "Write an archive back as a tar or a WARC, in order");
-  AddArchive(*subcommand, settings);
+  AddArchiveToRead(*subcommand, settings);
   CLI::Option* output = app.get_option("--output");
   const auto add = [&](const char* name, ExportForm form, const char* help) {
     return subcommand
@@ -252,6 +270,7 @@ Manual MakeManual() {
       {"quire archives", "What is there?"},
       {"quire ls web https://example.org/",
        "Documents of one site in the archive \"web\":"},
+      {"quire ls docs manual/ --delimiter /", "One level of a directory tree:"},
       {"quire get web https://example.org/ -o page.html",
        "The newest version of a page:"},
       {"quire get web https://example.org/ --at 2022-06 --record",
@@ -351,8 +370,12 @@ void ParseCommandLine(CLI::App& app, CliSettings& settings, int argc,
         &settings.output_dir, &settings.items_file}) {
     Unprotect(*text);
   }
-  if (settings.cache_directory.has_value()) {
-    Unprotect(*settings.cache_directory);
+  for (std::optional<std::string>* text :
+       {&settings.cache_directory, &settings.archive_uuid,
+        &settings.delimiter}) {
+    if (text->has_value()) {
+      Unprotect(**text);
+    }
   }
   for (std::vector<std::string>* texts :
        {&settings.ids, &settings.record_types}) {

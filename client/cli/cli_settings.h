@@ -46,8 +46,11 @@ struct CliSettings {
 
   // Of the subcommands that have them.
   std::string archive;
+  // Contents to read; unset: any.
+  std::optional<std::string> archive_uuid;
   std::vector<std::string> ids;
   std::string prefix;
+  std::optional<std::string> delimiter;
   bool long_listing = false;
   bool null_separated = false;
   bool by_ordinal = false;

@@ -45,8 +45,8 @@ void AppendArchives(Client& client, absl::string_view prefix,
 void AppendIds(Client& client, const std::string& archive,
                absl::string_view prefix, std::vector<std::string>& offered) {
   const absl::Time deadline = absl::Now() + kTimeMax;
-  DocumentLister lister =
-      client.ListDocuments({archive.data(), archive.size()}, prefix);
+  DocumentLister lister = client.ListDocuments({archive.data(), archive.size()},
+                                               {.prefix = std::string(prefix)});
   while (offered.size() < kOfferedMax && absl::Now() < deadline) {
     const auto document = lister.Next();
     if (!document.ok() || !document->has_value()) {

@@ -26,7 +26,8 @@ struct LostText {
 // and calls `lose` for its part of the range; if that returns OK, the scan
 // continues after it. Text and lost text come in their order. Text that comes
 // in stored order is not searched for damage: then the scan fails as always.
-// Blocks. Thread-safe. REQUIRES: `options` has no resume token.
+// Blocks. Thread-safe. REQUIRES: `options` has no resume token. It needs an
+// archive_uuid, or the text after damage may be of other contents.
 // Errors: as Client::Scan(), of a damaged block only if the server does not say
 // where it is; and what `take` and `lose` return.
 absl::Status ScanPastDamage(

@@ -19,6 +19,7 @@
 #include "client/cli/export_format.h"
 #include "client/cli/gzip_members.h"
 #include "client/cli/subcommands.h"
+#include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -71,19 +72,22 @@ class ExportRun {
             ExportOutput output)
       : run_(run),
         archive_(std::move(archive)),
+        uuid_(run.settings().archive_uuid.value_or(archive_.uuid())),
         format_(format),
         output_(std::move(output)),
-        lister_(run.client().ListDocumentsFrom(View(archive_.name()), 0)) {}
+        lister_(run.client().ListDocuments(
+            View(archive_.name()),
+            {.first_ordinal = 0, .archive_uuid = uuid_})) {}
 
   absl::Status Run() {
     const absl::Status status = WriteAll();
-    if (status.ok() || IsClosedOutput(status)) {
-      return status;
-    }
-    // Tokens of an archive that was replaced are refused as malformed, and its
-    // documents do not follow those of the other.
-    const absl::Status unchanged = CheckUnchanged();
-    return absl::IsAborted(unchanged) ? unchanged : status;
+    return IsOfOtherContents(status) &&
+                   !run_.settings().archive_uuid.has_value()
+               ? absl::AbortedError(absl::StrCat(
+                     "the archive ", QuotedText(View(archive_.name())),
+                     " was replaced by other contents during the export; run "
+                     "it again"))
+               : status;
   }
 
   // With bytes that cannot be read, and those of them that are not written.
@@ -94,8 +98,10 @@ class ExportRun {
  private:
   absl::Status WriteAll() {
     QUIRE_RETURN_IF_ERROR(BeginNext());
+    ScanOptions options;
+    options.archive_uuid = uuid_;
     QUIRE_RETURN_IF_ERROR(ScanPastDamage(
-        run_.client(), View(archive_.name()), {},
+        run_.client(), View(archive_.name()), options,
         [this](const ScanPiece& piece) { return Take(piece.data); },
         [this](const LostText& lost) {
           return run_.settings().keep_going ? Lose(lost) : lost.status;
@@ -107,19 +113,7 @@ class ExportRun {
     }
     const std::string end = format_.End();
     QUIRE_RETURN_IF_ERROR(output_.Write(AsBytes(View(end))));
-    QUIRE_RETURN_IF_ERROR(output_.EndMember());
-    return CheckUnchanged();
-  }
-
-  absl::Status CheckUnchanged() {
-    QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription now,
-                           run_.client().GetArchive(View(archive_.name())));
-    return now.uuid() == archive_.uuid()
-               ? absl::OkStatus()
-               : absl::AbortedError(absl::StrCat(
-                     "the archive ", QuotedText(View(archive_.name())),
-                     " was replaced by other contents during the export; run "
-                     "it again"));
+    return output_.EndMember();
   }
 
   absl::Status Take(ByteView data) {
@@ -277,6 +271,7 @@ class ExportRun {
 
   CliRun& run_;
   const v1::ArchiveDescription archive_;
+  const std::string uuid_;
   ExportFormat& format_;
   ExportOutput output_;
   DocumentLister lister_;

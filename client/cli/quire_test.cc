@@ -103,6 +103,67 @@ TEST_F(QuireTest, ListsDocuments) {
   EXPECT_THAT(run.err, HasSubstr("\"nothing/\""));
 }
 
+TEST_F(QuireTest, ListsALevelOfDocuments) {
+  ProgramRun run = Run({"ls", "web", "--delimiter", "/"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, EndsWith("\ndoc/\nlarge\ntwice\t@0\ntwice\t@1\n"));
+  run = Run({"ls", "-0", "web", "doc/3", "--delimiter", "5"});
+  EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\0'), 10);
+  run = Run({"ls", "-l", "web", "do", "--delimiter", "c/"});
+  EXPECT_EQ(run.out,
+            "           -  -                         -                    -  "
+            "doc/\n");
+  run = Run({"ls", "--json", "web", "d", "--delimiter", "/"});
+  EXPECT_EQ(run.out, "{\"common_prefix\":\"doc/\"}\n");
+  // CLI11 would take this for a list.
+  EXPECT_EQ(Run({"ls", "web", "--delimiter", "[/]"}).exit_code, 0);
+  run = Run({"ls", "web", "--delimiter", ""});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.err, HasSubstr("at least 1 byte"));
+}
+
+TEST_F(QuireTest, ReadsOnlyTheContentsThatItNames) {
+  const std::string info = Run({"info", "web"}).out;
+  const size_t begin = info.find("uuid: ") + 13;
+  const std::string uuid = info.substr(begin, info.find('\n', begin) - begin);
+  const std::string path = directory_ + "/export.tar";
+  const std::vector<std::vector<std::string>> commands = {
+      {"ls", "web"},
+      {"get", "web", "large"},
+      {"range", "web", "0", "10"},
+      {"scan", "web"},
+      {"batch", "web", directory_ + "/items"},
+      {"export", "web", "--tar", path}};
+  std::ofstream(directory_ + "/items") << "doc/17\nlarge\ndoc/18\n";
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--uuid", uuid});
+    EXPECT_EQ(Run(command).exit_code, 0) << command[0];
+    command.back() = "0-0";
+    const ProgramRun run = Run(command);
+    EXPECT_EQ(run.exit_code, 1) << command[0];
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'),
+              command[0] == "export" ? 2 : 1)
+        << run.err;
+    EXPECT_THAT(run.err, HasSubstr("other contents")) << command[0];
+    EXPECT_EQ(run.out, "") << command[0];
+  }
+}
+
+TEST_F(QuireTest, AnExportIsOfOneState) {
+  FakeFaults faults;
+  faults.edit_scan = [this](const v1::ScanResponse& /*message*/) {
+    server_->Reload(
+        {{"web", {.documents = {{.id = "other", .text = "other text"}}}}});
+  };
+  server_->SetFaults(faults);
+  const std::string path = directory_ + "/export.tar";
+  const ProgramRun run = Run({"export", "web", "--tar", path});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("was replaced by other contents during the "
+                                 "export; run it again"));
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
 TEST_F(QuireTest, EscapesIdsOnATerminalOnly) {
   ProgramInput input;
   input.arguments = {"ls", "web", "\x01"};
@@ -380,6 +441,9 @@ TEST_F(QuireTest, AnExportWithoutTheLastEmptyDocumentsIsNotWhole) {
 }
 
 TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {
+  const std::string json = Run({"info", "web", "--json"}).out;
+  const size_t begin = json.find("\"uuid\":\"") + 8;
+  const std::string uuid = json.substr(begin, json.find('"', begin) - begin);
   FakeFaults faults;
   faults.early_ends = 1;
   faults.messages_before_break = 2;
@@ -392,11 +456,12 @@ TEST_F(QuireTest, AScanThatEndsEarlyKeepsWhatCame) {
   const std::string kept = FileText(path + ".partial");
   ASSERT_GT(kept.size(), 0u);
   EXPECT_EQ(kept, web_text_.substr(5, kept.size()));
-  EXPECT_THAT(run.err, HasSubstr(absl::StrCat(
-                           "what came is in \"", path,
-                           ".partial\"; the rest: quire scan web --offset ",
-                           5 + kept.size(), " --length ", 9000 - kept.size(),
-                           " >> \"", path, ".partial\"\n")));
+  EXPECT_THAT(run.err,
+              HasSubstr(absl::StrCat(
+                  "what came is in \"", path,
+                  ".partial\"; the rest: quire scan web --uuid ", uuid,
+                  " --offset ", 5 + kept.size(), " --length ",
+                  9000 - kept.size(), " >> \"", path, ".partial\"\n")));
 }
 
 TEST_F(QuireTest, AScanInStoredOrderIsWholeOrNotThere) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -17,6 +18,7 @@
 #include "client/cli/damaged_scan.h"
 #include "client/cli/shown_text.h"
 #include "client/quire/capture_time.h"
+#include "client/quire/client_status.h"
 #include "codecs/base/byte_size.h"
 #include "codecs/base/printable_text.h"
 #include "codecs/base/status_macros.h"
@@ -122,6 +124,75 @@ absl::Status PrintDocumentLine(CliRun& run, const v1::Document& document,
   return run.output().Write(View(line));
 }
 
+std::string PrefixLine(CliRun& run, const std::string& prefix) {
+  const CliSettings& settings = run.settings();
+  if (settings.json) {
+    return absl::StrCat("{", JsonBytes("common_prefix", View(prefix)), "}\n");
+  }
+  return absl::StrCat(
+      settings.long_listing
+          ? absl::StrFormat("%12s  %-24s  %-10s  %10s  ", "-", "-", "-", "-")
+          : "",
+      run.output().is_terminal() ? PrintableText(View(prefix)) : prefix,
+      settings.null_separated ? absl::string_view("\0", 1) : "\n");
+}
+
+// " --uuid UUID" for a command that users paste into a shell; empty if the
+// server's uuid is not one word of letters, digits and dashes.
+std::string UuidOption(absl::string_view uuid) {
+  const bool is_plain = std::all_of(uuid.begin(), uuid.end(), [](char c) {
+    return c == '-' || absl::ascii_isalnum(static_cast<unsigned char>(c));
+  });
+  return is_plain && !uuid.empty() && uuid.front() != '-'
+             ? absl::StrCat(" --uuid ", uuid)
+             : "";
+}
+
+// Lists entries in order.
+class ListRun {
+ public:
+  explicit ListRun(CliRun& run) : run_(run) {}
+
+  // `next` is the entry after it, if any.
+  absl::Status Print(const ListEntry& entry,
+                     const std::optional<ListEntry>& next) {
+    ++count_;
+    if (const auto* prefix = std::get_if<CommonPrefix>(&entry)) {
+      NoteNewline(prefix->text);
+      return run_.output().Write(View(PrefixLine(run_, prefix->text)));
+    }
+    // The entries before and after it show if others have its id.
+    const auto& document = std::get<v1::Document>(entry);
+    const auto* after =
+        next.has_value() ? std::get_if<v1::Document>(&*next) : nullptr;
+    const bool is_repeated = after != nullptr && after->id() == document.id();
+    const bool is_told_apart =
+        is_repeated || occurrence_ > 0 || !IsReadById(document);
+    NoteNewline(document.id());
+    const std::string item = FormatBatchItem(
+        View(document.id()),
+        is_told_apart ? std::optional<uint64_t>(occurrence_) : std::nullopt);
+    occurrence_ = is_repeated ? occurrence_ + 1 : 0;
+    return PrintDocumentLine(run_, document, item);
+  }
+
+  uint64_t count() const { return count_; }
+
+  // Entries with a newline.
+  uint64_t broken_count() const { return broken_count_; }
+
+ private:
+  void NoteNewline(const std::string& text) {
+    broken_count_ += text.find('\n') == std::string::npos ? 0 : 1;
+  }
+
+  CliRun& run_;
+  uint64_t count_ = 0;
+  uint64_t broken_count_ = 0;
+  // Documents before with the same id.
+  uint64_t occurrence_ = 0;
+};
+
 }  // namespace
 
 absl::Status RunArchives(CliRun& run) {
@@ -188,37 +259,25 @@ absl::Status RunInfo(CliRun& run) {
 
 absl::Status RunLs(CliRun& run) {
   const CliSettings& settings = run.settings();
-  DocumentLister lister =
-      run.client().ListDocuments(View(settings.archive), View(settings.prefix));
-  uint64_t count = 0;
-  uint64_t broken_count = 0;
-  // Documents come by id: whether there are others of the id of `document`, the
-  // one before it and the one after it tell.
-  QUIRE_ASSIGN_OR_RETURN(std::optional<v1::Document> document, lister.Next());
-  uint64_t occurrence = 0;
-  while (document.has_value()) {
-    QUIRE_ASSIGN_OR_RETURN(std::optional<v1::Document> next, lister.Next());
-    const bool comes_again = next.has_value() && next->id() == document->id();
-    const bool is_told_apart =
-        comes_again || occurrence > 0 || !IsReadById(*document);
-    QUIRE_RETURN_IF_ERROR(PrintDocumentLine(
-        run, *document,
-        FormatBatchItem(View(document->id()),
-                        is_told_apart ? std::optional<uint64_t>(occurrence)
-                                      : std::nullopt)));
-    ++count;
-    broken_count += document->id().find('\n') == std::string::npos ? 0 : 1;
-    occurrence = comes_again ? occurrence + 1 : 0;
-    document = std::move(next);
+  DocumentLister lister = run.client().ListDocuments(
+      View(settings.archive), {.prefix = settings.prefix,
+                               .delimiter = settings.delimiter,
+                               .archive_uuid = settings.archive_uuid});
+  ListRun list(run);
+  QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, lister.NextEntry());
+  while (entry.has_value()) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> next, lister.NextEntry());
+    QUIRE_RETURN_IF_ERROR(list.Print(*entry, next));
+    entry = std::move(next);
   }
-  if (broken_count > 0 && !settings.null_separated && !settings.json) {
+  if (list.broken_count() > 0 && !settings.null_separated && !settings.json) {
     QUIRE_RETURN_IF_ERROR(run.output().Flush());
     run.Note(absl::StrCat(
-        FormatCounted(broken_count, "id holds", "ids hold"),
+        FormatCounted(list.broken_count(), "id holds", "ids hold"),
         " a newline; with -0 each line ends with a NUL byte instead, and batch "
         "-0 takes them"));
   }
-  if (count == 0 && !settings.prefix.empty()) {
+  if (list.count() == 0 && !settings.prefix.empty()) {
     return absl::NotFoundError(absl::StrCat(
         "no document of ", QuotedText(View(settings.archive)),
         " has an id that starts with ", QuotedText(View(settings.prefix))));
@@ -310,6 +369,7 @@ absl::Status RunScan(CliRun& run) {
   }
   QUIRE_ASSIGN_OR_RETURN(const v1::ArchiveDescription archive,
                          run.client().GetArchive(View(settings.archive)));
+  options.archive_uuid = settings.archive_uuid.value_or(archive.uuid());
   run.progress().SetTotal(options.size_bytes.value_or(
       archive.size_bytes() - std::min(options.offset, archive.size_bytes())));
   // Into a file that is written aside, its bytes may come in any order.
@@ -344,8 +404,11 @@ absl::Status RunScan(CliRun& run) {
         "the ", FormatCounted(lost->size_bytes, "byte", "bytes"), " at offset ",
         lost->offset, " cannot be read; the rest begins behind them"));
   }
-  if (!status.ok() && next_offset > options.offset) {
+  // There is no rest to continue with if the archive was replaced.
+  if (!status.ok() && next_offset > options.offset &&
+      !IsOfOtherContents(status)) {
     std::string command = absl::StrCat("quire scan ", settings.archive,
+                                       UuidOption(*options.archive_uuid),
                                        " --offset ", next_offset);
     if (options.size_bytes.has_value()) {
       absl::StrAppend(&command, " --length ",

@@ -38,6 +38,10 @@ namespace quire {
 class Connection;
 
 struct BatchOptions {
+  // See ReadOptions: with other contents every item fails. Unset: if a stream
+  // breaks and the archive is replaced, the rest is read from its new contents.
+  std::optional<std::string> archive_uuid = {};
+
   // Upper bound on answers in memory that wait for Next(), including document
   // descriptions. Above it no answer is decoded and nothing is read from the
   // connection, which slows the server down. One more answer, and one encoded

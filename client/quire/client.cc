@@ -16,6 +16,7 @@
 namespace quire {
 namespace {
 
+// The server reduces it to its limit.
 constexpr uint32_t kLongPageSize = 1000;
 
 bool IsOverLimit(const absl::Status& status) {
@@ -81,7 +82,8 @@ absl::StatusOr<ReadResult> Client::Read(absl::string_view archive,
     QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
     call.SetAnswerSizeMax(limits.read_size_bytes_max());
   }
-  v1::ReadRequest request = MakeReadRequest(archive, target);
+  v1::ReadRequest request =
+      MakeReadRequest(archive, options.archive_uuid, target);
   for (;;) {
     call.FillIn(request);
     v1::ReadResponse response;
@@ -167,20 +169,21 @@ absl::Status Client::ReadBatch(
 }
 
 DocumentLister Client::ListDocuments(absl::string_view archive,
-                                     absl::string_view prefix) {
+                                     const ListOptions& options) {
   v1::ListDocumentsRequest first;
   first.set_archive(std::string(archive));
-  first.set_prefix(std::string(prefix));
-  return DocumentLister(connection_, std::move(first));
-}
-
-DocumentLister Client::ListDocumentsFrom(absl::string_view archive,
-                                         uint64_t first_ordinal) {
-  v1::ListDocumentsRequest first;
-  first.set_archive(std::string(archive));
-  first.set_first_ordinal(first_ordinal);
-  // Asks for all; the server reduces it to its limit.
-  first.set_page_size(kLongPageSize);
+  first.set_prefix(options.prefix);
+  if (options.delimiter.has_value()) {
+    first.set_delimiter(*options.delimiter);
+  }
+  if (options.first_ordinal.has_value()) {
+    first.set_first_ordinal(*options.first_ordinal);
+    // Such a listing is usually read to its end.
+    first.set_page_size(kLongPageSize);
+  }
+  if (options.archive_uuid.has_value()) {
+    first.set_archive_uuid(*options.archive_uuid);
+  }
   return DocumentLister(connection_, std::move(first));
 }
 
@@ -191,32 +194,89 @@ DocumentLister::DocumentLister(std::shared_ptr<Connection> connection,
       next_ordinal_(request_.first_ordinal()) {}
 
 absl::StatusOr<std::optional<v1::Document>> DocumentLister::Next() {
-  while (status_.ok() && next_index_ == page_.documents_size()) {
-    if (last_page_) {
+  for (;;) {
+    QUIRE_ASSIGN_OR_RETURN(std::optional<ListEntry> entry, NextEntry());
+    if (!entry.has_value()) {
       return std::optional<v1::Document>();
+    }
+    if (auto* document = std::get_if<v1::Document>(&*entry)) {
+      return std::optional<v1::Document>(std::move(*document));
+    }
+  }
+}
+
+absl::StatusOr<std::optional<ListEntry>> DocumentLister::NextEntry() {
+  const auto has_document = [this] {
+    return next_document_ < page_.documents_size();
+  };
+  const auto has_prefix = [this] {
+    return next_prefix_ < page_.common_prefixes_size();
+  };
+  while (status_.ok() && !has_document() && !has_prefix()) {
+    if (last_page_) {
+      return std::optional<ListEntry>();
     }
     status_ = FetchPage();
   }
   QUIRE_RETURN_IF_ERROR(status_);
-  v1::Document document = std::move(*page_.mutable_documents(next_index_++));
+  const bool is_document =
+      has_document() &&
+      !(has_prefix() && page_.common_prefixes(next_prefix_) <
+                            page_.documents(next_document_).id());
+  if (is_document) {
+    v1::Document document =
+        std::move(*page_.mutable_documents(next_document_++));
+    status_ = CheckDocument(document);
+    QUIRE_RETURN_IF_ERROR(status_);
+    return std::optional<ListEntry>(std::move(document));
+  }
+  CommonPrefix prefix = {
+      std::move(*page_.mutable_common_prefixes(next_prefix_++))};
+  status_ = CheckCommonPrefix(prefix.text);
+  QUIRE_RETURN_IF_ERROR(status_);
+  return std::optional<ListEntry>(std::move(prefix));
+}
+
+absl::Status DocumentLister::CheckDocument(const v1::Document& document) {
   const std::string& prefix = request_.prefix();
   if (document.id().compare(0, prefix.size(), prefix) != 0) {
-    status_ = absl::InternalError(
+    return absl::InternalError(
         "the server listed a document without the prefix that was asked");
-    return status_;
+  }
+  if (request_.has_delimiter() &&
+      document.id().find(request_.delimiter(), prefix.size()) !=
+          std::string::npos) {
+    return absl::InternalError(
+        "the server listed a document with the delimiter, not its common "
+        "prefix; does it know delimiters?");
   }
   if (request_.has_first_ordinal() && document.ordinal() != next_ordinal_++) {
-    status_ = absl::InternalError(
+    return absl::InternalError(
         absl::StrCat("the server listed document number ", document.ordinal(),
                      " where number ", next_ordinal_ - 1,
                      " was next; does it know this kind of list?"));
-    return status_;
   }
-  return std::optional<v1::Document>(std::move(document));
+  return absl::OkStatus();
+}
+
+absl::Status DocumentLister::CheckCommonPrefix(const std::string& prefix) {
+  const std::string& delimiter = request_.delimiter();
+  const size_t asked_size = request_.prefix().size();
+  const size_t found = prefix.find(delimiter, asked_size);
+  if (delimiter.empty() ||
+      prefix.compare(0, asked_size, request_.prefix()) != 0 ||
+      found == std::string::npos || found + delimiter.size() != prefix.size() ||
+      prefix <= last_prefix_) {
+    return absl::InternalError(
+        "the server listed a common prefix that was not asked, or twice");
+  }
+  last_prefix_ = prefix;
+  return absl::OkStatus();
 }
 
 absl::Status DocumentLister::FetchPage() {
-  next_index_ = 0;
+  next_document_ = 0;
+  next_prefix_ = 0;
   page_.Clear();
   QUIRE_RETURN_IF_ERROR(connection_->Call([&](grpc::ClientContext& context) {
     return connection_->stub().ListDocuments(&context, request_, &page_);
@@ -225,7 +285,7 @@ absl::Status DocumentLister::FetchPage() {
     last_page_ = true;
     return absl::OkStatus();
   }
-  if (page_.documents().empty()) {
+  if (page_.documents().empty() && page_.common_prefixes().empty()) {
     return absl::InternalError("the server's list of documents does not end");
   }
   request_.set_page_token(page_.next_page_token());

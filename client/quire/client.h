@@ -35,6 +35,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -142,6 +143,10 @@ struct ReadResult {
 };
 
 struct ReadOptions {
+  // ArchiveDescription.uuid of the contents to read: with others the call fails
+  // with FailedPrecondition (IsOfOtherContents() of client_status.h). Unset:
+  // any. Set it where several calls must read the same contents.
+  std::optional<std::string> archive_uuid = {};
   // Unset: ClientOptions::encoding.
   std::optional<EncodingChoice> encoding = {};
 };
@@ -153,6 +158,8 @@ struct ScanOptions {
   std::optional<uint64_t> size_bytes;
   // From ScanPiece: resumes after its piece, up to the end of its scan.
   std::string resume_token;
+  // See ReadOptions. The messages of one scan are always of the same contents.
+  std::optional<std::string> archive_uuid = {};
   // Unset: ClientOptions::encoding. With `auto` a scan may change its encoding.
   std::optional<EncodingChoice> encoding = {};
   // Scans the archive in the fastest order for the server if text is stored in
@@ -173,7 +180,8 @@ struct ScanPiece {
   // Offset in the archive's logical space; meaningless if there are places.
   uint64_t offset = 0;
   ByteView data;
-  // Resumes after this piece while the archive is unchanged; may be stored on
+  // Resumes after this piece while the archive has the same contents; may be
+  // stored on
   // disk.
   absl::string_view resume_token;
   // In stored order, if the archive has one: positions of the bytes. The places
@@ -182,6 +190,27 @@ struct ScanPiece {
   // the earlier ones. Empty for other archives and servers.
   absl::Span<const ScanPlace> places = {};
 };
+
+struct ListOptions {
+  // Documents whose id starts with it.
+  std::string prefix = {};
+  // Lists documents whose id has this after `prefix` as their common prefixes.
+  // 1 to 256 bytes; unset: lists all documents.
+  std::optional<std::string> delimiter = {};
+  // Lists documents in the order of the archive, from this ordinal on. Excludes
+  // `prefix` and `delimiter`. Unset: by id, then ordinal.
+  std::optional<uint64_t> first_ordinal = {};
+  // See ReadOptions. The pages of one listing are always of the same contents.
+  std::optional<std::string> archive_uuid = {};
+};
+
+// Stands for all documents whose id starts with it: the id up to the end of the
+// first delimiter after the prefix of the listing.
+struct CommonPrefix {
+  std::string text;
+};
+
+using ListEntry = std::variant<v1::Document, CommonPrefix>;
 
 // Receives the next bytes of a stream and their offset (in the archive's
 // logical space, or in the dictionary); never empty. If its result is not OK,
@@ -218,7 +247,8 @@ class Client {
 
   // Reads one range or document into memory. A range over
   // Limits.read_size_bytes_max is streamed internally.
-  // Errors: NotFound, OutOfRange, InvalidArgument, DataLoss, and as above.
+  // Errors: NotFound, OutOfRange, InvalidArgument, FailedPrecondition,
+  //   DataLoss, and as above.
   absl::StatusOr<ReadResult> Read(absl::string_view archive,
                                   const ReadTarget& target,
                                   const ReadOptions& options = {});
@@ -238,8 +268,9 @@ class Client {
 
   // Reads an archive, or a range of it, in logical order. After Unavailable it
   // resumes with the last token, so that `sink` sees each byte once.
-  // Errors: NotFound, OutOfRange, DataLoss, InvalidArgument (a resume token of
-  //   an archive that has changed), and as above.
+  // Errors: NotFound, OutOfRange, DataLoss, InvalidArgument,
+  //   FailedPrecondition (also: the archive has other contents than the resume
+  //   token), and as above.
   absl::Status Scan(absl::string_view archive, const ScanOptions& options,
                     ScanSink sink);
 
@@ -255,15 +286,9 @@ class Client {
       absl::string_view archive, std::vector<ReadTarget> items,
       absl::FunctionRef<absl::Status(BatchAnswer)> on_answer);
 
-  // Lists documents whose id starts with `prefix`, by id, then ordinal; all if
-  // empty. Does not block: the lister requests pages as needed.
+  // Lists documents. Does not block: the lister requests pages as needed.
   DocumentLister ListDocuments(absl::string_view archive,
-                               absl::string_view prefix);
-
-  // Lists all documents from an ordinal on, in the order of the archive.
-  // Otherwise as ListDocuments().
-  DocumentLister ListDocumentsFrom(absl::string_view archive,
-                                   uint64_t first_ordinal);
+                               const ListOptions& options = {});
 
   // Reads a dictionary's text, by the hash of an ArchiveDescription; resumes
   // after Unavailable. `sink` receives it in order.
@@ -279,7 +304,7 @@ class Client {
   absl::StatusOr<ReadResult> ReadLarge(absl::string_view archive,
                                        const ReadTarget& target,
                                        const ReadOptions& options);
-  absl::Status StreamOnce(WireCall& call, absl::string_view archive,
+  absl::Status StreamOnce(WireCall& call, const v1::ReadRequest& request,
                           const ReadTarget& target, DocumentSink on_document,
                           ByteSink sink, bool& has_begun);
 
@@ -294,21 +319,31 @@ class DocumentLister {
   DocumentLister(std::shared_ptr<Connection> connection,
                  v1::ListDocumentsRequest first);
 
-  // Returns the next document, or nothing at the end. Blocks to fetch a page.
-  // After an error every further call gives the same error.
-  // Errors: NotFound         no such archive.
-  //         InvalidArgument  the archive was replaced by other contents since
-  //                          the first page.
+  // Returns the next entry, or nothing at the end. Documents and common
+  // prefixes come in one order, by their bytes. Blocks to fetch a page. After
+  // an error every further call gives the same error.
+  // Errors: NotFound            no such archive.
+  //         FailedPrecondition  the archive was replaced by other contents
+  //                             since the first page, or has others than
+  //                             ListOptions::archive_uuid.
   //         And as all calls.
+  absl::StatusOr<std::optional<ListEntry>> NextEntry();
+
+  // Returns the next document; skips common prefixes. Otherwise as NextEntry().
   absl::StatusOr<std::optional<v1::Document>> Next();
 
  private:
+  // Error if the server did not answer the request.
+  absl::Status CheckDocument(const v1::Document& document);
+  absl::Status CheckCommonPrefix(const std::string& prefix);
   absl::Status FetchPage();
 
   const std::shared_ptr<Connection> connection_;
   v1::ListDocumentsRequest request_;
   v1::ListDocumentsResponse page_;
-  int next_index_ = 0;
+  int next_document_ = 0;
+  int next_prefix_ = 0;
+  std::string last_prefix_;
   // In a listing in archive order.
   uint64_t next_ordinal_ = 0;
   bool last_page_ = false;

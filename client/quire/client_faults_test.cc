@@ -44,7 +44,7 @@ TEST_F(ClientFaultsTest, TriesAgainWhileUnavailable) {
   server_->SetFaults(faults);
   QUIRE_EXPECT_OK(client_->GetArchive("web"));
   server_->SetFaults(faults);
-  EXPECT_TRUE(client_->ListDocuments("web", "").Next().ok());
+  EXPECT_TRUE(client_->ListDocuments("web").Next().ok());
   std::string text;
   server_->SetFaults(faults);
   QUIRE_EXPECT_OK(Stream(ByteSpan{0, 5000}, text));
@@ -200,6 +200,46 @@ TEST_F(ClientFaultsTest, FindsAnswersToAnotherQuestion) {
   EXPECT_THAT(Stream(DocumentKey::Id("doc/03"), text),
               HasCode(absl::StatusCode::kInternal));
   EXPECT_EQ(text, "");
+}
+
+TEST_F(ClientFaultsTest, ChecksCommonPrefixes) {
+  const auto list = [this](std::optional<std::string> delimiter,
+                           const std::vector<std::string>& sent) {
+    FakeFaults faults;
+    faults.edit_list = [sent](v1::ListDocumentsResponse& page) {
+      page.Clear();
+      *page.mutable_common_prefixes() = {sent.begin(), sent.end()};
+    };
+    server_->SetFaults(faults);
+    DocumentLister lister = client_->ListDocuments(
+        "web", {.prefix = "doc", .delimiter = std::move(delimiter)});
+    // Passes the prefixes.
+    return lister.Next().status();
+  };
+  const auto is_internal = HasCode(absl::StatusCode::kInternal);
+  QUIRE_EXPECT_OK(list("//", {"doc//", "doca//"}));
+  EXPECT_THAT(list({}, {"doc/"}), is_internal);
+  for (const std::vector<std::string>& sent :
+       std::vector<std::vector<std::string>>{{""},
+                                             {"/"},
+                                             {"do//"},
+                                             {"doc/"},
+                                             {"docx"},
+                                             {"doc//x"},
+                                             {"doc//a//"},
+                                             {"doc//", "doc//"},
+                                             {"docb//", "doca//"}}) {
+    EXPECT_THAT(list("//", sent), is_internal) << testing::PrintToString(sent);
+  }
+  // Documents that belong to a common prefix.
+  FakeFaults faults;
+  faults.edit_list = [](v1::ListDocumentsResponse& page) {
+    page.Clear();
+    page.add_documents()->set_id("doc/10");
+  };
+  server_->SetFaults(faults);
+  EXPECT_THAT(client_->ListDocuments("web", {.delimiter = "/"}).Next(),
+              is_internal);
 }
 
 // Gives a message places: its halves, the second one first.

@@ -55,6 +55,11 @@ absl::Status StatusFromItem(const v1::ItemStatus& status) {
   return result;
 }
 
+bool IsOfOtherContents(const absl::Status& status) {
+  return ErrorReasonOf(status) ==
+         v1::ErrorReason_Name(v1::ARCHIVE_STATE_UNKNOWN);
+}
+
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
   const auto payload = status.GetPayload(UrlView());
   if (!payload.has_value()) {

@@ -36,6 +36,10 @@ absl::Status StatusFromItem(const v1::ItemStatus& status);
 // or an intermediary. Thread-safe.
 std::string ErrorReasonOf(const absl::Status& status);
 
+// True if the archive does not have the contents that the call named by uuid or
+// by a token (ARCHIVE_STATE_UNKNOWN): it was replaced. Thread-safe.
+bool IsOfOtherContents(const absl::Status& status);
+
 // Returns the server's details in addition to code and message; nothing if
 // there are none. Thread-safe.
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status);

@@ -41,6 +41,9 @@ class ScanState {
                         options.resume_token.empty()) {
     request_.set_archive(std::string(archive));
     request_.set_stored_order(options.stored_order);
+    if (options.archive_uuid.has_value()) {
+      request_.set_archive_uuid(*options.archive_uuid);
+    }
     if (options.resume_token.empty()) {
       taken_.next_offset = options.offset;
       GoOnAtOffset();
@@ -243,12 +246,10 @@ absl::StatusOr<absl::string_view> DecodeText(WireCall& call,
 
 }  // namespace
 
-absl::Status Client::StreamOnce(WireCall& call, absl::string_view archive,
+absl::Status Client::StreamOnce(WireCall& call, const v1::ReadRequest& request,
                                 const ReadTarget& target,
                                 DocumentSink on_document, ByteSink sink,
                                 bool& has_begun) {
-  v1::ReadRequest request = MakeReadRequest(archive, target);
-  call.FillIn(request);
   std::optional<SpanFollower> follower;
   const auto accept = [&](const v1::ReadStreamResponse& message) {
     if (!follower.has_value()) {
@@ -298,14 +299,18 @@ absl::Status Client::ReadStream(absl::string_view archive,
     QUIRE_ASSIGN_OR_RETURN(const v1::Limits limits, connection_->GetLimits());
     call.SetAnswerSizeMax(limits.chunk_size_bytes_max());
   }
+  v1::ReadRequest request =
+      MakeReadRequest(archive, options.archive_uuid, target);
+  call.FillIn(request);
   bool has_begun = false;
   const absl::Status status =
-      StreamOnce(call, archive, target, on_document, sink, has_begun);
+      StreamOnce(call, request, target, on_document, sink, has_begun);
   if (has_begun || !call.MayFallBack(status)) {
     return status;
   }
   call.FallBack();
-  return StreamOnce(call, archive, target, on_document, sink, has_begun);
+  call.FillIn(request);
+  return StreamOnce(call, request, target, on_document, sink, has_begun);
 }
 
 absl::Status Client::Scan(absl::string_view archive, const ScanOptions& options,

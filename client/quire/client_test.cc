@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -19,6 +21,7 @@
 namespace quire {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class ClientTest : public ClientFixture {
@@ -286,7 +289,7 @@ TEST_F(ClientTest, GoesOnWithAScanByToken) {
 }
 
 TEST_F(ClientTest, ListsDocumentsPageByPage) {
-  DocumentLister all = client_->ListDocuments("web", "");
+  DocumentLister all = client_->ListDocuments("web");
   size_t count = 0;
   std::string last_id;
   for (;;) {
@@ -302,24 +305,116 @@ TEST_F(ClientTest, ListsDocumentsPageByPage) {
   EXPECT_EQ(server_->CallCount("ListDocuments"), 5);
   EXPECT_FALSE(all.Next()->has_value());
 
-  DocumentLister tens = client_->ListDocuments("web", "doc/1");
+  DocumentLister tens = client_->ListDocuments("web", {.prefix = "doc/1"});
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ((*tens.Next())->id(), absl::StrCat("doc/1", i));
   }
   EXPECT_FALSE(tens.Next()->has_value());
 
-  DocumentLister in_order = client_->ListDocumentsFrom("web", 30);
+  DocumentLister in_order =
+      client_->ListDocuments("web", {.first_ordinal = 30});
   for (uint64_t ordinal = 30; ordinal < 44; ++ordinal) {
     QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, in_order.Next());
     ASSERT_TRUE(document.has_value());
     EXPECT_EQ(document->ordinal(), ordinal);
   }
   EXPECT_FALSE(in_order.Next()->has_value());
-  EXPECT_FALSE(client_->ListDocumentsFrom("web", 44).Next()->has_value());
+  DocumentLister past = client_->ListDocuments("web", {.first_ordinal = 44});
+  EXPECT_FALSE(past.Next()->has_value());
 
-  DocumentLister none = client_->ListDocuments("nowhere", "");
+  DocumentLister none = client_->ListDocuments("nowhere");
   EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));
   EXPECT_THAT(none.Next(), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(ClientTest, ListsALevel) {
+  DocumentLister level = client_->ListDocuments("web", {.delimiter = "/"});
+  std::vector<std::string> entries;
+  for (;;) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto entry, level.NextEntry());
+    if (!entry.has_value()) {
+      break;
+    }
+    const auto* prefix = std::get_if<CommonPrefix>(&*entry);
+    entries.push_back(prefix != nullptr ? absl::StrCat("prefix ", prefix->text)
+                                        : std::get<v1::Document>(*entry).id());
+  }
+  EXPECT_THAT(entries, ElementsAre("\x01\x1B[31m\xFF\n", "prefix doc/", "large",
+                                   "twice", "twice"));
+  EXPECT_EQ(server_->CallCount("ListDocuments"), 1);
+
+  // Documents alone, over pages that have other entries too.
+  DocumentLister documents =
+      client_->ListDocuments("web", {.prefix = "", .delimiter = "0"});
+  size_t count = 0;
+  for (;;) {
+    QUIRE_ASSERT_OK_AND_ASSIGN(const auto document, documents.Next());
+    if (!document.has_value()) {
+      break;
+    }
+    EXPECT_EQ(document->id().find('0'), std::string::npos);
+    ++count;
+  }
+  // doc/11 to doc/19 and so on, and the last four.
+  EXPECT_EQ(count, 3 * 9 + 4u);
+}
+
+TEST_F(ClientTest, ReadsOnlyTheContentsThatItNames) {
+  QUIRE_ASSERT_OK_AND_ASSIGN(const v1::ArchiveDescription before,
+                             client_->GetArchive("web"));
+  const DocumentKey key = DocumentKey::Id("doc/17");
+  const auto run_all = [&] {
+    std::vector<absl::Status> statuses;
+    const ReadOptions options = {.archive_uuid = before.uuid()};
+    statuses.push_back(client_->Read("web", key, options).status());
+    // Streamed.
+    statuses.push_back(
+        client_->Read("web", ByteSpan{0, 20'000}, options).status());
+    statuses.push_back(client_->ReadStream(
+        "web", key, [](const v1::Document&) { return absl::OkStatus(); },
+        [](uint64_t, ByteView) { return absl::OkStatus(); }, options));
+    ScanOptions scan;
+    scan.archive_uuid = before.uuid();
+    statuses.push_back(ScanText("web", scan).status());
+    statuses.push_back(
+        client_->ListDocuments("web", {.archive_uuid = before.uuid()})
+            .Next()
+            .status());
+    const auto batch =
+        client_->StartBatch("web", {.archive_uuid = before.uuid()});
+    batch->Add(1, key);
+    batch->CloseAdds();
+    statuses.push_back(batch->Next()->result.status());
+    return statuses;
+  };
+  for (const absl::Status& status : run_all()) {
+    QUIRE_EXPECT_OK(status);
+  }
+  DocumentLister lister = client_->ListDocuments("web");
+  QUIRE_EXPECT_OK(lister.Next());
+  std::string token;
+  EXPECT_THAT(client_->Scan("web", {},
+                            [&](const ScanPiece& piece) {
+                              token = std::string(piece.resume_token);
+                              return absl::AbortedError("pause");
+                            }),
+              HasCode(absl::StatusCode::kAborted));
+
+  std::map<std::string, FakeArchive> others = archives_;
+  others["web"].documents[0].id = "another";
+  server_->Reload(others);
+  for (const absl::Status& status : run_all()) {
+    EXPECT_THAT(status, HasCode(absl::StatusCode::kFailedPrecondition));
+    EXPECT_TRUE(IsOfOtherContents(status)) << status;
+  }
+  absl::Status status;
+  while (status.ok()) {
+    status = lister.Next().status();
+  }
+  EXPECT_TRUE(IsOfOtherContents(status)) << status;
+  ScanOptions resumed;
+  resumed.resume_token = token;
+  EXPECT_TRUE(IsOfOtherContents(ScanText("web", resumed).status()));
 }
 
 TEST_F(ClientTest, FetchesADictionary) {
@@ -347,7 +442,7 @@ TEST_F(ClientTest, SendsTheTraceOfEachCall) {
   QUIRE_EXPECT_OK(client_->ListArchives());
   QUIRE_EXPECT_OK(client_->GetArchive("web"));
   QUIRE_EXPECT_OK(ReadText(DocumentKey::Id("doc/17")));
-  QUIRE_EXPECT_OK(client_->ListDocuments("tiny", "").Next());
+  QUIRE_EXPECT_OK(client_->ListDocuments("tiny").Next());
   QUIRE_EXPECT_OK(ScanText("tiny", {}));
   std::string text;
   QUIRE_EXPECT_OK(Stream(DocumentKey::Id("large"), text));

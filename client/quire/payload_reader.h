@@ -25,6 +25,8 @@ namespace quire {
 struct PayloadOptions {
   // Upper bound on the decoded size of a coded payload.
   uint64_t size_bytes_max = kPayloadSizeBytesMax;
+  // A payload may take several calls; read.archive_uuid keeps them to the same
+  // contents.
   ReadOptions read = {};
 };
 

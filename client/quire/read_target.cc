@@ -80,9 +80,13 @@ v1::DocumentName ToProto(const DocumentKey& key) {
 }
 
 v1::ReadRequest MakeReadRequest(absl::string_view archive,
+                                const std::optional<std::string>& archive_uuid,
                                 const ReadTarget& target) {
   v1::ReadRequest request;
   request.set_archive(std::string(archive));
+  if (archive_uuid.has_value()) {
+    request.set_archive_uuid(*archive_uuid);
+  }
   SetTarget(target, request);
   return request;
 }

@@ -63,6 +63,7 @@ v1::DocumentName ToProto(const DocumentKey& key);
 
 // Sets no wire encodings.
 v1::ReadRequest MakeReadRequest(absl::string_view archive,
+                                const std::optional<std::string>& archive_uuid,
                                 const ReadTarget& target);
 
 // Sets `range` or `document` of a ReadRequest or a BatchItem.

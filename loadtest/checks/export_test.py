@@ -7,6 +7,7 @@ usage: export_test.py QUIRED QUIRE
 """
 import gzip
 import io
+import json
 import os
 import pathlib
 import random
@@ -233,6 +234,21 @@ class ExportTest(unittest.TestCase):
         self.assertEqual((self.directory / "pages-members" / "first@1").read_bytes(), b"two")
         for name in ("%2E.%2Fup", "%2Fetc%2Fx", "%2E."):
             self.assertTrue((self.directory / "pages-members" / name).is_file())
+
+    def test_ls_by_level_lists_every_document(self):
+        uuid = json.loads(self.quire("info", "files", "--json")[0])["uuid"]
+
+        def walk(prefix):
+            listing = self.quire("ls", "files", os.fsdecode(prefix), "-0", "--delimiter", "/",
+                                 "--uuid", uuid)[0]
+            for entry in listing.split(b"\0")[:-1]:
+                yield from walk(entry) if entry.endswith(b"/") else [entry]
+
+        found = list(walk(b""))
+        self.assertEqual(b"\0".join(found) + b"\0", self.quire("ls", "files", "-0")[0])
+        self.assertIn(b"sub/", self.quire("ls", "files", "--delimiter", "/")[0].splitlines())
+        message = self.quire("ls", "files", "--uuid", uuid[:-1], code=1)[1]
+        self.assertIn("archive_uuid: archive \"files\" does not have the contents", message)
 
     def test_batch_tells_of_ids_that_come_again(self):
         pages = self.directory / "pages-repeated"

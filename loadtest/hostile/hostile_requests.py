@@ -110,6 +110,10 @@ class HostileTest(HostileCase):
                 pb.ListDocumentsRequest(archive="pages", page_token="\x7f" * 50)),
             "page size": lambda: self.archive.ListDocuments(
                 pb.ListDocumentsRequest(archive="pages", page_size=0)),
+            "empty delimiter": lambda: self.archive.ListDocuments(
+                pb.ListDocumentsRequest(archive="pages", delimiter=b"")),
+            "long delimiter": lambda: self.archive.ListDocuments(
+                pb.ListDocumentsRequest(archive="pages", delimiter=b"/" * 200_000)),
             "resume token": lambda: self.archive.Scan(
                 pb.ScanRequest(archive="pages", resume_token="from elsewhere")),
             "second archive in the batch": lambda: self.batch(

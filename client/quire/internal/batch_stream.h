@@ -143,6 +143,9 @@ class BatchReader::Stream {
   void Write() {
     v1::BatchReadRequest request;
     request.set_archive(batch_.archive_);
+    if (batch_.options_.archive_uuid.has_value()) {
+      request.set_archive_uuid(*batch_.options_.archive_uuid);
+    }
     call_.FillIn(request);
     for (;;) {
       {

@@ -2,11 +2,14 @@
 //
 // The calls of FakeServer about archives and what is in them.
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include "proto/error_details.h"
 
@@ -100,43 +103,76 @@ grpc::Status FakeServer::Service::ListDocuments(
   if (!entered.ok()) {
     return entered;
   }
-  const Held* held = Find(request->archive());
-  if (held == nullptr) {
-    return FakeFailure(grpc::NOT_FOUND, v1::ARCHIVE_NOT_FOUND,
-                       "no such archive");
+  const Held* held = nullptr;
+  const grpc::Status found = FindContents(*request, held);
+  if (!found.ok()) {
+    return found;
   }
-  std::vector<const v1::Document*> matches;
   size_t listed_count = held->documents.size();
   {
     MutexLock lock(&mutex_);
     listed_count -= std::min(listed_count, faults_.unlisted_documents);
   }
+  // The documents of each entry; those with a common prefix are one entry.
+  std::vector<std::pair<std::string, const v1::Document*>> entries;
   for (size_t i = 0; i < listed_count; ++i) {
     const v1::Document& document = held->documents[i];
-    if (document.id().compare(0, request->prefix().size(), request->prefix()) ==
-        0) {
-      matches.push_back(&document);
+    const std::string& id = document.id();
+    const size_t prefix_size = request->prefix().size();
+    if (id.compare(0, prefix_size, request->prefix()) != 0) {
+      continue;
+    }
+    const size_t delimiter = request->has_delimiter()
+                                 ? id.find(request->delimiter(), prefix_size)
+                                 : std::string::npos;
+    if (delimiter == std::string::npos) {
+      entries.emplace_back(id, &document);
+      continue;
+    }
+    const std::pair<std::string, const v1::Document*> common = {
+        id.substr(0, delimiter + request->delimiter().size()), nullptr};
+    if (std::find(entries.begin(), entries.end(), common) == entries.end()) {
+      entries.push_back(common);
     }
   }
   if (!request->has_first_ordinal()) {
-    std::stable_sort(matches.begin(), matches.end(),
-                     [](const v1::Document* a, const v1::Document* b) {
-                       return a->id() < b->id();
-                     });
+    std::stable_sort(
+        entries.begin(), entries.end(),
+        [](const auto& a, const auto& b) { return a.first < b.first; });
   }
-  size_t next = std::min<size_t>(matches.size(), request->first_ordinal());
-  if (request->has_page_token() &&
-      !absl::SimpleAtoi(request->page_token(), &next)) {
-    return FakeFailure(grpc::INVALID_ARGUMENT, v1::MALFORMED_REQUEST,
-                       "page_token");
+  size_t next = std::min<size_t>(entries.size(), request->first_ordinal());
+  if (request->has_page_token()) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(request->page_token(), '/');
+    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &next)) {
+      return FakeFailure(grpc::INVALID_ARGUMENT, v1::MALFORMED_REQUEST,
+                         "page_token");
+    }
+    if (parts[0] != held->description.uuid()) {
+      return FakeFailure(grpc::FAILED_PRECONDITION, v1::ARCHIVE_STATE_UNKNOWN,
+                         "a page_token of other contents");
+    }
   }
   const size_t end =
-      std::min<size_t>(matches.size(), next + settings_.page_size_max);
+      std::min<size_t>(entries.size(), next + settings_.page_size_max);
   for (; next < end; ++next) {
-    *response->add_documents() = *matches[next];
+    if (entries[next].second != nullptr) {
+      *response->add_documents() = *entries[next].second;
+    } else {
+      response->add_common_prefixes(entries[next].first);
+    }
   }
-  if (next < matches.size()) {
-    response->set_next_page_token(absl::StrCat(next));
+  if (next < entries.size()) {
+    response->set_next_page_token(
+        absl::StrCat(held->description.uuid(), "/", next));
+  }
+  std::function<void(v1::ListDocumentsResponse&)> edit;
+  {
+    MutexLock lock(&mutex_);
+    edit = faults_.edit_list;
+  }
+  if (edit) {
+    edit(*response);
   }
   return grpc::Status::OK;
 }

@@ -78,6 +78,8 @@ struct FakeFaults {
   std::function<void(v1::EncodingDetails& details, std::string& data)> spoil;
   // Done to each message of a scan.
   std::function<void(v1::ScanResponse& message)> edit_scan;
+  // Done to each page of documents.
+  std::function<void(v1::ListDocumentsResponse& page)> edit_list;
 };
 
 struct FakeSettings {

@@ -64,6 +64,16 @@ v1::ByteRange MakeRange(uint64_t offset, uint64_t size_bytes) {
   return range;
 }
 
+uint64_t ContentsHash(const std::vector<v1::Document>& documents,
+                      const std::string& text) {
+  uint64_t hash = Checksum64(AsBytes(View(text)));
+  for (const v1::Document& document : documents) {
+    const std::string serialised = document.SerializeAsString();
+    hash = Checksum64(AsBytes(View(serialised)), hash);
+  }
+  return hash;
+}
+
 }  // namespace
 
 FakeServer::Service::Service(FakeSettings settings,
@@ -96,7 +106,9 @@ void FakeServer::Service::Reload(
     }
     held.dictionary = archive.dictionary;
     held.description.set_name(name);
-    held.description.set_uuid(absl::StrCat("uuid-of-", name));
+    held.description.set_uuid(
+        absl::StrCat("uuid-of-", name, "-",
+                     absl::Hex(ContentsHash(held.documents, held.text))));
     held.description.set_size_bytes(held.text.size());
     held.description.set_stored_size_bytes(held.text.size() / 4);
     held.description.set_document_count(held.documents.size());
@@ -215,6 +227,20 @@ const FakeServer::Service::Held* FakeServer::Service::Find(
   return found == all.end() ? nullptr : &found->second;
 }
 
+grpc::Status FakeServer::Service::FindContents(const std::string& archive,
+                                               const std::string* uuid,
+                                               const Held*& held) const {
+  held = Find(archive);
+  if (held == nullptr) {
+    return FakeFailure(grpc::NOT_FOUND, v1::ARCHIVE_NOT_FOUND,
+                       absl::StrCat("no archive '", archive, "'"));
+  }
+  return uuid == nullptr || *uuid == held->description.uuid()
+             ? grpc::Status::OK
+             : FakeFailure(grpc::FAILED_PRECONDITION, v1::ARCHIVE_STATE_UNKNOWN,
+                           "other contents");
+}
+
 FakeServer::Service::Resolved FakeServer::Service::ResolveRange(
     const Held& archive, const v1::ByteRange& range) {
   if (range.offset() > archive.text.size() ||
@@ -270,12 +296,12 @@ FakeServer::Service::Resolved FakeServer::Service::ResolveDocument(
 }
 
 FakeServer::Service::Resolved FakeServer::Service::Resolve(
-    const std::string& archive, const v1::ByteRange* range,
-    const v1::DocumentName* document) const {
-  const Held* held = Find(archive);
-  if (held == nullptr) {
-    return {FakeFailure(grpc::NOT_FOUND, v1::ARCHIVE_NOT_FOUND,
-                        absl::StrCat("no archive '", archive, "'"))};
+    const std::string& archive, const std::string* uuid,
+    const v1::ByteRange* range, const v1::DocumentName* document) const {
+  const Held* held = nullptr;
+  const grpc::Status found = FindContents(archive, uuid, held);
+  if (!found.ok()) {
+    return {found};
   }
   if (range != nullptr) {
     return ResolveRange(*held, *range);
@@ -375,7 +401,10 @@ grpc::Status FakeServer::Service::Read(grpc::ServerContext* context,
   if (!entered.ok()) {
     return entered;
   }
-  const Resolved resolved = ResolveTarget(request->archive(), *request);
+  const Resolved resolved = ResolveTarget(
+      request->archive(),
+      request->has_archive_uuid() ? &request->archive_uuid() : nullptr,
+      *request);
   if (!resolved.status.ok()) {
     return resolved.status;
   }

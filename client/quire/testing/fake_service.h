@@ -116,15 +116,29 @@ class FakeServer::Service final : public v1::Archive::Service {
   const HeldArchives& archives() const ABSL_LOCKS_EXCLUDED(mutex_);
   const Held* Find(const std::string& archive) const;
 
+  // Sets `held` to the archive and contents that `request` names, or says why
+  // they cannot be had.
+  template <typename Request>
+  grpc::Status FindContents(const Request& request, const Held*& held) const {
+    return FindContents(
+        request.archive(),
+        request.has_archive_uuid() ? &request.archive_uuid() : nullptr, held);
+  }
+
+  grpc::Status FindContents(const std::string& archive, const std::string* uuid,
+                            const Held*& held) const;
+
   // Of `request`, a ReadRequest or a BatchItem.
   template <typename Request>
-  Resolved ResolveTarget(const std::string& archive,
+  Resolved ResolveTarget(const std::string& archive, const std::string* uuid,
                          const Request& request) const {
-    return Resolve(archive, request.has_range() ? &request.range() : nullptr,
+    return Resolve(archive, uuid,
+                   request.has_range() ? &request.range() : nullptr,
                    request.has_document() ? &request.document() : nullptr);
   }
 
-  Resolved Resolve(const std::string& archive, const v1::ByteRange* range,
+  Resolved Resolve(const std::string& archive, const std::string* uuid,
+                   const v1::ByteRange* range,
                    const v1::DocumentName* document) const;
   static Resolved ResolveRange(const Held& archive, const v1::ByteRange& range);
   static Resolved ResolveDocument(const Held& archive,

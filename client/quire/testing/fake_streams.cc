@@ -2,6 +2,7 @@
 //
 // The streaming calls of FakeServer.
 #include <algorithm>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -36,7 +37,10 @@ grpc::Status FakeServer::Service::ReadStream(
   if (!entered.ok()) {
     return entered;
   }
-  Resolved rest = ResolveTarget(request->archive(), *request);
+  Resolved rest = ResolveTarget(
+      request->archive(),
+      request->has_archive_uuid() ? &request->archive_uuid() : nullptr,
+      *request);
   if (!rest.status.ok()) {
     return rest.status;
   }
@@ -69,9 +73,10 @@ grpc::Status FakeServer::Service::Scan(
   if (!entered.ok()) {
     return entered;
   }
-  const Held* held = Find(request->archive());
-  if (held == nullptr) {
-    return grpc::Status(grpc::NOT_FOUND, "no such archive");
+  const Held* held = nullptr;
+  const grpc::Status found = FindContents(*request, held);
+  if (!found.ok()) {
+    return found;
   }
   uint64_t offset = request->offset();
   uint64_t end = held->text.size();
@@ -82,10 +87,13 @@ grpc::Status FakeServer::Service::Scan(
     const std::vector<std::string> parts =
         absl::StrSplit(request->resume_token(), '/');
     if (request->has_size_bytes() || parts.size() != 3 ||
-        parts[0] != request->archive() ||
         !absl::SimpleAtoi(parts[1], &offset) ||
         !absl::SimpleAtoi(parts[2], &end)) {
       return grpc::Status(grpc::INVALID_ARGUMENT, "resume_token");
+    }
+    if (parts[0] != held->description.uuid()) {
+      return FakeFailure(grpc::FAILED_PRECONDITION, v1::ARCHIVE_STATE_UNKNOWN,
+                         "a resume_token of other contents");
     }
   }
   if (offset > held->text.size() || end > held->text.size()) {
@@ -104,7 +112,7 @@ grpc::Status FakeServer::Service::Scan(
     v1::ScanResponse response;
     Fill(piece, request->accepted_encodings(), response);
     response.set_resume_token(
-        absl::StrCat(request->archive(), "/", offset, "/", end));
+        absl::StrCat(held->description.uuid(), "/", offset, "/", end));
     EditScan(response);
     if (!writer->Write(response)) {
       return grpc::Status::CANCELLED;
@@ -161,7 +169,7 @@ v1::BatchResult FakeServer::Service::AnswerItem(const std::string& archive,
                                                 const v1::BatchItem& item) {
   v1::BatchResult result;
   result.set_tag(item.tag());
-  const Resolved resolved = ResolveTarget(archive, item);
+  const Resolved resolved = ResolveTarget(archive, nullptr, item);
   if (!resolved.status.ok()) {
     result.mutable_status()->set_code(resolved.status.error_code());
     result.mutable_status()->set_reason(
@@ -191,6 +199,7 @@ grpc::Status FakeServer::Service::BatchRead(
   }
   std::mt19937_64 random(settings_.seed);
   std::string archive;
+  std::optional<std::string> uuid;
   Accepted accepted;
   std::vector<v1::BatchItem> pending;
   int message_count = 0;
@@ -228,10 +237,16 @@ grpc::Status FakeServer::Service::BatchRead(
     }
     if (request.has_archive()) {
       archive = request.archive();
+      if (request.has_archive_uuid()) {
+        uuid = request.archive_uuid();
+      }
       accepted = request.accepted_encodings();
     }
-    if (Find(archive) == nullptr) {
-      return grpc::Status(grpc::NOT_FOUND, "no such archive");
+    const Held* held = nullptr;
+    const grpc::Status found =
+        FindContents(archive, uuid.has_value() ? &*uuid : nullptr, held);
+    if (!found.ok()) {
+      return found;
     }
     pending.insert(pending.end(), request.items().begin(),
                    request.items().end());
