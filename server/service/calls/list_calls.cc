@@ -22,8 +22,8 @@ namespace quire {
 namespace {
 
 constexpr uint32_t kPageSizeDefault = 100;
-// Ids and media types may be long: a page then ends early, before the document
-// that would take it past this, which its token comes on top of.
+// Ids and media types may be long: a page ends before the document that would
+// exceed this size. The token comes on top.
 constexpr uint64_t kPageSizeBytesMax = uint64_t{1} << 20;
 
 absl::StatusOr<uint32_t> PageSize(const ServiceCore& core, bool is_set,
@@ -49,8 +49,8 @@ absl::Status ListArchives(const ServiceCore& core, CallAccess& access,
       const uint32_t page_size,
       PageSize(core, request.has_page_size(), request.page_size()));
   *response.mutable_limits() = core.limits;
-  // The token has the last name sent: a good place to go on even if archives
-  // were replaced since.
+  // The token holds the last name sent, so listing resumes correctly even if
+  // archives were replaced.
   std::optional<std::string> last_name;
   if (request.has_page_token()) {
     QUIRE_ASSIGN_OR_RETURN(last_name,
@@ -85,7 +85,7 @@ absl::Status GetSymbolTable(const ServiceCore& core, CallAccess& access,
                             const v1::GetSymbolTableRequest& request,
                             v1::GetSymbolTableResponse& response) {
   QUIRE_RETURN_IF_ERROR(RefuseIfDraining(core));
-  // A table is made of the archive's text.
+  // A table is derived from the archive's text.
   absl::Status opening;
   bool is_found = false;
   QUIRE_RETURN_IF_ERROR(access.Visit(
@@ -135,14 +135,14 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
         after, ParsePageToken(archive, request.prefix(), request.page_token()));
   }
   uint64_t page_bytes = 0;
-  // False: the page ends before this document.
+  // Returns false if the page ends before this document.
   const auto add = [&](const Document& document) {
     const uint64_t document_bytes = document.id.size() +
                                     document.media_type.size() +
                                     document.record_type.size();
     page_bytes += document_bytes + kDocumentFramingSizeBytesMax;
     const int count = response.documents_size();
-    // One in any case, or the listing would not end.
+    // Always add one document, so that the listing makes progress.
     if (count == static_cast<int>(page_size) ||
         (count > 0 && page_bytes > kPageSizeBytesMax)) {
       const v1::Document& last = response.documents(count - 1);
@@ -171,10 +171,10 @@ absl::Status ListDocuments(const ServiceCore& core, CallAccess& access,
 
 namespace {
 
-// A message that is being made is gathered and then handed over as one slice.
+// A message in preparation is gathered, then handed over as one slice.
 constexpr uint64_t kCopiesOfAMessage = 2;
 
-// Sends a dictionary, which is in RAM, a chunk at a time.
+// Sends a dictionary from memory, one chunk at a time.
 class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   GetDictionaryCall(ServiceCore& core, grpc::CallbackServerContext& context)
@@ -238,13 +238,13 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     QUIRE_ASSIGN_OR_RETURN(
         ticket_, core_.admission.Admit(
                      booking_.Client(),
-                     // gRPC keeps the request for as long as the call lives.
+                     // gRPC keeps the request as long as the call.
                      kCopiesOfAMessage * NextSizeBytes() + buffer.Length(),
                      Admission::Use::kStream));
     return absl::OkStatus();
   }
 
-  // Of the next chunk. The first one is the largest.
+  // Returns the size of the next chunk. The first one is the largest.
   uint64_t NextSizeBytes() const {
     return std::min<uint64_t>(core_.limits.chunk_size_bytes_max(),
                               dictionary_.size() - offset_);
@@ -278,7 +278,7 @@ class GetDictionaryCall : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   ByteView dictionary_;
   uint64_t offset_ = 0;
   Admission::Ticket ticket_;
-  // The one being written.
+  // Message being written.
   grpc::ByteBuffer message_;
 };
 

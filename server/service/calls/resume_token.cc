@@ -18,8 +18,8 @@ namespace {
 constexpr char kBoundToArchives[] = "archives";
 constexpr char kOfRequest[] = "this archive as it is now and of this request";
 
-// A token is base64url of: a checksum of what it is bound to and of the rest,
-// then the rest. It is no secret, only protection against mistakes.
+// A token is base64url of a checksum, then the body. The checksum covers the
+// body and the text it is bound to. It protects against mistakes only.
 std::string Seal(absl::string_view bound_to, absl::string_view body) {
   std::string sealed(sizeof(uint64_t), '\0');
   StoreLittleEndian(Checksum64(AsBytes(body), Checksum64(AsBytes(bound_to))),

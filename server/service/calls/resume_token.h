@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 //
-// The opaque tokens by which clients go on where they stood.
+// Opaque tokens by which clients resume scans and lists.
 #ifndef QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 #define QUIRE_SERVER_SERVICE_CALLS_RESUME_TOKEN_H_
 
@@ -17,39 +17,39 @@
 
 namespace quire {
 
-// Where a Scan stands; bytes of the logical space.
+// Position of a Scan, in bytes of the logical space.
 struct ScanPosition {
   uint64_t next_offset = 0;
   uint64_t end_offset = 0;
 };
 
-// Good for this archive as it is now: bound to its uuid.
+// Returns a token that is bound to the uuid of `archive`.
 std::string MakeResumeToken(const Archive& archive, ScanPosition position);
 
-// The same for one in stored order.
+// Returns a token for a scan in stored order.
 std::string MakeResumeToken(const Archive& archive,
                             StoredOrder::Position position);
 
-// Where a Scan request in stored order begins.
-// Errors: InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
+// Returns the position at which a Scan request in stored order begins.
+// Errors: InvalidArgument  MALFORMED_REQUEST: an invalid token, or one for
 //                          other contents or another order; an offset or a
-//                          size besides stored_order.
+//                          size together with stored_order.
 absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
     const Archive& archive, const v1::ScanRequest& request);
 
-// The range that a Scan request asks for.
+// Returns the range that a Scan request asks for.
 // Errors: OutOfRange       RANGE_PAST_END.
-//         InvalidArgument  MALFORMED_REQUEST: a token that is none, or of
-//                          other contents; size_bytes besides a token.
+//         InvalidArgument  MALFORMED_REQUEST: an invalid token, or one for
+//                          other contents; size_bytes together with a token.
 absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
                                          const v1::ScanRequest& request);
 
-// Where a ListArchives stands: after the archive of that name.
+// Returns a token for ListArchives to continue after `last_name`.
 std::string MakeArchivesPageToken(absl::string_view last_name);
 // Errors: InvalidArgument  MALFORMED_REQUEST.
 absl::StatusOr<std::string> ParseArchivesPageToken(absl::string_view token);
 
-// Where a ListDocuments stands. Bound to the archive's uuid and to the prefix.
+// Returns a token for ListDocuments, bound to the archive's uuid and `prefix`.
 std::string MakePageToken(const Archive& archive, absl::string_view prefix,
                           const Archive::IdCursor& last);
 // Errors: InvalidArgument  MALFORMED_REQUEST.
