@@ -96,7 +96,7 @@ TEST(MemoryPlanTest, KeepsMoreForArchivesToCome) {
   QUIRE_ASSERT_OK_AND_ASSIGN(const MemoryPlan plan,
                              PlanMemory(4120 * kMiB, {{"a", 40 * kMiB}}, true));
   EXPECT_EQ(plan.reload_bytes, 1000 * kMiB);
-  // There need be none yet.
+  // No archives yet.
   QUIRE_EXPECT_OK(PlanMemory(std::nullopt, {}, true));
 }
 
@@ -127,7 +127,7 @@ TEST(MemoryPlanTest, TheCacheShrinksBeforeAReloadIsRefused) {
   EXPECT_EQ(CacheBytesBeside(plan, 0), 250 * kMiB);
   EXPECT_EQ(CacheBytesBeside(plan, 225 * kMiB), 250 * kMiB);
   EXPECT_EQ(CacheBytesBeside(plan, 226 * kMiB), 249 * kMiB);
-  // The least that a plan has for it is 8 MiB.
+  // The cache's minimum in any plan is 8 MiB.
   EXPECT_EQ(CacheBytesBeside(plan, 467 * kMiB), 8 * kMiB);
   EXPECT_EQ(CacheBytesBeside(plan, 1000 * kMiB), 8 * kMiB);
   QUIRE_EXPECT_OK(CheckReload(
