@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-// The value, or null with a fault.
+// Returns the value, or null after adding a fault.
 template <typename T>
 std::unique_ptr<T> TakeOrNote(absl::StatusOr<std::unique_ptr<T>> result,
                               std::vector<absl::Status>& faults) {
@@ -65,8 +65,8 @@ void WarnOfAccess(const ServerOptions& options, const AccessControl& access) {
   }
 }
 
-// The needs of all archives before any is opened, so that what does not fit is
-// refused without filling the memory first.
+// Plans all archives before any is opened, so that a lack of memory is found
+// without filling the memory first.
 void PlanArchives(const ServerOptions& options, Groundwork& groundwork,
                   std::vector<absl::Status>& faults) {
   absl::StatusOr<std::vector<PlannedArchive>> planned =

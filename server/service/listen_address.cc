@@ -98,7 +98,7 @@ std::optional<std::string> UnixSocketPath(absl::string_view address) {
 std::string WhyNotAtPath(const std::string& path) {
   struct stat info {};
 
-  // Nothing is bound here: that would leave a socket's file.
+  // Do not bind here: that would create the socket's file.
   if (lstat(path.c_str(), &info) == 0 && !S_ISSOCK(info.st_mode)) {
     return "a file that is not a socket exists there";
   }

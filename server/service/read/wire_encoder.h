@@ -21,10 +21,9 @@ uint64_t FsstBufferSizeMax(uint64_t size_bytes);
 //
 //   identity  references text; decodes a block stored in FSST codes
 //   FSST      references a block stored in codes of the archive's table, from
-//             the first symbol of the range to its last; encodes text once,
-//             into
-//             the memory that gRPC sends from. Uses identity instead if the
-//             result is no smaller than the text
+//             the first symbol of the range to its last; encodes text once
+//             into the memory that gRPC sends from. Uses identity instead if
+//             the result is no smaller than the text
 //   stored    references the payloads of the blocks unchecked
 //
 // `pieces` are those of the plan's slices.
