@@ -61,9 +61,9 @@ class FetchBundle {
 // The fetches of one answer, started together, and its encoding. Thread-safe.
 class AnswerRead : public std::enable_shared_from_this<AnswerRead> {
  public:
-  // Errors: DataLoss           BLOCK_DAMAGED: names archive, segment, block;
-  // sizes
-  //                            of the text before the damage and in it
+  // Errors: DataLoss           BLOCK_DAMAGED: names archive, segment and block,
+  //                            and the sizes of the text before and in the
+  //                            damage
   //         Unavailable        DEVICE_FAILED
   //         ResourceExhausted  SERVER_BUSY: the store's queue is full
   //         Cancelled          CALL_CANCELLED
