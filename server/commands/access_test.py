@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quired token new` and `quired serve --access` as people use them, over TLS and without."""
+"""Tests `quired token new` and `quired serve --access` from the command line, with TLS
+and without."""
 import datetime
 import json
 import os
@@ -48,7 +49,7 @@ class AccessTest(unittest.TestCase):
         cls.scratch.cleanup()
 
     def token(self, name, *arguments):
-        """The file of a new token, and its line."""
+        """Returns the file of a new token, and its line."""
         path = self.directory / f"{self.id().rpartition('.')[2]}-{name}.token"
         made = run("quired", "token", "new", name, "-o", path, *arguments)
         self.assertEqual(made.returncode, 0, made.stderr)
@@ -102,7 +103,7 @@ class AccessTest(unittest.TestCase):
         refused = self.ask(address, "archives")
         self.assertEqual(refused.returncode, 3)
         self.assertIn("no valid credentials", refused.stderr)
-        # Taken away.
+        # Token removed.
         self.access.write_text("")
         server.send_signal(signal.SIGHUP)
         self.await_line(server, "access: 0 identities")
@@ -145,7 +146,7 @@ class AccessTest(unittest.TestCase):
         answer = self.ask(address, "--token-file", reader, "get", "docs", "page03")
         self.assertEqual(answer.returncode, 0, answer.stderr)
         self.ask(address, "archives")
-        # The last call is counted when its client has the answer already.
+        # The last call is counted after the client has its answer.
         until = time.monotonic() + PATIENCE_S
         pattern = r'quire_identity_sent_bytes_total{identity="token:reader"} (\d+)'
         while True:
@@ -180,11 +181,11 @@ class AccessTest(unittest.TestCase):
         denied = self.ask(address, *mine, "get", "docs", "page03")
         self.assertIn("may be listed with these credentials, and not read", denied.stderr)
         self.assertEqual(denied.returncode, 3)
-        # The common name says nothing.
+        # The common name is ignored.
         other = authority.sign("lister.example.org", "DNS:other.example.org")
         answer = self.ask(address, *trust, "--cert", other[0], "--key", other[1], "archives")
         self.assertIn("no valid credentials", answer.stderr)
-        # A token does without a certificate, a wrong one with a certificate does not.
+        # A token needs no certificate; a wrong token with a certificate is refused.
         answer = self.ask(address, *trust, "--token-file", reader, "archives")
         self.assertIn("private", answer.stdout, answer.stderr)
         wrong = self.directory / "wrong.token"
@@ -218,7 +219,7 @@ class AccessTest(unittest.TestCase):
             for method in "ListArchives", "GetArchive", "Read", "ListDocuments", "GetSymbolTable":
                 self.assertEqual(call(f"/quire.v1.Archive/{method}", b"\x0a\x04docs"),
                                  grpc.StatusCode.UNAUTHENTICATED)
-            # Malformed requests are no way around.
+            # Malformed requests do not bypass the check.
             self.assertEqual(call("/quire.v1.Archive/ListArchives", b"\xff" * 1000),
                              grpc.StatusCode.UNAUTHENTICATED)
             health = "/grpc.health.v1.Health/Check"

@@ -70,7 +70,7 @@ struct BuildCommandOptions {
   bool quiet = false;
 };
 
-// An archive that is written into its own input would become part of itself.
+// An archive written into its own input would become part of itself.
 absl::Status CheckOutputOutsideInputs(const BuildCommandOptions& options,
                                       const std::string& output_directory) {
   std::error_code error;
@@ -121,8 +121,8 @@ int RunBuild(BuildCommandOptions options) {
   }
   build->seek_cost_bytes = SeekCostBytes(output_directory);
   const auto start = std::chrono::steady_clock::now();
-  // Until here nothing has a name on disk, not even what came from standard
-  // input, so a signal may end the process on the spot.
+  // Until here no file has a name, not even a spool of standard input, so a
+  // signal may end the process at once.
   InputReport report(options.input);
   const absl::StatusOr<Sources> sources =
       OpenInputs(options.input.inputs, *source_options, report.failures());
@@ -152,7 +152,8 @@ int RunBuild(BuildCommandOptions options) {
     interrupt.EndProcessIfSet();
     return exit_code;
   }
-  // Reads all but the blocks back, so that what is reported is what is there.
+  // Reads everything except the blocks back, so that the summary describes the
+  // actual archive.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(options.output);
   if (!archive.ok()) {

@@ -18,7 +18,7 @@
 namespace quire {
 namespace {
 
-// As many are named where not all are.
+// Number of names in a message that does not list all.
 constexpr size_t kNamedCountMax = InputFailures::kKeptMessageCount;
 
 void PrintNamed(const std::vector<std::string>& named, uint64_t count) {

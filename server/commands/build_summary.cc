@@ -88,7 +88,7 @@ void PrintWarnings(const BuildSummary& summary, const Archive& archive) {
   }
 }
 
-// Members that --inflate left out because of their size.
+// Prints the members that --inflate skipped because of their size.
 void PrintOversizedMembers(const BuildOptions& options,
                            const BuildSummary& summary) {
   const FoundMembers::Refused& members = summary.oversized_members;

@@ -49,7 +49,7 @@ absl::StatusOr<DictionaryMethod> ParseDictionaryMethod(
                    QuotedText(name)));
 }
 
-// Unset for auto.
+// Returns nullopt for auto.
 absl::StatusOr<std::optional<uint64_t>> ParseDictionarySize(
     const std::string& text) {
   if (text == "auto") {
@@ -90,7 +90,7 @@ absl::StatusOr<ReorderMode> ParseReorderMode(const std::string& name) {
       "--reorder must be off, auto, dedup or full, got ", QuotedText(name)));
 }
 
-// An option that says how the dictionary is chosen makes no sense without one.
+// An option for choosing the dictionary requires one.
 absl::Status CheckUsesDictionary(const CodecSpec& codec, const char* option) {
   const CodecInfo& info = *FindCodec(codec.id);
   if (!info.needs_dictionary) {
@@ -111,8 +111,8 @@ absl::StatusOr<AutoObjective> CheckObjective(const std::string& name) {
   return *objective;
 }
 
-// Returns the codec that is given, at the level of the objective if it has
-// none; without one, that of the objective.
+// Returns the given codec, at the level of the objective if it has none; if no
+// codec is given, that of the objective.
 absl::StatusOr<CodecSpec> ChooseCodec(const std::string& codec,
                                       AutoObjective objective) {
   if (codec.empty()) {
@@ -133,7 +133,7 @@ absl::StatusOr<CodecSpec> ChooseCodec(const std::string& codec,
   return spec;
 }
 
-// Puts the partition size into `codec`.
+// Sets the partition size of `codec`.
 absl::Status CheckPartitionSize(const EncodingOptions& options,
                                 CodecSpec& codec) {
   const CodecInfo& info = *FindCodec(codec.id);
@@ -158,7 +158,8 @@ absl::Status CheckPartitionSize(const EncodingOptions& options,
   return absl::OkStatus();
 }
 
-// What can be said before anything is read. The message is for the usage error.
+// Checks everything possible before reading. The message is for the usage
+// error.
 absl::StatusOr<CodecSpec> CheckOptions(const EncodingOptions& options,
                                        AutoObjective objective) {
   QUIRE_ASSIGN_OR_RETURN(CodecSpec codec,
@@ -208,7 +209,7 @@ std::vector<std::string> CodecNames() {
   return names;
 }
 
-// The help of `subcommand`, and each codec with a line.
+// Returns the help of `subcommand` with a line for each codec.
 std::string HelpWithAllCodecs(const CLI::App& subcommand) {
   std::string text = absl::StrCat(subcommand.help(), "\nCodecs:\n");
   for (const CodecInfo& codec : AllCodecs()) {
@@ -244,7 +245,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   options.codec_option = codec;
   codec->type_name("NAME[:LEVEL]");
   OfferValues(*codec, CodecNames());
-  // Before the options that are missing are missed, as --help.
+  // Runs before missing options are reported, like --help.
   subcommand.add_flag_callback(
       "--help-all",
       [&subcommand] {

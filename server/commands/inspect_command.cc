@@ -33,12 +33,12 @@ Examples:
   quired inspect docs.quire
   quired inspect --json docs.quire | jq .stored_size_bytes)";
 
-// One part of what serving holds in memory.
+// One part of the memory for serving.
 struct MemoryPart {
   const char* title;
   const char* json_key;
   uint64_t size_bytes;
-  // What it grows with; empty for parts of fixed size.
+  // Unit by which it grows; empty for parts of fixed size.
   const char* unit;
   uint64_t unit_count;
 };
@@ -84,7 +84,7 @@ struct KeptMembers {
   FoundMembers::Refused refused;
 };
 
-// Members of one container that are stored as they are, by reason.
+// Returns the members of one container that are stored unchanged, by reason.
 std::vector<KeptMembers> KeptAsTheyAre(const FoundMembers& found) {
   std::vector<KeptMembers> all;
   for (size_t i = 0; i < found.refused.size(); ++i) {
@@ -104,7 +104,7 @@ void PrintFoundMembers(const FoundMembers& found) {
                    FormatByteSize(found.size_bytes), " stored as ",
                    FormatByteSize(found.text_size_bytes), " of text"));
   const InflatedMembers& inflated = found.inflated;
-  // Archives of earlier programs do not say.
+  // Archives of earlier programs lack this.
   if (inflated.count > 0) {
     PrintLine("  as text",
               absl::StrCat(

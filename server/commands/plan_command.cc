@@ -74,7 +74,7 @@ struct PlanArguments {
   std::string html;
 };
 
-// "10Gbit", "100Mbit", "2.5Gbit": bytes per second.
+// Parses "10Gbit", "100Mbit", "2.5Gbit" to bytes per second.
 absl::StatusOr<double> ParseNetwork(const std::string& text) {
   constexpr std::array kUnits = {std::pair{"gbit", 1e9}, std::pair{"mbit", 1e6},
                                  std::pair{"kbit", 1e3}};
@@ -132,13 +132,13 @@ absl::StatusOr<PlanOptions> CheckPlanOptions(const PlanArguments& arguments) {
   return options;
 }
 
-// Options of `quired build` that are compared.
+// Compared options of `quired build`.
 constexpr std::array kCandidates = {
     "--codec lz4",         "--codec zstd", "--objective speed", "",
     "--objective archive",
 };
 
-// Takes the options as `quired build` does.
+// Accepts the options of `quired build`.
 absl::StatusOr<PlanCandidate> MakeCandidate(const std::string& arguments,
                                             const PlanArguments& plan,
                                             const std::atomic<bool>* cancel) {

@@ -74,7 +74,7 @@ absl::Status CheckPlaces(const RecompressCommandOptions& options) {
   return absl::OkStatus();
 }
 
-// What the new archive will not have unless it is asked for.
+// Prints features that the new archive will lack unless requested.
 void PrintHints(const Archive& archive, const BuildOptions& build) {
   if (archive.has_layout() && build.reorder == ReorderMode::kOff) {
     std::cerr << "note: the archive stores some text once for several places; "
@@ -86,7 +86,7 @@ void PrintHints(const Archive& archive, const BuildOptions& build) {
   }
 }
 
-// Whether there is something to go on with.
+// Prints how to resume if that is possible.
 void PrintResumeHint(const std::string& output) {
   std::error_code error;
   const std::string partial = absl::StrCat(output, ".partial");
@@ -98,7 +98,7 @@ void PrintResumeHint(const std::string& output) {
 }
 
 int RunRecompress(RecompressCommandOptions options) {
-  // The default of a build is no reason to recompress.
+  // The default codec of a build is no reason to recompress.
   if (options.encoding.codec_option->count() == 0 &&
       options.encoding.objective_option->count() == 0) {
     return ReportUsage("recompress", "--codec is required, or --objective");
@@ -154,7 +154,8 @@ int RunRecompress(RecompressCommandOptions options) {
     interrupt.EndProcessIfSet();
     return exit_code;
   }
-  // Reads all but the blocks back, so that what is reported is what is there.
+  // Reads everything except the blocks back, so that the summary describes the
+  // actual archive.
   const absl::StatusOr<std::shared_ptr<const Archive>> archive =
       Archive::Open(options.output);
   if (!archive.ok()) {

@@ -31,7 +31,7 @@ absl::Status SetMemory(const std::string& text, ServerOptions& options,
   return absl::OkStatus();
 }
 
-// "wd-red (5 TB, ...), ..."
+// Returns "wd-red (5 TB, ...), ...".
 std::string DriveModelHelp() {
   return absl::StrJoin(
       DrivePresets(), ", ", [](std::string* out, const DrivePreset& preset) {
@@ -71,7 +71,7 @@ void AddTlsOptions(CLI::App& subcommand, TlsFiles& files) {
       ->type_name("FILE");
 }
 
-// How clients are moved to other servers, and how the server stops.
+// Adds options for moving clients to other servers, and for stopping.
 void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
   AddTimeOption(subcommand, "--connection-age", arguments.connection_age,
                 {.min = absl::Seconds(1), .max = absl::Hours(24)},
@@ -96,7 +96,7 @@ void AddDrainOptions(CLI::App& subcommand, ServeArguments& arguments) {
                 "are refused");
 }
 
-// What is served, where, and with how much memory and time.
+// Adds options for archives, addresses, memory and times.
 void AddServiceOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("ARCHIVE,--archive", arguments->archives,
@@ -212,7 +212,7 @@ void AddLogOptions(CLI::App& subcommand, ServeArguments& arguments) {
       ->default_str("");
 }
 
-// How blocks are read, decoded and cached.
+// Adds options for reading, decoding and caching blocks.
 void AddStorageOptions(CLI::App* subcommand, ServeArguments* arguments) {
   subcommand
       ->add_option("--engine", arguments->engine,

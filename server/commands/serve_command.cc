@@ -22,8 +22,7 @@
 namespace quire {
 namespace {
 
-// Of a malformed command line: the log begins when it is known what form it
-// has.
+// For a malformed command line: the log format is not known yet.
 void SayUsage(absl::string_view message) {
   std::fprintf(stderr, "quired: %s\n", PrintableMessage(message).c_str());
 }
@@ -84,7 +83,7 @@ int Serve(const ServeArguments& arguments, ServeReload reload) {
       options->say);
 }
 
-// Exit code.
+// Returns the exit code.
 int CheckConfig(const std::string& path) {
   CLI::App subcommand("", "serve");
   ServeArguments arguments;

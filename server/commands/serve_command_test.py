@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`quired serve` as a person starts it: what it says, what it refuses, signals, configuration."""
+"""Tests `quired serve` from the command line: messages, refusals, signals, configuration."""
 import json
 import os
 import pathlib
@@ -49,7 +49,7 @@ class ServeTest(unittest.TestCase):
         cls.scratch.cleanup()
 
     def start(self, *arguments):
-        """The server and what it said until it listened."""
+        """Returns the server and its messages until it listened."""
         server = subprocess.Popen([QUIRED, "serve", *arguments], stdin=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE, text=True)
         self.addCleanup(server.stderr.close)
@@ -71,7 +71,7 @@ class ServeTest(unittest.TestCase):
         self.assertIn("stopped", server.stderr.read())
 
     def many(self, count):
-        """Arguments that serve `count` copies of the archive."""
+        """Returns arguments that serve `count` copies of the archive."""
         paths = [self.directory / f"copy{i:03}.quire" for i in range(count)]
         for path in paths:
             if not path.exists():
@@ -155,7 +155,7 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(server.wait(PATIENCE_S), 0)
 
     def await_lines(self, file):
-        """Of JSON, once there are any: the server writes them some times a second."""
+        """Waits for lines of JSON: the server writes them several times per second."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             text = file.read_text()
@@ -329,7 +329,7 @@ class ServeTest(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, {
                 "QUIRED_CONFIG": str(config), "QUIRED_MEMORY": "320MiB",
                 "QUIRED_LISTEN": "127.0.0.1:0", "QUIRED_DRAIN_TIMEOUT": "",
-                # As Kubernetes sets for a service of that name.
+                # Set by Kubernetes for a service of that name.
                 "QUIRED_PORT": "tcp://10.0.0.1:7420"}):
             server, said = self.start()
             self.assertIn("memory: 320 MiB", said)
@@ -355,7 +355,7 @@ class ServeTest(unittest.TestCase):
         checked = run("check-config", config)
         self.assertEqual((checked.stdout, checked.stderr, checked.returncode),
                          (f"{config}: good\n", "", 0))
-        # Each line of the bad part, and what is said of it.
+        # Each line of the bad part, with its message.
         lines = [("lisen = 1", 'unknown key "lisen"'),
                  ('listen = ""', '"listen" is empty'),
                  ("drain-delay = true", '"drain-delay" must be text or a number'),
@@ -378,13 +378,13 @@ class ServeTest(unittest.TestCase):
                 self.assertIn(reason, checked.stderr)
         config.write_text("\n".join(text for text, _ in lines[:4]))
         checked = run("check-config", config)
-        # All of them, not the first alone.
+        # All of them, not only the first.
         self.assertEqual(len(checked.stderr.splitlines()), 4, checked.stderr)
         config.write_text('archive = "docs.quire"\n[tls]\ncert = "docs.quire"\n')
         self.assertIn("must be given together", run("check-config", config).stderr)
         config.write_text('metrics = "127.0.0.1:1"\nadmin = "127.0.0.1:2"\n')
         self.assertIn("is set twice", run("check-config", config).stderr)
-        # As serve finds them, all at once.
+        # All faults that serve would find, together.
         (self.directory / "bad.access").write_text("reader\n")
         faults = {'listen = "7420"': '"7420" is no address to listen on',
                   'admin = "127.0.0.1:99999"': "is no address for metrics",

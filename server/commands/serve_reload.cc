@@ -14,7 +14,7 @@
 namespace quire {
 namespace {
 
-// Options that are taken up, or mean nothing but at the start.
+// True for options that a reload applies, or that matter only at the start.
 bool MayChange(const std::string& option) {
   return option == "archive" || option == "archives-dir" ||
          option == "allow-fewer-archives" || option == "skip-broken" ||

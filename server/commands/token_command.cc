@@ -33,7 +33,7 @@ struct TokenArguments {
   std::string output;
 };
 
-// 256 bits, from the kernel.
+// Returns 256 bits from the kernel.
 absl::StatusOr<std::string> NewSecret() {
   std::array<char, 32> bytes;
   if (getrandom(bytes.data(), bytes.size(), 0) !=
@@ -43,7 +43,7 @@ absl::StatusOr<std::string> NewSecret() {
   return absl::WebSafeBase64Escape({bytes.data(), bytes.size()});
 }
 
-// For this user alone; never over a file that is there.
+// Creates a file for this user only; never overwrites one.
 absl::Status WriteSecret(const std::string& path, const std::string& text) {
   const UniqueFd file(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -72,7 +72,7 @@ int NewToken(const TokenArguments& arguments) {
           {reinterpret_cast<const char*>(digest.data()), digest.size()}),
       " archives=", arguments.archives, " rights=", arguments.rights,
       arguments.expires.empty() ? "" : " expires=", arguments.expires);
-  // What the server would say of it.
+  // Applies the server's checks.
   if (const auto rules = AccessRules::Parse(line);
       !rules.ok() || (*rules)->size() != 1) {
     return ReportUsage("token new", rules.ok() ? "an option holds a line's end"

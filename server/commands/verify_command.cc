@@ -121,7 +121,7 @@ void PrintReport(const std::string& path, const VerifyReport& report,
   std::cout << " (" << FormatRate(report.good_size_bytes, seconds) << ")\n";
 }
 
-// Prints as one object, in pieces: there may be a great deal of damage.
+// Prints one object piece by piece, as there may be much damage.
 class JsonReport {
  public:
   explicit JsonReport(const std::string& path) {
@@ -144,7 +144,7 @@ class JsonReport {
     } else {
       json["error"] = std::string(report.status().message());
     }
-    // Its members go on with those of the object that is open.
+    // Appends its members to the open object.
     std::cout << "]," << JsonText(json).substr(1) << "\n";
   }
 
