@@ -21,7 +21,7 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kRequestCountDefault = 10'000;
-// Past it a number was negative before it was read.
+// A larger value was a negative number.
 constexpr uint64_t kRequestCountMax = 1'000'000'000'000;
 constexpr absl::Duration kTimeMin = absl::Milliseconds(1);
 constexpr absl::Duration kTimeMax = absl::Hours(2400);
@@ -48,7 +48,7 @@ absl::StatusOr<uint64_t> ParseSizeOf(absl::string_view option,
              : Wrong(absl::StrCat(option, ": ", size_bytes.status().message()));
 }
 
-// What `text` says, if it is a time that a run can have.
+// Parses a time that a run can have.
 absl::StatusOr<std::chrono::milliseconds> ParseTimeOf(absl::string_view option,
                                                       absl::string_view text) {
   const absl::StatusOr<absl::Duration> time =
@@ -262,7 +262,7 @@ absl::Status LoadCommandLine::CompleteHow(LoadOptions& load) const {
   if (absl::SimpleAtoi(warmup_, &warmup_request_count)) {
     load.warmup_request_count = warmup_request_count;
   } else if (!warmup_.empty()) {
-    // Here a bare number is not of seconds.
+    // A bare number is not in seconds here.
     double number = 0;
     const absl::StatusOr<absl::Duration> time =
         absl::SimpleAtod(warmup_, &number)
