@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Starts a server, a small load, Prometheus and Alertmanager on this machine, for a
-# look. It needs a build (build/release, or QUIRE_BINARY_DIR) and the Debian packages
+# Starts a server, a small load, Prometheus and Alertmanager on this machine, as a
+# demonstration. Needs a build (build/release, or QUIRE_BINARY_DIR) and the Debian packages
 # prometheus and prometheus-alertmanager; deploy/bootstrap.sh installs them.
 #
 # usage: deploy/monitoring.sh [ARCHIVE [MINUTES]]
-#   ARCHIVE  what is served; without it, one is made of /usr/share/doc
-#   MINUTES  end after so many (1 to 1440; default 10); Ctrl-C ends it earlier
-# It listens on 127.0.0.1, on ports 7420 (gRPC), 7421 (metrics), 9090 (Prometheus),
-# 9093 (Alertmanager). All that it writes is in a directory that it removes.
+#   ARCHIVE  archive to serve; by default one is built from /usr/share/doc
+#   MINUTES  end after this time (1 to 1440; default 10); Ctrl-C ends it earlier
+# Listens on 127.0.0.1, on ports 7420 (gRPC), 7421 (metrics), 9090 (Prometheus),
+# 9093 (Alertmanager). Removes all files that it writes.
 set -euo pipefail
 
 die() {
@@ -63,7 +63,7 @@ start() {
   "$@" >>"$scratch/$name.log" 2>&1 </dev/null &
   pids+=($!)
 }
-# ready NAME PATTERN: waits until its output has that.
+# ready NAME PATTERN: waits until its output matches.
 ready() {
   until grep -q "$2" "$scratch/$1.log"; do
     if ! kill -0 "${pids[-1]}" 2>/dev/null; then

@@ -1,13 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# From nothing to documents read back, on a fresh Debian 12: installs what is
-# missing, builds Quire, makes an archive of real documents, serves it, reads
-# it in every way there is and compares each answer with the source.
+# Runs all steps on a fresh Debian 12: installs missing packages, builds Quire,
+# builds an archive of real documents, serves it, reads it in every way and compares
+# each answer with the source.
 #
 # usage: deploy/quickstart.sh
-# All it writes is below build/; the server it starts is stopped in the end,
-# whatever happens.
+# Writes only below build/, and always stops its server at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -25,12 +24,12 @@ die() {
   printf 'quickstart: %s\n' "$@" >&2
   exit 1
 }
-# Shows a command as one would type it, then runs it.
+# Prints a command as typed, then runs it.
 run() {
   printf '%s$ %s%s\n' "$bold" "$*" "$plain"
   "$@"
 }
-# Compares the file of an answer with the file of what it must be.
+# Compares the file of an answer with the expected file.
 same() {
   cmp -- "$1" "$2" || die "$1 is not what it should be, $2"
   say "  same bytes as the source: $3"
@@ -54,7 +53,7 @@ build() {
   run cmake --build build/release -j "$(nproc)" --target quired quire
 }
 
-# Puts a tree of documents into $play/documents.
+# Creates a tree of documents in $play/documents.
 fetch_documents() {
   rm -rf "$play/documents" "$play/package"
   mkdir -p "$play/documents" "$play/package"
@@ -69,8 +68,8 @@ fetch_documents() {
   rm -rf "$play/package"
 }
 
-# The truth to compare with: the same files, as a tar and end to end, and where
-# each lies.
+# Creates the reference: the same files, as a tar and concatenated, and their
+# offsets.
 describe_documents() {
   (cd "$play/documents" && find . -type f -size +0 -printf '%P\0' | LC_ALL=C sort -z) \
     >"$play/names"
@@ -82,7 +81,7 @@ describe_documents() {
   say "$count documents, $size bytes"
 }
 
-# The name of the document that is $1 tenths of the way through them.
+# Prints the name of the document at $1 tenths of the list.
 pick() { tr '\0' '\n' <"$play/names" | sed -n "$((count * $1 / 10))p"; }
 
 start_server() {
@@ -90,7 +89,7 @@ start_server() {
   quired serve "$play/docs.quire" --listen 127.0.0.1:0 --metrics 127.0.0.1:0 \
     2>"$play/server.log" &
   server_pid=$!
-  # It says where it listens as its last line, once it is ready to answer.
+  # Its last line, once it is ready to answer, has its address.
   local waited=0
   until address=$(sed -n 's/.*listening on \([^ ]*:[0-9]*\).*/\1/p' "$play/server.log") &&
     [[ -n "$address" ]]; do
