@@ -128,7 +128,7 @@ class AccessTest(unittest.TestCase):
         self.assertIn("no valid credentials", answer.stderr)
         self.assertNotIn("EXPIRED", answer.stderr)
         server.send_signal(signal.SIGHUP)
-        said = self.await_line(server, "access: rules end soon")
+        said = self.await_line(server, "access: identities expire soon")
         self.assertIn("warning", said)
         self.assertIn(f"token:other at {soon:%Y-%m-%d} 00:00:00 UTC", said)
         self.assertNotIn("token:reader", said)
@@ -179,7 +179,7 @@ class AccessTest(unittest.TestCase):
         mine = [*trust, "--cert", lister[0], "--key", lister[1]]
         self.assertIn("docs", self.ask(address, *mine, "archives").stdout)
         denied = self.ask(address, *mine, "get", "docs", "page03")
-        self.assertIn("may be listed with these credentials, and not read", denied.stderr)
+        self.assertIn("may be listed with these credentials, but not read", denied.stderr)
         self.assertEqual(denied.returncode, 3)
         # The common name is ignored.
         other = authority.sign("lister.example.org", "DNS:other.example.org")

@@ -84,11 +84,11 @@ class BuildInputsTest(unittest.TestCase):
 
         said = self.build("--expand", "crawl")
         self.assertNotIn("hint", said)
-        self.assertNotIn("id of one before", said)
+        self.assertNotIn("earlier id", said)
         self.assertEqual(self.document_count(), 7)
         # Only the URIs occur in each of the three.
         said = self.build("--expand", "--expand-ids", "member", "crawl")
-        self.assertIn("4 documents have the id of one before them", said)
+        self.assertIn("4 documents repeat an earlier id", said)
         self.assertEqual(self.document_count(), 7)
 
     def test_keeps_going_and_says_so(self):
@@ -139,14 +139,14 @@ class BuildInputsTest(unittest.TestCase):
         for i in range(30):
             self.write(f"{i:02}.warc.gz", b"no gzip")
         said = self.build("crawl")
-        self.assertIn("warning: 30 files are not what their names say:", said)
+        self.assertIn("warning: 30 files do not match their names:", said)
         self.assertIn("00.warc.gz: is named like a WARC", said)
         self.assertIn("and 10 more; --verbose names all", said)
         self.assertNotIn("29.warc.gz", said)
         self.assertEqual(self.build("-v", "crawl").count("is named like a WARC"), 30)
         # As direct inputs.
         said = self.build("crawl/00.warc.gz")
-        self.assertIn("warning: 1 file is not what its name says:\n"
+        self.assertIn("warning: 1 file does not match its name:\n"
                       "  crawl/00.warc.gz: is named like a WARC", said)
 
     def test_verbose_names_what_is_left_out(self):

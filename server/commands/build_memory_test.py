@@ -94,7 +94,7 @@ class BuildMemoryTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("warning: not reordered: the tables of --reorder take at least",
                       result.stderr)
-        self.assertIn("not reordered for want of space or memory",
+        self.assertIn("not reordered for lack of space or memory",
                       self.run_quired("inspect", "x").stdout)
         self.run_quired("build", "-o", "y", "--codec", "zstd", "--reorder", "off",
                         "in")

@@ -246,7 +246,7 @@ class ConfigReader {
     if (!is_good) {
       AddFault(setting.source,
                absl::StrCat(QuotedText(name), ": ", QuotedText(needed),
-                            is_output ? " is no directory that can be written"
+                            is_output ? " is not a writable directory"
                                       : " cannot be read"));
     }
   }

@@ -226,8 +226,8 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
       subcommand
           .add_option("--objective", options.objective,
                       "Purpose of the archive: speed, short answers and short "
-                      "builds; balanced; archive, the smallest size. Decides "
-                      "each of the options below that is not given")
+                      "builds; balanced; archive, the smallest size. Sets each "
+                      "option below that is not given")
           ->type_name("NAME");
   if (!is_codec_required) {
     objective->capture_default_str();
@@ -252,7 +252,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
         std::cout << HelpWithAllCodecs(subcommand);
         throw CLI::Success();
       },
-      "Print this help and all codecs, and end");
+      "Print this help and all codecs, and exit");
   options.block_size_option = AddByteSizeOption(
       subcommand, "--block-size", options.block_size_bytes,
       "Text in a block, a power of two from 4KiB to 1MiB: large "
@@ -265,17 +265,16 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
   options.dictionary_size_option =
       subcommand
           .add_option("--dictionary-size", options.dictionary_size,
-                      "Upper bound on the text that blocks are compressed "
-                      "against, which serving keeps in memory; less is taken "
-                      "where more saves little. auto: by the objective and the "
-                      "size of the text")
+                      "Upper bound on the shared dictionary, which serving "
+                      "keeps in memory; it is smaller if more would save "
+                      "little. auto: by the objective and the size of the text")
           ->type_name("SIZE")
           ->capture_default_str();
   options.dictionary_method_option =
       subcommand
           .add_option("--dictionary-method", options.dictionary_method,
-                      "Choice of that text: coverage takes what repeats "
-                      "most; uniform takes samples at regular intervals")
+                      "Method of choosing it: coverage, the most repeated "
+                      "text; uniform, samples at regular intervals")
           ->type_name("METHOD")
           ->capture_default_str();
   CLI::Option* const reorder =
@@ -290,19 +289,18 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
               "auto and full for twice the text")
           ->type_name("MODE");
   OfferValues(*reorder, {"off", "auto", "dedup", "full"});
-  AddByteSizeOption(
-      subcommand, "--build-memory", options.build_memory_bytes,
-      "Upper bound on the memory of the tables of --reorder, about 60 bytes "
-      "for each 2 KiB that are stored; on a hard disk text that moves takes "
-      "the rest of it. Without enough, auto does not reorder");
+  AddByteSizeOption(subcommand, "--build-memory", options.build_memory_bytes,
+                    "Memory limit for the tables of --reorder, about 60 bytes "
+                    "for each stored 2 KiB; on a hard disk the rest buffers "
+                    "moved text. With too little, auto does not reorder");
   CLI::Option* const inflate =
       subcommand
           .add_option(
               "--inflate", options.inflate,
-              "Members that zlib or gzip compressed, such as gzip files and "
-              "streams of PDF: auto stores their text, from which reading "
-              "reproduces the same bytes; off stores them as they are. Needs "
-              "space next to OUT for the text")
+              "Members compressed by zlib or gzip, such as gzip files and "
+              "streams of PDF: auto stores their text and reproduces the same "
+              "bytes on reading; off stores them unchanged. Needs space next "
+              "to OUT for the text")
           ->type_name("MODE");
   OfferValues(*inflate, {"auto", "off"});
   AddByteSizeOption(subcommand, "--inflate-member-size",
@@ -315,7 +313,7 @@ void AddEncodingOptions(CLI::App& subcommand, EncodingOptions& options,
                     "Start a new segment file after this much text");
   subcommand
       .add_option("--threads", options.threads,
-                  "Threads that compress; the archive does not depend on it")
+                  "Compression threads; the archive does not depend on them")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();
@@ -376,10 +374,8 @@ absl::Status CheckOutput(const std::string& output, bool replace,
         ": no such directory to put the archive into; create it first"));
   }
   if (access(directory.c_str(), W_OK) != 0) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(directory,
-                     ": this user must be able to write to it and is not; "
-                     "give --output a path elsewhere"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        directory, ": not writable by this user; choose another --output"));
   }
   if (!replace && fs::exists(fs::symlink_status(output, error))) {
     return absl::AlreadyExistsError(

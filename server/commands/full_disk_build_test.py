@@ -94,7 +94,7 @@ class FullDiskBuildTest(unittest.TestCase):
             for what in ("not reordered", "members not inflated"):
                 missing = f"warning: {what}: {self.output}: cannot copy the text"
                 self.assertEqual(missing in result.stderr, inflate == "auto", result.stderr)
-                self.assertEqual(f"{what} for want of space" in info["choice"],
+                self.assertEqual(f"{what} for lack of space" in info["choice"],
                                  inflate == "auto", info)
         self.assertEqual(len(uuids), 1)
 

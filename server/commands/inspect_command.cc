@@ -210,7 +210,7 @@ void PrintText(const Archive& archive) {
   for (const MemoryPart& part : PartsOf(archive)) {
     std::string value = FormatByteSize(part.size_bytes);
     if (part.unit_count > 0) {
-      absl::StrAppendFormat(&value, ", %.1f bits a %s", BitsPerUnit(part),
+      absl::StrAppendFormat(&value, ", %.1f bits per %s", BitsPerUnit(part),
                             part.unit);
     }
     PrintLine(absl::StrCat("  ", part.title).c_str(), value);
@@ -302,7 +302,8 @@ void AddInspectCommand(CLI::App& app, int& exit_code) {
 
   auto options = std::make_shared<Options>();
   CLI::App* const subcommand = app.add_subcommand(
-      "inspect", "Print what an archive holds and what serving it takes");
+      "inspect",
+      "Print the contents of an archive and the memory for serving it");
   subcommand->footer(kFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")

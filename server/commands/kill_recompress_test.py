@@ -94,7 +94,7 @@ def check_terminate(arguments, output, expected, duration):
         process.wait()
     # It may have ended already.
     if process.returncode == -signal.SIGTERM:
-        if "the same command goes on" not in errors or not partial.exists():
+        if "repeat the command to resume" not in errors or not partial.exists():
             sys.exit(f"stopped, it said {errors}")
     elif process.returncode != 0:
         sys.exit(f"SIGTERM: {process.returncode} {errors}")

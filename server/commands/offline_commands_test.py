@@ -86,7 +86,7 @@ class OfflineCommandsTest(unittest.TestCase):
             sum(v for k, v in info["memory"].items() if k != "total_bytes"))
         text = self.run_quired("inspect", "x.quire")
         self.assertEqual(text.returncode, 0)
-        self.assertIn(b"bits a document", text.stdout)
+        self.assertIn(b"bits per document", text.stdout)
         verified = self.run_quired("verify", "x.quire")
         self.assertEqual(verified.returncode, 0)
         self.assertIn(b"whole", verified.stdout)
@@ -146,7 +146,7 @@ class OfflineCommandsTest(unittest.TestCase):
                       self.build("-o", "x.quire", "in/d/000.txt").stderr)
         self.assertIn(b"x.quire: whole: 1 good block, ",
                       self.run_quired("verify", "x.quire").stdout)
-        self.assertIn(b"  1 document has the id of one before it; ",
+        self.assertIn(b"  1 document repeats an earlier id; ",
                       self.build("-o", "y.quire", "in/d/000.txt", "in/d/000.txt").stderr)
 
     def test_quiet_is_silent(self):
@@ -269,7 +269,7 @@ class OfflineCommandsTest(unittest.TestCase):
         for arguments, message in (
                 (("in", "--network", "0Gbit"), b"--network must be more than 0"),
                 (("in", "--disk", "tape"), b"--disk must be hdd, ssd, an existing path"),
-                (("in", "--text-size", "1B"), b"must be at least what the inputs hold"),
+                (("in", "--text-size", "1B"), b"must be at least the size of the inputs"),
                 (("in", "--budget", "5"), b"--budget needs --price-per-tb"),
                 (("in", "--price-per-tb", "0"), b"--price-per-tb"),
                 (("empty",), b"hold no text to plan with")):
@@ -335,7 +335,7 @@ class OfflineCommandsTest(unittest.TestCase):
 
     def test_repeated_ids_are_counted(self):
         result = self.build("-o", "x.quire", "in", "in")
-        self.assertIn(b"50 documents have the id of one before", result.stderr)
+        self.assertIn(b"50 documents repeat an earlier id", result.stderr)
 
     def test_attributes_over_the_limits_are_left_out_with_a_warning(self):
         """Nothing of a hostile record reaches the terminal unescaped."""

@@ -180,7 +180,7 @@ absl::StatusOr<Plan> ReadAndPlan(const PlanArguments& arguments,
   if (options.text_size_bytes != 0 &&
       options.text_size_bytes < sample.text_size_bytes()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--text-size must be at least what the inputs hold, ",
+        absl::StrCat("--text-size must be at least the size of the inputs, ",
                      FormatByteSize(sample.text_size_bytes()), ", got ",
                      FormatByteSize(options.text_size_bytes)));
   }
@@ -257,13 +257,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->type_name("")
       ->required();
   plan->add_flag("--expand", arguments->input.expand,
-                 "Tars, zips and WARCs in directories are read as such");
+                 "Expand tars, zips and WARCs in directories");
   AddInputSizeMaxOption(*plan, arguments->input);
   AddByteSizeOption(*plan, "--text-size", arguments->text_size_bytes,
-                    "Text of the collection that the inputs stand for; 0: that "
-                    "of the inputs");
+                    "Size of the full collection; 0: same as the inputs");
   plan->add_option("--disk", arguments->disk,
-                   "hdd, ssd, a path on the disk meant, or s3:LATENCY,RATE")
+                   "hdd, ssd, a path on the disk, or s3:LATENCY,RATE")
       ->type_name("DISK")
       ->capture_default_str();
   plan->add_option("--network", arguments->network,
@@ -281,7 +280,8 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
                    "Euro per terabyte of disk")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e9));
-  plan->add_option("--budget", arguments->budget, "Most euro for disks")
+  plan->add_option("--budget", arguments->budget,
+                   "Limit on the price of disks, in euro")
       ->type_name("EUR")
       ->check(NumberInRange(1e-6, 1e12));
   AddByteSizeOption(*plan, "--read-size", arguments->read_size_bytes,
@@ -291,11 +291,12 @@ void AddPlanCommand(CLI::App& app, int& exit_code) {
       ->type_name("OBJECTIVE")
       ->capture_default_str();
   AddByteSizeOption(*plan, "--sample-size", arguments->sample_size_bytes,
-                    "Most text of the inputs to build from; kept in memory");
+                    "Limit on the sampled text, which is kept in memory");
   plan->add_option("--json", arguments->json,
                    "Write the plan as JSON; -: to standard output")
       ->type_name("FILE");
-  plan->add_option("--html", arguments->html, "Write it as a page with a plot")
+  plan->add_option("--html", arguments->html,
+                   "Write the plan as a page with a plot")
       ->type_name("FILE");
   plan->footer(kFooter);
   plan->callback([arguments, &exit_code] { exit_code = RunPlan(*arguments); });

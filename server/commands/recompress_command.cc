@@ -77,12 +77,12 @@ absl::Status CheckPlaces(const RecompressCommandOptions& options) {
 // Prints features that the new archive will lack unless requested.
 void PrintHints(const Archive& archive, const BuildOptions& build) {
   if (archive.has_layout() && build.reorder == ReorderMode::kOff) {
-    std::cerr << "note: the archive stores some text once for several places; "
-                 "the new one will only with --reorder\n";
+    std::cerr << "note: the archive stores duplicates once; the new one does "
+                 "so only with --reorder\n";
   }
   if (archive.info().has_recipes && !build.inflate) {
-    std::cerr << "note: the archive stores compressed members as their text; "
-                 "the new one will only with --inflate auto\n";
+    std::cerr << "note: the archive stores compressed members as text; the new "
+                 "one does so only with --inflate auto\n";
   }
 }
 
@@ -92,8 +92,8 @@ void PrintResumeHint(const std::string& output) {
   const std::string partial = absl::StrCat(output, ".partial");
   if (fs::exists(fs::path(partial) / "JOURNAL", error)) {
     std::cerr << PrintableMessage(partial)
-              << " keeps what is done: the same command goes on from there, "
-                 "with --restart it begins anew\n";
+              << " has the finished part: repeat the command to resume, or add "
+                 "--restart to start over\n";
   }
 }
 
@@ -101,7 +101,7 @@ int RunRecompress(RecompressCommandOptions options) {
   // The default codec of a build is no reason to recompress.
   if (options.encoding.codec_option->count() == 0 &&
       options.encoding.objective_option->count() == 0) {
-    return ReportUsage("recompress", "--codec is required, or --objective");
+    return ReportUsage("recompress", "--codec or --objective is required");
   }
   while (options.output.size() > 1 && options.output.back() == '/') {
     options.output.pop_back();
@@ -138,9 +138,10 @@ int RunRecompress(RecompressCommandOptions options) {
     };
   }
   build->resume.on_dropped = [&options] {
-    std::cerr << "warning: " << PrintableMessage(options.output)
-              << ".partial is of another version of quired, or its JOURNAL is "
-                 "damaged; starting over\n";
+    std::cerr
+        << "warning: " << PrintableMessage(options.output)
+        << ".partial is from another version of quired, or its JOURNAL is "
+           "damaged; starting over\n";
   };
   build->archive.replace = options.replace;
   build->resume.restart = options.restart;
@@ -175,7 +176,8 @@ int RunRecompress(RecompressCommandOptions options) {
 void AddRecompressCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<RecompressCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
-      "recompress", "Make an archive of the same documents in another codec");
+      "recompress",
+      "Build an archive of the same documents with another codec");
   subcommand->footer(kFooter);
   subcommand->add_option("ARCHIVE", options->input, "Directory of the archive")
       ->type_name("")
@@ -192,7 +194,7 @@ void AddRecompressCommand(CLI::App& app, int& exit_code) {
       "Replace the archive at OUT, which may be ARCHIVE, once the new one is "
       "whole");
   subcommand->add_flag("--restart", options->restart,
-                       "Drop what an earlier run left in OUT.partial");
+                       "Discard OUT.partial of an earlier run");
   subcommand->add_flag("-q,--quiet", options->quiet,
                        "No progress and no summary, only warnings and errors");
   subcommand->callback(

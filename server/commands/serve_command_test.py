@@ -148,7 +148,7 @@ class ServeTest(unittest.TestCase):
             self.assertEqual(lines[-1]["method"], "ListArchives")
             log.rename(f"{log}.1")
             server.send_signal(signal.SIGHUP)
-            while "access log: opened anew" not in server.stderr.readline():
+            while "access log: reopened" not in server.stderr.readline():
                 pass
             self.assertTrue(log.exists())
         server.send_signal(signal.SIGTERM)
@@ -270,7 +270,7 @@ class ServeTest(unittest.TestCase):
             server.send_signal(signal.SIGHUP)
             for line in server.stderr:
                 if "archive replaced" in line:
-                    self.assertNotIn("stays as it was", line)
+                    self.assertNotIn("stays unchanged", line)
                     break
             server.kill()
             server.wait(PATIENCE_S)
@@ -362,7 +362,7 @@ class ServeTest(unittest.TestCase):
                  ("device-depth = 0", "--device-depth: "),
                  ('engine = ["pread", "auto"]', '"engine" takes one value, not 2'),
                  ('access = "absent"', 'absent" cannot be read'),
-                 ('access-log = "no/such/log"', "is no directory that can be written"),
+                 ('access-log = "no/such/log"', "is not a writable directory"),
                  ("archive = []", '"archive" is empty'),
                  ('[tsl]\ncert = "a"', 'unknown table "tsl"'),
                  ("[tls.more]\na = 1", "a table within a table is unknown"),
@@ -386,8 +386,8 @@ class ServeTest(unittest.TestCase):
         self.assertIn("is set twice", run("check-config", config).stderr)
         # All faults that serve would find, together.
         (self.directory / "bad.access").write_text("reader\n")
-        faults = {'listen = "7420"': '"7420" is no address to listen on',
-                  'admin = "127.0.0.1:99999"': "is no address for metrics",
+        faults = {'listen = "7420"': '"7420" is not a listen address',
+                  'admin = "127.0.0.1:99999"': "is not an address for metrics",
                   'access = "bad.access"': "line 1: must be token ID",
                   '[tls]\ncert = "bad.access"\nkey = "bad.access"': "must hold a certificate",
                   }
@@ -442,12 +442,12 @@ class ServeTest(unittest.TestCase):
                  "/no/such/directory/log: cannot open as the access log: No such file"),
                 ([self.archive, *here, "--log-format", "xml"], 2, "--log-format: xml not in"),
                 ([self.archive, *here, "--slow-call-log", "0"], 2, "--slow-call-log: must be a time"),
-                ([self.archive, "--listen", "7420"], 2, "no address"),
+                ([self.archive, "--listen", "7420"], 2, "not a listen address"),
                 ([self.archive, "--listen", "203.0.113.1:7420"], 1,
                  "cannot listen on 203.0.113.1:7420: this machine has no such address; choose"),
                 ([self.archive, *here, "--metrics", "203.0.113.1:1"], 1,
                  "cannot serve metrics on 203.0.113.1:1: this machine has no such address; choose"),
-                ([self.archive, *here, "--metrics", "7421"], 2, "no address for metrics"),
+                ([self.archive, *here, "--metrics", "7421"], 2, "not an address for metrics"),
                 ([self.archive, *here, "--memory", "1MiB"], 1, "are needed"),
                 ([self.archive, *here, "--memory", "lots"], 2,
                  '--memory: a size must be a number and a unit, like 64KiB, 16MiB or 1.5GiB, got "lots"'),

@@ -272,7 +272,7 @@ class ServerRun {
 
   void TakeStopSignal() {
     if (is_stopping_) {
-      Say("a second signal: ending the calls under way");
+      Say("a second signal: ending the calls in flight");
       server_.EndDrain();
       if (delay_.wait() != absl::InfiniteDuration()) {
         BeginStop();
@@ -281,7 +281,7 @@ class ServerRun {
     }
     is_stopping_ = true;
     const std::string status =
-        absl::StrCat("stopping; calls under way have ",
+        absl::StrCat("stopping; calls in flight have ",
                      absl::FormatDuration(drain_.timeout), " to end");
     // No clients were sent to a server that was not ready.
     const absl::Duration delay = is_open_ ? drain_.delay : absl::ZeroDuration();
@@ -293,7 +293,7 @@ class ServerRun {
     }
     Say(absl::StrCat("stopping; clients are sent elsewhere, and answered for ",
                      absl::FormatDuration(delay),
-                     "; then calls under way have ",
+                     "; then calls in flight have ",
                      absl::FormatDuration(drain_.timeout), " to end"));
     server_.Withdraw();
     delay_.Start(delay);

@@ -190,8 +190,8 @@ int RunVerify(const VerifyCommandOptions& options) {
       return kExitUnreadable;
     }
     std::cerr << "quired: the MANIFEST is a single point of loss: without it "
-                 "nothing says what the other files are; the same file of "
-                 "another copy of the archive replaces it\n";
+                 "the other files are unusable; restore it from another copy "
+                 "of the archive\n";
     return failed;
   }
   return report->damage_count == 0 ? kExitGood : kExitFailed;
@@ -202,13 +202,13 @@ int RunVerify(const VerifyCommandOptions& options) {
 void AddVerifyCommand(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<VerifyCommandOptions>();
   CLI::App* const subcommand = app.add_subcommand(
-      "verify", "Read and decode all of an archive; name what is damaged");
+      "verify", "Read and decode a whole archive, and report damage");
   subcommand->footer(kFooter);
   subcommand
       ->add_option("ARCHIVE", options->archive, "Directory of the archive")
       ->type_name("")
       ->required();
-  subcommand->add_option("--threads", options->threads, "Threads that decode")
+  subcommand->add_option("--threads", options->threads, "Decode threads")
       ->type_name("N")
       ->check(CountInRange(1, 1024))
       ->capture_default_str();
