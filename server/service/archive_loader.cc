@@ -177,7 +177,7 @@ std::vector<LogLine> ArchiveLoader::RemoveOthers(
       catalog_.Remove(name);
       lines.push_back({LogLevel::kInfo,
                        absl::StrCat("archive ", name,
-                                    ": removed; calls that read it go on")});
+                                    ": removed; calls that read it continue")});
     }
   }
   return lines;
@@ -207,7 +207,7 @@ std::vector<LogLine> ArchiveLoader::Reload(
       lines.push_back(
           {LogLevel::kWarning,
            absl::StrCat(archive,
-                        is_served ? " stays as it was: " : " is left out: ",
+                        is_served ? " stays unchanged: " : " is left out: ",
                         outcome.status().message())});
     } else {
       changed(argument.name, true);

@@ -393,7 +393,7 @@ class ServerImpl final : public Server {
       lines.push_back(outcome.ok()
                           ? LogLine{LogLevel::kInfo, *outcome}
                           : LogLine{LogLevel::kWarning,
-                                    absl::StrCat(what, " stays as it was: ",
+                                    absl::StrCat(what, " stays unchanged: ",
                                                  outcome.status().message())});
     };
     if (access_control_ != nullptr) {
@@ -413,7 +413,7 @@ class ServerImpl final : public Server {
     if (call_log_ != nullptr && !options_.call_log.path.empty()) {
       const absl::Status reopened = call_log_->Reopen();
       add("the access log",
-          reopened.ok() ? absl::StatusOr<std::string>("access log: opened anew")
+          reopened.ok() ? absl::StatusOr<std::string>("access log: reopened")
                         : reopened);
     }
     return succeeded;

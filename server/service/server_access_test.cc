@@ -483,7 +483,7 @@ TEST_F(ServerAccessTest, MalformedRulesChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(Start(Line("reader", "archives=docs rights=read")));
   WriteRules("token reader");
   EXPECT_THAT(Reload(), ::testing::Contains(
-                            HasSubstr("access stays as it was: " + directory() +
+                            HasSubstr("access stays unchanged: " + directory() +
                                       "/access: line 1: has no archives=")));
   EXPECT_TRUE(Call("ListArchives", HeaderOf("reader"), "").status.ok());
 }

@@ -138,7 +138,7 @@ TEST_F(ServerArchivesTest, CallsGoOnWithAnArchiveThatIsRemoved) {
   ASSERT_TRUE(reader->Read(&response));
   std::string got = response.data();
   changes_.archives = {};
-  EXPECT_THAT(Reload(), ElementsAre(HasSubstr("calls that read it go on")));
+  EXPECT_THAT(Reload(), ElementsAre(HasSubstr("calls that read it continue")));
   std::filesystem::remove_all(archive_path());
   while (reader->Read(&response)) {
     got += response.data();
@@ -192,7 +192,7 @@ TEST_F(ServerArchivesTest, BrokenArchivesAreLeftOutUntilTheyAreGood) {
   TruncateSegment(archives[2]);
   EXPECT_THAT(Reload(), ElementsAre(StartsWith("archive a is left out: "),
                                     "archive b: added, 20 documents",
-                                    StartsWith("archive c stays as it was: ")));
+                                    StartsWith("archive c stays unchanged: ")));
   EXPECT_THAT(Metrics(), HasSubstr("quire_archives{state=\"broken\"} 1"));
   EXPECT_THAT(Metrics(), HasSubstr("quire_last_reload_succeeded 0"));
   EXPECT_EQ(Read("b"), grpc::StatusCode::OK);

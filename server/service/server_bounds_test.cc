@@ -335,7 +335,7 @@ class ServerReloadTest : public ServerTest {
     do {
       absl::SleepFor(absl::Milliseconds(5));
       line = Reload()[0];
-    } while (absl::StrContains(line, "stays as it was") &&
+    } while (absl::StrContains(line, "stays unchanged") &&
              absl::Now() < give_up);
     return line;
   }
@@ -393,8 +393,8 @@ TEST_F(ServerReloadTest, WhatCallsStillReadCountsWhenTheNextOneIsReloaded) {
   // There is memory for two and a quarter.
   WriteDictionaryOf('c');
   EXPECT_THAT(Reload()[0],
-              AllOf(HasSubstr("stays as it was"),
-                    HasSubstr("try again when the calls have ended")));
+              AllOf(HasSubstr("stays unchanged"),
+                    HasSubstr("retry when the calls that read replaced")));
   for (v1::GetDictionaryResponse response; reader->Read(&response);) {
     EXPECT_EQ(response.data().find_first_not_of('a'), std::string::npos);
   }

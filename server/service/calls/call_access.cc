@@ -68,9 +68,9 @@ absl::Status CallAccess::CheckRead(const AccessIdentity* identity,
   return May(identity, Right::kList, name) && catalog_.Contains(name)
              ? ServiceError(
                    absl::StatusCode::kPermissionDenied, v1::READ_NOT_PERMITTED,
-                   absl::StrCat("archive \"", name,
-                                "\" may be listed with these credentials, and "
-                                "not read"),
+                   absl::StrCat(
+                       "archive \"", name,
+                       "\" may be listed with these credentials, but not read"),
                    {{"archive", std::string(name)}})
              : NotFoundFor(identity, name);
 }

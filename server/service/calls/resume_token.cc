@@ -16,7 +16,7 @@ namespace quire {
 namespace {
 
 constexpr char kBoundToArchives[] = "archives";
-constexpr char kOfRequest[] = "this archive as it is now and of this request";
+constexpr char kOfRequest[] = "this version of the archive and this request";
 
 // A token is base64url of a checksum, then the body. The checksum covers the
 // body and the text it is bound to. It protects against mistakes only.
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> Unseal(absl::string_view bound_to,
   }
   return ServiceError(
       absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-      absl::StrCat(field, " is not one of ", of_what,
+      absl::StrCat(field, " does not belong to ", of_what,
                    "; leave it out to start from the beginning"));
 }
 
@@ -80,7 +80,7 @@ absl::StatusOr<StoredOrder::Position> ResolveStoredScan(
   if (request.has_size_bytes() || request.offset() != 0) {
     return ServiceError(
         absl::StatusCode::kInvalidArgument, v1::MALFORMED_REQUEST,
-        "stored_order: is of the whole archive; leave out offset and "
+        "stored_order scans the whole archive; leave out offset and "
         "size_bytes");
   }
   StoredOrder::Position position;
@@ -109,8 +109,8 @@ absl::StatusOr<LogicalRange> ResolveScan(const Archive& archive,
     if (request.has_size_bytes()) {
       return ServiceError(absl::StatusCode::kInvalidArgument,
                           v1::MALFORMED_REQUEST,
-                          "size_bytes: not together with resume_token, which "
-                          "knows where the scan ends");
+                          "size_bytes must not be set with resume_token, which "
+                          "contains the end of the scan");
     }
     ByteView rest = AsBytes(*body);
     const uint64_t next_offset = TakeVarint(rest).value_or(0);

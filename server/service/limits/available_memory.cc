@@ -115,8 +115,8 @@ absl::StatusOr<AvailableMemory> FindAvailableMemory(const std::string& root) {
   const std::optional<uint64_t> available = ReadMemInfo(root, "MemAvailable");
   if (!available.has_value()) {
     return absl::FailedPreconditionError(
-        "neither a cgroup nor /proc/meminfo says how much memory there is; "
-        "give a size");
+        "neither a cgroup nor /proc/meminfo states the available memory; give "
+        "a size");
   }
   return AvailableMemory{
       .size_bytes = *available / 2,

@@ -141,8 +141,7 @@ absl::Status CheckReload(const MemoryPlan& plan, const ReloadNeed& need) {
       FormatByteSize(free_bytes), " are free for that; ",
       need.replaced_bytes == 0
           ? "restart with more --memory"
-          : "try again when the calls have ended that read what was replaced "
-            "before"));
+          : "retry when the calls that read replaced archives have ended"));
 }
 
 std::string DescribePlan(const MemoryPlan& plan,

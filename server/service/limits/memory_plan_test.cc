@@ -117,7 +117,7 @@ TEST(MemoryPlanTest, AReloadMustFitNextToWhatIsHeld) {
                          .fresh_bytes = 1}),
       FailsWith(absl::StatusCode::kFailedPrecondition,
                 ::testing::AllOf(::testing::HasSubstr("0 B are free"),
-                                 ::testing::HasSubstr("calls have ended"))));
+                                 ::testing::HasSubstr("when the calls that read"))));
 }
 
 TEST(MemoryPlanTest, TheCacheShrinksBeforeAReloadIsRefused) {

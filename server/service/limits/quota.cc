@@ -165,7 +165,7 @@ absl::Status QuotaBook::Use::Check() const {
   const absl::Duration wait = account_->bytes.WaitFor(0, book_->clock_());
   return wait <= absl::Seconds(1)
              ? absl::OkStatus()
-             : Exceeded("this client reads more bytes a second than it may",
+             : Exceeded("this client exceeds its limit on bytes per second",
                         wait);
 }
 
@@ -204,14 +204,14 @@ absl::StatusOr<QuotaBook::Use> QuotaBook::Begin(const std::string& client,
       wait > absl::ZeroDuration()) {
     return Exceeded(
         absl::StrCat("this client may make ", *quota.calls_per_second,
-                     " calls a second, and has made more"),
+                     " calls per second, and has made more"),
         wait);
   }
   if (const absl::Duration wait = account.bytes.WaitFor(0, now);
       wait > absl::ZeroDuration()) {
     return Exceeded(
         absl::StrCat("this client may read ", *quota.bytes_per_second,
-                     " bytes a second, and has read more"),
+                     " bytes per second, and has read more"),
         wait);
   }
   if (is_stream && quota.streams.has_value() &&

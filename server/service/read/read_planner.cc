@@ -141,7 +141,7 @@ absl::Status NoneOfTypes(const Archive& archive, absl::string_view id,
   return ServiceError(
       absl::StatusCode::kNotFound, v1::RECORD_TYPE_NOT_FOUND,
       absl::StrCat("no document ", Quoted(id),
-                   " of the record types asked for: there ",
+                   " of the requested record types: there ",
                    count == 1 ? "is 1" : absl::StrCat("are ", count),
                    ", of type ", ListTypes(types)));
 }
