@@ -284,7 +284,7 @@ class ArchiveBuild {
       return status;
     }
     summary_.omissions.push_back(absl::StrCat(what, ": ", status.message()));
-    omitted_ += absl::StrCat(", ", what, " for want of space or memory");
+    omitted_ += absl::StrCat(", ", what, " for lack of space or memory");
     space_status_ = absl::OkStatus();
     return absl::OkStatus();
   }
@@ -695,8 +695,8 @@ absl::StatusOr<BuildSummary> BuildArchive(
   if (codec != nullptr && codec->needs_symbol_table && !options.symbol_table) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ", codec->name,
-                     " needs a symbol table, which --no-symbol-table leaves "
-                     "out; leave out that option, or choose another codec"));
+                     " needs a symbol table, which --no-symbol-table omits; "
+                     "remove that option, or choose another codec"));
   }
   return ArchiveBuild(path, sources, options).Run();
 }

@@ -238,7 +238,7 @@ TEST(BuildPipelineTest, StoredTextThatChangesBeforeItIsEncodedIsAnError) {
       BuildArchive(directory / "x",
                    Sources(FixedSource({{"a", text}, {"b", text}})), options),
       FailsWith(absl::StatusCode::kDataLoss,
-                HasSubstr("is not what was written")));
+                HasSubstr("differs from the text written")));
   EXPECT_EQ(changed_count, 1);
   EXPECT_TRUE(NamesIn(directory.path()).empty());
 }

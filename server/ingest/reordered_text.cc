@@ -53,10 +53,10 @@ absl::Status ReadStoredText(const InputFile& file, uint64_t offset,
 }
 
 absl::Status StoredTextChanged(const InputFile& file) {
-  return absl::DataLossError(
-      absl::StrCat(file.name(),
-                   " is not what was written to its file; check the device, "
-                   "and build the archive again"));
+  return absl::DataLossError(absl::StrCat(
+      file.name(),
+      " differs from the text written to its file; check the device, "
+      "and build the archive again"));
 }
 
 absl::StatusOr<std::unique_ptr<TextReorderer>> TextReorderer::Create(

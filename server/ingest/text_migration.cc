@@ -24,8 +24,8 @@ constexpr size_t kPieceSizeBytes = 1 << 20;
 
 absl::Status TextChanged() {
   return absl::DataLossError(
-      "the text to be stored is not what was written to its file; check the "
-      "device, and build the archive again");
+      "the text to be stored differs from the text written to its file; check "
+      "the device, and build the archive again");
 }
 
 uint32_t ChecksumOfUnit(ByteView text) {
