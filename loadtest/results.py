@@ -245,7 +245,7 @@ def render(directory):
     lines = ["<!-- SPDX-License-Identifier: Apache-2.0 -->", "# Results",
              "Written by `loadtest/results.py`; do not edit. Sizes and counts are exact; times "
              "move by 10 to 25 % from run to run, so compare only figures of one table. The "
-             "`NOTES.md` of each directory has what was tried and dropped.", ""]
+             "`NOTES.md` of each directory lists dropped experiments.", ""]
     if any(each["mode"] == "quick" for each in stored.values()):
         lines += ["- **Quick figures of generated texts: they show that the benchmarks work, and "
                   "mean nothing else.**"]

@@ -139,7 +139,7 @@ class CrawlTest(unittest.TestCase):
         return out
 
     def test_a_url_is_its_newest_page(self):
-        self.assertIn("an id reads the newest of them, of a crawl the newest response", self.said)
+        self.assertIn("an id reads the newest of them, or the newest response of a crawl", self.said)
         # The newest capture is a revisit of the first.
         self.assertEqual(self.get(PAGE), b"<p>first</p>")
         self.assertEqual(self.get("file:///notes"), b"notes")

@@ -103,7 +103,7 @@ void AnswerChecker::CheckPart(const SentBytes& sent,
 
 std::optional<std::string> AnswerChecker::Finish() {
   if (!fault_.has_value() && !started_) {
-    Fail("no message came");
+    Fail("no message arrived");
   }
   if (!fault_.has_value() && received_bytes_ != target_.place->size_bytes) {
     Fail(absl::StrCat(received_bytes_, " bytes came"));

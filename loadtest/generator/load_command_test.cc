@@ -202,11 +202,11 @@ TEST(LoadCommandTest, RefusesWhatDoesNotGoTogether) {
       {"--mode full --requests 5", full},
       {"--mode full --warmup 5", full},
       {"--mode full --what documents", "reads text, not documents"},
-      {"--zipf-exponent 1", "--zipf-exponent takes --distribution zipf"},
+      {"--zipf-exponent 1", "--zipf-exponent requires --distribution zipf"},
       {"--range-size 1KiB --range-size-min 2KiB",
        "--range-size-min is larger than --range-size"},
-      {"--index web.tsv", "--index takes a --source"},
-      {"--what documents --source web.raw", "takes its --index"},
+      {"--index web.tsv", "--index requires --source"},
+      {"--what documents --source web.raw", "requires --index"},
   };
 
   for (const auto& c : cases) {

@@ -165,13 +165,13 @@ int Run(const LoadCommandLine& line) {
   }
   const absl::StatusOr<int> code = RunAndReport(*command);
   if (!code.ok()) {
-    Complain(
-        absl::IsUnavailable(code.status()) &&
-                !ErrorDetailsOf(code.status()).has_value()
-            ? absl::StrCat("cannot reach the server at ", command->server, " (",
-                           code.status().message(),
-                           "); does it run? --server or QUIRE_SERVER say where")
-            : std::string(code.status().message()));
+    Complain(absl::IsUnavailable(code.status()) &&
+                     !ErrorDetailsOf(code.status()).has_value()
+                 ? absl::StrCat(
+                       "cannot reach the server at ", command->server, " (",
+                       code.status().message(),
+                       "); check that it runs, and --server or QUIRE_SERVER")
+                 : std::string(code.status().message()));
     return kExitNoRun;
   }
   return *code;
