@@ -160,7 +160,7 @@ install_missing() {
 }
 update_lists() {
   say "apt-get update"
-  apt update || say "apt-get update failed for some source; going on with what there is"
+  apt update || say "apt-get update failed for some source; continuing with the available lists"
 }
 
 # Fetch package lists only if they are missing (a fresh container) or too old (files

@@ -74,7 +74,7 @@ class DrainTest(unittest.TestCase):
 
     @contextlib.contextmanager
     def serve(self, *flags):
-        """A server that has been told to stop when the block ends."""
+        """Serves during the block, which must stop the server."""
         server = LiveServer(QUIRED, [self.archive], *flags)
         self.addCleanup(server.process.kill)
         yield server

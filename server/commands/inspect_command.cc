@@ -25,9 +25,9 @@ namespace quire {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Opens the archive as serving does: manifest, dictionary, symbol table and
+    R"(Opens the archive like quired serve: manifest, dictionary, symbol table and
 indexes are read and checked, blocks are not (quired verify does that). "memory"
-is what serving it takes besides the block cache.
+is the memory for serving it, without the block cache.
 
 Examples:
   quired inspect docs.quire
@@ -120,7 +120,7 @@ void PrintFoundMembers(const FoundMembers& found) {
   }
   for (const KeptMembers& kept : KeptAsTheyAre(found)) {
     PrintLine(
-        "  as they are",
+        "  unchanged",
         absl::StrCat(FormatCount(kept.refused.count), " of ",
                      FormatByteSize(kept.refused.size_bytes), ": ", kept.why));
   }

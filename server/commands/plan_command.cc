@@ -38,16 +38,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFooter[] =
-    R"(Builds archives of the inputs with several options and measures them. Of more
-than 64 MiB, an eighth is taken, but at least 64 MiB: whole runs of neighbouring
-documents, and of documents that come in several releases all releases. The
-archives lie below TMPDIR while they are measured.
+    R"(Builds archives of the inputs with several options and measures them. From more
+than 64 MiB, an eighth is sampled, but at least 64 MiB: whole runs of neighbouring
+documents, and all releases of documents that come in several. The archives are
+below TMPDIR while they are measured.
 
-Sizes are of all files of the archive, the range holds the size in most cases.
-Reads are single calls at random places from a cold cache; the limit is the part
+Sizes include all files of the archive; the range contains the size in most cases.
+Reads are single calls at random offsets with a cold cache; the limit is the part
 of the server that bounds them. Drives are models of a hard disk of 5400 rpm and
 of a SATA SSD; s3:LATENCY,RATE is an object store. Rows that no other beats in
-size and in reads come first; * marks the recommended one:
+both size and reads come first; * marks the recommended one:
 
   archive   the smallest
   balanced  the smallest that reads at least two thirds as fast as the fastest

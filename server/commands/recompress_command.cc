@@ -32,16 +32,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kFooter[] =
-    R"(Ids, ordinals, attributes and text stay as they are. OUT is what quired build
-makes of the same documents with the same options, byte for byte; what is not
-given is as build has it by default, not as ARCHIVE has it. Blocks that would
-come out as they are in ARCHIVE are copied. What damages ARCHIVE ends it, and
+    R"(Ids, ordinals, attributes and text are unchanged. OUT equals the result of quired
+build for the same documents and options, byte for byte; options that are not
+given have the defaults of build, not the values of ARCHIVE. Blocks whose encoding
+would equal that in ARCHIVE are copied. Damage in ARCHIVE ends the run, and
 nothing is left at OUT.
 
-If it is stopped, killed or fails, OUT.partial keeps the blocks that are done.
-The same command goes on from there: it checks them, and encodes the rest. Other
-options or another archive are refused until --restart drops what is there; what
-another version of quired left is dropped with a warning.
+If it is stopped, killed or fails, OUT.partial keeps the finished blocks. Repeat
+the command to resume: it checks them, and encodes the rest. Other options or
+another archive are refused until --restart discards OUT.partial; blocks of
+another version of quired are discarded with a warning.
 
 Examples:
   quired recompress docs.quire -o docs-small.quire --codec xz --block-size 1MiB

@@ -26,11 +26,11 @@ namespace quire {
 namespace {
 
 constexpr char kFooter[] =
-    R"(Reads every block and decodes it, and checks dictionary and indexes. What is
-damaged is named on standard output, with the documents that it touches.
-The exit code is 0 if all is whole, 1 if anything is damaged, 2 if the command
-line is malformed, and 3 if there is nothing to verify: no archive is there, this
-user may not read it, or it needs a newer program.
+    R"(Reads and decodes every block, and checks dictionary and indexes. Prints damage
+to standard output, with the affected documents.
+The exit code is 0 without damage, 1 with damage, 2 if the command line is
+malformed, and 3 if there is nothing to verify: no archive is there, this user
+may not read it, or it needs a newer program.
 
 Examples:
   quired verify docs.quire
