@@ -69,7 +69,7 @@ esac
 # Not sourced: the file sets unrelated names.
 release_field() { sed -n "s/^$1=\"\\?\\([^\"]*\\)\"\\?\$/\\1/p" /etc/os-release; }
 if [[ ! -r /etc/os-release ]]; then
-  die "this system does not say what it is (no /etc/os-release)." \
+  die "cannot identify this system (no /etc/os-release)." \
     "Quire is built and tested on Debian 12 (bookworm)."
 fi
 if [[ "$(release_field ID)" != debian || "$(release_field VERSION_ID)" != 12 ]]; then

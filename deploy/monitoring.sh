@@ -29,7 +29,7 @@ if ! [[ "$minutes" =~ ^[1-9][0-9]{0,3}$ ]] || ((minutes > 1440)); then
 fi
 bin=${QUIRE_BINARY_DIR:-$repository/build/release}/bin
 for program in "$bin/quired" "$bin/quire-loadtest"; do
-  [[ -x "$program" ]] || die "$program is not there; build it:" \
+  [[ -x "$program" ]] || die "$program does not exist; build it:" \
     "  cmake --preset release && ninja -C build/release bin/quired bin/quire-loadtest"
 done
 for program in prometheus prometheus-alertmanager; do
@@ -37,7 +37,7 @@ for program in prometheus prometheus-alertmanager; do
 done
 for port in 7420 7421 9090 9093; do
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-    die "port $port of 127.0.0.1 is in use; end what listens there first"
+    die "port $port of 127.0.0.1 is in use; stop the program that listens there"
   fi
 done
 
@@ -77,7 +77,7 @@ ready() {
 archive=${1:-}
 if [[ -z "$archive" ]]; then
   archive=$scratch/docs.quire
-  echo "making an archive of /usr/share/doc"
+  echo "building an archive of /usr/share/doc"
   "$bin/quired" build --quiet --dictionary-size 4MiB -o "$archive" /usr/share/doc </dev/null
 fi
 

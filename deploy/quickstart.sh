@@ -31,7 +31,7 @@ run() {
 }
 # Compares the file of an answer with the expected file.
 same() {
-  cmp -- "$1" "$2" || die "$1 is not what it should be, $2"
+  cmp -- "$1" "$2" || die "$1 differs from $2"
   say "  same bytes as the source: $3"
 }
 
@@ -62,7 +62,7 @@ fetch_documents() {
     dpkg-deb -x "$play"/package/*.deb "$play/package/tree"; then
     cp -r "$play/package/tree/usr/share/doc/python3.11/html/." "$play/documents/"
   else
-    say "that did not work (see $play/download.log); taking /usr/share/doc and /usr/include instead"
+    say "the download failed (see $play/download.log); using /usr/share/doc and /usr/include instead"
     cp -rL /usr/share/doc /usr/include "$play/documents/" 2>/dev/null || true
   fi
   rm -rf "$play/package"
@@ -142,7 +142,7 @@ read_it_back() {
 
 show_metrics() {
   printf '%s$ curl %s%s\n' "$bold" "$metrics" "$plain"
-  /usr/bin/python3 - "$metrics" <<'PYTHON' 2>/dev/null || say "(python3 is not here to fetch it)"
+  /usr/bin/python3 - "$metrics" <<'PYTHON' 2>/dev/null || say "(python3 is missing)"
 import sys, urllib.request
 lines = urllib.request.urlopen(sys.argv[1], timeout=10).read().decode().splitlines()
 shown = ("quire_calls", "quire_sent", "quire_cache", "quire_device", "quire_blocks", "quire_decoded", "quire_archive_memory")
@@ -189,5 +189,5 @@ say "Try next:"
 say "  PATH=\$PWD/build/release/bin:\$PATH"
 say "  quired serve $play/docs.quire"
 say "  quire --help                            in another terminal"
-say "  quired build -o mine.quire DIRECTORY.tar   an archive of your own: tar, zip, WARC or a directory"
+say "  quired build -o mine.quire DIRECTORY.tar   your own archive, from a tar, zip, WARC or directory"
 say "  deploy/test.sh                          all tests"
