@@ -182,8 +182,7 @@ class BlockStore {
   // Returns the fetch's id, or 0 if `done` has run already.
   // Errors, through `done`: DataLoss (from the decoder, or the file is
   // truncated), Unavailable (device error), ResourceExhausted (queue full, or
-  // no
-  // memory), Cancelled, InvalidArgument (empty extent or no decoder).
+  // no memory), Cancelled, InvalidArgument (empty extent or no decoder).
   FetchId Fetch(BlockFetch fetch, Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls Fetch() for each, in one step: neighbours in the list are read
