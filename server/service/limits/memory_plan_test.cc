@@ -111,13 +111,13 @@ TEST(MemoryPlanTest, AReloadMustFitNextToWhatIsHeld) {
       FailsWith(absl::StatusCode::kFailedPrecondition,
                 ::testing::AllOf(::testing::HasSubstr("125 MiB are free"),
                                  ::testing::HasSubstr("more --memory"))));
-  EXPECT_THAT(
-      CheckReload(plan, {.served_bytes = 100 * kMiB,
-                         .replaced_bytes = 126 * kMiB,
-                         .fresh_bytes = 1}),
-      FailsWith(absl::StatusCode::kFailedPrecondition,
-                ::testing::AllOf(::testing::HasSubstr("0 B are free"),
-                                 ::testing::HasSubstr("when the calls that read"))));
+  EXPECT_THAT(CheckReload(plan, {.served_bytes = 100 * kMiB,
+                                 .replaced_bytes = 126 * kMiB,
+                                 .fresh_bytes = 1}),
+              FailsWith(absl::StatusCode::kFailedPrecondition,
+                        ::testing::AllOf(
+                            ::testing::HasSubstr("0 B are free"),
+                            ::testing::HasSubstr("when the calls that read"))));
 }
 
 TEST(MemoryPlanTest, TheCacheShrinksBeforeAReloadIsRefused) {
